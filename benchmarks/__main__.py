@@ -6,6 +6,7 @@ malloc; what each is given stands in `contestants.py`.
     python -m benchmarks --quick           fewer and shorter samples: a first impression
     … --rounds N   --seconds S (length of a sample)   --no-import   --name NAME (of the results)
 """
+
 import argparse
 import importlib.metadata
 import json
@@ -27,8 +28,13 @@ class Peer:
         implementation, keeps_memory = CONTESTANTS[contestant]
         command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads)]
         stay_on_cores(threads)
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment(threads, keeps_memory, source))
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(threads, keeps_memory, source),
+        )
 
     def ask(self, **request):
         try:
@@ -67,7 +73,7 @@ def take_samples(peers, rounds):
     samples = {implementation: [] for implementation in peers}
     began, least = time.monotonic(), min(rounds, 9)
     for i in range(rounds):
-        for implementation in list(peers)[::1 if i % 2 == 0 else -1]:
+        for implementation in list(peers)[:: 1 if i % 2 == 0 else -1]:
             samples[implementation].append(peers[implementation].ask(do="sample")["seconds"])
         if i + 1 >= least and time.monotonic() - began > MOST_SECONDS:
             break
@@ -91,8 +97,9 @@ def time_imports(rounds):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", default=[], help="words; a case runs if its name or group contains one")
     parser.add_argument("--rounds", type=int, default=41)
     parser.add_argument("--seconds", type=float, default=0.01, help="length of one sample")
@@ -111,7 +118,9 @@ def versions():
 
 def main():
     options = parse()
-    names = [n for n in CASES if not options.only or any(w.lower() in f"{CASES[n].group}: {n}".lower() for w in options.only)]
+    names = [
+        n for n in CASES if not options.only or any(w.lower() in f"{CASES[n].group}: {n}".lower() for w in options.only)
+    ]
     rows = []
     print(report.HEADER)
     for threads in sorted({GROUPS[CASES[name].group].threads for name in names}):

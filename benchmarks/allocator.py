@@ -4,14 +4,15 @@ Pairs of malloc and free that find a free block, without and with a history; the
 tests/allocator/traces, an operation each. There is no reference to take turns with: PyTorch's allocator needs a
 GPU. Targets: 5 microseconds a pair without history, 8 an operation of the recorded random runs.
 """
+
 import logging
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from benchmarks.__main__ import ROOT
 from benchmarks import record
+from benchmarks.__main__ import ROOT
 from benchmarks.record import RESULTS
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
@@ -20,8 +21,11 @@ sys.path.insert(0, str(ROOT))
 MIB = 1 << 20
 BATCH, ROUNDS = 1000, 100
 PAIR_TARGET, OPERATION_TARGET = 5, 8
-PAIRS = {"512 B (split and merge)": 512, "4 MiB out of 20 MiB (split and merge)": 4 * MIB,
-         "20 MiB, exact hit": 20 * MIB}
+PAIRS = {
+    "512 B (split and merge)": 512,
+    "4 MiB out of 20 MiB (split and merge)": 4 * MIB,
+    "20 MiB, exact hit": 20 * MIB,
+}
 
 
 def pair(size, others=0, history=False):
@@ -45,6 +49,7 @@ def pair(size, others=0, history=False):
 def recorded(path, history=False):
     """Microseconds of an operation of a recorded run."""
     from tests.allocator.replay import Replay, load
+
     replay = Replay(load(path), history)
     operations = [(getattr(replay, name), arguments) for name, *arguments in replay.recording["ops"]]
     began = time.process_time()
@@ -55,8 +60,12 @@ def recorded(path, history=False):
 
 def main():
     logging.getLogger("readtorch.c10.cuda").setLevel(logging.ERROR)  # the runs run out of memory often
-    lines = ["# The caching allocator", "",
-             "| malloc and free | µs a pair, least | median | with history |", "|---|---:|---:|---:|"]
+    lines = [
+        "# The caching allocator",
+        "",
+        "| malloc and free | µs a pair, least | median | with history |",
+        "|---|---:|---:|---:|",
+    ]
     kept, rows = True, []
     for name, size in PAIRS.items():
         plain, written = pair(size), pair(size, history=True)
@@ -64,17 +73,23 @@ def main():
         rows.append(record.row(f"malloc and free, {name}", round(min(plain), 2), "µs", PAIR_TARGET))
         lines.append(f"| {name} | {min(plain):.2f} | {statistics.median(plain):.2f} | {min(written):.2f} |")
     plain, written = pair(20 * MIB, 1000), pair(20 * MIB, 1000, history=True)
-    lines.append(f"| 20 MiB, 1,000 other free blocks | {min(plain):.2f} | {statistics.median(plain):.2f} | "
-                 f"{min(written):.2f} |")
+    lines.append(
+        f"| 20 MiB, 1,000 other free blocks | {min(plain):.2f} | {statistics.median(plain):.2f} | {min(written):.2f} |"
+    )
     lines += ["", "| recorded run | µs an operation | with history |", "|---|---:|---:|"]
-    runs = {path: min(recorded(path) for _ in range(3)) for path in sorted(Path(ROOT).glob(
-        "tests/allocator/traces/[fr]*.json.gz"))}
+    runs = {
+        path: min(recorded(path) for _ in range(3))
+        for path in sorted(Path(ROOT).glob("tests/allocator/traces/[fr]*.json.gz"))
+    }
     for path, took in runs.items():
         lines.append(f"| {path.name.split('.')[0]} | {took:.2f} | {recorded(path, history=True):.2f} |")
     random = statistics.mean(took for path, took in runs.items() if path.name.startswith("fuzz"))
     kept &= random <= OPERATION_TARGET
-    lines += ["", f"Random runs, mean: {random:.2f} µs an operation. Targets "
-                  f"{'kept' if kept else 'MISSED'}: {PAIR_TARGET} µs a pair, {OPERATION_TARGET} an operation."]
+    lines += [
+        "",
+        f"Random runs, mean: {random:.2f} µs an operation. Targets "
+        f"{'kept' if kept else 'MISSED'}: {PAIR_TARGET} µs a pair, {OPERATION_TARGET} an operation.",
+    ]
     text = "\n".join(lines) + "\n"
     print(text)
     (RESULTS / "allocator.md").write_text(text)

@@ -3,6 +3,7 @@
 A case prepares its data and returns the function to time; or (function, k) when a call does k units of work.
 `GROUPS` says what the ratios of a group are held to (time here / time of torch eager).
 """
+
 import dataclasses
 import os
 import tempfile
@@ -51,15 +52,18 @@ def case(group, name=None):
         full = name or prepare.__name__.replace("_", " ").strip()
         CASES[full] = Case(full, group, prepare)
         return prepare
+
     return register
 
 
 def small_operator(name):
     """Registers `prepare(api, grad)` twice: on plain tensors, and on ones that require grad (forward)."""
+
     def register(prepare):
         case("small operators", name)(lambda api: prepare(api, False))
         case("small operators", f"{name}, grad")(lambda api: prepare(api, True))
         return prepare
+
     return register
 
 
@@ -81,6 +85,7 @@ def _(api, grad):
         y = a.clone()
         for _ in range(100):
             y.add_(b)
+
     return run, 100
 
 
@@ -157,6 +162,7 @@ def _(api):
             y = api.relu(y)
             y = y - 0.5
         y.sum().backward()
+
     return run
 
 
@@ -165,6 +171,7 @@ def _(api):
     class Empty(api.nn.Module):
         def forward(self, x):
             return x
+
     module, x = Empty(), api.randn(10)
     return lambda: module(x)
 
@@ -182,6 +189,7 @@ def _training(api, network, lr=1e-3, optimizer=None):
         optimizer.zero_grad()
         loss_of(api, model, *batch).backward()
         optimizer.step()
+
     return step
 
 
@@ -194,6 +202,7 @@ def _inference(api, network):
     def forward():
         with api.no_grad():
             model(inputs)
+
     return forward
 
 
@@ -210,8 +219,7 @@ NETWORKS = {
     "MNIST CNN, batch 64": lambda api: _classifier(api, models.mnist_cnn(api), tasks.images(api, 64, 1, 28)),
     "ResNet-18, batch 32": lambda api: _classifier(api, models.resnet18(api), tasks.images(api, 32)),
     "GPT d=128, batch 8": lambda api: _language(api, models.gpt(api), 8, 64),
-    "GPT d=384, batch 4": lambda api: _language(
-        api, models.gpt(api, layers=6, d=384, heads=6, context=256), 4, 256),
+    "GPT d=384, batch 4": lambda api: _language(api, models.gpt(api, layers=6, d=384, heads=6, context=256), 4, 256),
     "LSTM 64-128, batch 16": lambda api: _language(api, models.lstm_language_model(api), 16, 32, 100),
 }
 
@@ -239,12 +247,15 @@ def _optimizer_step(api, name, shapes):
 for _name in ("SGD", "Adam", "AdamW"):
     for _words, _shapes in (("100 small parameters", [(10, 10)] * 100), ("10 million elements", [(10**7,)])):
         case("optimizer step", f"{_name}, {_words}")(
-            lambda api, name=_name, shapes=_shapes: _optimizer_step(api, name, shapes))
+            lambda api, name=_name, shapes=_shapes: _optimizer_step(api, name, shapes)
+        )
 
 
 for _network in NETWORKS:
     for _threads in ("", ", two threads"):
-        case(f"training step{_threads}", f"train {_network}{_threads}")(lambda api, network=_network: _training(api, network))
+        case(f"training step{_threads}", f"train {_network}{_threads}")(
+            lambda api, network=_network: _training(api, network)
+        )
     case("inference", f"infer {_network}")(lambda api, network=_network: _inference(api, network))
 
 
@@ -257,11 +268,15 @@ def _checkpoint(api, shapes, work):
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "model.pt")
     api.save(tensors, path)
-    actions = {"save": lambda: api.save(tensors, path), "load": lambda: api.load(path),
-               "load, mapped": lambda: api.load(path, mmap=True)}
+    actions = {
+        "save": lambda: api.save(tensors, path),
+        "load": lambda: api.load(path),
+        "load, mapped": lambda: api.load(path, mmap=True),
+    }
 
     def run(folder=folder):  # the directory lives as long as the function
         actions[work]()
+
     return run
 
 
@@ -275,6 +290,7 @@ for _work in ("save", "load", "load, mapped"):
 
 def _loader(api, elements, seconds, length, batch_size, workers):
     """Samples are (tensor of `elements` numbers, int); each takes the processor `seconds`."""
+
     class Samples(api.utils.data.Dataset):
         tensor = api.randn(elements)
 
@@ -292,14 +308,19 @@ def _loader(api, elements, seconds, length, batch_size, workers):
     def run():
         for _ in loader:
             pass
+
     return run, length
 
 
-for _name, _sizes in {"4 KB samples": (1024, 0, 4096, 32), "600 KB samples": (150_000, 0, 256, 16),
-                      "5 ms samples": (1024, 0.005, 64, 8)}.items():
+for _name, _sizes in {
+    "4 KB samples": (1024, 0, 4096, 32),
+    "600 KB samples": (150_000, 0, 256, 16),
+    "5 ms samples": (1024, 0.005, 64, 8),
+}.items():
     for _workers in (0, 1, 2):
         case("data loader, workers" if _workers else "data loader", f"data loader, {_name}, {_workers} workers")(
-            lambda api, sizes=_sizes, workers=_workers: _loader(api, *sizes, workers))
+            lambda api, sizes=_sizes, workers=_workers: _loader(api, *sizes, workers)
+        )
 
 
 # Fused chains: eight pointwise operators, compiled here, eager there. `python -m benchmarks.fusion` also times torch.jit
@@ -320,6 +341,7 @@ CHAINS = {"eight operators": eight_operators, "six functions, two products": six
 def _fused(api, n, backward):
     def function(x, y):
         return eight_operators(api, x, y)
+
     if api.__name__ == "readtorch":
         function = api.compile(function)
     x, y = api.randn(n, requires_grad=backward), api.rand(n, requires_grad=backward)
@@ -330,11 +352,18 @@ def _fused(api, n, backward):
     def run():
         x.grad = y.grad = None
         function(x, y).backward(ones)
+
     return run
 
 
-for _size, _where in ((100, "100 elements"), (10_000, "in the cache"), (100_000, "in the cache"),
-                      (1_000_000, "in memory"), (10_000_000, "in memory")):
+for _size, _where in (
+    (100, "100 elements"),
+    (10_000, "in the cache"),
+    (100_000, "in the cache"),
+    (1_000_000, "in memory"),
+    (10_000_000, "in memory"),
+):
     case(f"fused chain, {_where}", f"fused chain, {_size} elements")(lambda api, n=_size: _fused(api, n, False))
     case("fused chain, forward and backward", f"fused chain, {_size} elements, forward and backward")(
-        lambda api, n=_size: _fused(api, n, True))
+        lambda api, n=_size: _fused(api, n, True)
+    )

@@ -10,6 +10,7 @@ Note [ Each its own BLAS ] NumPy brings OpenBLAS, PyTorch's wheel MKL; each choo
 choose alike: OpenBLAS goes by what the processor can do, MKL also by who made it. Variables that hold a library to other kernels are removed
 from the environment of all contestants; what ran is recorded with the results.
 """
+
 import functools
 import json
 import os
@@ -19,7 +20,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(512 << 20), "MALLOC_MMAP_THRESHOLD_": str(256 << 20)}  # as cpu_allocator sets them
+KEEPING = {
+    "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(256 << 20),
+}  # as cpu_allocator sets them
 CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "ATEN_CPU_CAPABILITY")
 
 # name of the contestant: the module it imports, and whether malloc keeps freed memory
@@ -56,8 +60,9 @@ print("ATen's loops", torch.backends.cpu.get_cpu_capability())
 
 def _asked(program, **variables):
     """The lines that a fresh process prints."""
-    lines = subprocess.run([sys.executable, "-c", program], env=environment() | variables, capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+    lines = subprocess.run(
+        [sys.executable, "-c", program], env=environment() | variables, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     verbose = [line.removeprefix("MKL_VERBOSE ") for line in lines if line.startswith("MKL_VERBOSE oneMKL")]
     return "; ".join([*verbose, *(line for line in lines if not line.startswith("MKL_VERBOSE"))])
 

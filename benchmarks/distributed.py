@@ -6,6 +6,7 @@ benchmarks/results/distributed.md, the timeline of one iteration, as the chapter
 
     … --ranks 4   --rounds 9
 """
+
 import argparse
 import json
 import os
@@ -23,9 +24,13 @@ from benchmarks.record import RESULTS
 
 ELEMENTS = 25_000_000
 RATIO, SHARE = 1.5, 0.5
-MPI_SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-                "OMPI_MCA_hwloc_base_binding_policy": "none"}
+MPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
 
 
 # -- what each rank does ------------------------------------------------------------------------
@@ -35,10 +40,14 @@ def all_reduces(rounds):
     """Seconds of ours and of mpi4py's, in turns: {name: [a round …]}, of the slowest rank."""
     import numpy as np
     from mpi4py import MPI
+
     import readtorch
+
     ours, theirs = readtorch.ones(ELEMENTS), np.ones(ELEMENTS, np.float32)
-    calls = {"readtorch": lambda: readtorch.distributed.all_reduce(ours),
-             "mpi4py": lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, theirs, MPI.SUM)}
+    calls = {
+        "readtorch": lambda: readtorch.distributed.all_reduce(ours),
+        "mpi4py": lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, theirs, MPI.SUM),
+    }
     seconds = {name: [] for name in calls}
     for i in range(rounds + 1):
         for name, call in calls.items():
@@ -56,6 +65,7 @@ def all_reduces(rounds):
 def small_all_reduces(count=300):
     """Seconds of one of 10 elements: what the round of checks costs."""
     import readtorch
+
     t = readtorch.zeros(10)
     began = time.perf_counter()
     for _ in range(count):
@@ -65,6 +75,7 @@ def small_all_reduces(count=300):
 
 def model():
     from readtorch import nn
+
     layers = [layer for _ in range(6) for layer in (nn.Linear(1024, 1024), nn.ReLU())]
     return nn.Sequential(*layers, nn.Linear(1024, 10))
 
@@ -73,6 +84,7 @@ def overlap(rounds):
     """(share of communication behind backward, timeline) of each round on this rank."""
     import readtorch
     from readtorch import distributed as dist
+
     wrapped = readtorch.nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=4)
     step = readtorch.optim.SGD(wrapped.parameters(), lr=0.01)
     x, y = readtorch.randn(256, 1024), readtorch.randint(0, 10, (256,))
@@ -92,6 +104,7 @@ def overlap(rounds):
 
 def as_rank(folder, rounds):
     import readtorch
+
     readtorch.distributed.init_process_group("mpi")
     measured = {"all_reduce": all_reduces(rounds), "small": small_all_reduces(), "overlap": overlap(rounds)}
     (Path(folder) / f"{readtorch.distributed.get_rank()}.json").write_text(json.dumps(measured))
@@ -124,20 +137,39 @@ def main():
     ratio = medians["readtorch"] / medians["mpi4py"]
     shares = [statistics.median(share for share, _ in rank["overlap"]) for rank in measured]
     lines = [
-        f"# Process groups under MPI: {options.ranks} processes on {os.cpu_count()} processors", "",
-        "| | | held to |", "|---|---:|---:|",
+        f"# Process groups under MPI: {options.ranks} processes on {os.cpu_count()} processors",
+        "",
+        "| | | held to |",
+        "|---|---:|---:|",
         f"| all-reduce of 25 million float32, ms | {medians['readtorch'] * 1e3:.0f} | |",
         f"| the same with mpi4py alone, ms | {medians['mpi4py'] * 1e3:.0f} | |",
         f"| ratio | {ratio:.2f} | {RATIO} |",
         f"| all-reduce of 10 float32 with its check, µs | {measured[0]['small'] * 1e6:.0f} | |",
-        f"| communication behind backward, least of the ranks | {min(shares):.0%} | {SHARE:.0%} |", ""]
+        f"| communication behind backward, least of the ranks | {min(shares):.0%} | {SHARE:.0%} |",
+        "",
+    ]
     (RESULTS / "distributed.md").write_text("\n".join(lines))
     typical = sorted(range(options.rounds), key=lambda i: measured[0]["overlap"][i][0])[options.rounds // 2]
     timelines = [rank["overlap"][typical][1] for rank in measured]
-    record.write("distributed", [
-        record.row(f"all-reduce of 25 million float32, {options.ranks} MPI processes: time over mpi4py's own", round(ratio, 3), "", RATIO),
-        record.row("communication that DDP hides behind backward, least of the ranks", round(min(shares), 3), "", SHARE, True),
-    ], ranks=timelines)
+    record.write(
+        "distributed",
+        [
+            record.row(
+                f"all-reduce of 25 million float32, {options.ranks} MPI processes: time over mpi4py's own",
+                round(ratio, 3),
+                "",
+                RATIO,
+            ),
+            record.row(
+                "communication that DDP hides behind backward, least of the ranks",
+                round(min(shares), 3),
+                "",
+                SHARE,
+                True,
+            ),
+        ],
+        ranks=timelines,
+    )
     print("\n".join(lines))
     return ratio > RATIO or min(shares) < SHARE
 

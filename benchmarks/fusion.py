@@ -8,21 +8,22 @@ Note [ The same malloc ] in contestants.py. All take turns on one core. Times ar
 the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
 torch.compile needs a C++ compiler.
 """
+
 import os
 
 os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
 
-import importlib  # noqa: E402
-import multiprocessing  # noqa: E402
-import statistics  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-import warnings  # noqa: E402
+import importlib
+import multiprocessing
+import statistics
+import sys
+import time
+import warnings
 
-from benchmarks import record  # noqa: E402
-from benchmarks.__main__ import stay_on_cores  # noqa: E402
-from benchmarks.cases import CHAINS  # noqa: E402
-from benchmarks.contestants import environment, libraries  # noqa: E402
+from benchmarks import record
+from benchmarks.__main__ import stay_on_cores
+from benchmarks.cases import CHAINS
+from benchmarks.contestants import environment, libraries
 
 SIZES = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 ROUNDS = 15

@@ -150,9 +150,7 @@ def allocation_row():
     """Microseconds for one `numba.cuda.device_array` of 8 MiB, in a process each."""
     times = {}
     for whose in ("numba", "ours"):
-        done = subprocess.run(
-            [sys.executable, "-c", ALLOCATIONS, whose], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", ALLOCATIONS, whose], capture_output=True, text=True, check=True)
         times[whose] = float(done.stdout)
     ratio = times["numba"] / times["ours"]
     return {

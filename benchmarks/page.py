@@ -2,6 +2,7 @@
 
 Needs neither torch nor readtorch: what a reader sees was measured when the files were written.
 """
+
 import json
 import math
 import pathlib
@@ -31,8 +32,17 @@ def lockstep(path=ROOT / "tests/lockstep/results.json"):
 
 def allocator(path=ROOT / "tests/allocator/results.json"):
     data = read(path)
-    rows = [(code(row["name"]), row["about"], code(row["settings"]) if row["settings"] else "–", f"{row['operations']:,}",
-             f"{row['driver_calls']:,}", _same(row)) for row in data["rows"]]
+    rows = [
+        (
+            code(row["name"]),
+            row["about"],
+            code(row["settings"]) if row["settings"] else "–",
+            f"{row['operations']:,}",
+            f"{row['driver_calls']:,}",
+            _same(row),
+        )
+        for row in data["rows"]
+    ]
     header = ("Recorded run", "What it does", "Settings", "Operations", "Driver calls", "Decisions")
     return f"{about(data)}\n\n{table(header, rows)}"
 
@@ -43,18 +53,28 @@ def _same(row):
 
 # ------------------------------------------------------------------------------------------------------ speed
 
+
 def speed(path=RESULTS / "cpu.json"):
     """One row a group of cases: the mean and the worst of time here / time of torch, and what they are held to; beside it
     the mean where PyTorch has malloc as glibc sets it up."""
     from benchmarks.cases import GROUPS  # imports no library under test
+
     data, rows = read(path), []
     for title, group in GROUPS.items():
         ratios = {row["case"]: row["ratio"] for row in data["rows"] if row["group"] == title and "ratio" in row}
         if ratios:
             worst = max(ratios, key=ratios.get)
             by_default = [row[BY_DEFAULT] for row in data["rows"] if row["group"] == title and BY_DEFAULT in row]
-            rows.append((title, len(ratios), _ratio(mean(ratios.values()), group.mean), _ratio(ratios[worst], group.each), worst,
-                         f"{mean(by_default):.2f}" if by_default else "–"))
+            rows.append(
+                (
+                    title,
+                    len(ratios),
+                    _ratio(mean(ratios.values()), group.mean),
+                    _ratio(ratios[worst], group.each),
+                    worst,
+                    f"{mean(by_default):.2f}" if by_default else "–",
+                )
+            )
     header = ("Group", "Cases", "Mean ratio", "Largest ratio", "which is", "Mean ratio, glibc's malloc")
     return f"{about(data)}\n\n{table(header, rows)}"
 
@@ -80,9 +100,19 @@ def _ratio(value, target):
 
 def cases(path=RESULTS / "cpu.json"):
     """Every case: times in microseconds, the ratio and its quartiles."""
-    rows = [(row["case"], f"{row['readtorch'] * 1e6:,.2f}", f"{row['torch'] * 1e6:,.2f}", f"{row['ratio']:.2f}",
-             "–".join(f"{q:.2f}" for q in row["quartiles"]), f"{row[BY_DEFAULT]:.2f}" if BY_DEFAULT in row else "–", row["date"])
-            for row in read(path)["rows"] if "ratio" in row]
+    rows = [
+        (
+            row["case"],
+            f"{row['readtorch'] * 1e6:,.2f}",
+            f"{row['torch'] * 1e6:,.2f}",
+            f"{row['ratio']:.2f}",
+            "–".join(f"{q:.2f}" for q in row["quartiles"]),
+            f"{row[BY_DEFAULT]:.2f}" if BY_DEFAULT in row else "–",
+            row["date"],
+        )
+        for row in read(path)["rows"]
+        if "ratio" in row
+    ]
     return table(("Case", "readtorch, µs", "torch, µs", "Ratio", "Quartiles", "Ratio, glibc's malloc", "Date"), rows)
 
 
@@ -126,8 +156,10 @@ def gpu(folder=RESULTS / "gpu"):
     """What `make gpu` measured on a real device, or that nothing was."""
     path = folder / "benchmarks.json"
     if not path.exists():
-        return ("No run on a real GPU has been recorded yet. The CUDA kernels are checked thread by thread on the kernel "
-                "simulator and compiled for two chips; `make gpu` measures them where there is a device.")
+        return (
+            "No run on a real GPU has been recorded yet. The CUDA kernels are checked thread by thread on the kernel "
+            "simulator and compiled for two chips; `make gpu` measures them where there is a device."
+        )
     data = read(path)
     parts = [f"On {data['about']['device']}, {data['about']['date']}:"]
     for title, rows in data.items():

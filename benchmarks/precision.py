@@ -6,6 +6,7 @@ the processor's long double where that has more digits.
 
     python -m benchmarks.precision
 """
+
 import importlib
 
 import numpy as np
@@ -14,18 +15,28 @@ from benchmarks import record
 
 COUNT = 1 << 16
 FUNCTIONS = {  # name: (the smallest and the largest argument, the exact function)
-    "exp": (-80, 80, np.exp), "expm1": (-10, 10, np.expm1), "log": (1e-3, 1e3, np.log), "log1p": (-0.9, 100, np.log1p),
-    "sin": (-100, 100, np.sin), "cos": (-100, 100, np.cos), "tanh": (-9, 9, np.tanh),
-    "sigmoid": (-80, 80, lambda x: 1 / (1 + np.exp(-x))), "sqrt": (0, 1e4, np.sqrt),
+    "exp": (-80, 80, np.exp),
+    "expm1": (-10, 10, np.expm1),
+    "log": (1e-3, 1e3, np.log),
+    "log1p": (-0.9, 100, np.log1p),
+    "sin": (-100, 100, np.sin),
+    "cos": (-100, 100, np.cos),
+    "tanh": (-9, 9, np.tanh),
+    "sigmoid": (-80, 80, lambda x: 1 / (1 + np.exp(-x))),
+    "sqrt": (0, 1e4, np.sqrt),
 }
 WIDER = {"float32": np.float64, "float64": np.longdouble}
 # The function with five products by 1 before it, so that `compile` makes a kernel of it: they change no bit.
 CHAINS = {
-    "exp": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).exp() * 1.0, "expm1": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).expm1() * 1.0,
-    "log": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).log() * 1.0, "log1p": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).log1p() * 1.0,
-    "sin": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sin() * 1.0, "cos": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).cos() * 1.0,
+    "exp": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).exp() * 1.0,
+    "expm1": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).expm1() * 1.0,
+    "log": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).log() * 1.0,
+    "log1p": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).log1p() * 1.0,
+    "sin": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sin() * 1.0,
+    "cos": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).cos() * 1.0,
     "tanh": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).tanh() * 1.0,
-    "sigmoid": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sigmoid() * 1.0, "sqrt": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sqrt() * 1.0,
+    "sigmoid": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sigmoid() * 1.0,
+    "sqrt": lambda x: (x * 1.0 * 1.0 * 1.0 * 1.0 * 1.0).sqrt() * 1.0,
 }
 
 
@@ -48,6 +59,7 @@ def eager(library, name, x):
 
 def fused(name, x):
     import readtorch
+
     compiled = readtorch.compile(CHAINS[name], fullgraph=True)
     for _ in range(2):  # the second call runs the kernel
         result = compiled(readtorch.from_numpy(x))
@@ -60,8 +72,14 @@ def measured():
         if np.finfo(WIDER[dtype]).eps < np.finfo(dtype).eps:
             for name in FUNCTIONS:
                 x = argument(name, dtype)
-                ways = {"eager": eager("readtorch", name, x), "fused": fused(name, x), "PyTorch": eager("torch", name, x)}
-                yield {"function": name, "dtype": dtype} | {way: round(largest_error(name, y, x), 2) for way, y in ways.items()}
+                ways = {
+                    "eager": eager("readtorch", name, x),
+                    "fused": fused(name, x),
+                    "PyTorch": eager("torch", name, x),
+                }
+                yield {"function": name, "dtype": dtype} | {
+                    way: round(largest_error(name, y, x), 2) for way, y in ways.items()
+                }
 
 
 if __name__ == "__main__":

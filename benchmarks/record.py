@@ -3,6 +3,7 @@
 A file is `{"about": {date, machine, versions}, "rows": […]}`. A row of the general kind says what was measured, the value,
 its unit, and what it is held to (None for nothing): at most the target, or at least, where more is better.
 """
+
 import datetime
 import importlib.metadata
 import json
@@ -16,8 +17,11 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 def about():
     """Date, machine and versions of a measurement that is made now."""
     versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
-    return {"date": datetime.date.today().isoformat(), "machine": f"{_processor()}, {os.cpu_count()} cores",
-            "versions": {"python": platform.python_version()} | versions}
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{_processor()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version()} | versions,
+    }
 
 
 def _processor():

@@ -1,4 +1,5 @@
 """The table: Markdown for readers, JSON for programs."""
+
 import math
 import os
 import platform
@@ -17,13 +18,24 @@ def summarize(name, samples):
     """
     pairs = ratios(samples["readtorch"], samples["torch"])
     quartiles = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else [pairs[0]] * 3
-    row = {"case": name, "group": CASES[name].group, "readtorch": statistics.median(samples["readtorch"]),
-           "torch": statistics.median(samples["torch"]), "ratio": statistics.median(pairs),
-           "quartiles": [quartiles[0], quartiles[2]]}
+    row = {
+        "case": name,
+        "group": CASES[name].group,
+        "readtorch": statistics.median(samples["readtorch"]),
+        "torch": statistics.median(samples["torch"]),
+        "ratio": statistics.median(pairs),
+        "quartiles": [quartiles[0], quartiles[2]],
+    }
     by_default = samples.get("torch, glibc's malloc")
-    return row if by_default is None else row | {
-        "torch, glibc's malloc": statistics.median(by_default),
-        "ratio, glibc's malloc": statistics.median(ratios(samples["readtorch"], by_default))}
+    return (
+        row
+        if by_default is None
+        else row
+        | {
+            "torch, glibc's malloc": statistics.median(by_default),
+            "ratio, glibc's malloc": statistics.median(ratios(samples["readtorch"], by_default)),
+        }
+    )
 
 
 def ratios(ours, theirs):
@@ -51,8 +63,10 @@ def row_text(row):
     if "error" in row:
         return f"| {row['case']} | | | {row['error'][:80]} | |"
     low, high = row["quartiles"]
-    return (f"| {row['case']} | {in_microseconds(row['readtorch'])} | {in_microseconds(row['torch'])} "
-            f"| {row['ratio']:.2f} | {low:.2f}–{high:.2f} |")
+    return (
+        f"| {row['case']} | {in_microseconds(row['readtorch'])} | {in_microseconds(row['torch'])} "
+        f"| {row['ratio']:.2f} | {low:.2f}–{high:.2f} |"
+    )
 
 
 HEADER = "| case | readtorch, µs | torch, µs | ratio | its quartiles |\n|---|---:|---:|---:|---|"
@@ -65,8 +79,10 @@ def markdown(rows, imports, about):
         if chosen:
             lines += [f"## {title.capitalize()}", "", HEADER, *map(row_text, chosen), ""]
     lines += ["## Targets", "", "| what | ratio | target | |", "|---|---:|---:|---|"]
-    lines += [f"| {what} | {ratio:.2f} | {target} | {'reached' if ratio <= target else 'missed'} |"
-              for what, ratio, target in verdicts(rows)]
+    lines += [
+        f"| {what} | {ratio:.2f} | {target} | {'reached' if ratio <= target else 'missed'} |"
+        for what, ratio, target in verdicts(rows)
+    ]
     if imports:
         lines += ["", "## Import", "", "| module | seconds, with Python's own start |", "|---|---:|"]
         lines += [f"| `{module}` | {seconds:.2f} |" for module, seconds in imports.items()]
@@ -75,11 +91,12 @@ def markdown(rows, imports, about):
 
 def about_this_machine(versions, rounds):
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (f"Medians of up to {rounds} interleaved samples: CPU time of one thread on one core, or wall time where two "
-            f"threads work ({platform.machine()}, {os.cpu_count()} cores), Python {platform.python_version()}, {found}. "
-            "Ratio: time of readtorch / time of torch; below 1 readtorch is faster. Both have the same malloc thresholds "
-            "(benchmarks/contestants.py). "
-            + " ".join(f"BLAS of {side}: {found}." for side, found in libraries().items()))
+    return (
+        f"Medians of up to {rounds} interleaved samples: CPU time of one thread on one core, or wall time where two "
+        f"threads work ({platform.machine()}, {os.cpu_count()} cores), Python {platform.python_version()}, {found}. "
+        "Ratio: time of readtorch / time of torch; below 1 readtorch is faster. Both have the same malloc thresholds "
+        "(benchmarks/contestants.py). " + " ".join(f"BLAS of {side}: {found}." for side, found in libraries().items())
+    )
 
 
 def write(rows, imports, about, stem):

@@ -3,6 +3,7 @@
 The driver writes one JSON object a line, {"do": "prepare", "case": …} or {"do": "sample"}; the worker answers
 each with one.
 """
+
 import gc
 import importlib
 import json

@@ -14,8 +14,14 @@ except ModuleNotFoundError:
     sync_playwright = None
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 AUDIT = """async () => (await axe.run(document, {resultTypes: ['violations'], preload: false})).violations.flatMap(
     violation => violation.nodes.map(node => `${violation.id}: ${node.target} ${node.html.slice(0, 120)}`))"""
@@ -89,8 +95,11 @@ class Visit:
 
     def _settle(self):
         """Wait until the figures are there and the theme has done what it does after loading."""
-        self.page.wait_for_function("""() => document.readyState === 'complete' &&
-            [...document.querySelectorAll('.rt-static')].every(figure => figure.dataset.rtMounted === 'yes')""", timeout=20_000)
+        self.page.wait_for_function(
+            """() => document.readyState === 'complete' &&
+            [...document.querySelectorAll('.rt-static')].every(figure => figure.dataset.rtMounted === 'yes')""",
+            timeout=20_000,
+        )
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
     def width(self):

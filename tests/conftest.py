@@ -1,4 +1,5 @@
 """What every test shares: one thread, reproducible hypothesis runs, and the options that lengthen a run."""
+
 import gc
 import os
 import sys
@@ -27,9 +28,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full-conformance", action="store_true",
-                     default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
-                     help="run every op_db sample of every operator (hours become minutes without it)")
+    parser.addoption(
+        "--full-conformance",
+        action="store_true",
+        default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
+        help="run every op_db sample of every operator (hours become minutes without it)",
+    )
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
@@ -66,4 +70,5 @@ def no_device_is_left():
 def same_seed_everywhere():
     """Each test starts from the same random state in both implementations, whatever ran before it."""
     from tests.reference import seed_both
+
     seed_both(int(os.environ.get("READTORCH_SEED", 0)))

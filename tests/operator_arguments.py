@@ -4,6 +4,7 @@
 the operator of that name runs in PyTorch; BY_HAND holds those that guessing by type does not find. With it a
 test can call every operator that has some property, and none can be forgotten.
 """
+
 import functools
 import itertools
 import warnings
@@ -17,8 +18,11 @@ MOST_GUESSES = 3000
 
 def written_operators():
     """Names of all operators that write to one of their arguments: in-place and out=, those of CPU tensors."""
-    return [name for name, operator in registry.items() if any(a.type.writes for a in operator.schema.arguments)
-            and theirs(name) is not None]
+    return [
+        name
+        for name, operator in registry.items()
+        if any(a.type.writes for a in operator.schema.arguments) and theirs(name) is not None
+    ]
 
 
 def theirs(name):
@@ -73,7 +77,7 @@ def guesses(parameters):
             rest, given = iter(picked), itertools.cycle(scene)
             values = [tensor_value(p, next(given)) if p.type.is_tensor else next(rest) for p in kinds]
             for outs in itertools.product(OUTPUTS, repeat=len(parameters) - len(kinds)):
-                yield values + [[out()] if p.type.is_list else out() for p, out in zip(parameters[len(kinds):], outs)]
+                yield values + [[out()] if p.type.is_list else out() for p, out in zip(parameters[len(kinds) :], outs)]
 
 
 def square():
@@ -120,12 +124,38 @@ def batches():
     return torch.stack([square()] * 3)
 
 
-SCENES = [(square,), (vector,), (longs,), (boolean,), (square, boolean), (square, longs), (square, vector, vector),
-          (vector, square, vector), (vector, square), (cube,), (images,), (volumes,), (complexes,),
-          (vector, long, vector), (square, vector, square), (square, longs, square), (vector, long), (square, long),
-          (square, square, longs), (square, long, square), (images, vector), (cube, vector), (square, longs, vector),
-          (long, vector), (square, number), (square, boolean, number), (square, long, number), (batches,),
-          (square, batches, batches), (number,)]
+SCENES = [
+    (square,),
+    (vector,),
+    (longs,),
+    (boolean,),
+    (square, boolean),
+    (square, longs),
+    (square, vector, vector),
+    (vector, square, vector),
+    (vector, square),
+    (cube,),
+    (images,),
+    (volumes,),
+    (complexes,),
+    (vector, long, vector),
+    (square, vector, square),
+    (square, longs, square),
+    (vector, long),
+    (square, long),
+    (square, square, longs),
+    (square, long, square),
+    (images, vector),
+    (cube, vector),
+    (square, longs, vector),
+    (long, vector),
+    (square, number),
+    (square, boolean, number),
+    (square, long, number),
+    (batches,),
+    (square, batches, batches),
+    (number,),
+]
 
 
 def of_type(dtype):
@@ -134,9 +164,18 @@ def of_type(dtype):
 
 OUTPUTS = list(map(of_type, [torch.float32, torch.int64, torch.int32, torch.bool, torch.complex64, torch.float64]))
 
-VALUES = {"Scalar": [1, 0.5], "float": [0.5, 1.0], "int": [1, 0, 2], "bool": [False, True],
-          "str": ["mean", "floor", "L", "fro", "add"], "ScalarType": [torch.float32], "Generator": [None],
-          "MemoryFormat": [torch.contiguous_format], "Layout": [None], "Device": [None]}
+VALUES = {
+    "Scalar": [1, 0.5],
+    "float": [0.5, 1.0],
+    "int": [1, 0, 2],
+    "bool": [False, True],
+    "str": ["mean", "floor", "L", "fro", "add"],
+    "ScalarType": [torch.float32],
+    "Generator": [None],
+    "MemoryFormat": [torch.contiguous_format],
+    "Layout": [None],
+    "Device": [None],
+}
 
 
 def values_of(parameter):
@@ -161,9 +200,11 @@ def tensor_value(parameter, make):
 
 # What guessing does not find, and what PyTorch does not survive being asked in the wrong way.
 
+
 def batch_norm(*between):
     def arguments():
         return [square(), vector(), vector(), vector(), vector(), *between, 0.1, 1e-5]
+
     return arguments
 
 
@@ -173,8 +214,10 @@ def lists(count, *rest):
 
 def factored(count):
     """An LU factorization, its pivots and a right side, then empty outputs."""
+
     def arguments():
         return [*torch.linalg.lu_factor(square()), *[square()] * (count == 1), *[True] * 2, *[torch.empty(0)] * count]
+
     return arguments
 
 
@@ -201,9 +244,11 @@ def three_lists():
 
 def sobol(*between):
     """The direction numbers of two dimensions, as what is written to or as what is read."""
+
     def arguments():
         state = torch._sobol_engine_initialize_state_(torch.zeros(2, 30, dtype=torch.int64), 2)
         return [state if a is sobol else a() if callable(a) else a for a in between]
+
     return arguments
 
 
@@ -211,16 +256,24 @@ BY_HAND = {
     "aten::_sobol_engine_initialize_state_": sobol(sobol, 2),
     "aten::_sobol_engine_scramble_": sobol(sobol, lambda: torch.ones(2, 30, 30, dtype=torch.int64).tril(), 2),
     "aten::_sobol_engine_ff_": sobol(lambda: torch.zeros(2, dtype=torch.int64), 3, sobol, 2, 5),
-    **dict.fromkeys([f"aten::_foreach_{name}.Tensor" for name in ("addcdiv", "addcdiv_", "addcmul", "addcmul_")], three_lists),
-    "aten::_native_batch_norm_legit": batch_norm(True), "aten::_batch_norm_with_update": batch_norm(),
+    **dict.fromkeys(
+        [f"aten::_foreach_{name}.Tensor" for name in ("addcdiv", "addcdiv_", "addcmul", "addcmul_")], three_lists
+    ),
+    "aten::_native_batch_norm_legit": batch_norm(True),
+    "aten::_batch_norm_with_update": batch_norm(),
     "aten::_native_batch_norm_legit.out": lambda: batch_norm(True)() + [torch.empty(0) for _ in range(3)],
     "aten::native_batch_norm.out": lambda: batch_norm(True)() + [torch.empty(0) for _ in range(3)],
-    "aten::_native_batch_norm_legit.no_stats_out": out(square, vector, vector, True, 0.1, 1e-5, dtypes=[torch.float32] * 3),
+    "aten::_native_batch_norm_legit.no_stats_out": out(
+        square, vector, vector, True, 0.1, 1e-5, dtypes=[torch.float32] * 3
+    ),
     "aten::hash_tensor.out": out(square, [], False, 0, dtypes=[torch.uint64]),
-    "aten::clamp_.Tensor": out(square, square, None, dtypes=[]), "aten::clamp.Tensor_out": out(square, square, None),
-    "aten::clamp_": out(square, 0.5, None, dtypes=[]), "aten::clamp.out": out(square, 0.5, None),
+    "aten::clamp_.Tensor": out(square, square, None, dtypes=[]),
+    "aten::clamp.Tensor_out": out(square, square, None),
+    "aten::clamp_": out(square, 0.5, None, dtypes=[]),
+    "aten::clamp.out": out(square, 0.5, None),
     "aten::_coalesced_": lambda: [square().to_sparse(), True],
-    "aten::_fused_adam_": adam, "aten::_fused_adamw_": adam,
+    "aten::_fused_adam_": adam,
+    "aten::_fused_adamw_": adam,
     "aten::_fused_sgd_": lists(3, 0.0, 0.9, 0.1, 0.0, False, False, False, None, None),
     "aten::im2col.out": out(images, [2, 2], [1, 1], [0, 0], [1, 1]),
     "aten::col2im.out": out(lambda: torch.ones(1, 8, 49), [8, 8], [2, 2], [1, 1], [0, 0], [1, 1]),
@@ -231,19 +284,24 @@ BY_HAND = {
     "aten::linalg_tensorinv.out": out(lambda: square().reshape(3, 1, 3, 1), 2),
     "aten::nll_loss2d.out": out(images, lambda: torch.zeros(1, 8, 8, dtype=torch.int64), None, 1, -100),
     "aten::max_unpool2d.out": out(lambda: pooled().float(), pooled, [4, 4]),
-    "aten::max_unpool3d.out": out(lambda: pooled()[None].float(), lambda: pooled()[None], [2, 4, 4], [1, 2, 2], [0, 0, 0]),
+    "aten::max_unpool3d.out": out(
+        lambda: pooled()[None].float(), lambda: pooled()[None], [2, 4, 4], [1, 2, 2], [0, 0, 0]
+    ),
     "aten::rrelu_with_noise": out(square, square, 0.125, 0.25, True, None, dtypes=[]),
     "aten::rrelu_with_noise_": out(square, square, 0.125, 0.25, True, None, dtypes=[]),
     "aten::split_copy.Tensor_out": lambda: [square(), 2, 0, [torch.empty(2, 3), torch.empty(1, 3)]],
     "aten::as_strided_scatter.out": out(square, vector, [3], [1], 0),
     "aten::view_as_complex_copy.out": out(lambda: torch.ones(3, 2), dtypes=[torch.complex64]),
-    "aten::view_copy.out": out(square, [9]), "aten::expand_copy.out": out(vector, [3, 3], False),
+    "aten::view_copy.out": out(square, [9]),
+    "aten::expand_copy.out": out(vector, [3, 3], False),
     "aten::embedding_dense_backward.out": out(square, long, 3, -1, False),
     "aten::_fft_c2c.out": out(complexes, [1], 0, True, dtypes=[torch.complex64]),
     "aten::_fft_c2r.out": out(complexes, [1], 0, 3),
     "aten::linalg_matrix_rank.out": out(square, 0.5, False, dtypes=[torch.int64]),
     "aten::linalg_matrix_rank.atol_rtol_float_out": out(square, None, None, False, dtypes=[torch.int64]),
     "aten::linalg_matrix_rank.atol_rtol_tensor_out": out(square, None, None, False, dtypes=[torch.int64]),
-    "aten::linalg_lstsq.out": out(square, square, None, None, dtypes=[torch.float32, torch.float32, torch.int64, torch.float32]),
+    "aten::linalg_lstsq.out": out(
+        square, square, None, None, dtypes=[torch.float32, torch.float32, torch.int64, torch.float32]
+    ),
     "aten::normal.Tensor_float_out": lambda: [vector(), 0.5, None, vector()],
 }

@@ -11,6 +11,7 @@
 `show.warnings(fn)` the warnings; `show.numbers(*tensors)` the elements, which are compared with a tolerance.
 A tensor that is an argument of `show` itself is compared as it prints. Objects of readtorch call themselves `readtorch.…` where PyTorch's say `torch.…`.
 """
+
 import difflib
 import re
 import warnings

@@ -27,6 +27,7 @@ Strategies of hypothesis come from tests/strategies.py and can be imported from 
 `broadcastable(n)`, `dtypes(kinds)`, `tensors(...)`, `tensor_lists(n, ...)` make tensors of the reference in
 every layout: contiguous, permuted, sliced with a step and an offset, expanded.
 """
+
 import contextlib
 import dataclasses
 import random
@@ -36,9 +37,7 @@ import numpy as np
 import torch
 
 import readtorch as rt
-from tests.strategies import (COMPLEX, DTYPES, FLOATS, INTS, broadcastable, dtypes,  # noqa: F401
-                              shapes, tensor_lists, tensors)
-
+from tests.strategies import COMPLEX, DTYPES, FLOATS, INTS, broadcastable, dtypes, shapes, tensor_lists, tensors  # noqa: F401
 
 # Conversion
 
@@ -197,8 +196,14 @@ def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=Fal
     elif isinstance(theirs, (float, complex)):
         assert type(ours) is type(theirs), f"{where}: {ours!r} instead of {theirs!r}"
         wide = torch.complex128 if isinstance(theirs, complex) else torch.float64
-        _assert_values(torch.tensor(ours, dtype=wide), torch.tensor(theirs, dtype=wide),
-                       1.3e-6 if rtol is None else rtol, 1e-5 if atol is None else atol, exact, where)
+        _assert_values(
+            torch.tensor(ours, dtype=wide),
+            torch.tensor(theirs, dtype=wide),
+            1.3e-6 if rtol is None else rtol,
+            1e-5 if atol is None else atol,
+            exact,
+            where,
+        )
     elif callable(theirs) or dataclasses.is_dataclass(theirs):  # torch's own and its counterpart here
         assert type(ours).__name__ == type(theirs).__name__, f"{where}: {ours!r} instead of {theirs!r}"
     else:
@@ -229,8 +234,9 @@ def _assert_values(ours, theirs, rtol, atol, exact, where):
         rtol, atol = 0.0, last_bits(theirs)
     elif (rtol is None) != (atol is None):
         rtol, atol = (0.0 if one is None else one for one in (rtol, atol))
-    torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol, equal_nan=True, check_stride=False,
-                               msg=lambda text: f"{where}: {text}")
+    torch.testing.assert_close(
+        ours, theirs, rtol=rtol, atol=atol, equal_nan=True, check_stride=False, msg=lambda text: f"{where}: {text}"
+    )
 
 
 # Note [ Processors without FMA ]
@@ -247,7 +253,9 @@ def last_bits(theirs):
     if FUSES or theirs.numel() == 0 or not (theirs.dtype.is_floating_point or theirs.dtype.is_complex):
         return 0.0
     largest = theirs.detach().abs().nan_to_num(posinf=0, neginf=0).max().item()
-    drawn = torch.float32 if theirs.dtype == torch.float64 else theirs.dtype  # a float64 layer's weights may be drawn in float32
+    drawn = (
+        torch.float32 if theirs.dtype == torch.float64 else theirs.dtype
+    )  # a float64 layer's weights may be drawn in float32
     return 8 * torch.finfo(drawn).eps * max(largest, 1.0)
 
 
@@ -281,8 +289,21 @@ class Outcome:
         return f"{type(self.error).__name__}: {self.error}" if self.error is not None else "no error"
 
 
-def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, versions=True, exact=False,
-         rtol=None, atol=None, seed=0, **kwargs):
+def both(
+    fn,
+    *args,
+    grad=True,
+    strides=True,
+    alias=True,
+    grad_fn=True,
+    message=True,
+    versions=True,
+    exact=False,
+    rtol=None,
+    atol=None,
+    seed=0,
+    **kwargs,
+):
     """Call `fn(torch, …)` and `fn(readtorch, …)` on the same arguments and compare; returns (ours, theirs).
 
     `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad`
@@ -410,9 +431,17 @@ def assert_same_gradients(our_results, their_results, our_inputs, their_inputs, 
         again = order < orders
         cotangents = [_cotangent(b, generator).requires_grad_(again) for _, b in outputs]
         cotangents = list(zip(to_readtorch(cotangents), cotangents))
-        ours, theirs = (Outcome(T.autograd.grad, [o[side] for o in outputs], [leaf[side] for leaf in leaves],
-                                [c[side] for c in cotangents], create_graph=again, allow_unused=True)
-                        for side, T in enumerate((rt, torch)))
+        ours, theirs = (
+            Outcome(
+                T.autograd.grad,
+                [o[side] for o in outputs],
+                [leaf[side] for leaf in leaves],
+                [c[side] for c in cotangents],
+                create_graph=again,
+                allow_unused=True,
+            )
+            for side, T in enumerate((rt, torch))
+        )
         if theirs.error is not None:  # an operator whose derivative has no derivative, for example
             return compare_errors(ours, theirs)
         if ours.error is not None:

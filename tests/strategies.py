@@ -1,4 +1,5 @@
 """Strategies of hypothesis that make tensors of the reference: shapes, dtypes and every kind of layout."""
+
 import functools
 
 import hypothesis.extra.numpy
@@ -13,14 +14,16 @@ DTYPES_OF_KIND = {"f": FLOATS, "c": COMPLEX, "i": INTS, "b": (torch.bool,), "d":
 
 
 def shapes(min_dims=0, max_dims=4, min_side=0, max_side=5):
-    return hypothesis.extra.numpy.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side,
-                                               max_side=max_side)
+    return hypothesis.extra.numpy.array_shapes(
+        min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=max_side
+    )
 
 
 def broadcastable(n, max_dims=4, min_side=0, max_side=5):
     """Lists of `n` shapes that broadcast with one another."""
-    found = hypothesis.extra.numpy.mutually_broadcastable_shapes(num_shapes=n, max_dims=max_dims,
-                                                                 min_side=min_side, max_side=max_side)
+    found = hypothesis.extra.numpy.mutually_broadcastable_shapes(
+        num_shapes=n, max_dims=max_dims, min_side=min_side, max_side=max_side
+    )
     return found.map(lambda s: list(s.input_shapes))
 
 
@@ -33,8 +36,7 @@ LAYOUTS = ("contiguous", "permuted", "sliced", "expanded")
 
 
 @st.composite
-def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, special=False,
-            requires_grad=False):
+def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, special=False, requires_grad=False):
     """A tensor of torch. `shape` and `dtype` are values or strategies; `special` mixes in nan, inf, -0.0.
 
     `requires_grad` applies where the dtype allows it. An integer tensor holds whole numbers from `low` to
@@ -44,8 +46,7 @@ def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, s
     dtype = _drawn(draw, torch.float32 if dtype is None else dtype)
     layout = draw(st.sampled_from(layouts))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
-    numbers = functools.partial(_numbers, dtype=dtype, low=low, high=high, special=special,
-                                generator=generator)
+    numbers = functools.partial(_numbers, dtype=dtype, low=low, high=high, special=special, generator=generator)
     tensor = _in_layout(tuple(shape), layout, draw, numbers)
     return tensor.requires_grad_(requires_grad and (dtype.is_floating_point or dtype.is_complex))
 

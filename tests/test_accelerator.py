@@ -1,4 +1,5 @@
 """torch.accelerator: without a device as the reference says it, with simulated devices as readtorch.cuda says it."""
+
 import inspect
 
 import pytest
@@ -8,7 +9,13 @@ import readtorch
 from readtorch import accelerator, cuda
 from tests.programs import same
 
-CALLS = [("current_device_index",), ("set_device_index", 0), ("current_stream",), ("current_stream", 0), ("synchronize",)]
+CALLS = [
+    ("current_device_index",),
+    ("set_device_index", 0),
+    ("current_stream",),
+    ("current_stream", 0),
+    ("synchronize",),
+]
 
 
 def test_without_a_device():
@@ -31,7 +38,8 @@ def test_without_a_device():
 def test_signatures(name):
     ours, theirs = (inspect.signature(getattr(lib.accelerator, name)) for lib in (readtorch, torch))
     assert [(p.name, p.kind, p.default) for p in ours.parameters.values()] == [
-        (p.name, p.kind, p.default) for p in theirs.parameters.values()]
+        (p.name, p.kind, p.default) for p in theirs.parameters.values()
+    ]
 
 
 def test_with_devices():
@@ -47,12 +55,17 @@ def test_with_devices():
         assert cuda.current_device() == 1
         stream = cuda.Stream(0)
         accelerator.set_stream(stream)
-        assert cuda.current_device() == 0 and accelerator.current_stream() == accelerator.current_stream("cuda:0") == stream
+        assert (
+            cuda.current_device() == 0
+            and accelerator.current_stream() == accelerator.current_stream("cuda:0") == stream
+        )
         accelerator.synchronize()
         accelerator.synchronize("cuda:1")
         with pytest.raises(ValueError, match="cpu doesn't match the current accelerator cuda"):
             accelerator.synchronize("cpu")
-        with pytest.raises(ValueError, match="Expected a torch.device with a specified index or an integer, but got:cuda"):
+        with pytest.raises(
+            ValueError, match="Expected a torch.device with a specified index or an integer, but got:cuda"
+        ):
             accelerator.set_device_index("cuda")
     finally:
         cuda.simulate(0)

@@ -1,4 +1,5 @@
 """What a program and its libraries see under `readtorch run`: names, versions, distributions, errors, pickles."""
+
 import importlib
 import io
 import json
@@ -30,8 +31,28 @@ def printed(tmp_path, text):
 # -- versions and distributions ------------------------------------------------------------------
 
 
-OPERANDS = ["2.13.0", "2.13", "2.9", "2.14.1", "2.13.0+cpu", "2.13.0a0", "10", "parrot", "", (2, 13), (2, 9, 1), [2, 14], (2,),
-            (), ("a", "b"), 2, 2.13, None, b"2.0", {}]
+OPERANDS = [
+    "2.13.0",
+    "2.13",
+    "2.9",
+    "2.14.1",
+    "2.13.0+cpu",
+    "2.13.0a0",
+    "10",
+    "parrot",
+    "",
+    (2, 13),
+    (2, 9, 1),
+    [2, 14],
+    (2,),
+    (),
+    ("a", "b"),
+    2,
+    2.13,
+    None,
+    b"2.0",
+    {},
+]
 COMPARISONS = ["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"]
 
 
@@ -54,12 +75,15 @@ def test_both_versions_are_named():
     for name in names - {"__version__"}:
         assert getattr(readtorch.version, name) == getattr(torch.version, name), name
     from importlib.metadata import version
+
     assert readtorch.version.readtorch == version("readtorch")
 
 
 def test_a_distribution_named_torch_is_found_and_no_other(tmp_path):
     """In the environment of the tests PyTorch is installed, too."""
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import importlib.metadata as metadata, torch
         distribution = metadata.distribution("torch")
         print(metadata.version("torch"), distribution.name, distribution.files, distribution.metadata["Name"])
@@ -74,7 +98,8 @@ def test_a_distribution_named_torch_is_found_and_no_other(tmp_path):
             metadata.version("torchvision_that_nobody_has")
         except metadata.PackageNotFoundError as error:
             print(error)
-    """) == [
+    """,
+    ) == [
         "2.13.0 torch None torch",
         f"['readtorch=={readtorch.version.readtorch}'] []",
         "['torch'] ['numpy']",
@@ -93,34 +118,66 @@ def test_a_distribution_named_torch_is_found_and_no_other(tmp_path):
 # Their __module__ or __qualname__ differs from PyTorch's.
 DIFFERENT = {
     "C++ there, a class or function here that stands in another module": [
-        "torch.Event", "torch.Stream", "torch.sparse.mm", "torch.sparse.addmm", "torch.from_dlpack", "torch.to_dlpack", "torch.nn.functional.bilinear",
+        "torch.Event",
+        "torch.Stream",
+        "torch.sparse.mm",
+        "torch.sparse.addmm",
+        "torch.from_dlpack",
+        "torch.to_dlpack",
+        "torch.nn.functional.bilinear",
         *(f"torch.distributed.{name}" for name in ("FileStore", "GradBucket", "HashStore", "Reducer", "TCPStore")),
-        "torch.jit.CompilationUnit", "torch.jit.ScriptFunction", "torch.nn.attention.SDPBackend",
+        "torch.jit.CompilationUnit",
+        "torch.jit.ScriptFunction",
+        "torch.nn.attention.SDPBackend",
         *(f"torch.onnx.{name}" for name in ("OperatorExportTypes", "TensorProtoDataType", "TrainingMode")),
     ],
     "the class of futures, which PyTorch calls torch.jit.Future": ["torch.futures.Future", "torch.jit.Future"],
     "the types of TorchScript, which PyTorch shows as torch.AnyType …, names that it does not have": [
-        f"torch.jit.annotations.{name}Type" for name in (
-            "Any", "Bool", "Complex", "DeviceObj", "Dict", "Float", "Future", "Int", "List", "None", "String", "Tensor", "Tuple")
+        f"torch.jit.annotations.{name}Type"
+        for name in (
+            "Any",
+            "Bool",
+            "Complex",
+            "DeviceObj",
+            "Dict",
+            "Float",
+            "Future",
+            "Int",
+            "List",
+            "None",
+            "String",
+            "Tensor",
+            "Tuple",
+        )
     ],
     "one function with two names": [
-        "torch.clip", "torch.dsmm", "torch.compiler.is_dynamo_compiling", "torch.distributed.all_gather_into_tensor",
-        "torch.distributed.reduce_scatter_tensor"],
+        "torch.clip",
+        "torch.dsmm",
+        "torch.compiler.is_dynamo_compiling",
+        "torch.distributed.all_gather_into_tensor",
+        "torch.distributed.reduce_scatter_tensor",
+    ],
     "a file of its own there": [
-        "torch.autograd.Variable", "torch.onnx.symbolic_helper.parse_args",
+        "torch.autograd.Variable",
+        "torch.onnx.symbolic_helper.parse_args",
         *(f"torch.signal.windows.{name}" for name in readtorch.signal.windows.__all__),
-        *(f"torch.onnx.{name}" for name in ("register_custom_op_symbolic", "unregister_custom_op_symbolic"))],
+        *(f"torch.onnx.{name}" for name in ("register_custom_op_symbolic", "unregister_custom_op_symbolic")),
+    ],
     "another file here": ["torch.jit.script_if_tracing"],
     "another function there under the same name, for the device and the generator of Python": [
-        "torch.cuda.random.device_count", "torch.random.Generator"],
+        "torch.cuda.random.device_count",
+        "torch.random.Generator",
+    ],
 }
 
 
 def modules_of_both():
     """The public modules that both libraries have."""
     inner = ("torch.aten", "torch.c10", "torch.csrc", "torch.viz", "torch.show")
-    ours = {"torch"} | {m.name.replace("readtorch", "torch", 1)
-                        for m in pkgutil.walk_packages(readtorch.__path__, "readtorch.", onerror=lambda name: None)}
+    ours = {"torch"} | {
+        m.name.replace("readtorch", "torch", 1)
+        for m in pkgutil.walk_packages(readtorch.__path__, "readtorch.", onerror=lambda name: None)
+    }
     public = [name for name in ours if not name.startswith(inner) and "._" not in name]
     return sorted(name for name in public if importable(name))
 
@@ -140,15 +197,21 @@ def their_names(modules):
         for name in modules:
             for key in dir(importlib.import_module(name)):
                 value = getattr(importlib.import_module(name), key)
-                replaced = str(getattr(value, "__module__", "")).startswith("tests.")  # by another test's file, to be quick
-                if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType) and not (key.startswith("_") or replaced):
+                replaced = str(getattr(value, "__module__", "")).startswith(
+                    "tests."
+                )  # by another test's file, to be quick
+                if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType) and not (
+                    key.startswith("_") or replaced
+                ):
                     yield f"{name}.{key}", value
 
 
 def test_modules_classes_and_functions_say_what_pytorchs_say(tmp_path):
     modules = modules_of_both()
     assert len(modules) > 100
-    [line] = printed(tmp_path, f"""
+    [line] = printed(
+        tmp_path,
+        f"""
         import importlib, json, types, warnings
         warnings.simplefilter("ignore")
         found = {{}}
@@ -160,7 +223,8 @@ def test_modules_classes_and_functions_say_what_pytorchs_say(tmp_path):
                 if isinstance(value, (type, types.FunctionType)) and not key.startswith("_"):
                     found[f"{{name}}.{{key}}"] = value.__module__, value.__qualname__
         print(json.dumps(found))
-    """)
+    """,
+    )
     ours, seen, wrong = json.loads(line), 0, []
     for name, value in their_names(modules):
         if name not in ours:
@@ -183,7 +247,9 @@ def test_modules_classes_and_functions_say_what_pytorchs_say(tmp_path):
 
 
 def test_programs_see_torch_only(tmp_path):
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import torch, sys
         from torch import nn
         import readtorch
@@ -197,7 +263,8 @@ def test_programs_see_torch_only(tmp_path):
             nn.Linear(2, 2)(3)
         except TypeError as error:
             print(error)
-    """)[:5] == [
+    """,
+    )[:5] == [
         "torch True True",
         "<class 'torch.Tensor'> torch <class 'torch.nn.parameter.Parameter'> <class 'torch.nn.modules.linear.Linear'>",
         "<class 'torch.dtype'> <class 'torch.Size'> <class 'torch.return_types.max'> <class 'ExpBackward0'>",
@@ -210,8 +277,17 @@ def test_programs_see_torch_only(tmp_path):
 def test_the_library_says_where_its_source_stands():
     """Beside PyTorch, in one process: see Note [ Two names of one package ]."""
     assert readtorch.__name__ == "readtorch" and readtorch.nn.Linear.__module__ == "readtorch.nn.modules.linear"
-    for thing in (readtorch.nn.Linear, readtorch.add, readtorch.randn, readtorch.nn.functional.gelu, readtorch.fft.fft,
-                  readtorch.Size, readtorch.optim.lr_scheduler.StepLR, readtorch.einsum, readtorch.__version__):
+    for thing in (
+        readtorch.nn.Linear,
+        readtorch.add,
+        readtorch.randn,
+        readtorch.nn.functional.gelu,
+        readtorch.fft.fft,
+        readtorch.Size,
+        readtorch.optim.lr_scheduler.StepLR,
+        readtorch.einsum,
+        readtorch.__version__,
+    ):
         data = pickle.dumps(thing)
         assert b"readtorch" in data
         assert pickle.loads(data) is thing or pickle.loads(data) == thing
@@ -221,10 +297,28 @@ def test_the_library_says_where_its_source_stands():
 
 
 def test_plain_pickles_name_what_pytorchs_name(tmp_path):
-    things = ("torch.nn.Linear", "torch.nn.MultiheadAttention", "torch.nn.functional.relu", "torch.nn.functional.gelu", "torch.Size([2])",
-              "torch.float32", "torch.optim.lr_scheduler.StepLR", "torch.optim.SGD", "torch.nn.Module.state_dict", "torch.save",
-              "torch.nn.utils.rnn.pad_sequence", "torch.return_types.max", "torch.return_types.sort((1, 2))", "torch.device('cpu')", "torch.utils.data.DataLoader", "torch.no_grad", "torch.fft.fftn")
-    lines = printed(tmp_path, f"""
+    things = (
+        "torch.nn.Linear",
+        "torch.nn.MultiheadAttention",
+        "torch.nn.functional.relu",
+        "torch.nn.functional.gelu",
+        "torch.Size([2])",
+        "torch.float32",
+        "torch.optim.lr_scheduler.StepLR",
+        "torch.optim.SGD",
+        "torch.nn.Module.state_dict",
+        "torch.save",
+        "torch.nn.utils.rnn.pad_sequence",
+        "torch.return_types.max",
+        "torch.return_types.sort((1, 2))",
+        "torch.device('cpu')",
+        "torch.utils.data.DataLoader",
+        "torch.no_grad",
+        "torch.fft.fftn",
+    )
+    lines = printed(
+        tmp_path,
+        f"""
         import pickle, torch
         for thing in ({", ".join(things)}):
             data = pickle.dumps(thing)
@@ -232,26 +326,39 @@ def test_plain_pickles_name_what_pytorchs_name(tmp_path):
             assert again is thing or again == thing
             print(data.hex())
         torch.save([torch.nn.LSTM(2, 3), torch.optim.lr_scheduler.ExponentialLR, torch.ones(2)], {str(tmp_path / "ours.pt")!r})
-    """)
+    """,
+    )
     for line, name in zip(lines, things, strict=True):
         data = bytes.fromhex(line)
         assert b"readtorch" not in data
         assert name == "torch.fft.fftn" or pickle.loads(data) == eval(name), name
     lstm, schedule, tensor = torch.load(tmp_path / "ours.pt", weights_only=False)
-    assert type(lstm) is torch.nn.LSTM and schedule is torch.optim.lr_scheduler.ExponentialLR and tensor.tolist() == [1, 1]
+    assert (
+        type(lstm) is torch.nn.LSTM and schedule is torch.optim.lr_scheduler.ExponentialLR and tensor.tolist() == [1, 1]
+    )
 
 
 def test_checkpoints_of_pytorch_are_read(tmp_path):
-    torch.save([torch.nn.GRU(2, 3), torch.optim.lr_scheduler.StepLR, torch.nn.functional.relu, torch.__version__], tmp_path / "theirs.pt")
-    assert printed(tmp_path, f"""
+    torch.save(
+        [torch.nn.GRU(2, 3), torch.optim.lr_scheduler.StepLR, torch.nn.functional.relu, torch.__version__],
+        tmp_path / "theirs.pt",
+    )
+    assert printed(
+        tmp_path,
+        f"""
         import torch
         gru, schedule, relu, version = torch.load({str(tmp_path / "theirs.pt")!r}, weights_only=False)
         print(type(gru), schedule is torch.optim.lr_scheduler.StepLR, relu is torch.nn.functional.relu, type(version), version)
-    """) == [f"<class 'torch.nn.modules.rnn.GRU'> True True <class 'torch.torch_version.TorchVersion'> {torch.__version__}"]
+    """,
+    ) == [
+        f"<class 'torch.nn.modules.rnn.GRU'> True True <class 'torch.torch_version.TorchVersion'> {torch.__version__}"
+    ]
 
 
 def test_processes_started_anew_see_the_same_torch(tmp_path):
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import torch
         import torch.multiprocessing as mp
         from torch.utils.data import DataLoader, Dataset
@@ -276,12 +383,15 @@ def test_processes_started_anew_see_the_same_torch(tmp_path):
                 print(name, module, same, value == net(torch.ones(1, 3)).sum().item(), named)
                 for batch, version in DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context):
                     print(batch.tolist(), version[0])
-    """) == 2 * ["torch torch.nn.modules.linear True True worker of mine", "[0, 1, 4, 9] 2.13.0"]
+    """,
+    ) == 2 * ["torch torch.nn.modules.linear True True worker of mine", "[0, 1, 4, 9] 2.13.0"]
 
 
 def test_scripts_traces_and_compiled_functions(tmp_path):
     """They ask whose a class or function is."""
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import torch, io
         from torch import nn
         @torch.jit.script
@@ -301,7 +411,14 @@ def test_scripts_traces_and_compiled_functions(tmp_path):
             later: torch.jit.Future[torch.Tensor] = torch.jit.fork(torch.neg, x)
             return torch.jit.wait(later)
         print(g(torch.ones(1)))
-    """) == ["torch.Size([1, 1, 1, 1]) True", "torch.Size([4, 3]) True", "torch.Size([1, 3])", "tensor([0., 0.])", "tensor([-1.])"]
+    """,
+    ) == [
+        "torch.Size([1, 1, 1, 1]) True",
+        "torch.Size([4, 3]) True",
+        "torch.Size([1, 3])",
+        "tensor([0., 0.])",
+        "tensor([-1.])",
+    ]
 
 
 # -- modules and what they are called like -------------------------------------------------------
@@ -309,8 +426,11 @@ def test_scripts_traces_and_compiled_functions(tmp_path):
 
 def submodules_that_are_not_modules(package):
     """Names of submodules under which the package has a function or a class: torch.autograd.gradcheck."""
-    return [name for _, name, _ in pkgutil.iter_modules(package.__path__)
-            if not isinstance(getattr(package, name, types), types.ModuleType)]
+    return [
+        name
+        for _, name, _ in pkgutil.iter_modules(package.__path__)
+        if not isinstance(getattr(package, name, types), types.ModuleType)
+    ]
 
 
 def pairs():
@@ -331,13 +451,15 @@ def test_a_submodule_imported_by_name_does_not_replace_a_function(tmp_path, libr
     lines = ["import importlib, types, " + library]
     for package, name in found:
         package = package.replace("torch", library, 1)
-        lines += [f"before = importlib.import_module('{package}').{name}",
-                  "try:",
-                  f"    import {package}.{name}",
-                  f"    from {package}.{name} import __name__ as _",
-                  "except ImportError:",
-                  "    pass",
-                  f"assert {package}.{name} is before and not isinstance(before, types.ModuleType), '{package}.{name}'"]
+        lines += [
+            f"before = importlib.import_module('{package}').{name}",
+            "try:",
+            f"    import {package}.{name}",
+            f"    from {package}.{name} import __name__ as _",
+            "except ImportError:",
+            "    pass",
+            f"assert {package}.{name} is before and not isinstance(before, types.ModuleType), '{package}.{name}'",
+        ]
     if library == "torch":
         printed(tmp_path, "\n".join(lines))
     else:
@@ -346,13 +468,16 @@ def test_a_submodule_imported_by_name_does_not_replace_a_function(tmp_path, libr
 
 
 def test_gradcheck_by_both_names(tmp_path):
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         from torch.autograd.gradcheck import gradcheck
         import torch
         print(torch.autograd.gradcheck is gradcheck, gradcheck(torch.exp, (torch.ones(2, dtype=torch.double, requires_grad=True),)))
         from torch.nn.utils.weight_norm import WeightNorm
         print(callable(torch.nn.utils.weight_norm))
-    """) == ["True True", "True"]
+    """,
+    ) == ["True True", "True"]
 
 
 # -- what is missing -----------------------------------------------------------------------------
@@ -379,14 +504,17 @@ MISSING = {
 
 
 def test_what_is_missing_is_said_to_be_readtorchs_lack(tmp_path):
-    lines = printed(tmp_path, f"""
+    lines = printed(
+        tmp_path,
+        f"""
         import torch
         for line in {list(MISSING)}:
             try:
                 exec(line)
             except Exception as error:
                 print(f"{{type(error).__name__}}: {{error}}")
-    """)
+    """,
+    )
     assert dict(zip(MISSING, lines, strict=True)) == MISSING
 
 
@@ -399,7 +527,9 @@ LACKING = {
 
 
 def test_an_attribute_that_a_class_lacks_is_told_of(tmp_path):
-    assert printed(tmp_path, f"""
+    assert printed(
+        tmp_path,
+        f"""
         import torch
         from readtorch._as_torch import tell_of_missing
         class Mine: pass
@@ -409,7 +539,8 @@ def test_an_attribute_that_a_class_lacks_is_told_of(tmp_path):
             except AttributeError as error:
                 tell_of_missing(error)
                 print(getattr(error, "__notes__", []))
-    """) == [str(notes) for notes in LACKING.values()]
+    """,
+    ) == [str(notes) for notes in LACKING.values()]
 
 
 def test_an_error_that_ends_the_program_tells_of_it(tmp_path):
@@ -420,7 +551,9 @@ def test_an_error_that_ends_the_program_tells_of_it(tmp_path):
 
 
 def test_asking_is_no_error(tmp_path):
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import copy, doctest, importlib.util, inspect, pickle, types, torch
         import torch.nn.functional as F
         print(hasattr(torch, "nothing"), getattr(torch, "__wrapped__", 3), hasattr(torch, "__config__"), getattr(F, "__path__", None) is None)
@@ -436,31 +569,56 @@ def test_asking_is_no_error(tmp_path):
             from torch import nothing
         except ImportError as error:
             print(error.name)
-    """) == ["False 3 False False", "None", "None", "None", "torch.nn torch.jit torch", "True", "True True", "True True", "True True", "True True",
-             "torch"]
+    """,
+    ) == [
+        "False 3 False False",
+        "None",
+        "None",
+        "None",
+        "torch.nn torch.jit torch",
+        "True",
+        "True True",
+        "True True",
+        "True True",
+        "True True",
+        "torch",
+    ]
 
 
 def test_sources_are_found_where_they_stand(tmp_path):
     """In another file than the one that `__module__` names."""
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import inspect, torch
         for thing in (torch.optim.lr_scheduler.StepLR, torch.nn.MultiheadAttention, torch.jit.ScriptModule, torch.nn.LSTM,
                       torch.Tensor, torch.optim.lr_scheduler.StepLR.step):
             print(inspect.getsource(thing).split("(")[0].strip())
         class Mine(torch.nn.Module): pass
         print(inspect.getsource(Mine))
-    """)[:7] == ["class StepLR", "class MultiheadAttention", "class ScriptModule", "class LSTM", "class Tensor", "def step",
-                 "class Mine(torch.nn.Module): pass"]
+    """,
+    )[:7] == [
+        "class StepLR",
+        "class MultiheadAttention",
+        "class ScriptModule",
+        "class LSTM",
+        "class Tensor",
+        "def step",
+        "class Mine(torch.nn.Module): pass",
+    ]
 
 
 def test_a_module_loaded_again_is_the_same(tmp_path):
-    assert printed(tmp_path, """
+    assert printed(
+        tmp_path,
+        """
         import importlib, torch
         for module in (torch.nn.modules.linear, torch.nn.functional):
             before, spec = dict(vars(module)), module.__spec__
             assert importlib.reload(module) is module and module.__spec__ is spec
             print(spec.name, vars(module).keys() == before.keys())
-    """) == ["torch.nn.modules.linear True", "torch.nn.functional True"]
+    """,
+    ) == ["torch.nn.modules.linear True", "torch.nn.functional True"]
 
 
 def test_all_names_at_once():
@@ -497,7 +655,9 @@ REPLACED = """
 def test_kernels_compile_when_builtins_are_replaced(tmp_path):
     """The idiom of programs that train on several ranks: the others' `print` is silent."""
     expected = "rank 0: torch.Size([4, 5]) True\nrank 0: 10 True\n"
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(REPLACED).format("readtorch")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(REPLACED).format("readtorch")], capture_output=True, text=True
+    )
     assert done.stdout == expected, done.stderr
     assert run_script(tmp_path, REPLACED.format("torch")).stdout == expected
 
@@ -527,7 +687,9 @@ def test_small_doors():
 @pytest.mark.parametrize("library", [readtorch, torch])
 def test_notes_of_what_is_used(library, capfd):
     code = f"import {library.__name__} as T; print([T._C._log_api_usage_once('a.program') for _ in '12'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTORCH_API_USAGE_STDERR": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTORCH_API_USAGE_STDERR": "1"}
+    )
     assert done.stdout == "[None, None]\n" and done.stderr.count("PYTORCH_API_USAGE a.program\n") == 1
     assert not os.environ.get("PYTORCH_API_USAGE_STDERR") and library._C._log_api_usage_once("a.program") is None
     assert "PYTORCH_API_USAGE" not in capfd.readouterr().err

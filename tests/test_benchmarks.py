@@ -1,9 +1,10 @@
 """Every benchmark case runs on both implementations, and the report says what the numbers say."""
+
 import numpy as np
 import pytest
+import torch
 
 import readtorch as rt
-import torch
 from benchmarks import contestants, page, precision, record, report
 from benchmarks.cases import CASES, GROUPS
 from readtorch.c10 import cpu_allocator
@@ -23,8 +24,10 @@ def test_case_runs(name, T):
 
 def test_the_report_judges_by_the_targets():
     slow = report.summarize("empty Module.__call__", {"readtorch": [2.0, 2.0, 4.0], "torch": [1.0, 1.0, 1.0]})
-    quick = [report.summarize(name, {"readtorch": [ours] * 3, "torch": [1.0] * 3})
-             for name, ours in (("add", 0.5), ("mul", 2.0))]
+    quick = [
+        report.summarize(name, {"readtorch": [ours] * 3, "torch": [1.0] * 3})
+        for name, ours in (("add", 0.5), ("mul", 2.0))
+    ]
     assert slow["ratio"] == 2.0
     judged = dict((what, (ratio, target)) for what, ratio, target in report.verdicts([slow, *quick]))
     assert judged["module: empty Module.__call__"] == (2.0, 1.0)
@@ -46,7 +49,11 @@ def test_contestants_differ_in_what_they_are_said_to_differ(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")
     same, by_default = contestants.environment(), contestants.environment(keeps_memory=False)
     assert {name: value for name, value in same.items() if by_default.get(name) != value} == contestants.KEEPING
-    assert "OPENBLAS_CORETYPE" not in same and same["MKL_NUM_THREADS"] == "1" and not by_default.keys() & contestants.KEEPING
+    assert (
+        "OPENBLAS_CORETYPE" not in same
+        and same["MKL_NUM_THREADS"] == "1"
+        and not by_default.keys() & contestants.KEEPING
+    )
     thresholds = {"MALLOC_TRIM_THRESHOLD_": cpu_allocator._KEPT, "MALLOC_MMAP_THRESHOLD_": cpu_allocator._MAPPED_FROM}
     assert {name: int(value) for name, value in contestants.KEEPING.items()} == thresholds
 
@@ -56,7 +63,11 @@ def test_errors_are_counted_in_units_in_the_last_place():
     rounded = np.exp(x.astype(np.float64)).astype(np.float32)
     assert 0.4 < precision.largest_error("exp", rounded, x) <= 0.5
     assert 1.4 < precision.largest_error("exp", np.nextafter(rounded, np.float32(np.inf)), x) <= 1.5
-    recorded = {row["function"]: row for row in page.read(record.RESULTS / "precision.json")["rows"] if row["dtype"] == "float32"}
+    recorded = {
+        row["function"]: row
+        for row in page.read(record.RESULTS / "precision.json")["rows"]
+        if row["dtype"] == "float32"
+    }
     assert recorded.keys() == precision.FUNCTIONS.keys()
     x = precision.argument("exp", "float32")
     for way, computed in (("eager", precision.eager("readtorch", "exp", x)), ("fused", precision.fused("exp", x))):
@@ -80,12 +91,25 @@ def test_a_run_of_some_cases_keeps_the_others(tmp_path, monkeypatch):
 
 
 def test_pages_say_what_was_missed(tmp_path):
-    row = {"case": "x", "group": "chain", "readtorch": 2e-6, "torch": 1e-6, "ratio": 2.0, "quartiles": [1.9, 2.1], "date": "2026-01-01"}
+    row = {
+        "case": "x",
+        "group": "chain",
+        "readtorch": 2e-6,
+        "torch": 1e-6,
+        "ratio": 2.0,
+        "quartiles": [1.9, 2.1],
+        "date": "2026-01-01",
+    }
     path = record.write("cpu", [row], folder=tmp_path)
     assert "2.00 (at most 1.1: missed)" in page.speed(path) and "2026-01-01" in page.cases(path)
     reached, missed = record.row("speed", 5, "×", 4, True), record.row("time", 5, "s", 4)
-    assert (record.is_reached(reached), record.is_reached(missed), record.is_reached(record.row("a", 1, ""))) == (True, False, None)
+    assert (record.is_reached(reached), record.is_reached(missed), record.is_reached(record.row("a", 1, ""))) == (
+        True,
+        False,
+        None,
+    )
     assert page.gpu(tmp_path).startswith("No run on a real GPU")
     (tmp_path / "benchmarks.json").write_text(
-        '{"about": {"device": "a GPU", "date": "2026-01-01"}, "allocation": {"bar": 20, "reached": true}}')
+        '{"about": {"device": "a GPU", "date": "2026-01-01"}, "allocation": {"bar": 20, "reached": true}}'
+    )
     assert "a GPU" in page.gpu(tmp_path) and "| allocation | 20 | True |" in page.gpu(tmp_path)

@@ -1,7 +1,8 @@
 """The way of a beginner: the functions that the script of the page "The core" runs are those of a recorded list, and few.
 
-    .venv/bin/python -m tests.test_core     writes tests/core_functions.txt anew, and says what has changed
+.venv/bin/python -m tests.test_core     writes tests/core_functions.txt anew, and says what has changed
 """
+
 import json
 import os
 import re
@@ -17,12 +18,16 @@ PAGE = ROOT / "book/core.md"
 RECORD = ROOT / "tests/core_functions.txt"
 MOST_FUNCTIONS = 430
 MOST_LINES = 3600
-IN_A_FRESH_PROCESS = "import json; from tests import test_core; print(json.dumps([vars(f) for f in test_core.traced()]))"
+IN_A_FRESH_PROCESS = (
+    "import json; from tests import test_core; print(json.dumps([vars(f) for f in test_core.traced()]))"
+)
 
 
 def script():
     """The page's cell that is tagged `core`: it defines `train(torch)`."""
-    return re.search(r"```\{code-cell\} python\n:tags: \[core\]\n\n(.+?)```", PAGE.read_text(encoding="utf8"), re.DOTALL)[1]
+    return re.search(
+        r"```\{code-cell\} python\n:tags: \[core\]\n\n(.+?)```", PAGE.read_text(encoding="utf8"), re.DOTALL
+    )[1]
 
 
 def traced():
@@ -36,8 +41,14 @@ def traced():
 
 def core():
     """Traced in a process of its own: what other tests have run changes nothing."""
-    done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-                          stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FRESH_PROCESS],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return [CoreFunction(**fields) for fields in json.loads(done.stdout)]
 
 
@@ -67,8 +78,12 @@ def test_the_core_has_not_grown_unnoticed():
     functions = core()
     changed = differences([f.key for f in functions], recorded())
     assert not changed, "\n  ".join(
-        ["the script of book/core.md runs other functions than tests/core_functions.txt lists:", *changed,
-         "If that is wanted: .venv/bin/python -m tests.test_core"])
+        [
+            "the script of book/core.md runs other functions than tests/core_functions.txt lists:",
+            *changed,
+            "If that is wanted: .venv/bin/python -m tests.test_core",
+        ]
+    )
     assert len(functions) <= MOST_FUNCTIONS
     assert _functions.lines_of(functions) <= MOST_LINES
     order = _functions.reading_order(ROOT / "book")
@@ -77,7 +92,10 @@ def test_the_core_has_not_grown_unnoticed():
 
 def test_what_was_added_is_told_by_name():
     assert differences(["a.py f", "b.py g", "c.py h"], ["a.py f", "b.py i", "d.py h"]) == [
-        "added: b.py g", "gone: b.py i", "moved: d.py h -> c.py h"]
+        "added: b.py g",
+        "gone: b.py i",
+        "moved: d.py h -> c.py h",
+    ]
 
 
 def write():

@@ -1,4 +1,5 @@
 """`pip install readtorch` without extras: what needs one says which, and nothing else needs one."""
+
 import json
 import os
 import re
@@ -12,18 +13,36 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # What an entry point needs: None, or an extra of pyproject.toml.
 NEEDS = {
-    "numpy_and_training": None, "data_loader": None, "jit_script": None, "compile": None, "is_available": None,
-    "simulated_device": None, "onnx_export": "onnx", "kernel_simulator": "simulator", "show_source": "show", "show_module": "show",
-    "summary_writer": "tensorboard", "summary_image": "tensorboard", "mpi": "mpi", "safetensors_load": "safetensors",
-    "inspect_of_a_safetensors_file": "safetensors", "viz": "viz", "viz_plot": "viz",
+    "numpy_and_training": None,
+    "data_loader": None,
+    "jit_script": None,
+    "compile": None,
+    "is_available": None,
+    "simulated_device": None,
+    "onnx_export": "onnx",
+    "kernel_simulator": "simulator",
+    "show_source": "show",
+    "show_module": "show",
+    "summary_writer": "tensorboard",
+    "summary_image": "tensorboard",
+    "mpi": "mpi",
+    "safetensors_load": "safetensors",
+    "inspect_of_a_safetensors_file": "safetensors",
+    "viz": "viz",
+    "viz_plot": "viz",
 }
 
 
 @pytest.fixture(scope="module")
 def found():
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-W", "ignore", "-m", "tests.without_extras"], cwd=ROOT, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.without_extras"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

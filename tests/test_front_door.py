@@ -1,4 +1,5 @@
 """What stands in `torch` itself beside operators: limits of dtypes, settings, old constructors, testing, cuda."""
+
 import subprocess
 import sys
 
@@ -29,8 +30,15 @@ def test_limits_of_every_dtype(dtype):
 def test_limits_are_values():
     def program(T, show):
         show(T.finfo(), T.finfo(float), T.iinfo(int), T.finfo(T.float32) == T.finfo(T.complex64))
-        show(T.finfo(T.float32) == T.finfo(T.float64), T.finfo(T.float32) == 3, T.finfo(T.float16) != T.finfo(T.float32))
-        for wrong in (lambda: T.finfo(1), lambda: T.finfo("float32"), lambda: T.iinfo(float), lambda: setattr(T.finfo(), "max", 3)):
+        show(
+            T.finfo(T.float32) == T.finfo(T.float64), T.finfo(T.float32) == 3, T.finfo(T.float16) != T.finfo(T.float32)
+        )
+        for wrong in (
+            lambda: T.finfo(1),
+            lambda: T.finfo("float32"),
+            lambda: T.iinfo(float),
+            lambda: setattr(T.finfo(), "max", 3),
+        ):
             show.error(wrong)
         for wrong in (lambda: hash(T.finfo()), lambda: T.finfo(T.float64) < T.finfo(T.float32)):
             with pytest.raises(TypeError):
@@ -43,7 +51,15 @@ def test_constants_and_questions():
     def program(T, show):
         x = T.ones(2, 2)
         show(T.inf, T.nan, T.pi, T.e, T.newaxis, T.version.cuda, T.version.debug)
-        for name in ("is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "is_distributed"):
+        for name in (
+            "is_floating_point",
+            "is_complex",
+            "is_signed",
+            "is_conj",
+            "is_neg",
+            "is_inference",
+            "is_distributed",
+        ):
             show(name, [getattr(T, name)(t) for t in (x, x.long(), x.bool(), x + 1j)], getattr(x, name)())
             show.error(lambda: getattr(T, name)(3))
         show(T.is_same_size(x, x.int()), T.is_same_size(x, x[0]), x.is_same_size(x), T.is_nonzero(x[0, 0]))
@@ -129,9 +145,16 @@ def test_a_function_for_every_element():
         show(x.map_(y, lambda a, b: a * b), x.map2_(y, x, lambda a, b, c: a + b - c))
         show(T.arange(3).apply_(lambda v: v + 1.5), T.tensor(True).apply_(lambda v: not v))
         leaf = T.ones(3, requires_grad=True)
-        for wrong in (lambda: x.apply_(3), lambda: leaf.apply_(abs), lambda: x.map_(leaf, max), lambda: x.map_(3, max),
-                      lambda: x.map_(y.long(), max), lambda: x.map2_(y, y.int(), max), lambda: x.map_(T.ones(2), max),
-                      lambda: T.arange(3).apply_(lambda v: "a")):
+        for wrong in (
+            lambda: x.apply_(3),
+            lambda: leaf.apply_(abs),
+            lambda: x.map_(leaf, max),
+            lambda: x.map_(3, max),
+            lambda: x.map_(y.long(), max),
+            lambda: x.map2_(y, y.int(), max),
+            lambda: x.map_(T.ones(2), max),
+            lambda: T.arange(3).apply_(lambda v: "a"),
+        ):
             show.error(wrong)
 
     same(program)
@@ -183,11 +206,20 @@ def test_the_number_for_operators_beside_each_other_is_set_once(settings_put_bac
 def test_determinism_is_kept(settings_put_back):
     def program(T, show):
         def tell():
-            show(T.are_deterministic_algorithms_enabled(), T.is_deterministic_algorithms_warn_only_enabled(),
-                 T.get_deterministic_debug_mode())
-        for set_it in (lambda: T.use_deterministic_algorithms(True), lambda: T.set_deterministic_debug_mode("warn"),
-                       lambda: T.use_deterministic_algorithms(True, warn_only=True), lambda: T.set_deterministic_debug_mode(2),
-                       lambda: T.use_deterministic_algorithms(False), lambda: T.set_deterministic_debug_mode("default")):
+            show(
+                T.are_deterministic_algorithms_enabled(),
+                T.is_deterministic_algorithms_warn_only_enabled(),
+                T.get_deterministic_debug_mode(),
+            )
+
+        for set_it in (
+            lambda: T.use_deterministic_algorithms(True),
+            lambda: T.set_deterministic_debug_mode("warn"),
+            lambda: T.use_deterministic_algorithms(True, warn_only=True),
+            lambda: T.set_deterministic_debug_mode(2),
+            lambda: T.use_deterministic_algorithms(False),
+            lambda: T.set_deterministic_debug_mode("default"),
+        ):
             set_it()
             tell()
         for wrong in ("foo", 7, 1.5):
@@ -219,8 +251,25 @@ MAKERS = ("zeros", "ones", "empty", "rand", "randn", "randperm", "arange", "eye"
 
 def test_devices_as_text():
     def program(T, show):
-        for text in ("cpu", "cuda:0", "cpu:10", "", ":1", "cuda:", "cuda:01", "cuda:x", "cuda:1:2", "cuda:²", "cu da", "float33",
-                     "foo", "foo:1", "foo:x", "_x", "CPU"):
+        for text in (
+            "cpu",
+            "cuda:0",
+            "cpu:10",
+            "",
+            ":1",
+            "cuda:",
+            "cuda:01",
+            "cuda:x",
+            "cuda:1:2",
+            "cuda:²",
+            "cu da",
+            "float33",
+            "foo",
+            "foo:1",
+            "foo:x",
+            "_x",
+            "CPU",
+        ):
             show.error(lambda: show(T.device(text), T.device(text).index))
 
     same(program)
@@ -242,6 +291,7 @@ def test_default_device():
             show.error(lambda: T.tensor([1]))
             show.error(lambda: T.full((2,), 1.0))
             show(T.zeros(2, device="cpu"))
+
         try:
             tell()
             T.set_default_device("cuda")
@@ -264,15 +314,36 @@ def test_default_device():
 def test_cuda_is_not_there():
     def program(T, show):
         cuda = T.cuda
-        show(cuda.is_available(), cuda.device_count(), cuda.is_initialized(), cuda.is_bf16_supported(), cuda.get_arch_list())
-        show(cuda.manual_seed(1), cuda.manual_seed_all(1), cuda.seed_all(), cuda.empty_cache(), cuda.get_rng_state_all())
+        show(
+            cuda.is_available(),
+            cuda.device_count(),
+            cuda.is_initialized(),
+            cuda.is_bf16_supported(),
+            cuda.get_arch_list(),
+        )
+        show(
+            cuda.manual_seed(1), cuda.manual_seed_all(1), cuda.seed_all(), cuda.empty_cache(), cuda.get_rng_state_all()
+        )
         show(cuda.memory_allocated(), cuda.max_memory_allocated(), cuda.memory_reserved(), cuda.max_memory_reserved())
-        for name in ("current_device", "synchronize", "get_device_name", "get_device_capability", "init", "current_stream",
-                     "default_stream", "initial_seed", "get_rng_state"):
+        for name in (
+            "current_device",
+            "synchronize",
+            "get_device_name",
+            "get_device_capability",
+            "init",
+            "current_stream",
+            "default_stream",
+            "initial_seed",
+            "get_rng_state",
+        ):
             show.error(getattr(cuda, name))
         show.error(lambda: cuda.get_device_properties(0))
-        for use in (lambda: T.ones(1).cuda(), lambda: T.ones(1).to("cuda"), lambda: T.zeros(2, device="cuda:1"),
-                    lambda: T.nn.Linear(1, 1).cuda()):
+        for use in (
+            lambda: T.ones(1).cuda(),
+            lambda: T.ones(1).to("cuda"),
+            lambda: T.zeros(2, device="cuda:1"),
+            lambda: T.nn.Linear(1, 1).cuda(),
+        ):
             show.error(use)
 
     same(program)
@@ -288,24 +359,63 @@ def test_assert_close():
         x = T.tensor([[1.0, 2.0], [3.0, 4.0]])
         b = T.tensor([True, False])
         pairs = [
-            (1, 2), (1, 1), (1.0, 1), (1.0, 1.0 + 1e-9), (nan, nan), (2j, 1j), (True, False), (True, True), (0.5, 0),
-            (x, x + 1e-7), (x, x + 1), (x, 2 * x), (x, x[0]), (x, x.double()), (x, x.long()), (x, x.t().contiguous().t()),
-            (x.long(), x.long() + 1), (x.half(), x.half() + 1), (x.to(T.complex64), x + 1j), (b, ~b), (x[0, 0], x[1, 1]),
-            (T.tensor(nan), T.tensor(nan)), (x, T.tensor([[1.0, nan], [3.0, 4.0]])), (x, None), (None, None),
-            ([x, x], [x, x + 1]), ((x,), [x + 1]), ([1], [1, 2]), ({"a": x}, {"a": x + 1}), ({"a": 1}, {"b": 1}),
-            ({"a": [1, {2: x}]}, {"a": [1, {2: x - 1}]}), ("a", "b"), (np.ones(2), np.ones(2) * 2), (np.float32(1), 2.0),
-            (x.to(T.float8_e5m2), x.to(T.float8_e5m2)), (x.to(T.float8_e5m2), (x + 1).to(T.float8_e5m2)), (object, 3),
-            (x.to(T.uint16), (x + 1).to(T.uint16)), (T.ones(0), T.ones(0)), (x.detach().requires_grad_(), x + 1),
+            (1, 2),
+            (1, 1),
+            (1.0, 1),
+            (1.0, 1.0 + 1e-9),
+            (nan, nan),
+            (2j, 1j),
+            (True, False),
+            (True, True),
+            (0.5, 0),
+            (x, x + 1e-7),
+            (x, x + 1),
+            (x, 2 * x),
+            (x, x[0]),
+            (x, x.double()),
+            (x, x.long()),
+            (x, x.t().contiguous().t()),
+            (x.long(), x.long() + 1),
+            (x.half(), x.half() + 1),
+            (x.to(T.complex64), x + 1j),
+            (b, ~b),
+            (x[0, 0], x[1, 1]),
+            (T.tensor(nan), T.tensor(nan)),
+            (x, T.tensor([[1.0, nan], [3.0, 4.0]])),
+            (x, None),
+            (None, None),
+            ([x, x], [x, x + 1]),
+            ((x,), [x + 1]),
+            ([1], [1, 2]),
+            ({"a": x}, {"a": x + 1}),
+            ({"a": 1}, {"b": 1}),
+            ({"a": [1, {2: x}]}, {"a": [1, {2: x - 1}]}),
+            ("a", "b"),
+            (np.ones(2), np.ones(2) * 2),
+            (np.float32(1), 2.0),
+            (x.to(T.float8_e5m2), x.to(T.float8_e5m2)),
+            (x.to(T.float8_e5m2), (x + 1).to(T.float8_e5m2)),
+            (object, 3),
+            (x.to(T.uint16), (x + 1).to(T.uint16)),
+            (T.ones(0), T.ones(0)),
+            (x.detach().requires_grad_(), x + 1),
         ]
         for actual, expected in pairs:
-            for options in ({}, {"equal_nan": True, "check_dtype": False}, {"rtol": 0, "atol": 0.5}, {"check_stride": True}):
+            for options in (
+                {},
+                {"equal_nan": True, "check_dtype": False},
+                {"rtol": 0, "atol": 0.5},
+                {"check_stride": True},
+            ):
                 show.error(lambda: T.testing.assert_close(actual, expected, **options))
         show.error(lambda: T.testing.assert_close(x, x + 1, msg="hello"))
         show.error(lambda: T.testing.assert_close([x], [x + 1], msg=lambda text: f"Before\n{text}\nafter"))
         show.error(lambda: T.testing.assert_close([1], [2, 3], msg="unused"))
         show.error(lambda: T.testing.assert_close(x, x, rtol=0.1))
-        for unrelated in (lambda: T.testing.assert_close(x, T.nn.Parameter(x), allow_subclasses=False),
-                          lambda: T.testing.assert_close(x, 3)):
+        for unrelated in (
+            lambda: T.testing.assert_close(x, T.nn.Parameter(x), allow_subclasses=False),
+            lambda: T.testing.assert_close(x, 3),
+        ):
             with pytest.raises(TypeError, match="No comparison pair was able to handle"):
                 unrelated()
         show.error(lambda: T.testing.assert_close(x, T.nn.Parameter(x)))

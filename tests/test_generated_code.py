@@ -58,7 +58,10 @@ def test_the_kernel_that_runs_is_the_one_shown():
 
 @pytest.mark.parametrize("module", [gen_python_functions, dispatcher, gen_variable_type, gen_autograd_functions])
 def test_every_function_that_compiles_text_is_listed(module):
-    writers = {name for name, function in inspect.getmembers(module, inspect.isfunction)
-               if function.__module__ == module.__name__ and "compile_" in " ".join(function.__code__.co_names)}
+    writers = {
+        name
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and "compile_" in " ".join(function.__code__.co_names)
+    }
     writers -= {"make_autograd_kernel"}  # compiles what `kernel_source` writes
     assert writers <= {function.__name__ for function in GENERATORS}

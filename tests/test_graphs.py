@@ -2,6 +2,7 @@
 
 Each case is written once, as a function of the implementation `T` and its `nn`, and run on both.
 """
+
 import functools
 import importlib
 import time
@@ -66,8 +67,10 @@ def _note(order, i, _gradients):
 
 def drawing(graph):
     """One line a node, for the message of a failing test."""
-    return "\n".join(f"{i:3} {name} -> {', '.join('-' if e is None else f'{e[0]}.{e[1]}' for e in edges)}"
-                     for i, (name, edges) in enumerate(graph))
+    return "\n".join(
+        f"{i:3} {name} -> {', '.join('-' if e is None else f'{e[0]}.{e[1]}' for e in edges)}"
+        for i, (name, edges) in enumerate(graph)
+    )
 
 
 # Pointwise and broadcasting
@@ -107,13 +110,13 @@ def the_same_leaf_twice(T, nn):
 @case
 def arithmetic(T, nn):
     a, b = leaf(T, 2, 3), leaf(T, 3)
-    return (a - b) / (a * b) + (-a) ** 2 + b ** a + 2 ** a
+    return (a - b) / (a * b) + (-a) ** 2 + b**a + 2**a
 
 
 @case
 def reversed_arithmetic(T, nn):
     x = leaf(T, 3)
-    return (1 - x) + (2 / x) * (3 ** x)
+    return (1 - x) + (2 / x) * (3**x)
 
 
 @case
@@ -220,8 +223,7 @@ def slicing_everything(T, nn):
 def index_with_tensors(T, nn):
     x = leaf(T, 4, 5)
     rows = T.tensor([0, 2, 2])
-    return x[rows].sum() + x[rows, 1].sum() + x[:, rows].sum() + x[x.detach() > 1].sum() \
-        + x[rows[:, None], rows].sum()
+    return x[rows].sum() + x[rows, 1].sum() + x[:, rows].sum() + x[x.detach() > 1].sum() + x[rows[:, None], rows].sum()
 
 
 @case
@@ -403,8 +405,17 @@ def sorting(T, nn):
 @case
 def matmul_in_all_ranks(T, nn):
     vector, matrix, batch = leaf(T, 3), leaf(T, 3, 3), leaf(T, 2, 3, 3)
-    return (vector @ vector) + (vector @ matrix) + (matrix @ vector) + (matrix @ matrix) + (batch @ matrix) \
-        + (matrix @ batch) + (batch @ batch) + (batch @ vector)[..., None] + (vector @ batch)[..., None]
+    return (
+        (vector @ vector)
+        + (vector @ matrix)
+        + (matrix @ vector)
+        + (matrix @ matrix)
+        + (batch @ matrix)
+        + (matrix @ batch)
+        + (batch @ batch)
+        + (batch @ vector)[..., None]
+        + (vector @ batch)[..., None]
+    )
 
 
 @case
@@ -585,7 +596,7 @@ def own_function(T, nn):
 
         @staticmethod
         def backward(ctx, grad):
-            x, = ctx.saved_tensors
+            (x,) = ctx.saved_tensors
             return 2 * x * grad
 
     return Square.apply(leaf(T, 3) * 2) + 1
@@ -632,7 +643,7 @@ def second_derivative_of_products(T, nn):
 @case
 def second_derivative_of_functions(T, nn):
     x = leaf(T, 3)
-    return gradient(T, x.sin() + x.exp() + x.tanh() + x.sigmoid() + x.log() + x ** 3 + x.sqrt(), x)[0]
+    return gradient(T, x.sin() + x.exp() + x.tanh() + x.sigmoid() + x.log() + x**3 + x.sqrt(), x)[0]
 
 
 @case
@@ -663,8 +674,8 @@ def second_derivative_of_indexing(T, nn):
 @case
 def third_derivative(T, nn):
     x = leaf(T, 3)
-    first, = gradient(T, x.sin() * x ** 2, x)
-    second, = gradient(T, first, x)
+    (first,) = gradient(T, x.sin() * x**2, x)
+    (second,) = gradient(T, first, x)
     return gradient(T, second, x)[0]
 
 
@@ -672,7 +683,7 @@ def third_derivative(T, nn):
 def gradient_penalty(T, nn):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     x = T.ones(2, 3, requires_grad=True)
-    g, = gradient(T, model(x), x)
+    (g,) = gradient(T, model(x), x)
     return (g.norm(2, dim=1) - 1).pow(2).mean()
 
 
@@ -727,11 +738,12 @@ def test_doubling_64_times_takes_linear_time():
         y = y + y
     order = order_of_backward(y)
     assert len(order) == 65  # 64 additions and the leaf: each node runs once, though 2 ** 64 paths lead to it
-    assert x.grad.item() == 2.0 ** 64
+    assert x.grad.item() == 2.0**64
 
 
 def test_the_time_of_backward_grows_linearly():
     """Four times the length, about four times the time (eight allowed); quadratic would be sixteen."""
+
     def seconds(length):
         y = x = rt.ones(1, requires_grad=True)
         for _ in range(length):
@@ -739,13 +751,14 @@ def test_the_time_of_backward_grows_linearly():
         began = time.process_time()  # of this process alone: the machine may be busy
         y.backward()
         return time.process_time() - began
+
     seconds(100)
     assert min(seconds(20_000) for _ in range(5)) < 8 * min(seconds(5_000) for _ in range(5))
 
 
 SMOOTH = {
-    "polynomial": lambda T, x: x ** 5 - 2 * x ** 3 + x,
-    "power of a number": lambda T, x: 2 ** x,
+    "polynomial": lambda T, x: x**5 - 2 * x**3 + x,
+    "power of a number": lambda T, x: 2**x,
     "exp sin": lambda T, x: x.exp() * x.sin(),
     "tanh": lambda T, x: x.tanh(),
     "sigmoid": lambda T, x: x.sigmoid(),
@@ -774,9 +787,10 @@ def test_derivatives_up_to_the_third(name):
     def derivatives(T, x):
         found, y = [], SMOOTH[name](T, x)
         for _ in range(3):
-            y, = T.autograd.grad((y * y).sum(), x, create_graph=True)
+            (y,) = T.autograd.grad((y * y).sum(), x, create_graph=True)
             found.append(y)
         return found
+
     theirs = derivatives(torch, leaf(torch, 4))
     ours = derivatives(rt, to_readtorch(leaf(torch, 4)))
     assert_close(ours, theirs, where=name)

@@ -20,8 +20,7 @@ STOREYS = [
     {"aten"},
     {"csrc"},
     {"_C"},
-    {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization",
-     "_weights_only_unpickler"},
+    {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization", "_weights_only_unpickler"},
     "faces",
     {"__main__", "_run", "_as_torch", "_inspect", "show", "viz"},
 ]
@@ -35,11 +34,14 @@ UPWARD = {  # where PyTorch's own layout asks for an arrow up, inside a function
 }
 UPWARD_ROOMS = {  # the same for whole rooms, which `import readtorch` does not load
     # python_sugared_value.cpp asks torch.jit and torch._jit_internal what a Python value means to a script
-    ("readtorch.csrc.jit.python", "readtorch.jit"), ("readtorch.csrc.jit.python", "readtorch._jit_internal"),
+    ("readtorch.csrc.jit.python", "readtorch.jit"),
+    ("readtorch.csrc.jit.python", "readtorch._jit_internal"),
     ("readtorch.csrc.jit.frontend.resolver", "readtorch.jit.annotations"),
     # in PyTorch zip files and pickles are C++, below (caffe2/serialize); here `save` and `load` have them already
-    ("readtorch.csrc.jit.serialization", "readtorch.serialization"), ("readtorch.csrc.jit.serialization", "readtorch.storage"),
-    ("readtorch.csrc.jit.serialization", "readtorch._utils"), ("readtorch.csrc.jit.serialization", "readtorch._weights_only_unpickler"),
+    ("readtorch.csrc.jit.serialization", "readtorch.serialization"),
+    ("readtorch.csrc.jit.serialization", "readtorch.storage"),
+    ("readtorch.csrc.jit.serialization", "readtorch._utils"),
+    ("readtorch.csrc.jit.serialization", "readtorch._weights_only_unpickler"),
 }
 SHOWS_THE_REFERENCE = "readtorch.show._links"  # quotes PyTorch's source: imports it inside one function
 
@@ -114,8 +116,11 @@ def test_arrows_point_down():
 
 def allowed(name, target, inside):
     within = [f"{place}.".startswith for place in (name, target)]
-    return inside and (name, target) in UPWARD or any(
-        within[0](f"{room}.") and within[1](f"{other}.") for room, other in UPWARD_ROOMS)
+    return (
+        inside
+        and (name, target) in UPWARD
+        or any(within[0](f"{room}.") and within[1](f"{other}.") for room, other in UPWARD_ROOMS)
+    )
 
 
 def test_nothing_imports_the_pictures():
@@ -123,7 +128,8 @@ def test_nothing_imports_the_pictures():
     shown = ("readtorch.viz", "readtorch.show")
     wrong = [
         f"{name}:{line} imports {target}"
-        for name in modules() if not name.startswith(shown)
+        for name in modules()
+        if not name.startswith(shown)
         for line, target, _ in imports(name)
         if target.startswith(shown)
     ]
@@ -161,14 +167,18 @@ def test_the_package_never_imports_the_reference():
 def imported_by(statement):
     """The modules that a fresh interpreter has after this statement."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True,
+        [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("statement", ["import readtorch", "import readtorch.nn, readtorch.optim", "import readtorch.show"])
+@pytest.mark.parametrize(
+    "statement", ["import readtorch", "import readtorch.nn, readtorch.optim", "import readtorch.show"]
+)
 def test_importing_it_does_not_import_the_reference(statement):
     assert "torch" not in imported_by(statement)
 
@@ -186,19 +196,28 @@ def test_compilers_and_pictures_wait_until_they_are_needed():
 # none may be added; a circle that is cut leaves the list. The front door, `readtorch` itself, is no part of a circle: faces
 # import it inside, as PyTorch's do.
 CIRCLES = [
-    ("a ScriptModule is an nn.Module, DataParallel asks jit whether it holds one, and the compiler asks torch.jit what a "
-     "Python value means (py::module::import in python_sugared_value.cpp)", """
+    (
+        "a ScriptModule is an nn.Module, DataParallel asks jit whether it holds one, and the compiler asks torch.jit what a "
+        "Python value means (py::module::import in python_sugared_value.cpp)",
+        """
         csrc.jit.python.python_sugared_value csrc.jit.python.script_init jit jit._builtins jit._freeze jit._recursive
         jit._script jit._serialization jit._trace jit.annotations nn nn.parallel nn.parallel.data_parallel
-        nn.parallel.replicate nn.utils nn.utils.memory_format"""),
-    ("the modules of a package whose `__init__` they import", """
+        nn.parallel.replicate nn.utils nn.utils.memory_format""",
+    ),
+    (
+        "the modules of a package whose `__init__` they import",
+        """
         utils.data._utils utils.data._utils.collate utils.data._utils.pin_memory utils.data._utils.worker
-        utils.data._utils.worker_pool"""),
+        utils.data._utils.worker_pool""",
+    ),
     ("the same", "autograd autograd.functional autograd.gradcheck"),
     ("the same", "cuda cuda.random cuda.streams"),
     ("a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters", "_tensor _utils nn.parameter"),
-    ("the gradient of a fused group is a graph that is fused in its turn", """
-        csrc.jit.passes.tensorexpr_fuser csrc.jit.tensorexpr.autodiff csrc.jit.tensorexpr.kernel"""),
+    (
+        "the gradient of a fused group is a graph that is fused in its turn",
+        """
+        csrc.jit.passes.tensorexpr_fuser csrc.jit.tensorexpr.autodiff csrc.jit.tensorexpr.kernel""",
+    ),
     ("a node has blocks, a block has nodes: one ir.h in PyTorch", "csrc.jit.ir.block csrc.jit.ir.node"),
 ]
 LARGEST_CIRCLE = 4  # files that are no public face
@@ -270,13 +289,24 @@ def f():
 """)
     found = [(target, inside) for node, inside in statements(tree, False) for target in targets(node, "readtorch.x")]
     assert found == [
-        ("readtorch.nn", False), ("readtorch.x", False), ("readtorch.x.csrc", False), ("readtorch.up", False),
-        ("torch.nn", True), ("torch", True),
+        ("readtorch.nn", False),
+        ("readtorch.x", False),
+        ("readtorch.x.csrc", False),
+        ("readtorch.up", False),
+        ("torch.nn", True),
+        ("torch", True),
     ]
 
 
 def test_storeys():
-    order = ["readtorch.c10.device", "readtorch.aten.native.add", "readtorch.csrc.autograd.engine", "readtorch._C",
-             "readtorch._tensor", "readtorch.nn.modules", "readtorch.viz"]
+    order = [
+        "readtorch.c10.device",
+        "readtorch.aten.native.add",
+        "readtorch.csrc.autograd.engine",
+        "readtorch._C",
+        "readtorch._tensor",
+        "readtorch.nn.modules",
+        "readtorch.viz",
+    ]
     assert [storey(name) for name in order] == list(range(len(STOREYS)))
     assert storey("readtorch") == storey("readtorch.optim") == FACES

@@ -1,4 +1,5 @@
 """Pickles and deep copies of tensors: values, strides, shared storage, flags."""
+
 import copy
 import io
 import pickle
@@ -40,10 +41,13 @@ def test_deepcopy_keeps_flags_gradients_and_attributes():
         p = copy.deepcopy(T.nn.Parameter(T.ones(1)))
         show(type(p).__name__, p.requires_grad)
         show.error(lambda: copy.deepcopy(x * 2))
+
     same(program)
 
 
-@pytest.mark.parametrize("value", [readtorch.float32, readtorch.device("cpu"), readtorch.Size([2, 3]), readtorch.strided])
+@pytest.mark.parametrize(
+    "value", [readtorch.float32, readtorch.device("cpu"), readtorch.Size([2, 3]), readtorch.strided]
+)
 def test_small_objects_pickle(value):
     back = pickle.loads(pickle.dumps(value))
     assert back == value or repr(back) == repr(value)
@@ -63,11 +67,13 @@ def test_named_results_pickle_and_are_made_as_in_pytorch():
         show(T.return_types.max(sequence=(1, 2)), T.return_types.max((1, 2), dict={}))
         for arguments in ((), (5,), ((1,),), ((1, 2, 3),)):
             show.error(lambda: T.return_types.max(*arguments))
+
     same(program)
 
 
 def test_return_types_is_a_module():
     import readtorch.return_types as ours
+
     assert set(ours.__all__) <= set(torch.return_types.__all__)
     assert b"readtorch.return_types" in pickle.dumps(readtorch.ones(2).max(0))
     file = io.BytesIO()

@@ -1,4 +1,5 @@
 """Random operators, Generator and states: the same bits as PyTorch from the same seed, the same errors."""
+
 import copy
 import itertools
 import pickle
@@ -15,8 +16,7 @@ from tests.reference import FUSES, both, last_bits, to_torch
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 COMPLEX = ["complex64", "complex128"]
 INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
-SHAPES = [(), (0,), (1,), (7,), (15,), (16,), (33,), (1250,), (3, 4), (5, 0), (9, 11), (2, 3, 5),
-          (2, 3, 4, 5)]
+SHAPES = [(), (0,), (1,), (7,), (15,), (16,), (33,), (1250,), (3, 4), (5, 0), (9, 11), (2, 3, 5), (2, 3, 4, 5)]
 SEEDS = itertools.cycle([0, 1, 2**31, 2**40 + 3, 2**64 - 1, -1])
 
 
@@ -48,8 +48,13 @@ def visible(result):
         return [visible(r) for r in result]
     if isinstance(result, (torch.Tensor, rt.Tensor)):
         numbers = array(result)
-        return (str(result.dtype), tuple(result.shape), result.stride() if numbers.size else (),
-                Bits(numbers, result), result.requires_grad)
+        return (
+            str(result.dtype),
+            tuple(result.shape),
+            result.stride() if numbers.size else (),
+            Bits(numbers, result),
+            result.requires_grad,
+        )
     return re.sub(r" at 0x\w+", "", str(result))
 
 
@@ -104,8 +109,23 @@ IN_PLACE = {
     "exponential_": [(), (0.37,), (20,), (0,), (-1,)],
     "geometric_": [(0.4,), (0.999,), (0,), (1,)],
     "bernoulli_": [(), (0.3,), (0,), (1,), (1.5,)],
-    "random_": [(), (2,), (0, 2), (3, 100), (-7, 9), (5, 2), (-1,), (3, None), (100, None), (2**28,),
-                (2**28 - 1,), (-2**40, 2**40), (-2**63, None), (-2**63, 2**63 - 1), (2**60, 2**62)],
+    "random_": [
+        (),
+        (2,),
+        (0, 2),
+        (3, 100),
+        (-7, 9),
+        (5, 2),
+        (-1,),
+        (3, None),
+        (100, None),
+        (2**28,),
+        (2**28 - 1,),
+        (-(2**40), 2**40),
+        (-(2**63), None),
+        (-(2**63), 2**63 - 1),
+        (2**60, 2**62),
+    ],
 }
 
 
@@ -129,7 +149,7 @@ def test_named_from():
 def test_rand_and_randn(name, dtype):
     for shape in SHAPES:
         seed_both()
-        options = lambda T: {} if dtype is None else {"dtype": getattr(T, dtype)}  # noqa: E731
+        options = lambda T: {} if dtype is None else {"dtype": getattr(T, dtype)}
         same(lambda T: getattr(T, name)(shape, **options(T)))
         same(lambda T: getattr(T, name)(*shape, **options(T)) if shape else None)
         same(lambda T: getattr(T, name)(size=list(shape), **options(T)))
@@ -142,7 +162,7 @@ def test_rand_and_randn(name, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS + ["bool", "complex64", None])
 def test_randint_and_randperm(dtype):
-    options = lambda T: {} if dtype is None else {"dtype": getattr(T, dtype)}  # noqa: E731
+    options = lambda T: {} if dtype is None else {"dtype": getattr(T, dtype)}
     for shape in SHAPES:
         seed_both()
         for ends in [(2,), (100,), (3, 90), (-5, 5), (300,), (5, 2), (2**33,), (0, 2**62)]:
@@ -159,8 +179,11 @@ def test_randint_and_randperm(dtype):
 
 def given(T, numbers, dtype):
     """The same numbers in either library."""
-    return T.tensor(numbers.tolist(), dtype=getattr(T, dtype)) if numbers.size else T.zeros(
-        numbers.shape, dtype=getattr(T, dtype))
+    return (
+        T.tensor(numbers.tolist(), dtype=getattr(T, dtype))
+        if numbers.size
+        else T.zeros(numbers.shape, dtype=getattr(T, dtype))
+    )
 
 
 NUMBERS = np.random.default_rng(3)
@@ -173,8 +196,10 @@ def test_parameters_in_tensors(shape, dtype):
     p = NUMBERS.random(shape)
     scaled = [p * scale for scale in (0.5, 8, 300)]
     backwards = range(len(shape))[::-1]
-    for source in (lambda T: given(T, p, dtype),
-                   lambda T: given(T, p.T, dtype).permute(*backwards) if shape else given(T, p, dtype)):
+    for source in (
+        lambda T: given(T, p, dtype),
+        lambda T: given(T, p.T, dtype).permute(*backwards) if shape else given(T, p, dtype),
+    ):
         same(lambda T: T.bernoulli(source(T)))
         same(lambda T: source(T).bernoulli())
         same(lambda T: T.bernoulli(source(T), 0.3))
@@ -207,13 +232,17 @@ def test_multinomial(dtype):
                 same(lambda T: T.multinomial(given(T, p, dtype), count, replacement))
                 if rows:
                     same(lambda T: given(T, p[0], dtype).multinomial(count, replacement))
-                same(lambda T: T.multinomial(given(T, p.T.copy(), dtype).t(), count, replacement,
-                                             generator=T.Generator().manual_seed(2)))
+                same(
+                    lambda T: T.multinomial(
+                        given(T, p.T.copy(), dtype).t(), count, replacement, generator=T.Generator().manual_seed(2)
+                    )
+                )
 
 
 @pytest.mark.parametrize("dtype", FLOATS + ["int64"])
-@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout",
-                                  "native_dropout"])
+@pytest.mark.parametrize(
+    "name", ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout"]
+)
 def test_dropout(name, dtype):
     for shape, p, train in itertools.product(SHAPES, [0, 0.3, 0.5, 1.0, 1.5], [True, False]):
         if name.startswith("native") and (p == 1.5 or not np.prod(shape)):
@@ -226,15 +255,23 @@ def test_dropout(name, dtype):
 
 
 GRAPHS = {
-    "uniform_": lambda T, x: x.uniform_(), "normal_": lambda T, x: x.normal_(),
-    "random_": lambda T, x: x.random_(), "random_to": lambda T, x: x.random_(5),
+    "uniform_": lambda T, x: x.uniform_(),
+    "normal_": lambda T, x: x.normal_(),
+    "random_": lambda T, x: x.random_(),
+    "random_to": lambda T, x: x.random_(5),
     "random_from": lambda T, x: x.random_(1, 5),
-    "bernoulli_": lambda T, x: x.bernoulli_(0.5), "bernoulli_p": lambda T, x: x.bernoulli_(T.full((4,), 0.5)),
-    "exponential_": lambda T, x: x.exponential_(), "geometric_": lambda T, x: x.geometric_(0.5),
-    "cauchy_": lambda T, x: x.cauchy_(), "log_normal_": lambda T, x: x.log_normal_(),
-    "bernoulli": lambda T, x: T.bernoulli(x), "poisson": lambda T, x: T.poisson(x),
-    "normal_mean": lambda T, x: T.normal(x, 1.0), "normal_std": lambda T, x: T.normal(0.0, x),
-    "normal_both": lambda T, x: T.normal(x, x), "dropout": lambda T, x: T.dropout(x, 0.5, True),
+    "bernoulli_": lambda T, x: x.bernoulli_(0.5),
+    "bernoulli_p": lambda T, x: x.bernoulli_(T.full((4,), 0.5)),
+    "exponential_": lambda T, x: x.exponential_(),
+    "geometric_": lambda T, x: x.geometric_(0.5),
+    "cauchy_": lambda T, x: x.cauchy_(),
+    "log_normal_": lambda T, x: x.log_normal_(),
+    "bernoulli": lambda T, x: T.bernoulli(x),
+    "poisson": lambda T, x: T.poisson(x),
+    "normal_mean": lambda T, x: T.normal(x, 1.0),
+    "normal_std": lambda T, x: T.normal(0.0, x),
+    "normal_both": lambda T, x: T.normal(x, x),
+    "dropout": lambda T, x: T.dropout(x, 0.5, True),
     "alpha_dropout": lambda T, x: T.alpha_dropout(x, 0.5, True),
     "native_dropout": lambda T, x: T.native_dropout(x, 0.5, True)[0],
     "native_dropout_off": lambda T, x: T.native_dropout(x, 0.5, False)[0],
@@ -244,11 +281,13 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graph_and_gradient(name):
     """The node's name, and the gradient: zeros where the numbers no longer depend on the input."""
+
     def run(T):
         leaf = T.tensor([0.5, 0.25, 0.75, 1.0], requires_grad=True)
         result = GRAPHS[name](T, leaf * 1)
         result.sum().backward()
         return [type(result.grad_fn).__name__, result, leaf.grad]
+
     same(run)
 
 
@@ -263,6 +302,7 @@ def test_gradient_through_gamma_numbers(dtype):
         result = T._standard_gamma(leaf)
         result.backward(T.ones_like(result))
         return type(result.grad_fn).__name__, leaf.grad.numpy()
+
     (ours, gradient), (theirs, expected) = run(rt), run(torch)
     assert ours == theirs
     np.testing.assert_allclose(gradient, expected, rtol=1e-6 if dtype == "float32" else 1e-9)
@@ -279,14 +319,16 @@ def test_derivatives_that_pytorch_lacks(name):
         result = getattr(T, name)(*([leaf] if name[0] == "_" else [leaf, T.tensor([0.5, 0.5])]))
         assert result.requires_grad
         result.sum().backward()
+
     same(run)
 
 
 def test_native_dropout_twice():
     def run(T):
         x = T.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
-        grad, = T.autograd.grad((T.native_dropout(x, 0.5, True)[0] ** 2).sum(), x, create_graph=True)
+        (grad,) = T.autograd.grad((T.native_dropout(x, 0.5, True)[0] ** 2).sum(), x, create_graph=True)
         return T.autograd.grad(grad.sum(), x)[0]
+
     same(run)
 
 
@@ -297,30 +339,53 @@ def test_leaf_that_requires_grad():
 
 
 ERRORS = [
-    lambda T: T.zeros(1).expand(3).uniform_(), lambda T: T.zeros(1).expand(20).normal_(),
-    lambda T: T.zeros(1).expand(3).bernoulli_(), lambda T: T.zeros(1).expand(3).random_(),
-    lambda T: T.rand(-3), lambda T: T.randint(0, (3,)), lambda T: T.rand(3, out=T.zeros(3), dtype=T.float64),
-    lambda T: T.randint(3, (2,), requires_grad=True), lambda T: T.normal(T.zeros(2), T.ones(3)),
-    lambda T: T.normal(T.zeros(2), -1.0), lambda T: T.normal(0.0, T.tensor([1.0, -1.0])),
-    lambda T: T.normal(T.zeros(2).int(), 1.0), lambda T: T.zeros(3).bernoulli_(T.tensor([0.1, 0.2, 1.5])),
-    lambda T: T.zeros(3).bernoulli_(T.ones(4)), lambda T: T.bernoulli(T.tensor([1, 0])),
-    lambda T: T.zeros(3).geometric_(), lambda T: T.zeros(3).uniform_(-3e38, 3e38),
-    lambda T: T.zeros(3, dtype=T.half).uniform_(0, 1e5), lambda T: T.multinomial(T.ones(3), 0),
-    lambda T: T.multinomial(T.ones(3), 4), lambda T: T.multinomial(T.ones(2, 2, 2), 1),
-    lambda T: T.multinomial(T.ones(3).int(), 1), lambda T: T.multinomial(T.tensor([1.0, -1.0]), 1),
+    lambda T: T.zeros(1).expand(3).uniform_(),
+    lambda T: T.zeros(1).expand(20).normal_(),
+    lambda T: T.zeros(1).expand(3).bernoulli_(),
+    lambda T: T.zeros(1).expand(3).random_(),
+    lambda T: T.rand(-3),
+    lambda T: T.randint(0, (3,)),
+    lambda T: T.rand(3, out=T.zeros(3), dtype=T.float64),
+    lambda T: T.randint(3, (2,), requires_grad=True),
+    lambda T: T.normal(T.zeros(2), T.ones(3)),
+    lambda T: T.normal(T.zeros(2), -1.0),
+    lambda T: T.normal(0.0, T.tensor([1.0, -1.0])),
+    lambda T: T.normal(T.zeros(2).int(), 1.0),
+    lambda T: T.zeros(3).bernoulli_(T.tensor([0.1, 0.2, 1.5])),
+    lambda T: T.zeros(3).bernoulli_(T.ones(4)),
+    lambda T: T.bernoulli(T.tensor([1, 0])),
+    lambda T: T.zeros(3).geometric_(),
+    lambda T: T.zeros(3).uniform_(-3e38, 3e38),
+    lambda T: T.zeros(3, dtype=T.half).uniform_(0, 1e5),
+    lambda T: T.multinomial(T.ones(3), 0),
+    lambda T: T.multinomial(T.ones(3), 4),
+    lambda T: T.multinomial(T.ones(2, 2, 2), 1),
+    lambda T: T.multinomial(T.ones(3).int(), 1),
+    lambda T: T.multinomial(T.tensor([1.0, -1.0]), 1),
     lambda T: T.multinomial(T.tensor([1.0, float("nan")]), 2, True),
     lambda T: T.multinomial(T.tensor([1.0, float("inf")]), 2, True),
-    lambda T: T.multinomial(T.tensor([0.0, 0.0]), 2, True), lambda T: T.multinomial(T.tensor([0.0, 0.0]), 1),
-    lambda T: T.multinomial(T.ones(3), 1, out=T.zeros(1)), lambda T: T.poisson(T.tensor([-1.0])),
-    lambda T: T.poisson(T.tensor([1])), lambda T: T.binomial(T.tensor([1]), T.tensor([1])),
+    lambda T: T.multinomial(T.tensor([0.0, 0.0]), 2, True),
+    lambda T: T.multinomial(T.tensor([0.0, 0.0]), 1),
+    lambda T: T.multinomial(T.ones(3), 1, out=T.zeros(1)),
+    lambda T: T.poisson(T.tensor([-1.0])),
+    lambda T: T.poisson(T.tensor([1])),
+    lambda T: T.binomial(T.tensor([1]), T.tensor([1])),
     lambda T: T.binomial(T.tensor([1.0]), T.tensor([0.5], dtype=T.float64)),
-    lambda T: T.binomial(T.zeros(2), T.zeros(3)), lambda T: T._standard_gamma(T.tensor([1])),
-    lambda T: T.Generator().manual_seed(2**64), lambda T: T.Generator().manual_seed(-2**63 - 1),
-    lambda T: T.Generator().manual_seed(1.5), lambda T: T.Generator().manual_seed("a"),
-    lambda T: T.manual_seed("x"), lambda T: T.manual_seed(2**64), lambda T: T.set_rng_state(T.zeros(3)),
-    lambda T: T.set_rng_state(T.zeros(3, dtype=T.uint8)), lambda T: T.set_rng_state([1]),
-    lambda T: T.Generator().set_state(T.zeros(5056, dtype=T.uint8)), lambda T: T.Generator().get_offset(),
-    lambda T: T.Generator().set_offset(3), lambda T: T.Generator().graphsafe_get_state(),
+    lambda T: T.binomial(T.zeros(2), T.zeros(3)),
+    lambda T: T._standard_gamma(T.tensor([1])),
+    lambda T: T.Generator().manual_seed(2**64),
+    lambda T: T.Generator().manual_seed(-(2**63) - 1),
+    lambda T: T.Generator().manual_seed(1.5),
+    lambda T: T.Generator().manual_seed("a"),
+    lambda T: T.manual_seed("x"),
+    lambda T: T.manual_seed(2**64),
+    lambda T: T.set_rng_state(T.zeros(3)),
+    lambda T: T.set_rng_state(T.zeros(3, dtype=T.uint8)),
+    lambda T: T.set_rng_state([1]),
+    lambda T: T.Generator().set_state(T.zeros(5056, dtype=T.uint8)),
+    lambda T: T.Generator().get_offset(),
+    lambda T: T.Generator().set_offset(3),
+    lambda T: T.Generator().graphsafe_get_state(),
     lambda T: T.Generator("meta"),
 ]
 
@@ -334,8 +399,9 @@ def test_errors(number):
 
 # ------------------------------------------------------------------------------------ Generator, seed, state
 
+
 def test_seeds():
-    for seed in [0, 5, -1, -2**63, 2**64 - 1, 1.7, "3", True]:
+    for seed in [0, 5, -1, -(2**63), 2**64 - 1, 1.7, "3", True]:
         same(lambda T: (T.manual_seed(seed).initial_seed(), T.initial_seed(), T.rand(3)))
     same(lambda T: (T.Generator().initial_seed(), T.Generator().device, T.rand(3, generator=T.Generator())))
     seeds = {rt.seed() for _ in range(3)}
@@ -359,17 +425,18 @@ def test_fork_rng():
         with T.random.fork_rng(enabled=False):
             counted = T.rand(2)
         return before, inside, counted, T.rand(2)
+
     same(run)
 
 
-@pytest.mark.parametrize("twin", [
-    lambda g: g.clone_state(), copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+@pytest.mark.parametrize("twin", [lambda g: g.clone_state(), copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
 def test_copies_of_a_generator(twin):
     def run(T):
         generator = T.Generator().manual_seed(9)
         T.randn(3, generator=generator)
         other = twin(generator)
         return T.randn(5, generator=other), T.randn(5, generator=generator), other.initial_seed()
+
     same(run)
 
 
@@ -391,7 +458,14 @@ def test_how_dirichlet_numbers_move(dtype):
     beta = torch.tensor([0.05, 0.7, 2.0, 8.0, 30.0], dtype=dtype)
     x, alpha, beta = (t.contiguous() for t in torch.broadcast_tensors(x[:, None, None], alpha[:, None], beta))
     rtol = 1e-9 if dtype == torch.float64 else 5e-3  # PyTorch adds up its series in float32
-    both(lambda T, x, a, total: T._dirichlet_grad(x, a, total), x, alpha, alpha + beta, rtol=rtol, atol=1e-5 if rtol > 1e-6 else 0)
+    both(
+        lambda T, x, a, total: T._dirichlet_grad(x, a, total),
+        x,
+        alpha,
+        alpha + beta,
+        rtol=rtol,
+        atol=1e-5 if rtol > 1e-6 else 0,
+    )
 
 
 def test_dirichlet_gradients_refuse():

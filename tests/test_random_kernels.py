@@ -1,4 +1,5 @@
 """The CPU generator and the distribution kernels: every bit, and the state left behind, as PyTorch's."""
+
 import itertools
 import subprocess
 import sys
@@ -16,8 +17,7 @@ from tests.reference import last_bits
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-SHAPES = [(), (1,), (5,), (15,), (16,), (17,), (624,), (1281,), (3, 4), (7, 9), (1, 3, 1, 6), (2, 3, 5),
-          (2, 3, 4, 5)]
+SHAPES = [(), (1,), (5,), (15,), (16,), (17,), (624,), (1281,), (3, 4), (7, 9), (1, 3, 1, 6), (2, 3, 5), (2, 3, 4, 5)]
 
 
 def as_array(tensor):
@@ -37,7 +37,9 @@ def layouts(shape, dtype):
 
 
 def same(array, tensor):
-    return np.allclose(array.astype("f8"), as_array(tensor).astype("f8"), rtol=0, atol=last_bits(tensor), equal_nan=True)
+    return np.allclose(
+        array.astype("f8"), as_array(tensor).astype("f8"), rtol=0, atol=last_bits(tensor), equal_nan=True
+    )
 
 
 class Pair:
@@ -76,18 +78,29 @@ def test_engine_and_state(seed, draws):
 def test_continuous(shape, dtype):
     pair = Pair()
     for low, high in [(0, 1), (-2.3, 5.7), (-0.1, 0.1), (3, 3)]:
-        pair.check(shape, dtype, lambda t, g: t.uniform_(low, high, generator=g),
-                   lambda a, g: kernels.uniform_(a, low, high, g))
+        pair.check(
+            shape,
+            dtype,
+            lambda t, g: t.uniform_(low, high, generator=g),
+            lambda a, g: kernels.uniform_(a, low, high, g),
+        )
     for mean, std in [(0, 1), (2.3, 0.7), (0, 0), (1e-3, 30)]:
-        pair.check(shape, dtype, lambda t, g: t.normal_(mean, std, generator=g),
-                   lambda a, g: kernels.normal_(a, mean, std, g))
-    pair.check(shape, dtype, lambda t, g: t.log_normal_(0.4, 0.8, generator=g),
-               lambda a, g: kernels.log_normal_(a, 0.4, 0.8, g))
-    pair.check(shape, dtype, lambda t, g: t.cauchy_(0.4, 0.8, generator=g),
-               lambda a, g: kernels.cauchy_(a, 0.4, 0.8, g))
+        pair.check(
+            shape, dtype, lambda t, g: t.normal_(mean, std, generator=g), lambda a, g: kernels.normal_(a, mean, std, g)
+        )
+    pair.check(
+        shape,
+        dtype,
+        lambda t, g: t.log_normal_(0.4, 0.8, generator=g),
+        lambda a, g: kernels.log_normal_(a, 0.4, 0.8, g),
+    )
+    pair.check(
+        shape, dtype, lambda t, g: t.cauchy_(0.4, 0.8, generator=g), lambda a, g: kernels.cauchy_(a, 0.4, 0.8, g)
+    )
     for rate in [1, 0.37, 20]:
-        pair.check(shape, dtype, lambda t, g: t.exponential_(rate, generator=g),
-                   lambda a, g: kernels.exponential_(a, rate, g))
+        pair.check(
+            shape, dtype, lambda t, g: t.exponential_(rate, generator=g), lambda a, g: kernels.exponential_(a, rate, g)
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS + [torch.bool])
@@ -95,40 +108,58 @@ def test_continuous(shape, dtype):
 def test_discrete(shape, dtype):
     pair = Pair()
     if dtype != torch.bool:
-        pair.check(shape, dtype, lambda t, g: t.geometric_(0.4, generator=g),
-                   lambda a, g: kernels.geometric_(a, 0.4, g))
-        pair.check(shape, dtype, lambda t, g: t.random_(3, 100, generator=g),
-                   lambda a, g: kernels.random_from_to_(a, 97, 3, g))
-    pair.check(shape, dtype, lambda t, g: t.random_(0, 2, generator=g),
-               lambda a, g: kernels.random_from_to_(a, 2, 0, g))
+        pair.check(
+            shape, dtype, lambda t, g: t.geometric_(0.4, generator=g), lambda a, g: kernels.geometric_(a, 0.4, g)
+        )
+        pair.check(
+            shape, dtype, lambda t, g: t.random_(3, 100, generator=g), lambda a, g: kernels.random_from_to_(a, 97, 3, g)
+        )
+    pair.check(
+        shape, dtype, lambda t, g: t.random_(0, 2, generator=g), lambda a, g: kernels.random_from_to_(a, 2, 0, g)
+    )
     pair.check(shape, dtype, lambda t, g: t.random_(generator=g), lambda a, g: kernels.random_(a, g))
     for p in [0, 0.3, 0.5, 1]:
-        pair.check(shape, dtype, lambda t, g: t.bernoulli_(p, generator=g),
-                   lambda a, g: kernels.bernoulli_(a, p, g))
+        pair.check(shape, dtype, lambda t, g: t.bernoulli_(p, generator=g), lambda a, g: kernels.bernoulli_(a, p, g))
     for p_dtype in FLOATS:
         p = torch.rand(shape).to(p_dtype)
         for p in [p, p.mT.contiguous().mT if p.dim() > 1 else p, p[0] if p.dim() > 1 else p]:
-            pair.check(shape, dtype, lambda t, g: t.bernoulli_(p, generator=g),
-                       lambda a, g: kernels.bernoulli_(a, as_array(p), g))
+            pair.check(
+                shape,
+                dtype,
+                lambda t, g: t.bernoulli_(p, generator=g),
+                lambda a, g: kernels.bernoulli_(a, as_array(p), g),
+            )
 
 
 @pytest.mark.parametrize("span", [1, 2, 2**24, 2**28 - 1, 2**28, 2**31, 2**32 + 1, 2**62])
 @pytest.mark.parametrize("base", [0, -5, 2**40])
 def test_spans(span, base):
-    Pair().check((700,), torch.int64, lambda t, g: t.random_(base, base + span, generator=g),
-                 lambda a, g: kernels.random_from_to_(a, span, base, g))
+    Pair().check(
+        (700,),
+        torch.int64,
+        lambda t, g: t.random_(base, base + span, generator=g),
+        lambda a, g: kernels.random_from_to_(a, span, base, g),
+    )
 
 
 def test_full_64_bit_span():
-    Pair().check((7, 9), torch.int64, lambda t, g: t.random_(-2**63, None, generator=g),
-                 lambda a, g: kernels.random_from_to_(a, 0, 0, g))
+    Pair().check(
+        (7, 9),
+        torch.int64,
+        lambda t, g: t.random_(-(2**63), None, generator=g),
+        lambda a, g: kernels.random_from_to_(a, 0, 0, g),
+    )
 
 
 @pytest.mark.parametrize("low, high", [(1, 1 + 2**-22), (3.0, 3.0000005), (0.1, 0.1 + 1e-8)])
 def test_upper_end_is_open(low, high):
     for dtype in FLOATS:
-        Pair().check((5000,), dtype, lambda t, g: t.uniform_(low, high, generator=g),
-                     lambda a, g: kernels.uniform_(a, low, high, g))
+        Pair().check(
+            (5000,),
+            dtype,
+            lambda t, g: t.uniform_(low, high, generator=g),
+            lambda a, g: kernels.uniform_(a, low, high, g),
+        )
 
 
 def test_randperm():
@@ -136,7 +167,7 @@ def test_randperm():
     for n, dtype in itertools.product([0, 1, 2, 10, 255, 2000, 70000], INTEGERS + FLOATS):
         try:
             theirs = torch.randperm(n, dtype=dtype, generator=pair.theirs)
-        except RuntimeError:        # n is too large for dtype
+        except RuntimeError:  # n is too large for dtype
             continue
         ours = kernels.randperm(n, as_array(theirs).dtype, pair.ours)
         assert ours.dtype == as_array(theirs).dtype and same(ours, theirs)
@@ -228,10 +259,12 @@ def test_seed_is_not_deterministic():
 
 
 def test_numba_is_loaded_by_the_first_draw_only():
-    code = ("import sys, numpy, readtorch.aten.native.cpu.distribution_kernels as kernels\n"
-            "from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl\n"
-            "generator = CPUGeneratorImpl(3)\n"
-            "assert 'numba' not in sys.modules\n"
-            "kernels.uniform_(numpy.empty(3), 0, 1, generator)\n"
-            "assert 'numba' in sys.modules\n")
+    code = (
+        "import sys, numpy, readtorch.aten.native.cpu.distribution_kernels as kernels\n"
+        "from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl\n"
+        "generator = CPUGeneratorImpl(3)\n"
+        "assert 'numba' not in sys.modules\n"
+        "kernels.uniform_(numpy.empty(3), 0, 1, generator)\n"
+        "assert 'numba' in sys.modules\n"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,11 +1,21 @@
 """The comparison tools themselves: they carry tensors over faithfully and notice every kind of difference."""
+
 import pytest
 import torch
 from hypothesis import given
 
 import readtorch as rt
-from tests.reference import (DTYPES, assert_close, both, dtypes, same_strides, tensor_lists, tensors,
-                             to_readtorch, to_torch)
+from tests.reference import (
+    DTYPES,
+    assert_close,
+    both,
+    dtypes,
+    same_strides,
+    tensor_lists,
+    tensors,
+    to_readtorch,
+    to_torch,
+)
 
 
 @given(tensors(dtype=dtypes(), special=True, requires_grad=True))
@@ -41,16 +51,20 @@ def test_nested_values_and_names_are_carried_over():
     assert ours["a"][1][0] is rt.float16 and isinstance(ours["a"][1][1].start, rt.Tensor) and ours["n"] == 3
 
 
-@pytest.mark.parametrize("ours, theirs", [
-    (torch.ones(3), torch.ones(2)),
-    (torch.ones(3), torch.ones(3, dtype=torch.float64)),
-    (torch.ones(3), torch.ones(3) + 1e-4),
-    (torch.ones(3), torch.ones(3, requires_grad=True)),
-    ([torch.ones(3)], (torch.ones(3),)),
-    ({"a": 1}, {"a": 2}),
-    (1, 1.0),
-    (torch.tensor([float("nan")]), torch.tensor([0.0])),
-], ids=["shape", "dtype", "value", "requires_grad", "container", "dict", "number type", "nan"])
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [
+        (torch.ones(3), torch.ones(2)),
+        (torch.ones(3), torch.ones(3, dtype=torch.float64)),
+        (torch.ones(3), torch.ones(3) + 1e-4),
+        (torch.ones(3), torch.ones(3, requires_grad=True)),
+        ([torch.ones(3)], (torch.ones(3),)),
+        ({"a": 1}, {"a": 2}),
+        (1, 1.0),
+        (torch.tensor([float("nan")]), torch.tensor([0.0])),
+    ],
+    ids=["shape", "dtype", "value", "requires_grad", "container", "dict", "number type", "nan"],
+)
 def test_differences_are_noticed(ours, theirs):
     with pytest.raises(AssertionError):
         assert_close(to_readtorch(ours), theirs)
@@ -67,17 +81,21 @@ def different(on_torch, on_readtorch):
 
 
 @pytest.mark.skipif(rt.__name__ == "torch", reason="needs two different implementations")
-@pytest.mark.parametrize("fn", [
-    different(lambda a: a + 1, lambda a: a + 2),
-    different(lambda a: a * a, lambda a: a.pow(2)),
-    different(lambda a: a.t(), lambda a: a.t().clone()),
-    different(lambda a: a.t().clone(), lambda a: a.t().contiguous()),
-    different(lambda a: a + a.detach(), lambda a: a + a),
-    different(lambda a: 1 / 0, lambda a: a),
-    different(lambda a: a.view(7), lambda a: a.sum(9)),
-    different(lambda a: a + 1, lambda a: a.sum(9)),
-    different(lambda a: a.detach().zero_() * 0, lambda a: a.detach() * 0),
-], ids=["value", "grad_fn", "alias", "strides", "gradient", "no error", "error type", "error", "changed"])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        different(lambda a: a + 1, lambda a: a + 2),
+        different(lambda a: a * a, lambda a: a.pow(2)),
+        different(lambda a: a.t(), lambda a: a.t().clone()),
+        different(lambda a: a.t().clone(), lambda a: a.t().contiguous()),
+        different(lambda a: a + a.detach(), lambda a: a + a),
+        different(lambda a: 1 / 0, lambda a: a),
+        different(lambda a: a.view(7), lambda a: a.sum(9)),
+        different(lambda a: a + 1, lambda a: a.sum(9)),
+        different(lambda a: a.detach().zero_() * 0, lambda a: a.detach() * 0),
+    ],
+    ids=["value", "grad_fn", "alias", "strides", "gradient", "no error", "error type", "error", "changed"],
+)
 def test_both_notices(fn):
     with pytest.raises(AssertionError):
         both(fn, torch.arange(1.0, 7.0).reshape(2, 3).requires_grad_())

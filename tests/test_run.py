@@ -1,4 +1,5 @@
 """`readtorch run`: PyTorch scripts on readtorch; the front door; the listing of operators."""
+
 import os
 import subprocess
 import sys
@@ -13,12 +14,18 @@ from readtorch import ops
 def run_script(tmp_path, text, *arguments):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(text))
-    return subprocess.run([sys.executable, "-W", "ignore", "-m", "readtorch", "run", os.path.relpath(script), *arguments],
-                          capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "readtorch", "run", os.path.relpath(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_torch_and_its_submodules_are_readtorchs(tmp_path):
-    done = run_script(tmp_path, """
+    done = run_script(
+        tmp_path,
+        """
         import os, sys
         import torch
         import torch.nn.functional as F
@@ -29,17 +36,23 @@ def test_torch_and_its_submodules_are_readtorchs(tmp_path):
         assert F.__name__ == F.__spec__.name == "torch.nn.functional"
         assert os.path.isabs(__file__) and os.path.isabs((lambda: 0).__code__.co_filename)
         print(__name__, sys.argv[1:], F.relu(torch.tensor([-1.0, 2.0])))
-    """, "a", "-b")
+    """,
+        "a",
+        "-b",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "__main__ ['a', '-b'] tensor([0., 2.])\n"
 
 
-@pytest.mark.parametrize("line, message", [
-    ("torch.nothing_here", "readtorch has no 'torch.nothing_here'"),
-    ("torch.nn.functional.nothing_here", "readtorch has no 'torch.nn.functional.nothing_here'"),
-    ("import torch.nothing_here", "readtorch has no module 'torch.nothing_here'"),
-    ("from torch import nothing_here", "readtorch has no 'torch.nothing_here'"),
-])
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("torch.nothing_here", "readtorch has no 'torch.nothing_here'"),
+        ("torch.nn.functional.nothing_here", "readtorch has no 'torch.nn.functional.nothing_here'"),
+        ("import torch.nothing_here", "readtorch has no module 'torch.nothing_here'"),
+        ("from torch import nothing_here", "readtorch has no 'torch.nothing_here'"),
+    ],
+)
 def test_a_missing_name_is_reported_in_full(tmp_path, line, message):
     done = run_script(tmp_path, f"import torch\n{line}")
     assert done.returncode == 1
@@ -48,7 +61,9 @@ def test_a_missing_name_is_reported_in_full(tmp_path, line, message):
 
 def test_errors_and_exit_codes_come_through(tmp_path):
     assert run_script(tmp_path, "import torch, sys; sys.exit(3)").returncode == 3
-    done = subprocess.run([sys.executable, "-m", "readtorch", "run", str(tmp_path / "absent.py")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "readtorch", "run", str(tmp_path / "absent.py")], capture_output=True, text=True
+    )
     assert done.returncode == 2 and "no such file" in done.stderr
 
 
@@ -64,7 +79,8 @@ def test_the_command_line():
     assert done.returncode == 1 and done.stderr == "readtorch ops: no operator has 'no_such_thing' in its name\n"
     done = command("--version")
     assert done.returncode == 0 and done.stdout.startswith(
-        f"readtorch {readtorch.version.readtorch} for programs of PyTorch {readtorch.__version__}, Python 3.")
+        f"readtorch {readtorch.version.readtorch} for programs of PyTorch {readtorch.__version__}, Python 3."
+    )
     done = command()
     assert done.returncode == 2 and all(name in done.stdout for name in ("run", "ops", "inspect"))
 
@@ -99,6 +115,7 @@ def argument_names(schema):
 def test_every_schema_is_one_of_pytorchs():
     """What is declared here is declared there: same name, overload and arguments."""
     import torch
+
     theirs = {f"{s.name}.{s.overload_name}".rstrip("."): argument_names(s) for s in torch._C._jit_get_all_schemas()}
     absent, different = [], []
     for name, operator in ops.registry.items():

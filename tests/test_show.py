@@ -13,8 +13,8 @@ import torch
 
 from readtorch import show
 from readtorch.show import _chapters, _links, _render
-from readtorch.viz.record_core import CoreFunction
 from readtorch.show._locate import locate
+from readtorch.viz.record_core import CoreFunction
 
 SETATTR = "torch.nn.Module.__setattr__"
 SITE_PACKAGES = Path(torch.__file__).parents[1]
@@ -44,15 +44,18 @@ def module(tmp_path, monkeypatch):
 # -- finding ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, thing", [
-    (SETATTR, torch.nn.Module.__setattr__),
-    ("torch.nn.Module", torch.nn.Module),
-    ("torch.nn.Module.__call__", torch.nn.Module._wrapped_call_impl),
-    ("torch.nn.functional.relu", torch.nn.functional.relu),
-    ("torch.Tensor.backward", torch.Tensor.backward),
-    ("torch.nn.Linear.forward", torch.nn.Linear.forward),
-    ("torch.optim.Optimizer.zero_grad", torch.optim.Optimizer.zero_grad),
-])
+@pytest.mark.parametrize(
+    "name, thing",
+    [
+        (SETATTR, torch.nn.Module.__setattr__),
+        ("torch.nn.Module", torch.nn.Module),
+        ("torch.nn.Module.__call__", torch.nn.Module._wrapped_call_impl),
+        ("torch.nn.functional.relu", torch.nn.functional.relu),
+        ("torch.Tensor.backward", torch.Tensor.backward),
+        ("torch.nn.Linear.forward", torch.nn.Linear.forward),
+        ("torch.optim.Optimizer.zero_grad", torch.optim.Optimizer.zero_grad),
+    ],
+)
 def test_python_objects_are_quoted_as_inspect_finds_them(name, thing):
     lines, first = inspect.getsourcelines(inspect.unwrap(thing))
     quote = locate(name)
@@ -63,7 +66,10 @@ def test_python_objects_are_quoted_as_inspect_finds_them(name, thing):
 
 def test_a_link_holds_tag_path_and_lines():
     quote = locate(SETATTR)
-    assert quote.url == f"https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/modules/module.py#L{quote.first}-L{quote.last}"
+    assert (
+        quote.url
+        == f"https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/modules/module.py#L{quote.first}-L{quote.last}"
+    )
 
 
 def test_wrappers_are_taken_off(module):
@@ -134,11 +140,14 @@ def test_numba_functions_are_quoted_as_written(module):
     assert locate("readtorch.quoted.twice").lines == ("@numba.njit", "def twice(x):", "    return 2 * x")
 
 
-@pytest.mark.parametrize("name, key, path", [
-    ("native_functions.yaml:add.Tensor", "func", "aten/src/ATen/native/native_functions.yaml"),
-    ("native_functions.yaml:relu_", "func", "aten/src/ATen/native/native_functions.yaml"),
-    ("derivatives.yaml:mul.Tensor", "name", "tools/autograd/derivatives.yaml"),
-])
+@pytest.mark.parametrize(
+    "name, key, path",
+    [
+        ("native_functions.yaml:add.Tensor", "func", "aten/src/ATen/native/native_functions.yaml"),
+        ("native_functions.yaml:relu_", "func", "aten/src/ATen/native/native_functions.yaml"),
+        ("derivatives.yaml:mul.Tensor", "name", "tools/autograd/derivatives.yaml"),
+    ],
+)
 def test_operator_tables(name, key, path):
     quote = locate(name)
     assert quote.path == path
@@ -162,15 +171,18 @@ def test_headers_are_numbered_as_in_the_repository():
     assert locate("ATen/core/TensorBase.h:1").path == "aten/src/ATen/core/TensorBase.h"
 
 
-@pytest.mark.parametrize("name, message", [
-    ("torch.add", "torch.add has no Python source (is it implemented in C++?)"),
-    ("torch.nn.Module.nothing", "torch.nn.Module.nothing: there is no 'nothing' there"),
-    ("no_such_package.thing", "no module of that name can be imported"),
-    ("native_functions.yaml:no_such_operator", "no entry begins with '- func: no_such_operator('"),
-    ("other.yaml:add", "the tables are native_functions.yaml, derivatives.yaml"),
-    ("torch/csrc/autograd/engine.cpp:1-2", "only headers that the installed reference ships"),
-    ("torch/csrc/autograd/edge.h", "not of the form path/file.cpp:first-last"),
-])
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("torch.add", "torch.add has no Python source (is it implemented in C++?)"),
+        ("torch.nn.Module.nothing", "torch.nn.Module.nothing: there is no 'nothing' there"),
+        ("no_such_package.thing", "no module of that name can be imported"),
+        ("native_functions.yaml:no_such_operator", "no entry begins with '- func: no_such_operator('"),
+        ("other.yaml:add", "the tables are native_functions.yaml, derivatives.yaml"),
+        ("torch/csrc/autograd/engine.cpp:1-2", "only headers that the installed reference ships"),
+        ("torch/csrc/autograd/edge.h", "not of the form path/file.cpp:first-last"),
+    ],
+)
 def test_what_cannot_be_quoted_says_why(name, message):
     with pytest.raises(LookupError, match=re.escape(message)):
         locate(name)
@@ -203,8 +215,9 @@ def test_both_sides_need_a_digest():
     with pytest.raises(ValueError, match="has changed"):
         show.source(SETATTR, ours="readtorch.show.digest", digest=show.digest(SETATTR), ours_digest="00000000")
     with pytest.raises(ValueError, match="has changed"):
-        show.source(SETATTR, ours="readtorch.show.digest", digest="00000000",
-                    ours_digest=show.digest("readtorch.show.digest"))
+        show.source(
+            SETATTR, ours="readtorch.show.digest", digest="00000000", ours_digest=show.digest("readtorch.show.digest")
+        )
 
 
 def test_one_side_without_line_numbers_needs_none():
@@ -223,7 +236,9 @@ def test_moving_an_object_does_not_change_its_digest(module):
 
 def rows(html):
     """-> [(number, classes, letter or None)] of all lines, folded ones too"""
-    found = re.findall(r'<span class="(rt-line[^"]*)" data-n="(\d+)"[^>]*>(?:<span class="rt-letter" data-letter="(\w)">)?', html)
+    found = re.findall(
+        r'<span class="(rt-line[^"]*)" data-n="(\d+)"[^>]*>(?:<span class="rt-letter" data-letter="(\w)">)?', html
+    )
     return [(int(number), classes.split(), letter or None) for classes, number, letter in found]
 
 
@@ -237,8 +252,13 @@ def test_every_line_is_there_once_and_numbered_as_in_its_file():
 
 def test_pairs_mark_both_sides_and_start_with_their_letter():
     ours = "readtorch.show.digest"
-    html = show.source(SETATTR, ours, pairs=["2-3, 7 ~ 2: the note", "10 ~ 3"], digest=show.digest(SETATTR),
-                       ours_digest=show.digest(ours)).html
+    html = show.source(
+        SETATTR,
+        ours,
+        pairs=["2-3, 7 ~ 2: the note", "10 ~ 3"],
+        digest=show.digest(SETATTR),
+        ours_digest=show.digest(ours),
+    ).html
     theirs, mine = html.split('<div class="rt-pane rt-ours">')
     first = locate(SETATTR).first
     marked = [(number - first + 1, letter) for number, classes, letter in rows(theirs) if "rt-pair" in classes]
@@ -249,11 +269,22 @@ def test_pairs_mark_both_sides_and_start_with_their_letter():
 
 def test_text_is_kept_to_the_letter():
     """What the browser shows is the source: no line lost, nothing taken for markup."""
-    for name in (SETATTR, "torch.nn.Module", "native_functions.yaml:add.Tensor", "torch/csrc/autograd/function.h:1-400"):
+    for name in (
+        SETATTR,
+        "torch.nn.Module",
+        "native_functions.yaml:add.Tensor",
+        "torch/csrc/autograd/function.h:1-400",
+    ):
         quote = locate(name)
         seen = [re.sub(r"<[^>]*>", "", line) for line in _render.colour(quote)]
-        unescaped = [line.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#x27;", "'").replace("&amp;", "&")
-                     for line in seen]
+        unescaped = [
+            line.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", '"')
+            .replace("&#x27;", "'")
+            .replace("&amp;", "&")
+            for line in seen
+        ]
         assert tuple(unescaped) == quote.lines
 
 
@@ -263,15 +294,18 @@ def test_a_long_docstring_starts_folded():
     assert _render.unfolded(locate(SETATTR)) == [range(1, len(locate(SETATTR).lines) + 1)]
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"keep": "1-9999"}, "has lines 1-"),
-    ({"keep": "0-3"}, "has lines 1-"),
-    ({"keep": "10-12, 3"}, "is not in rising order"),
-    ({"keep": "three"}, 'lines look like "3, 10-22"'),
-    ({"pairs": ["1 ~ 2"]}, "need ours="),
-    ({"ours": "readtorch.show.digest", "pairs": ["1 2"]}, "a pair looks like"),
-    ({"ours": "readtorch.show.digest", "pairs": ["1 ~ 999"]}, "readtorch.show.digest has lines 1-3"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"keep": "1-9999"}, "has lines 1-"),
+        ({"keep": "0-3"}, "has lines 1-"),
+        ({"keep": "10-12, 3"}, "is not in rising order"),
+        ({"keep": "three"}, 'lines look like "3, 10-22"'),
+        ({"pairs": ["1 ~ 2"]}, "need ours="),
+        ({"ours": "readtorch.show.digest", "pairs": ["1 2"]}, "a pair looks like"),
+        ({"ours": "readtorch.show.digest", "pairs": ["1 ~ 999"]}, "readtorch.show.digest has lines 1-3"),
+    ],
+)
 def test_wrong_line_numbers_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         show.source(SETATTR, digest=show.digest(SETATTR), **options)
@@ -295,18 +329,23 @@ def test_a_notebook_gets_the_style_along():
 
 def test_table_of_places():
     quote = locate(SETATTR)
-    shown = show.table([
-        ("what `it` <does>", SETATTR, "readtorch.show.digest"),
-        ("in C++", "torch::autograd::Engine::execute @ torch/csrc/autograd/engine.cpp:10-20"),
-        ("ours alone", None, "readtorch.show.digest"),
-    ])
+    shown = show.table(
+        [
+            ("what `it` <does>", SETATTR, "readtorch.show.digest"),
+            ("in C++", "torch::autograd::Engine::execute @ torch/csrc/autograd/engine.cpp:10-20"),
+            ("ours alone", None, "readtorch.show.digest"),
+        ]
+    )
     assert "what <code>it</code> &lt;does&gt;" in shown.html
     assert f'href="{quote.url}">{quote.where}</a>' in shown.html.replace("<wbr>", "")
     assert "<wbr>" in shown.html, "long names go on in the next line after a separator"
     assert 'href="https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/autograd/engine.cpp#L10-L20"' in shown.html
     assert shown.html.count("rt-none") == 2
-    assert repr(shown).splitlines()[0] == f"what `it` <does>  {SETATTR} ({quote.where})  " + \
-        f"readtorch.show.digest ({locate('readtorch.show.digest').where})"
+    assert (
+        repr(shown).splitlines()[0]
+        == f"what `it` <does>  {SETATTR} ({quote.where})  "
+        + f"readtorch.show.digest ({locate('readtorch.show.digest').where})"
+    )
 
 
 def test_a_place_given_by_hand_must_name_lines():
@@ -317,13 +356,16 @@ def test_a_place_given_by_hand_must_name_lines():
 # -- where this checkout is published -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("remote, url", [
-    ("https://github.com/someone/readtorch.git", "https://github.com/someone/readtorch"),
-    ("git@github.com:someone/readtorch.git", "https://github.com/someone/readtorch"),
-    ("https://github.com/someone/read.torch", "https://github.com/someone/read.torch"),
-    ("file:///srv/readtorch", None),
-    ("", None),
-])
+@pytest.mark.parametrize(
+    "remote, url",
+    [
+        ("https://github.com/someone/readtorch.git", "https://github.com/someone/readtorch"),
+        ("git@github.com:someone/readtorch.git", "https://github.com/someone/readtorch"),
+        ("https://github.com/someone/read.torch", "https://github.com/someone/read.torch"),
+        ("file:///srv/readtorch", None),
+        ("", None),
+    ],
+)
 def test_our_links_follow_the_remote(monkeypatch, remote, url):
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     monkeypatch.setattr(_links, "_git", lambda *arguments: remote)
@@ -336,8 +378,9 @@ def test_the_runner_knows_the_repository(monkeypatch):
 
 
 def test_the_command_prints_numbered_lines_and_the_digest():
-    done = subprocess.run([sys.executable, "-m", "readtorch.show", "readtorch.show.digest"], capture_output=True,
-                          text=True, env=OUTSIDE)
+    done = subprocess.run(
+        [sys.executable, "-m", "readtorch.show", "readtorch.show.digest"], capture_output=True, text=True, env=OUTSIDE
+    )
     assert done.returncode == 0, done.stderr
     head, *lines = done.stdout.splitlines()
     assert head.endswith(f"digest {show.digest('readtorch.show.digest')}")
@@ -345,8 +388,9 @@ def test_the_command_prints_numbered_lines_and_the_digest():
 
 
 def test_importing_show_does_not_import_the_reference():
-    done = subprocess.run([sys.executable, "-c", "import sys, readtorch.show; sys.exit('torch' in sys.modules)"],
-                          env=OUTSIDE)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, readtorch.show; sys.exit('torch' in sys.modules)"], env=OUTSIDE
+    )
     assert done.returncode == 0
 
 
@@ -409,8 +453,11 @@ def test_functions_stand_under_their_chapters_in_the_book_s_order(tmp_path):
     for name, title in (("second", "B"), ("first", "A `x`"), ("unlisted", "C")):
         (book / f"{name}.md").write_text(f"# {title}\n")
     (tmp_path / "_toc.yml").write_text('chapters:\n- file: book/first\n  title: "1. A"\n- file: book/second\n')
-    ran = [CoreFunction("c10/size.py", "Size.<lambda>", 2, 3, "B", "Sizes."), CoreFunction("generated", "add(a)", 1, 7, "A x", ""),
-           CoreFunction("c10/size.py", "Size.f", 5, 5, "A x", "Sizes.")]
+    ran = [
+        CoreFunction("c10/size.py", "Size.<lambda>", 2, 3, "B", "Sizes."),
+        CoreFunction("generated", "add(a)", 1, 7, "A x", ""),
+        CoreFunction("c10/size.py", "Size.f", 5, 5, "A x", "Sizes."),
+    ]
     shown = show.functions(ran, book)
     assert shown.html.index("1. A x: 2 functions") < shown.html.index("B: 1 function<")
     assert '<a href="first.html">1. A x</a>' in shown.html and "Size.<wbr>&lt;lambda&gt;" in shown.html

@@ -22,7 +22,7 @@ def same_seed_everywhere():
 
 # -- definitions --------------------------------------------------------------------------------
 
-TEXT = r'''
+TEXT = r"""
 #include <vector> // { not a brace
 #define TWICE(x) { x; x; } \
   ;
@@ -87,7 +87,7 @@ auto Engine::execute(const edge_list& roots, bool keep)
 extern "C" {
 int main(void) { return 0; }
 }
-'''
+"""
 
 
 def found(name):
@@ -95,28 +95,49 @@ def found(name):
     return [(d.name, lines[d.first - 1].strip(), lines[d.last - 1].strip()) for d in _cpp.find(TEXT, name)]
 
 
-@pytest.mark.parametrize("name, full, first, last", [
-    ("execute", "at::native::Engine::execute", "auto Engine::execute(const edge_list& roots, bool keep)", "}"),
-    ("Engine::execute", "at::native::Engine::execute", "auto Engine::execute(const edge_list& roots, bool keep)", "}"),
-    ("Point", "at::native::Point", "struct TORCH_API Point final : public Base<int> {", "};"),
-    ("Point::x", "at::native::Point::x", "int Point::x() const { return x_; }", "int Point::x() const { return x_; }"),
-    ("Point::operator==", "at::native::Point::operator==", *["bool operator==(const Point& other) const { return true; }"] * 2),
-    ("Point::operator()", "at::native::Point::operator()", *["void operator()(int) {}"] * 2),
-    ("Kind", "at::native::Point::Kind", *["enum class Kind { A, B };"] * 2),
-    ("fast", "at::native::fast", "int fast() {", "}"),
-    ("TORCH_IMPL_FUNC(add_out)", "at::native::TORCH_IMPL_FUNC", "TORCH_IMPL_FUNC(add_out)", "}"),
-    ("main", "main", *["int main(void) { return 0; }"] * 2),
-    ("Note [ Why twice ]", "Note [Why twice]", "// Note [ Why twice ]", '// Because "}" once is not enough.'),
-])
+@pytest.mark.parametrize(
+    "name, full, first, last",
+    [
+        ("execute", "at::native::Engine::execute", "auto Engine::execute(const edge_list& roots, bool keep)", "}"),
+        (
+            "Engine::execute",
+            "at::native::Engine::execute",
+            "auto Engine::execute(const edge_list& roots, bool keep)",
+            "}",
+        ),
+        ("Point", "at::native::Point", "struct TORCH_API Point final : public Base<int> {", "};"),
+        (
+            "Point::x",
+            "at::native::Point::x",
+            "int Point::x() const { return x_; }",
+            "int Point::x() const { return x_; }",
+        ),
+        (
+            "Point::operator==",
+            "at::native::Point::operator==",
+            *["bool operator==(const Point& other) const { return true; }"] * 2,
+        ),
+        ("Point::operator()", "at::native::Point::operator()", *["void operator()(int) {}"] * 2),
+        ("Kind", "at::native::Point::Kind", *["enum class Kind { A, B };"] * 2),
+        ("fast", "at::native::fast", "int fast() {", "}"),
+        ("TORCH_IMPL_FUNC(add_out)", "at::native::TORCH_IMPL_FUNC", "TORCH_IMPL_FUNC(add_out)", "}"),
+        ("main", "main", *["int main(void) { return 0; }"] * 2),
+        ("Note [ Why twice ]", "Note [Why twice]", "// Note [ Why twice ]", '// Because "}" once is not enough.'),
+    ],
+)
 def test_a_definition_is_found_with_its_braces(name, full, first, last):
     assert found(name) == [(full, first, last)]
 
 
 def test_overloads_and_templates_come_in_the_file_s_order():
     assert [first for _, first, _ in found("twice")] == [
-        "template <typename T, std::enable_if_t<(sizeof(T) > 2), int> = 0>", "int twice(int a, int b) { return a; }"]
+        "template <typename T, std::enable_if_t<(sizeof(T) > 2), int> = 0>",
+        "int twice(int a, int b) { return a; }",
+    ]
     assert [first for _, first, _ in found("Point::Point")] == [
-        "Point() : x_{1}, y_(f({2})) {}", "explicit Point(int x) noexcept"]
+        "Point() : x_{1}, y_(f({2})) {}",
+        "explicit Point(int x) noexcept",
+    ]
 
 
 @pytest.mark.parametrize("name", ["sizes", "table", "f", "if", "DEFINE_int", "check", "Note [ None ]", "Base"])
@@ -124,8 +145,16 @@ def test_what_is_no_definition_is_not_found(name):
     assert found(name) == []
 
 
-HEADERS = ["c10/core/TensorImpl.h", "c10/util/intrusive_ptr.h", "c10/core/DispatchKeySet.h", "torch/csrc/autograd/variable.h",
-           "torch/csrc/autograd/function.h", "ATen/core/dispatch/Dispatcher.h", "ATen/native/cpu/Loops.h", "ATen/native/cuda/block_reduce.cuh"]
+HEADERS = [
+    "c10/core/TensorImpl.h",
+    "c10/util/intrusive_ptr.h",
+    "c10/core/DispatchKeySet.h",
+    "torch/csrc/autograd/variable.h",
+    "torch/csrc/autograd/function.h",
+    "ATen/core/dispatch/Dispatcher.h",
+    "ATen/native/cpu/Loops.h",
+    "ATen/native/cuda/block_reduce.cuh",
+]
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -147,7 +176,9 @@ def test_definitions_of_real_headers_are_whole(header):
 def test_headers_are_quoted_by_name():
     quote = locate("c10/util/intrusive_ptr.h::intrusive_ptr::reset_")
     assert quote.lines[0] == "void reset_() noexcept {" and quote.lines[-1] == "}"
-    assert quote.release == "2.13.0" and quote.url.endswith(f"/v2.13.0/c10/util/intrusive_ptr.h#L{quote.first}-L{quote.last}")
+    assert quote.release == "2.13.0" and quote.url.endswith(
+        f"/v2.13.0/c10/util/intrusive_ptr.h#L{quote.first}-L{quote.last}"
+    )
     with pytest.raises(LookupError, match="defines no nothing"):
         locate("c10/util/intrusive_ptr.h::nothing")
     with pytest.raises(LookupError, match=r"there are \d+ \(.*#1"):
@@ -168,7 +199,9 @@ KEYS = {"Autograd": "AutogradCPU", "ADInplaceOrView": "ADInplaceOrView", "Tracer
 def test_the_library_was_built_from_these_very_lines(operator):
     """The dispatcher says in which file and line a kernel was registered: there the generated file has the registration."""
     table = torch._C._dispatch_dump_table(f"aten::{operator}")
-    places = {key: re.search(rf"^{row}: registered at \S*?(torch/csrc/\S+):(\d+)", table, re.M) for key, row in KEYS.items()}
+    places = {
+        key: re.search(rf"^{row}: registered at \S*?(torch/csrc/\S+):(\d+)", table, re.M) for key, row in KEYS.items()
+    }
     assert places["Autograd"] and places["Tracer"]
     for key, place in places.items():
         if place is None:
@@ -234,8 +267,14 @@ def test_without_a_tree_one_line_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(_generated, "kept", lambda: tmp_path)
     _source_tree.tree.cache_clear()
     ours = "readtorch.csrc.autograd.engine.execute"
-    panel = show.source("torch/csrc/jit/frontend/tracer.cpp::trace", ours=ours, keep="3-5", pairs=["3 ~ 1"],
-                        digest="00000000", ours_digest=show.digest(ours))
+    panel = show.source(
+        "torch/csrc/jit/frontend/tracer.cpp::trace",
+        ours=ours,
+        keep="3-5",
+        pairs=["3 ~ 1"],
+        digest="00000000",
+        ours_digest=show.digest(ours),
+    )
     assert "make pytorch-source" in panel.html and "rt-ours" in panel.html and "rt-theirs" not in panel.html
     assert "make pytorch-source" in panel.text
     _source_tree.tree.cache_clear()
@@ -265,8 +304,15 @@ ADD = "torch.ones(2, 3) + torch.ones(4)"
 
 
 def test_the_stack_of_a_call():
-    names = ["THPVariable_add", "_ops::add_Tensor::call", "VariableType::add_Tensor", "_ops::add_Tensor::redispatch",
-             "wrapper_CPU_add_Tensor", "structured_add_Tensor::meta", "TensorIteratorBase::compute_shape"]
+    names = [
+        "THPVariable_add",
+        "_ops::add_Tensor::call",
+        "VariableType::add_Tensor",
+        "_ops::add_Tensor::redispatch",
+        "wrapper_CPU_add_Tensor",
+        "structured_add_Tensor::meta",
+        "TensorIteratorBase::compute_shape",
+    ]
     panel = show.stack(ADD, notes=dict.fromkeys(names, "says `what`"), links={"VariableType::add_Tensor": "#autograd"})
     assert panel.html.count("says <code>what</code>") == len(names) and 'href="#autograd"' in panel.html
     assert panel.text.index("THPVariable_add") < panel.text.index("compute_shape")
@@ -276,11 +322,20 @@ def test_the_stack_of_a_call():
         show.stack("torch.ones(2)")
 
 
-@pytest.mark.parametrize("symbol, name", [
-    ("at::(anonymous namespace)::(anonymous namespace)::wrapper_CPU_add_Tensor(at::Tensor const&)", "at::wrapper_CPU_add_Tensor"),
-    ("torch::autograd::Node::operator()(std::vector<at::Tensor>&&)", "torch::autograd::Node::operator()"),
-    ("c10::intrusive_ptr<T, N<T> > c10::make<T, int>(int&&) const [clone .isra.0]", "c10::make"),
-    ("_object* torch::autograd::TypeError_to_NotImplemented_<&torch::autograd::f>(_object*)", "torch::autograd::TypeError_to_NotImplemented_"),
-])
+@pytest.mark.parametrize(
+    "symbol, name",
+    [
+        (
+            "at::(anonymous namespace)::(anonymous namespace)::wrapper_CPU_add_Tensor(at::Tensor const&)",
+            "at::wrapper_CPU_add_Tensor",
+        ),
+        ("torch::autograd::Node::operator()(std::vector<at::Tensor>&&)", "torch::autograd::Node::operator()"),
+        ("c10::intrusive_ptr<T, N<T> > c10::make<T, int>(int&&) const [clone .isra.0]", "c10::make"),
+        (
+            "_object* torch::autograd::TypeError_to_NotImplemented_<&torch::autograd::f>(_object*)",
+            "torch::autograd::TypeError_to_NotImplemented_",
+        ),
+    ],
+)
 def test_names_of_symbols(symbol, name):
     assert _stack.plain(symbol) == name

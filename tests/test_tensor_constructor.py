@@ -1,4 +1,5 @@
 """`Tensor(…)`, the old constructor, and `new_tensor`, next to the reference."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,17 +1,27 @@
 """`readtorch._tensor_str` prints numbers exactly as the reference does, for all dtypes and print options."""
+
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from readtorch import _tensor_str as ours
 from tests.programs import same
 
 DTYPES = {
-    torch.bool: np.bool_, torch.uint8: np.uint8, torch.int8: np.int8, torch.int16: np.int16,
-    torch.int32: np.int32, torch.int64: np.int64, torch.float16: np.float16, torch.float32: np.float32,
-    torch.float64: np.float64, torch.bfloat16: ml_dtypes.bfloat16, torch.complex64: np.complex64,
+    torch.bool: np.bool_,
+    torch.uint8: np.uint8,
+    torch.int8: np.int8,
+    torch.int16: np.int16,
+    torch.int32: np.int32,
+    torch.int64: np.int64,
+    torch.float16: np.float16,
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.bfloat16: ml_dtypes.bfloat16,
+    torch.complex64: np.complex64,
     torch.complex128: np.complex128,
 }
 
@@ -131,8 +141,18 @@ def test_print_options_change_together(steps):
 def test_whole_tensors_print_like_the_reference():
     def program(T, show):
         show(T.ones(2), T.tensor(3), T.tensor(2.5), T.tensor([True]), T.tensor(1 + 2j), T.tensor([]))
-        for dtype in (T.float32, T.float64, T.float16, T.bfloat16, T.int64, T.int32, T.uint8, T.bool, T.complex64,
-                      T.complex128):
+        for dtype in (
+            T.float32,
+            T.float64,
+            T.float16,
+            T.bfloat16,
+            T.int64,
+            T.int32,
+            T.uint8,
+            T.bool,
+            T.complex64,
+            T.complex128,
+        ):
             for shape in ((), (2,), (0,), (0, 3), (2, 0)):
                 show(T.zeros(shape, dtype=dtype))
         x = T.ones(2, 3, requires_grad=True)
@@ -176,6 +196,7 @@ def test_print_options_of_the_package():
 
 def test_a_history_that_cannot_be_told():
     """A view made and written under no_grad: its grad_fn raises, its text says so."""
+
     def program(T, show):
         x = T.ones(3, requires_grad=True)
         with T.no_grad():

@@ -1,4 +1,5 @@
 """Tests that want the machine for themselves get it."""
+
 import threading
 
 from tests.turns import turn

@@ -1,11 +1,12 @@
 """What type checkers are told: the stubs are those of today's schemas, and mypy reads a user's program with them."""
+
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PROGRAM = '''
+PROGRAM = """
 import readtorch as rt
 
 
@@ -31,7 +32,7 @@ reveal_type(loss)
 rt.optim.SGD(net.parameters(), lr=0.1).step()
 rt.add(x, "1")
 x.nothing()
-'''
+"""
 
 
 def test_stubs_are_written_from_these_schemas():

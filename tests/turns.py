@@ -4,6 +4,7 @@ A worker takes one file after the other. A test marked `alone`, because it looks
 /dev/shm, gets the machine for itself: everybody enters a room through a door; whoever is alone waits in the door until the
 room is empty, and nobody passes.
 """
+
 import contextlib
 import fcntl
 from pathlib import Path

@@ -2,14 +2,17 @@
 
 Other packages are hidden by an import hook. `True`: it works. Otherwise the error's type and text.
 """
+
 import io
 import json
 import sys
 import tempfile
 import warnings
 
-EXTRAS = ("greenlet pygments anywidget ipywidgets matplotlib contourpy torch mpi4py onnx onnxruntime tensorboard PIL safetensors "
-          "numba_cuda cuda IPython traitlets").split()
+EXTRAS = (
+    "greenlet pygments anywidget ipywidgets matplotlib contourpy torch mpi4py onnx onnxruntime tensorboard PIL safetensors "
+    "numba_cuda cuda IPython traitlets"
+).split()
 
 
 class Hidden:
@@ -25,6 +28,7 @@ def jit_script(rt):
 
     def f(x):
         return x * 2 + 1
+
     assert readtorch.jit.trace(f, (rt.ones(2),))(rt.ones(2)).tolist() == [3, 3]
     readtorch.jit.script(rt.nn.Linear(2, 2))
 
@@ -36,6 +40,7 @@ def compile(rt):
 
 def onnx_export(rt):
     import readtorch.onnx
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         readtorch.onnx.export(rt.nn.Linear(2, 2), (rt.ones(2),), io.BytesIO())
@@ -55,40 +60,48 @@ def kernel_simulator(rt):
 
     def kernel(x):
         x[cuda.threadIdx.x] = 1  # noqa: F821
+
     import numpy as np
+
     simulator.launch(kernel, 1, 2, np.zeros(2))
 
 
 def show_source(rt):
     from readtorch import show
+
     show.source("readtorch.nn.Module.compile")
 
 
 def show_module(rt):
     import runpy
+
     sys.argv = ["readtorch.show", "readtorch.nn.Module.compile"]
     runpy.run_module("readtorch.show", run_name="__main__")
 
 
 def summary_writer(rt):
     from readtorch.utils.tensorboard import SummaryWriter
+
     with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
         writer.add_scalar("a", 1.0)
 
 
 def summary_image(rt):
     from readtorch.utils.tensorboard import SummaryWriter
+
     with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
         writer.add_image("a", rt.zeros(3, 4, 4))
 
 
 def mpi(rt):
     from readtorch.csrc.distributed import mpi
+
     mpi.world_group(None, None)
 
 
 def safetensors_load(rt):
     from readtorch.utils import safetensors
+
     safetensors.load(b"")
 
 
@@ -99,16 +112,19 @@ def load_of_a_safetensors_file(rt):
 
 def viz(rt):
     from readtorch import viz
+
     viz.autograd(lambda x: x * 2, rt.ones(2, requires_grad=True))
 
 
 def viz_plot(rt):
     from readtorch import viz
+
     viz.plot(lambda axes: axes.plot([1, 2]), alt="a line")
 
 
 def inspect_of_a_safetensors_file(rt):
     from readtorch import _inspect
+
     _inspect._about_safetensors("x.safetensors")
 
 
@@ -119,12 +135,16 @@ def numpy_and_training(rt):
 
 
 def data_loader(rt):
-    assert [batch[0].shape for batch in rt.utils.data.DataLoader(rt.utils.data.TensorDataset(rt.ones(4)), 2)] == [(2,), (2,)]
+    assert [batch[0].shape for batch in rt.utils.data.DataLoader(rt.utils.data.TensorDataset(rt.ones(4)), 2)] == [
+        (2,),
+        (2,),
+    ]
 
 
 def main():
     sys.meta_path.insert(0, Hidden())
     import readtorch as rt
+
     found = {}
     names = sys.argv[1:] or [name for name, f in globals().items() if callable(f) and f.__module__ == "__main__"]
     for name in names:

@@ -6,6 +6,7 @@
 The functions and methods of operators are made when the package is imported, so a type checker, which only reads, cannot
 see them. In PyTorch: `tools/pyi/gen_pyi.py`.
 """
+
 import inspect
 import re
 import sys
@@ -44,39 +45,100 @@ _DeviceLike = _device | str | int
 """
 
 # Types of schemas -> what Python takes.
-TAKES = {"Tensor": "Tensor", "int": "int", "float": "float", "bool": "bool", "str": "str", "Scalar": "_Number",
-         "ScalarType": "_dtype", "Layout": "_layout", "Device": "_DeviceLike", "MemoryFormat": "_memory_format",
-         "Generator": "Generator"}
+TAKES = {
+    "Tensor": "Tensor",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "Scalar": "_Number",
+    "ScalarType": "_dtype",
+    "Layout": "_layout",
+    "Device": "_DeviceLike",
+    "MemoryFormat": "_memory_format",
+    "Generator": "Generator",
+}
 # ... and what comes back.
 GIVES = TAKES | {"Scalar": "Any", "Device": "_device"}
 # What a tensor has beside operators, where the source does not say its type.
-ATTRIBUTES = {"shape": "Size", "dtype": "_dtype", "device": "_device", "layout": "_layout", "ndim": "int", "nbytes": "int",
-              "itemsize": "int", "requires_grad": "bool", "is_leaf": "bool", "grad": "Tensor | None", "data": "Tensor",
-              "T": "Tensor", "H": "Tensor", "mT": "Tensor", "mH": "Tensor", "real": "Tensor", "imag": "Tensor",
-              "output_nr": "int", "retains_grad": "bool", "name": "str | None", "_version": "int"}
-METHODS = {"size": ["(self, dim: None = None) -> Size", "(self, dim: int) -> int"],
-           "stride": ["(self, dim: None = None) -> tuple[int, ...]", "(self, dim: int) -> int"],
-           "dim": ["(self) -> int"], "ndimension": ["(self) -> int"], "numel": ["(self) -> int"],
-           "nelement": ["(self) -> int"], "element_size": ["(self) -> int"], "storage_offset": ["(self) -> int"],
-           "data_ptr": ["(self) -> int"], "const_data_ptr": ["(self) -> int"], "get_device": ["(self) -> int"],
-           "is_contiguous": ["(self, memory_format: _memory_format = ...) -> bool"],
-           "requires_grad_": ["(self, requires_grad: bool = True) -> Tensor"], "retain_grad": ["(self) -> None"],
-           "tolist": ["(self) -> Any"], "detach_": ["(self) -> Tensor"], "item": ["(self) -> Any"],
-           **dict.fromkeys(("__neg__", "__pos__", "__abs__", "__invert__"), ["(self) -> Tensor"]),
-           **dict.fromkeys(("__rsub__", "__pow__", "__rpow__"), ["(self, other: Tensor | _Number) -> Tensor"]),
-           "__getitem__": ["(self, index: Any) -> Tensor"],
-           "__setitem__": ["(self, index: Any, value: Tensor | _Number) -> None"]}
+ATTRIBUTES = {
+    "shape": "Size",
+    "dtype": "_dtype",
+    "device": "_device",
+    "layout": "_layout",
+    "ndim": "int",
+    "nbytes": "int",
+    "itemsize": "int",
+    "requires_grad": "bool",
+    "is_leaf": "bool",
+    "grad": "Tensor | None",
+    "data": "Tensor",
+    "T": "Tensor",
+    "H": "Tensor",
+    "mT": "Tensor",
+    "mH": "Tensor",
+    "real": "Tensor",
+    "imag": "Tensor",
+    "output_nr": "int",
+    "retains_grad": "bool",
+    "name": "str | None",
+    "_version": "int",
+}
+METHODS = {
+    "size": ["(self, dim: None = None) -> Size", "(self, dim: int) -> int"],
+    "stride": ["(self, dim: None = None) -> tuple[int, ...]", "(self, dim: int) -> int"],
+    "dim": ["(self) -> int"],
+    "ndimension": ["(self) -> int"],
+    "numel": ["(self) -> int"],
+    "nelement": ["(self) -> int"],
+    "element_size": ["(self) -> int"],
+    "storage_offset": ["(self) -> int"],
+    "data_ptr": ["(self) -> int"],
+    "const_data_ptr": ["(self) -> int"],
+    "get_device": ["(self) -> int"],
+    "is_contiguous": ["(self, memory_format: _memory_format = ...) -> bool"],
+    "requires_grad_": ["(self, requires_grad: bool = True) -> Tensor"],
+    "retain_grad": ["(self) -> None"],
+    "tolist": ["(self) -> Any"],
+    "detach_": ["(self) -> Tensor"],
+    "item": ["(self) -> Any"],
+    **dict.fromkeys(("__neg__", "__pos__", "__abs__", "__invert__"), ["(self) -> Tensor"]),
+    **dict.fromkeys(("__rsub__", "__pow__", "__rpow__"), ["(self, other: Tensor | _Number) -> Tensor"]),
+    "__getitem__": ["(self, index: Any) -> Tensor"],
+    "__setitem__": ["(self, index: Any, value: Tensor | _Number) -> None"],
+}
 UNKNOWN = "(*args: Any, **kwargs: Any) -> Any"
 # Functions that are written by hand and take what no schema can say.
 FUNCTIONS = {
-    **dict.fromkeys(("as_tensor", "asarray", "tensor"), ["(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike "
-                    "| None = None, requires_grad: bool = False, **kwargs: Any) -> Tensor"]),
-    **dict.fromkeys(("from_numpy", "from_dlpack", "frombuffer", "sparse_coo_tensor", "einsum", "chain_matmul", "norm", "stft",
-                     "tensordot"), ["(*args: Any, **kwargs: Any) -> Tensor"]),
-    **dict.fromkeys(("is_complex", "is_conj", "is_distributed", "is_floating_point", "is_inference", "is_neg", "is_signed"),
-                    ["(input: Tensor) -> bool"]),
-    "can_cast": ["(from_: _dtype, to: _dtype) -> bool"], "is_same_size": ["(input: Tensor, other: Tensor) -> bool"],
-    "numel": ["(input: Tensor) -> int"], "promote_types": ["(type1: _dtype, type2: _dtype) -> _dtype"],
+    **dict.fromkeys(
+        ("as_tensor", "asarray", "tensor"),
+        [
+            "(data: Any, *, dtype: _dtype | None = None, device: _DeviceLike "
+            "| None = None, requires_grad: bool = False, **kwargs: Any) -> Tensor"
+        ],
+    ),
+    **dict.fromkeys(
+        (
+            "from_numpy",
+            "from_dlpack",
+            "frombuffer",
+            "sparse_coo_tensor",
+            "einsum",
+            "chain_matmul",
+            "norm",
+            "stft",
+            "tensordot",
+        ),
+        ["(*args: Any, **kwargs: Any) -> Tensor"],
+    ),
+    **dict.fromkeys(
+        ("is_complex", "is_conj", "is_distributed", "is_floating_point", "is_inference", "is_neg", "is_signed"),
+        ["(input: Tensor) -> bool"],
+    ),
+    "can_cast": ["(from_: _dtype, to: _dtype) -> bool"],
+    "is_same_size": ["(input: Tensor, other: Tensor) -> bool"],
+    "numel": ["(input: Tensor) -> int"],
+    "promote_types": ["(type1: _dtype, type2: _dtype) -> _dtype"],
     "result_type": ["(tensor1: Tensor | _Number, tensor2: Tensor | _Number) -> _dtype"],
 }
 
@@ -169,10 +231,13 @@ def definition(name, texts, indent=""):
 
 # ------------------------------------------------------------------------------------------- the files
 
+
 def functions_of(module, prefix="."):
     """The stub of a Python module that holds nothing but operators."""
     names = sorted(name for (place, name), packet in packets.items() if place == module and packet.is_function)
-    body = [definition(name, signatures(packets[module, name], False) or FUNCTIONS.get(name, [UNKNOWN])) for name in names]
+    body = [
+        definition(name, signatures(packets[module, name], False) or FUNCTIONS.get(name, [UNKNOWN])) for name in names
+    ]
     return head() + "".join(body)
 
 
@@ -196,7 +261,9 @@ def modules():
     """The stub of the file that gathers the layers: whose names are in `__all__` because they are classes."""
     found = [(getattr(readtorch.nn.modules, name).__module__, name) for name in sorted(readtorch.nn.modules.__all__)]
     names = ", ".join(f'"{name}"' for _, name in found)
-    return HEAD + "".join(f"from {place} import {name} as {name}\n" for place, name in found) + f"\n__all__ = [{names}]\n"
+    return (
+        HEAD + "".join(f"from {place} import {name} as {name}\n" for place, name in found) + f"\n__all__ = [{names}]\n"
+    )
 
 
 def functional():
@@ -206,11 +273,22 @@ def functional():
             continue
         texts = functional_signatures(name, function)
         body.append(definition(name, texts))
-    return head("from collections.abc import Callable\nfrom types import ModuleType\n") + "grad: ModuleType\n" + "".join(body)
+    return (
+        head("from collections.abc import Callable\nfrom types import ModuleType\n")
+        + "grad: ModuleType\n"
+        + "".join(body)
+    )
 
 
 def functional_signatures(name, function):
-    packet = next((packets[key] for key in packets if packets[key].name in (name, function.__name__) and key[0] in ("nn", "torch")), None)
+    packet = next(
+        (
+            packets[key]
+            for key in packets
+            if packets[key].name in (name, function.__name__) and key[0] in ("nn", "torch")
+        ),
+        None,
+    )
     if packet and function.__code__.co_filename.startswith(("<", gen_python_functions.__file__)):
         return signatures(packet, False)
     return [_annotated(inspect.signature(f)) for f in _get_fn_overloads(function) or [function]]
@@ -233,14 +311,21 @@ def _written(annotation):
     if annotation is inspect.Signature.empty:
         return "Any"
     text = inspect.formatannotation(annotation)
-    for name, written in (("readtorch._tensor.Tensor", "Tensor"), ("readtorch.c10.scalar_type.dtype", "_dtype"), ("collections.abc.", ""), ("list[", "Sequence[")):
+    for name, written in (
+        ("readtorch._tensor.Tensor", "Tensor"),
+        ("readtorch.c10.scalar_type.dtype", "_dtype"),
+        ("collections.abc.", ""),
+        ("list[", "Sequence["),
+    ):
         text = text.replace(name, written)
     return text
 
 
 def tensor_base():
     """The stub of the file that makes TensorBase: operators as methods, and what is no operator."""
-    names = [name for name in sorted(vars(TensorBase)) if name not in ("__slots__", "__module__", "__doc__", "__dict__")]
+    names = [
+        name for name in sorted(vars(TensorBase)) if name not in ("__slots__", "__module__", "__doc__", "__dict__")
+    ]
     infix = dict.fromkeys(_INFIX, "(self, other: Tensor | _Number) -> Tensor")
     body = []
     for name in names:
@@ -252,14 +337,22 @@ def tensor_base():
         elif isinstance(value, property):
             body.append(attribute(name, value))
         elif ("torch", name) in packets and packets["torch", name].is_method:
-            body.append(definition(name, signatures(packets["torch", name], True), "    ")
-                        or definition(name, ["(self, *args: Any, **kwargs: Any) -> Any"], "    "))
+            body.append(
+                definition(name, signatures(packets["torch", name], True), "    ")
+                or definition(name, ["(self, *args: Any, **kwargs: Any) -> Any"], "    ")
+            )
         elif callable(value) or isinstance(value, (staticmethod, classmethod)):
             body.append(definition(name, ["(self, *args: Any, **kwargs: Any) -> Any"], "    "))
-    others = "def operator_methods() -> dict[str, Any]: ...\ndef infix_methods() -> dict[str, Any]: ...\n" \
-             "def refuse_without_storage(t: Tensor) -> None: ...\n"
-    return (head("from readtorch.c10.tensor_impl import TensorImpl\n") + others +
-            "\nclass TensorBase(TensorImpl):\n" + "".join(body))
+    others = (
+        "def operator_methods() -> dict[str, Any]: ...\ndef infix_methods() -> dict[str, Any]: ...\n"
+        "def refuse_without_storage(t: Tensor) -> None: ...\n"
+    )
+    return (
+        head("from readtorch.c10.tensor_impl import TensorImpl\n")
+        + others
+        + "\nclass TensorBase(TensorImpl):\n"
+        + "".join(body)
+    )
 
 
 def attribute(name, value):
@@ -268,9 +361,15 @@ def attribute(name, value):
     return text + (f"    @{name}.setter\n    def {name}(self, value: Any) -> None: ...\n" if value.fset else "")
 
 
-FILES = {"_VariableFunctions.pyi": variable_functions, "linalg.pyi": linalg, "fft.pyi": lambda: functions_of("fft"),
-         "special.pyi": lambda: functions_of("special"), "csrc/autograd/python_variable.pyi": tensor_base, "nn/modules/__init__.pyi": modules,
-         "nn/functional/__init__.pyi": functional}
+FILES = {
+    "_VariableFunctions.pyi": variable_functions,
+    "linalg.pyi": linalg,
+    "fft.pyi": lambda: functions_of("fft"),
+    "special.pyi": lambda: functions_of("special"),
+    "csrc/autograd/python_variable.pyi": tensor_base,
+    "nn/modules/__init__.pyi": modules,
+    "nn/functional/__init__.pyi": functional,
+}
 
 
 HIDDEN = re.compile(r"(?m)(?<!^)(?<!def )\b(bool|complex|float|int)\b(?! as )")

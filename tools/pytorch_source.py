@@ -37,13 +37,28 @@ def by_debian(folder, run):
             Path(state, name).mkdir(parents=True)
         sources = Path(state, "sources.list")
         sources.write_text(f"deb-src [signed-by={KEYRING}] {mirror()} {SUITE} main\n")
-        options = {"Dir::Etc::SourceList": sources, "Dir::Etc::SourceParts": "/dev/null", "Dir::State::Lists": f"{state}/lists",
-                   "Dir::Cache": state, "APT::Sandbox::User": ""}
+        options = {
+            "Dir::Etc::SourceList": sources,
+            "Dir::Etc::SourceParts": "/dev/null",
+            "Dir::State::Lists": f"{state}/lists",
+            "Dir::Cache": state,
+            "APT::Sandbox::User": "",
+        }
         apt = ["apt-get", "-qq", *(f"-o{key}={value}" for key, value in options.items())]
         run(*apt, "update")
         run(*apt, "source", "--download-only", "pytorch", cwd=f"{state}/source")
         [archive] = Path(state, "source").glob("*.orig.tar.*")
-        run("tar", "-xf", archive, "-C", folder, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", *(f"*/{room}" for room in ROOMS))
+        run(
+            "tar",
+            "-xf",
+            archive,
+            "-C",
+            folder,
+            "--strip-components=1",
+            "--wildcards",
+            "--no-wildcards-match-slash",
+            *(f"*/{room}" for room in ROOMS),
+        )
 
 
 def mirror():
@@ -61,9 +76,18 @@ def bring(folder, ways, seconds):
     """The first way that works fills the folder; returns what went wrong, or None."""
     problems = []
     for way in ways:
+
         def run(*command, **options):
-            subprocess.run([str(part) for part in command], check=True, timeout=seconds, capture_output=True, text=True,
-                           env=os.environ | {"GIT_TERMINAL_PROMPT": "0"}, **options)
+            subprocess.run(
+                [str(part) for part in command],
+                check=True,
+                timeout=seconds,
+                capture_output=True,
+                text=True,
+                env=os.environ | {"GIT_TERMINAL_PROMPT": "0"},
+                **options,
+            )
+
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             new = Path(place, "source")
             new.mkdir()
@@ -88,7 +112,12 @@ def main():
     parser.add_argument("--once", action="store_true")
     options = parser.parse_args()
     folder, failed = options.folder, options.folder.with_name(f"{options.folder.name}.failed")
-    if (folder / "version.txt").exists() or os.environ.get("READTORCH_PYTORCH_SOURCE") or options.once and failed.exists():
+    if (
+        (folder / "version.txt").exists()
+        or os.environ.get("READTORCH_PYTORCH_SOURCE")
+        or options.once
+        and failed.exists()
+    ):
         return 0
     folder.parent.mkdir(parents=True, exist_ok=True)
     problem = bring(folder, options.ways or list(WAYS), options.seconds)

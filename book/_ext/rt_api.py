@@ -44,7 +44,11 @@ class Api(SphinxDirective):
         self.env.note_dependency(__file__)
         if self.options.get("kind") == "operators":
             return self._operators(name)
-        made = [self._entry(f"{name}.{public}", thing) for public, thing in public_names(self.room, name) if self._wanted(public)]
+        made = [
+            self._entry(f"{name}.{public}", thing)
+            for public, thing in public_names(self.room, name)
+            if self._wanted(public)
+        ]
         return [*self._about(name), *made, *self._constants(name)]
 
     def _wanted(self, public: str) -> bool:
@@ -83,12 +87,16 @@ class Api(SphinxDirective):
         shown += nodes.inline("", signature, classes=["rt-parameters"])
         self.env.get_domain("py").note_object(name, kind, name, location=shown)
         content = addnodes.desc_content()
-        return addnodes.desc("", shown, content, domain="py", objtype=kind, desctype=kind, no_index=True, classes=["py", kind]), content
+        return addnodes.desc(
+            "", shown, content, domain="py", objtype=kind, desctype=kind, no_index=True, classes=["py", kind]
+        ), content
 
     def _constants(self, name: str) -> list[nodes.Node]:
         if not inspect.ismodule(self.room) or self.options.get("only"):
             return []
-        constants = [public for public, thing in offered(self.room) if not describable(thing) and not inspect.ismodule(thing)]
+        constants = [
+            public for public, thing in offered(self.room) if not describable(thing) and not inspect.ismodule(thing)
+        ]
         if not constants:
             return []
         line = nodes.paragraph("", "Values: ")
@@ -100,15 +108,25 @@ class Api(SphinxDirective):
 
     def _operators(self, name: str) -> list[nodes.Node]:
         module = {"readtorch": "torch", "readtorch.nn.functional": "nn"}.get(name, name.rpartition(".")[2])
-        listed = sorted((public, packet) for (where, public), packet in packets.items() if where == module and packet.overloads
-                        and not public.startswith("_") and generated(getattr(self.room, public, None)))
+        listed = sorted(
+            (public, packet)
+            for (where, public), packet in packets.items()
+            if where == module
+            and packet.overloads
+            and not public.startswith("_")
+            and generated(getattr(self.room, public, None))
+        )
         return [self._operator(f"{name}.{public}", packet) for public, packet in listed]
 
     def _operator(self, name: str, packet) -> addnodes.desc:
         entry, content = self._desc("function", name, "(…)")
         entry["classes"].append("rt-operator")
-        schemas = "<br>".join(f"<code>{escape(str(o.schema))}</code>" for o in packet.overloads if o not in packet.hidden)
-        content += nodes.raw("", f'<p class="rt-schemas">{schemas}</p>', format="html")  # a literal node has a span a word
+        schemas = "<br>".join(
+            f"<code>{escape(str(o.schema))}</code>" for o in packet.overloads if o not in packet.hidden
+        )
+        content += nodes.raw(
+            "", f'<p class="rt-schemas">{schemas}</p>', format="html"
+        )  # a literal node has a span a word
         content += described(about(getattr(self.room, packet.name, None)), self)
         line = nodes.paragraph(classes=["rt-places"])
         first = packet.overloads[0]
@@ -129,7 +147,10 @@ def named(name: str):
 
 def offered(room) -> list[tuple[str, object]]:
     names = getattr(room, "__all__", None) or [name for name in vars(room) if not name.startswith("_")]
-    return sorted(((name, getattr(room, name)) for name in names if hasattr(room, name)), key=lambda pair: (pair[0].lower(), pair[0]))
+    return sorted(
+        ((name, getattr(room, name)) for name in names if hasattr(room, name)),
+        key=lambda pair: (pair[0].lower(), pair[0]),
+    )
 
 
 def public_names(room, name: str) -> list[tuple[str, object]]:
@@ -143,7 +164,8 @@ def public_names(room, name: str) -> list[tuple[str, object]]:
 def describable(thing) -> bool:
     told = getattr(thing, "__module__", None) or ""
     return (inspect.isclass(thing) or inspect.isroutine(thing) or hasattr(thing, "py_func")) and not told.startswith(
-        ("typing", "builtins", "collections", "numpy", "enum"))
+        ("typing", "builtins", "collections", "numpy", "enum")
+    )
 
 
 def generated(thing) -> bool:
@@ -165,8 +187,11 @@ def faces() -> set:
 
 def methods(kind: type) -> list[tuple[str, object]]:
     """What a class defines itself and says something about."""
-    return [(name, thing) for name, thing in sorted(vars(kind).items())
-            if not name.startswith("_") and not inspect.isclass(thing) and own_docstring(thing)]
+    return [
+        (name, thing)
+        for name, thing in sorted(vars(kind).items())
+        if not name.startswith("_") and not inspect.isclass(thing) and own_docstring(thing)
+    ]
 
 
 def own_docstring(thing) -> str:
@@ -194,7 +219,9 @@ def signature(thing) -> str:
         told = inspect.signature(thing)
     except (TypeError, ValueError):
         return "(…)"
-    parameters = [p.replace(default=_Shown(p.default)) if p.default is not p.empty else p for p in told.parameters.values()]
+    parameters = [
+        p.replace(default=_Shown(p.default)) if p.default is not p.empty else p for p in told.parameters.values()
+    ]
     parameters = [p.replace(annotation=p.empty) for p in parameters if p.name not in ("self", "cls")]
     return re.sub(r"\s+", " ", str(inspect.Signature(parameters, __validate_parameters__=False)))
 
@@ -248,8 +275,15 @@ def chapter(title: str, directive) -> nodes.Node | None:
     docname = chapters(Path(directive.env.srcdir) / "book").get(title)
     if docname is None or f"book/{docname}" not in directive.env.found_docs:
         return None
-    pending = addnodes.pending_xref("", reftype="doc", refdomain="std", refexplicit=True, reftarget=f"/book/{docname}",
-                                    refwarn=False, refdoc=directive.env.docname)
+    pending = addnodes.pending_xref(
+        "",
+        reftype="doc",
+        refdomain="std",
+        refexplicit=True,
+        reftarget=f"/book/{docname}",
+        refwarn=False,
+        refdoc=directive.env.docname,
+    )
     pending += nodes.inline("", title, classes=["std", "std-doc"])
     return pending
 
@@ -269,7 +303,9 @@ INLINE = re.compile(r"(``?)(?P<code>[^`]+?)\1|(?P<title>\"[^\"]+\")")
 
 def described(text: str, directive) -> list[nodes.Node]:
     """A docstring as paragraphs, lists and blocks."""
-    return [block for part in re.split(r"\n\s*\n", text) if part.strip() for block in _part(part.strip("\n"), directive)]
+    return [
+        block for part in re.split(r"\n\s*\n", text) if part.strip() for block in _part(part.strip("\n"), directive)
+    ]
 
 
 def _part(part: str, directive) -> list[nodes.Node]:
@@ -278,7 +314,11 @@ def _part(part: str, directive) -> list[nodes.Node]:
         return [nodes.literal_block("", inspect.cleandoc("\n" + part), language="pycon" if ">>>" in part else "text")]
     if ITEM.match(lines[0]):
         items = _gathered(lines, ITEM.match)
-        return [nodes.bullet_list("", *(nodes.list_item("", _paragraph(ITEM.sub("", item, count=1), directive)) for item in items))]
+        return [
+            nodes.bullet_list(
+                "", *(nodes.list_item("", _paragraph(ITEM.sub("", item, count=1), directive)) for item in items)
+            )
+        ]
     return [_paragraph(item, directive) for item in _gathered(lines, ARGUMENT.match)]
 
 

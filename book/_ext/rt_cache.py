@@ -17,10 +17,17 @@ ROOT = HERE.parents[1]
 # What recorded outputs depend on besides the cells themselves and our package.
 LIBRARIES = ["torch", "numpy", "numba", "ml_dtypes", "matplotlib", "anywidget", "ipywidgets"]
 # ... and, for the page of results, on what it shows.
-RESULTS = ["tests/conformance/results.json", "tests/conformance/page.py", "tests/lockstep/results.json",
-           "tests/allocator/results.json", "benchmarks/page.py",
-           *(f"benchmarks/results/{name}.json" for name in (
-               "cpu", "fusion", "simulator", "allocator", "distributed", "footprint", "gpu/benchmarks"))]
+RESULTS = [
+    "tests/conformance/results.json",
+    "tests/conformance/page.py",
+    "tests/lockstep/results.json",
+    "tests/allocator/results.json",
+    "benchmarks/page.py",
+    *(
+        f"benchmarks/results/{name}.json"
+        for name in ("cpu", "fusion", "simulator", "allocator", "distributed", "footprint", "gpu/benchmarks")
+    ),
+]
 KEPT_CACHES = 3
 
 # Kernels inherit these: steady timings, and no fight between thread pools on a small machine.

@@ -90,7 +90,9 @@ def lost_page(app):
 def write_sitemap(app, exception):
     if exception or app.builder.name != "html" or not app.config.html_baseurl:
         return
-    places = (f"<url><loc>{escape(app.config.html_baseurl)}{name}.html</loc></url>" for name in sorted(app.env.found_docs))
+    places = (
+        f"<url><loc>{escape(app.config.html_baseurl)}{name}.html</loc></url>" for name in sorted(app.env.found_docs)
+    )
     urls = "\n".join(places)
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}\n</urlset>\n'
     (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf8")

@@ -32,13 +32,29 @@ PLACE = re.compile(
 )
 NAME = re.compile(r"(?:torch|nn|F|optim|Tensor|Module|cuda|distributed|dist|jit|autograd)(?:\.\w+)+")
 SHORT = {  # what chapters write, and what it is short for
-    "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "Tensor": "torch.Tensor", "Module": "torch.nn.Module",
-    "cuda": "torch.cuda", "distributed": "torch.distributed", "dist": "torch.distributed", "jit": "torch.jit",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "optim": "torch.optim",
+    "Tensor": "torch.Tensor",
+    "Module": "torch.nn.Module",
+    "cuda": "torch.cuda",
+    "distributed": "torch.distributed",
+    "dist": "torch.distributed",
+    "jit": "torch.jit",
     "autograd": "torch.autograd",
 }
 CLASS = re.compile(r"[A-Z]\w*[a-z]\w*(?=$|[(.])")  # `Linear`: a class, in the first of these rooms that has one
-ROOMS = ["torch.nn", "torch.optim", "torch.optim.lr_scheduler", "torch.optim.swa_utils", "torch.utils.data", "torch.nn.parallel",
-         "torch.autograd", "torch.jit", "torch"]
+ROOMS = [
+    "torch.nn",
+    "torch.optim",
+    "torch.optim.lr_scheduler",
+    "torch.optim.swa_utils",
+    "torch.utils.data",
+    "torch.nn.parallel",
+    "torch.autograd",
+    "torch.jit",
+    "torch",
+]
 MOST_LINKS = 4  # of one chapter
 
 
@@ -97,7 +113,9 @@ def quotations(doctree, docname: str) -> list[Mention]:
 
 def mentions_of(places: list[dict], docname: str, anchor: str, section: str) -> list[Mention]:
     """The entries that one panel or row makes."""
-    named = [(unescape(p["name"]), rt_places.Place(unescape(p["where"]), p["url"] and unescape(p["url"]))) for p in places]
+    named = [
+        (unescape(p["name"]), rt_places.Place(unescape(p["where"]), p["url"] and unescape(p["url"]))) for p in places
+    ]
     named = [(name if re.search(r"\w", name) else place.text, place) for name, place in named]  # "…": the line says it
     theirs = [pair for pair in named if not pair[0].startswith("readtorch")]
     ours = next((pair for pair in named if pair[0].startswith("readtorch")), None)
@@ -217,8 +235,15 @@ def _object_row(app, docname: str, name: str, mentions: list[Mention]) -> list[s
     if not ours and (twin := rt_places.ours(name)):
         ours = {name: twin}
     same = {name, re.sub(r"^torch\b", "readtorch", name)}
-    places = "".join(f"<li>{_place(place, '' if label in same else label)}</li>" for label, place in sorted(ours.items()))
-    return [f"<code>{escape(name)}</code>", _chapters(app, docname, mentions), _place(theirs), places and f"<ul>{places}</ul>"]
+    places = "".join(
+        f"<li>{_place(place, '' if label in same else label)}</li>" for label, place in sorted(ours.items())
+    )
+    return [
+        f"<code>{escape(name)}</code>",
+        _chapters(app, docname, mentions),
+        _place(theirs),
+        places and f"<ul>{places}</ul>",
+    ]
 
 
 def _chapters(app, docname: str, mentions: list[Mention]) -> str:
@@ -276,7 +301,8 @@ def files_table(app, docname: str) -> str:
     for file in sorted(entries):
         ours, cited = entries[file]
         groups["/".join(file.split("/")[:3] if file.count("/") > 2 else file.split("/")[:2])].append(
-            [_reference_file(file), _cited(app, docname, cited), "".join(_our_file(path) for path in sorted(ours))])
+            [_reference_file(file), _cited(app, docname, cited), "".join(_our_file(path) for path in sorted(ours))]
+        )
     return _table("files", ["File", "Chapters", "readtorch"], sorted(groups.items()))
 
 
@@ -296,7 +322,9 @@ def docstrings(package: Path) -> list[_citations.Docstring]:
 
 def _reference_file(path: str) -> str:
     url = f"{_links.PYTORCH}/{'blob' if '.' in path.rpartition('/')[2] else 'tree'}/{_links.torch_tag()}/{path}"
-    return f'<span class="rt-where"><a href="{escape(url)}">{escape(path)}</a></span>' if "*" not in path else escape(path)
+    return (
+        f'<span class="rt-where"><a href="{escape(url)}">{escape(path)}</a></span>' if "*" not in path else escape(path)
+    )
 
 
 def _our_file(path: Path) -> str:
@@ -339,7 +367,9 @@ def _group(title: str, heads: list[str], rows: list[list[str]]) -> str:
 
 def _cells(heads: list[str], row: list[str]) -> str:
     first, *rest = row
-    named = "".join(f'<td role="cell" data-head="{head}">{cell}</td>' for head, cell in zip(heads[1:], rest, strict=True))
+    named = "".join(
+        f'<td role="cell" data-head="{head}">{cell}</td>' for head, cell in zip(heads[1:], rest, strict=True)
+    )
     return f'<td role="cell">{first}</td>{named}'
 
 

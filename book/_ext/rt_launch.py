@@ -66,16 +66,26 @@ def add_buttons(app, pagename, templatename, context, doctree):
         if group.get("label") == "download-buttons":
             group["buttons"].insert(0, _download(context["pathto"](f"_sources/{pagename}.ipynb", 1)))
     if machines := launchers(app.config.rt_repository, pagename):
-        groups.insert(0, {
-            "type": "group", "tooltip": "Run this chapter", "icon": "fas fa-rocket", "label": "launch-buttons",
-            "buttons": machines,
-        })
+        groups.insert(
+            0,
+            {
+                "type": "group",
+                "tooltip": "Run this chapter",
+                "icon": "fas fa-rocket",
+                "label": "launch-buttons",
+                "buttons": machines,
+            },
+        )
 
 
 def _download(url: str) -> dict:
     return {
-        "type": "link", "url": url, "text": ".ipynb", "icon": "fas fa-code",
-        "label": "download-notebook-button", "tooltip": "Download this chapter as a notebook",
+        "type": "link",
+        "url": url,
+        "text": ".ipynb",
+        "icon": "fas fa-code",
+        "label": "download-notebook-button",
+        "tooltip": "Download this chapter as a notebook",
     }
 
 
@@ -125,8 +135,12 @@ def launchers(repository: str, pagename: str) -> list[dict]:
 
 def _launch(where: str, url: str) -> dict:
     return {
-        "type": "link", "url": url, "text": where, "icon": "fas fa-rocket",
-        "label": f"launch-{where.lower()}-button", "tooltip": f"Run this chapter on {where}",
+        "type": "link",
+        "url": url,
+        "text": where,
+        "icon": "fas fa-rocket",
+        "label": f"launch-{where.lower()}-button",
+        "tooltip": f"Run this chapter on {where}",
     }
 
 

@@ -43,12 +43,14 @@ def sections_of(doctree) -> list[dict]:
         _read(part, text, quoted)
         title = title_of(part)
         anchor = (part if isinstance(part, nodes.section) else title)["ids"][0]
-        found.append({
-            "title": anchor if isinstance(part, addnodes.desc) else title.astext(),  # there it is the name in full
-            "anchor": anchor if n else "",
-            "text": re.sub(r"\s+", " ", " ".join(text)).strip(),
-            "quoted": quoted,
-        })
+        found.append(
+            {
+                "title": anchor if isinstance(part, addnodes.desc) else title.astext(),  # there it is the name in full
+                "anchor": anchor if n else "",
+                "text": re.sub(r"\s+", " ", " ".join(text)).strip(),
+                "quoted": quoted,
+            }
+        )
     return found
 
 

@@ -23,7 +23,7 @@ def _told_by(file) -> str:
 
 REWRITES = [
     # 1.5 MB of script for fifteen icons, which are in icons.css
-    (re.compile(r'\s*<!-- So that users can add custom icons -->\s*<script [^>]*fontawesome\.js[^>]*></script>'), ""),
+    (re.compile(r"\s*<!-- So that users can add custom icons -->\s*<script [^>]*fontawesome\.js[^>]*></script>"), ""),
     # the stock search, for a dialog that searches while one types; ours opens the search page
     (re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>'), ""),
     # the text that is seen (Search, Ctrl, K) must be part of the accessible name

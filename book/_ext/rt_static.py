@@ -7,6 +7,7 @@ dropped.
 * A page with a widget of another library fails the strict build, since it would show nothing without a
 kernel.
 """
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
 LOG = logging.getLogger(__name__)
-FOLDER = "readtorch"   # under _static
+FOLDER = "readtorch"  # under _static
 ASSETS = re.compile(r"<!--rt-assets-->(.*?)<!--/rt-assets-->", re.DOTALL)
 ASSET = re.compile(r'<script type="application/json" data-rt-asset="([^"]+)">(.*?)</script>', re.DOTALL)
 MOUNT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -34,7 +35,7 @@ class HoistAssets(SphinxPostTransform):
     def run(self, **kwargs):
         if self.app.builder.format != "html":
             return
-        keys = {}   # a dict, for its order
+        keys = {}  # a dict, for its order
         for node in list(self.document.findall(nodes.raw)):
             html = node.astext()
             for part in ASSETS.findall(html):
@@ -60,9 +61,11 @@ def classic_script(key: str, asset: dict) -> str:
     body, exports = EXPORT.subn(r"return \1;", asset["esm"])
     if exports != 1 or re.search(r"^\s*(import|export)\b", body, re.MULTILINE):
         raise ValueError(f"{key}: a front end needs exactly one `export default {{...}}` and no import")
-    style = f'css:{json.dumps(asset["css"])},cssKey:{json.dumps(asset["cssKey"])}'
-    return ("(window.__readtorch=window.__readtorch||{assets:{},models:{},modules:{}})"
-            f'.assets[{json.dumps(key)}]={{{style},make:function(){{"use strict";\n{body}\n}}}};\n')
+    style = f"css:{json.dumps(asset['css'])},cssKey:{json.dumps(asset['cssKey'])}"
+    return (
+        "(window.__readtorch=window.__readtorch||{assets:{},models:{},modules:{}})"
+        f'.assets[{json.dumps(key)}]={{{style},make:function(){{"use strict";\n{body}\n}}}};\n'
+    )
 
 
 def add_page_files(app, pagename, templatename, context, doctree):
@@ -83,8 +86,12 @@ def drop_widget_state(app, doctree):
     models = json.loads(state[1]["body"].replace(r"<\/script>", "</script>"))["state"].values()
     foreign = sorted({model["model_name"] for model in models} - OURS)
     if foreign:
-        LOG.warning("widgets that a page without a kernel cannot show: %s", ", ".join(foreign),
-                    location=docname, type="rt_static")
+        LOG.warning(
+            "widgets that a page without a kernel cannot show: %s",
+            ", ".join(foreign),
+            location=docname,
+            type="rt_static",
+        )
     for name in [name for name in scripts if name.startswith("ipywidgets")]:
         del scripts[name]
 

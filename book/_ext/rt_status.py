@@ -77,17 +77,25 @@ ROW = '<tr><th scope="row"><a href="{link}">{title}</a></th><td>{date}</td><td>{
 def status_page(app):
     names = [name for name in in_order(app.env) if executed(app.env, name)]
     runs = [executed(app.env, name) for name in names]
-    total = (f"{len(names)} pages, {sum(cells_of(app.env, name) for name in names)} code cells, "
-             f"{sum(run['runtime'] or 0 for run in runs):.0f} seconds.")
-    body = ABOUT.format(title=TITLE, versions=", ".join(versions()), rows="\n".join(row(app, name) for name in names), total=total)
+    total = (
+        f"{len(names)} pages, {sum(cells_of(app.env, name) for name in names)} code cells, "
+        f"{sum(run['runtime'] or 0 for run in runs):.0f} seconds."
+    )
+    body = ABOUT.format(
+        title=TITLE, versions=", ".join(versions()), rows="\n".join(row(app, name) for name in names), total=total
+    )
     return [(PAGE, {"title": TITLE, "pagetitle": TITLE, "body": body}, "page.html")]
 
 
 def row(app, name: str) -> str:
     run = executed(app.env, name)
     return ROW.format(
-        link=app.builder.get_relative_uri(PAGE, name), title=escape(app.env.titles[name].astext()), date=date_of(run),
-        seconds=seconds_of(run), cells=cells_of(app.env, name), outcome="as expected" if run["succeeded"] else "failed",
+        link=app.builder.get_relative_uri(PAGE, name),
+        title=escape(app.env.titles[name].astext()),
+        date=date_of(run),
+        seconds=seconds_of(run),
+        cells=cells_of(app.env, name),
+        outcome="as expected" if run["succeeded"] else "failed",
     )
 
 

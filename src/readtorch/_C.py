@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/Module.cpp` (`PyInit__C`, `initModule`). Explained in the chapter "import torch".
 """
+
 import sys as _sys
 from types import ModuleType as _Module
 from types import SimpleNamespace as _Namespace

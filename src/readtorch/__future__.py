@@ -3,6 +3,7 @@
 In PyTorch: `torch/__future__.py`. The chapter "Module and __setattr__" shows `_apply`, the chapter
 "state_dict, save and load" `load_state_dict`; both ask here.
 """
+
 _overwrite_module_params_on_conversion = False
 _swap_module_params_on_conversion = False
 

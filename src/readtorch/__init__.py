@@ -2,26 +2,46 @@
 
 The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "import torch".
 """
+
 import os as _os
-from math import e, inf, nan, pi  # noqa: F401
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from .c10 import python_builtins as _python_builtins  # noqa: F401  before numba is imported
+from .c10 import python_builtins as _python_builtins  # before numba is imported
 from . import _C
-from ._C import (Generator, Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
-                 preserve_format, sparse_coo, strided)
+from ._C import (
+    Generator,
+    Size,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    dtype,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)
 from .c10 import scalar_type as _scalar_type
-from ._settings import (are_deterministic_algorithms_enabled, get_default_device, get_deterministic_debug_mode,  # noqa: F401
-                        get_float32_matmul_precision, is_deterministic_algorithms_warn_only_enabled, set_default_device,
-                        set_deterministic_debug_mode, set_float32_matmul_precision, use_deterministic_algorithms)
-from .aten.parallel import (get_num_interop_threads, get_num_threads, set_num_interop_threads,  # noqa: F401
-                            set_num_threads)
-from .c10.scalar_type import can_cast as _can_cast  # noqa: F401
-from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype  # noqa: F401
-from .c10.type_info import finfo, iinfo  # noqa: F401
-from .csrc.distributed.future import Future  # noqa: F401
+from ._settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_default_device,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    use_deterministic_algorithms,
+)
+from .aten.parallel import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
+from .c10.scalar_type import can_cast as _can_cast
+from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype
+from .c10.type_info import finfo, iinfo
+from .csrc.distributed.future import Future
 from .csrc.tensor.python_tensor import cpu_types as _cpu_types
-from .csrc.tensor.python_tensor import set_default_tensor_type  # noqa: F401
+from .csrc.tensor.python_tensor import set_default_tensor_type
 
 # Every operator that is a function: torch.add, torch.zeros …
 globals().update(vars(_C._VariableFunctions))
@@ -34,33 +54,74 @@ globals().update(_cpu_types)
 
 newaxis = None
 
-from . import autograd  # noqa: E402
-from ._tensor import Tensor  # noqa: E402
-from ._tensor_str import set_printoptions  # noqa: E402,F401
-from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402,F401
-                       set_grad_enabled)
-from .functional import (atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors,  # noqa: E402,F401
-                         cartesian_prod, cdist, meshgrid, split, unravel_index)
-from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
-from .storage import legacy_classes as _legacy_storages  # noqa: E402
-from .serialization import load, save  # noqa: E402,F401
-from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
-                     set_rng_state)
+from . import autograd
+from ._tensor import Tensor
+from ._tensor_str import set_printoptions
+from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .functional import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    meshgrid,
+    split,
+    unravel_index,
+)
+from .storage import TypedStorage, UntypedStorage
+from .storage import legacy_classes as _legacy_storages
+from .serialization import load, save
+from .random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages)
 
-from . import (__future__, accelerator, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing,  # noqa: E402,F401
-               nn, ops, optim, return_types, serialization, signal, sparse, special, testing, types, utils, version)
-from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
-from .cuda.streams import Event, Stream  # noqa: E402,F401
-from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
-from .utils import checkpoint as _checkpoint, data as _data  # noqa: E402,F401  so that `utils.data` is there
-from .torch_version import __version__  # noqa: E402,F401
+from . import (
+    __future__,
+    accelerator,
+    compiler,
+    cuda,
+    distributed,
+    fft,
+    func,
+    futures,
+    linalg,
+    multiprocessing,
+    nn,
+    ops,
+    optim,
+    return_types,
+    serialization,
+    signal,
+    sparse,
+    special,
+    testing,
+    types,
+    utils,
+    version,
+)
+from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
+from .cuda.streams import Event, Stream
+from ._lowrank import pca_lowrank, svd_lowrank
+from .utils import checkpoint as _checkpoint, data as _data  # so that `utils.data` is there
+from .torch_version import __version__
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None,
-            disable=False, recompile_limit=None):
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend=None,
+    mode=None,
+    options=None,
+    name=None,
+    disable=False,
+    recompile_limit=None,
+):
     """`model` (a function or a Module) with graphs of its calls kept and fused; without `model`, a decorator.
 
     fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name
@@ -73,17 +134,18 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, name=name)
         return lambda model: compile(model, **given, disable=disable, recompile_limit=recompile_limit)
     if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same "
-                           "time.")
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if disable:
         return compiler.disable(model)
     from . import _dynamo  # in PyTorch: imported when first needed, too
+
     _dynamo.check_mode(mode, backend or "inductor")
     if _os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return model
     wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
-    return wrap(model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic,
-                recompile_limit=recompile_limit)
+    return wrap(
+        model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit
+    )
 
 
 def is_tensor(obj):
@@ -109,6 +171,7 @@ def __getattr__(name):
     """`readtorch.jit` and `readtorch.onnx` are loaded when they are first asked for: most programs never do."""
     if name in ("jit", "onnx"):
         import importlib
+
         return importlib.import_module(f"readtorch.{name}")
     raise AttributeError(f"module 'readtorch' has no attribute '{name}'")
 
@@ -119,8 +182,11 @@ def __dir__():
 
 # What `from readtorch import *` gives: no modules, which would take the places of Python's `random`, `signal` and `types`.
 # Type checkers are not shown the list: they take one that they cannot compute for an empty one.
-globals().update(__all__=sorted(
-    _name for _name, _value in globals().items() if not _name.startswith("_") and not isinstance(_value, type(_os))))
+globals().update(
+    __all__=sorted(
+        _name for _name, _value in globals().items() if not _name.startswith("_") and not isinstance(_value, type(_os))
+    )
+)
 
 
 _simulated = _os.environ.get("READTORCH_SIMULATE_CUDA")

@@ -17,6 +17,7 @@ ours, unless PyTorch shows it (`torch.Size`). Each module is in `sys.modules` un
 it is loaded under, after which it is renamed and entered under the other. Processes that multiprocessing starts
 begin with the same (`_Names`).
 """
+
 import dis
 import importlib
 import importlib.abc

@@ -4,6 +4,7 @@ The pickle is read by the same unpickler that `load` uses, but every class and f
 stand-in that only remembers what it was given. So files that need `weights_only=False` can be looked at
 safely, too, and no tensor's bytes are read. PyTorch has no such file. Explained in the chapter "state_dict, save and load".
 """
+
 import dataclasses
 import io
 import math
@@ -16,8 +17,8 @@ from .c10.scalar_type import dtype as Dtype
 from .c10.tensor_impl import contiguous_strides
 from .serialization import StorageType
 from .serialization._files import open_for_reading
-from .serialization._safe_globals import _get_allowed_globals
 from .serialization._inline_container import ZipReader
+from .serialization._safe_globals import _get_allowed_globals
 from .storage import UntypedStorage
 
 
@@ -160,9 +161,15 @@ def _typed(describer, function, cls, args, state):
     return dataclasses.replace(made, kind="Buffer" if is_buffer else kind)
 
 
-_REBUILDERS = {"_rebuild_tensor": _tensor, "_rebuild_tensor_v2": _tensor, "_rebuild_tensor_v3": _tensor,
-               "_rebuild_parameter": _parameter, "_rebuild_parameter_with_state": _parameter,
-               "_rebuild_from_type_v2": _typed, "_rebuild_meta_tensor_no_storage": _on_meta}
+_REBUILDERS = {
+    "_rebuild_tensor": _tensor,
+    "_rebuild_tensor_v2": _tensor,
+    "_rebuild_tensor_v3": _tensor,
+    "_rebuild_parameter": _parameter,
+    "_rebuild_parameter_with_state": _parameter,
+    "_rebuild_from_type_v2": _typed,
+    "_rebuild_meta_tensor_no_storage": _on_meta,
+}
 
 
 def tensors_in(value):
@@ -212,13 +219,19 @@ def _about_checkpoint(path, reader):
     tensors = list(tensors_in(describer.load()))
     lines = [f"{path}: checkpoint, {_size(reader.size)}, " + ", ".join(_facts(reader)), ""]
     lines += _table(tensors)
-    lines += ["", f"{_count(len(tensors), 'tensor')} in {_count(len(describer.storages), 'storage')} of "
-              f"{_size(sum(s.nbytes for s in describer.storages.values()))}"]
+    lines += [
+        "",
+        f"{_count(len(tensors), 'tensor')} in {_count(len(describer.storages), 'storage')} of "
+        f"{_size(sum(s.nbytes for s in describer.storages.values()))}",
+    ]
     for key, names in _shared(tensors).items():
         lines.append(_printable(f"data/{key} is shared by {', '.join(names)}"))
     if describer.unknown:
-        lines += ["", "load refuses this file unless weights_only=False, or these are allowed:",
-                  *sorted(map(_printable, describer.unknown))]
+        lines += [
+            "",
+            "load refuses this file unless weights_only=False, or these are allowed:",
+            *sorted(map(_printable, describer.unknown)),
+        ]
     return lines
 
 
@@ -242,9 +255,17 @@ def _table(tensors):
     for name, facts in tensors:
         plain = facts.stride == contiguous_strides(facts.shape) and facts.offset == 0
         where = _printable(f"data/{facts.storage.key}") if facts.storage else "meta"
-        rows.append((_printable(name), facts.kind, str(facts.dtype).removeprefix("torch."),
-                     str(list(facts.shape)), _size(facts.nbytes), where,
-                     "" if plain else f"{list(facts.stride)}, {facts.offset}"))
+        rows.append(
+            (
+                _printable(name),
+                facts.kind,
+                str(facts.dtype).removeprefix("torch."),
+                str(list(facts.shape)),
+                _size(facts.nbytes),
+                where,
+                "" if plain else f"{list(facts.stride)}, {facts.offset}",
+            )
+        )
     return _aligned(rows)
 
 
@@ -252,8 +273,12 @@ def _aligned(rows):
     """The rows with each column as wide as its widest cell; sizes to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     sizes = rows[0].index("size")
-    return ["  ".join(cell.rjust(width) if i == sizes else cell.ljust(width)
-                      for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+    return [
+        "  ".join(
+            cell.rjust(width) if i == sizes else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _about_safetensors(path):
@@ -266,8 +291,14 @@ def _about_safetensors(path):
             rows.append((_printable(name), part.get_dtype(), str(part.get_shape()), _size(_stored(part))))
         facts = [_printable(f"{key} = {value}") for key, value in (file.metadata() or {}).items()]
     total = sum(_stored(part) for _, part in parts)
-    return [f"{path}: safetensors, {_size(os.path.getsize(path))}", *facts, "", *_aligned(rows), "",
-            f"{_count(len(parts), 'tensor')} of {_size(total)}"]
+    return [
+        f"{path}: safetensors, {_size(os.path.getsize(path))}",
+        *facts,
+        "",
+        *_aligned(rows),
+        "",
+        f"{_count(len(parts), 'tensor')} of {_size(total)}",
+    ]
 
 
 def _stored(part):

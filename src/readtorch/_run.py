@@ -3,6 +3,7 @@
 `readtorch run SCRIPT [ARGS…]` runs a script with `torch` resolved to readtorch: see `readtorch/_as_torch.py`.
 PyTorch has no such file.
 """
+
 import argparse
 import os
 import pickle
@@ -14,6 +15,7 @@ import sys
 def run(script, arguments):
     """Run the file `script` as `__main__` with `arguments` in sys.argv."""
     from . import _as_torch
+
     _as_torch.install()
     path = os.path.abspath(script)  # as Python itself sets `__file__`
     sys.argv = [path, *arguments]
@@ -32,6 +34,7 @@ UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, ImportError, pickle.U
 def inspect(parser, path):
     """Print what is in a checkpoint; a file that cannot be read ends the program with its error."""
     from ._inspect import lines_about
+
     try:
         print(*lines_about(path), sep="\n")
     except UNREADABLE as error:
@@ -43,14 +46,18 @@ def versions():
     from importlib.metadata import version
 
     from .version import __version__, readtorch
+
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy"))
-    return (f"readtorch {readtorch} for programs of PyTorch {__version__}, Python {platform.python_version()}, {libraries}, "
-            f"{platform.platform()}")
+    return (
+        f"readtorch {readtorch} for programs of PyTorch {__version__}, Python {platform.python_version()}, {libraries}, "
+        f"{platform.platform()}"
+    )
 
 
 def list_operators(parser, part):
     """Print the schemas whose names have `part` in them. The reader may be gone before the end: `… | head`."""
     from . import ops
+
     found = [line for line in ops.listing() if part in line[0].partition("(")[0]]
     if not found:
         parser.exit(1, f"readtorch ops: no operator has '{part}' in its name\n")
@@ -60,6 +67,7 @@ def list_operators(parser, part):
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, made to be read.")

@@ -2,6 +2,7 @@
 
 In PyTorch: part of `torch/__init__.py`. Explained in the chapter "import torch".
 """
+
 from .aten.context import context
 from .c10.device import default_device
 from .c10.device import device as _device
@@ -19,6 +20,7 @@ def get_default_device():
     place = default_device.get()
     if place.type == "cuda" and place.index is None:
         from . import cuda
+
         cuda.current_device()
     return place
 
@@ -44,8 +46,9 @@ def set_deterministic_debug_mode(debug_mode):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in _DEBUG_MODES:
-            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
-                               f"{debug_mode}")
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
         debug_mode = _DEBUG_MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
@@ -60,7 +63,7 @@ def get_deterministic_debug_mode():
 
 
 def set_float32_matmul_precision(precision):
-    """"highest", "high" or "medium": how far products of float32 matrices may be rounded. Here they never are."""
+    """ "highest", "high" or "medium": how far products of float32 matrices may be rounded. Here they never are."""
     context.set_float32_matmul_precision(precision)
 
 

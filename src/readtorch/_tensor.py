@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
+
 from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
@@ -9,12 +10,12 @@ from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.dispatch_key import grad_mode_enabled, trace_under_way
-from .c10.tensor_impl import host_array, storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
+from .c10.tensor_impl import host_array, storage_impl, storage_offset, strides_of
+from .csrc import storage_sharing
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
-from .csrc import storage_sharing
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
 from .csrc.utils.tensor_new import legacy_tensor_new
@@ -77,18 +78,22 @@ class Tensor(TensorBase):
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         if trace_under_way():
-            trace_under_way().warn("Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would "
-                                   "be tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently "
-                                   "give incorrect results.")
+            trace_under_way().warn(
+                "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would "
+                "be tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently "
+                "give incorrect results."
+            )
         return self._array.shape[0]
 
     def __iter__(self):
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         if trace_under_way():
-            trace_under_way().warn("Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different "
-                                   "shape won't change the number of iterations executed (and might lead to errors or silently "
-                                   "give incorrect results).")
+            trace_under_way().warn(
+                "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different "
+                "shape won't change the number of iterations executed (and might lead to errors or silently "
+                "give incorrect results)."
+            )
         return iter(self.unbind(0))
 
     def __reversed__(self):
@@ -138,8 +143,7 @@ class Tensor(TensorBase):
     def __contains__(self, element):
         if isinstance(element, (TensorBase, int, float, complex, bool)):
             return bool((self == element).any())
-        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
-                           f"{type(element)}.")
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     def __format__(self, spec):
         if self._array.ndim == 0 and type(self) is Tensor:
@@ -172,11 +176,12 @@ class Tensor(TensorBase):
         if force:
             return self.detach().cpu().numpy()
         if self.device.type != "cpu":
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
-                            "to host memory first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                "to host memory first."
+            )
         if requires_grad(self) and grad_mode_enabled():
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
-                               "tensor.detach().numpy() instead.")
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self.dtype.name in NOT_NUMPYS:
             raise TypeError(f"Got unsupported ScalarType {SCALAR_TYPE_NAMES[self.dtype]}")
         storage_impl(self).resizable = False
@@ -196,8 +201,10 @@ class Tensor(TensorBase):
     @property
     def __cuda_array_interface__(self):
         # in PyTorch: for a tensor on a GPU, its address and strides, so that other libraries can read it
-        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
-                             "is required use tensor.cuda() to copy tensor to device memory.")
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
+            "is required use tensor.cuda() to copy tensor to device memory."
+        )
 
     def untyped_storage(self):
         """The bytes that this tensor looks at, which its views look at too."""
@@ -236,10 +243,12 @@ class Tensor(TensorBase):
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the "
-                               "deepcopy protocol at the moment.  If you were attempting to deepcopy a "
-                               "module, this may be because of a torch.nn.utils.weight_norm usage, see "
-                               "https://github.com/pytorch/pytorch/pull/103001")
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the "
+                "deepcopy protocol at the moment.  If you were attempting to deepcopy a "
+                "module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                "https://github.com/pytorch/pytorch/pull/103001"
+            )
         if id(self) in memo:
             return memo[id(self)]
         return _utils.deepcopy_tensor(self, memo)

@@ -7,6 +7,7 @@ elements, then write nested brackets. `_str` adds what the numbers alone do not 
 `grad_fn`. In PyTorch the first half runs on tensors, one operator call for each test; here it runs on the
 NumPy array behind the tensor, so that printing a tensor calls no operator.
 """
+
 import contextlib
 import dataclasses
 import math
@@ -36,9 +37,7 @@ _PROFILES = {
 }
 
 
-def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """Set how tensors are printed. What is left at None stays as it is, except `sci_mode`: None is automatic.
 
     precision: digits after the point; threshold: more elements than this are summarised;

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, save and load".
 """
+
 import copy
 import copyreg
 import functools
@@ -32,12 +33,12 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
     """As PyTorch has pickled tensors since 0.4. backward_hooks: see Note [ Hooks are not saved ]."""
-    return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks,
-                              storage.dtype, metadata)
+    return _rebuild_tensor_v3(
+        storage, storage_offset, size, stride, requires_grad, backward_hooks, storage.dtype, metadata
+    )
 
 
-def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype,
-                       metadata=None):
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     """The same for dtypes younger than the classes of storages: uint16, float8 …"""
     impl = storage.untyped()._impl
     if metadata:
@@ -58,11 +59,13 @@ def _tensor_within(storage, dtype, offset, size, stride):
     reach = 0 if 0 in size else offset + 1 + sum((n - 1) * step for n, step in zip(size, stride))
     # in PyTorch: `set_` makes a storage that is too short longer, with whatever bytes the memory holds
     if min(numbers) < 0 or reach * dtype.itemsize > storage.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
-                           f"{offset}, and itemsize "
-                           f"{dtype.itemsize} requiring a storage size of {reach * dtype.itemsize} are out "
-                           "of bounds for "
-                           f"storage of size {storage.nbytes}")
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
+            f"{offset}, and itemsize "
+            f"{dtype.itemsize} requiring a storage size of {reach * dtype.itemsize} are out "
+            "of bounds for "
+            f"storage of size {storage.nbytes}"
+        )
     try:
         return tensor_over(storage, dtype.numpy, size, stride, min(offset, storage.nbytes // dtype.itemsize))
     except (ValueError, OverflowError) as error:  # more dimensions or elements than NumPy counts
@@ -83,6 +86,7 @@ def _resolved(storage, dtype, metadata):
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """A Parameter from its pickled parts."""
     from .nn.parameter import Parameter
+
     return Parameter(data, requires_grad)
 
 
@@ -155,8 +159,14 @@ def deepcopy_tensor(t, memo):
     if copied_storage is None:
         copied_storage = memo[id(storage)] = storage.copy()
         memo.setdefault(id(memo), []).append(storage)  # ids stay unique while the originals live
-    copied = tensor_over(copied_storage, t._array.dtype, t._array.shape, strides_of(t), storage_offset(t),
-                         None if type(t) is tensor_impl.tensor_class else type(t))
+    copied = tensor_over(
+        copied_storage,
+        t._array.dtype,
+        t._array.shape,
+        strides_of(t),
+        storage_offset(t),
+        None if type(t) is tensor_impl.tensor_class else type(t),
+    )
     memo[id(t)] = copied
     if t.requires_grad:
         copied.requires_grad_()

@@ -21,6 +21,7 @@ stops. Ours also refuses what would exhaust the machine without leaving the tabl
   hashes are all the same. So keys are looked at first: tuples not too large and not too many, integers of 64
   bits, no complex numbers.
 """
+
 import functools
 import struct
 import warnings
@@ -44,9 +45,11 @@ _int32, _uint16, _uint32, _float64 = map(struct.Struct, ("<i", "<H", "<I", ">d")
 
 def instruction(*codes):
     """Register a method for the instructions with these codes."""
+
     def register(method):
         _INSTRUCTIONS.update({code[0]: method.__name__ for code in codes})
         return method
+
     return register
 
 
@@ -57,8 +60,10 @@ def constant(code, make):
 
 def number(code, layout):
     """An instruction that pushes the number that follows it."""
+
     def push(unpickler):
         unpickler.stack.append(layout.unpack(unpickler.read(layout.size))[0])
+
     _INSTRUCTIONS[code[0]] = push
 
 
@@ -87,8 +92,10 @@ class Unpickler:
 
     def load(self):
         """The object that the pickle describes."""
-        instructions = {code: getattr(self, what) if isinstance(what, str) else functools.partial(what, self)
-                        for code, what in self.instructions.items()}
+        instructions = {
+            code: getattr(self, what) if isinstance(what, str) else functools.partial(what, self)
+            for code, what in self.instructions.items()
+        }
         try:
             while (code := self.data[self.at]) != _STOP:
                 self.at += 1
@@ -112,13 +119,13 @@ class Unpickler:
         start, self.at = self.at, self.at + count
         if self.at > len(self.data):
             raise EOFError("the pickle breaks off")
-        return self.data[start:self.at]
+        return self.data[start : self.at]
 
     def readline(self):
         end = self.data.find(b"\n", self.at, self.at + _LONGEST_LINE)
         if end < 0:
             raise self.damaged("a name without an end")
-        line, self.at = self.data[self.at:end], end + 1
+        line, self.at = self.data[self.at : end], end + 1
         return line.decode()
 
     def pop_mark(self):
@@ -136,20 +143,19 @@ class Unpickler:
         """The class or function that the pickle calls `module.name`."""
         full_path = f"{module}.{name}"
         if module in _blocklisted_modules:
-            raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_path} whose module {module} is "
-                                  "blocked.")
+            raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_path} whose module {module} is blocked.")
         for allowed in (_get_allowed_globals(), _get_user_allowed_globals()):
             if full_path in allowed:
                 return allowed[full_path]
         if _safe_globals.is_pytorchs(full_path):
-            raise UnpicklingError(f"readtorch does not build {full_path} from a checkpoint: only PyTorch "
-                                  "does")
+            raise UnpicklingError(f"readtorch does not build {full_path} from a checkpoint: only PyTorch does")
         shown = full_path.removeprefix("builtins.")
         raise UnpicklingError(
             f"Unsupported global: GLOBAL {shown} was not an allowed global by default. "
             f"Please use `torch.serialization.add_safe_globals([{shown}])` or the "
             f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global "
-            "if you trust this class/function.")
+            "if you trust this class/function."
+        )
 
     def call(self, function, args):
         """`function(*args)`, if that is allowed: see Note [ What a hostile pickle cannot do ]."""
@@ -212,8 +218,10 @@ class Unpickler:
             self.stack.append(self.call(cls, args))
         else:
             shown = cls if callable(cls) else type(cls)
-            raise UnpicklingError("Can only create new object for nn.Parameter or classes allowlisted "
-                                  f"via `add_safe_globals` but got {shown}")
+            raise UnpicklingError(
+                "Can only create new object for nn.Parameter or classes allowlisted "
+                f"via `add_safe_globals` but got {shown}"
+            )
 
     @instruction(b"b")  # BUILD
     def _build(self):
@@ -224,8 +232,10 @@ class Unpickler:
         elif is_user_allowed(type(instance)):
             set_state(instance, state)
         else:
-            raise UnpicklingError("Can only build Tensor, Parameter, OrderedDict or types allowlisted "
-                                  f"via `add_safe_globals`, but got {type(instance)}")
+            raise UnpicklingError(
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted "
+                f"via `add_safe_globals`, but got {type(instance)}"
+            )
 
     @instruction(b"Q")  # BINPERSID
     def _persistent(self):
@@ -259,8 +269,9 @@ class Unpickler:
         self._set("SETITEMS", items[::2], items[1::2])
 
     def _set(self, code, keys, values):
-        target = self._target(f"{code} for dict, collections.OrderedDict, collections.Counter",
-                              dict, OrderedDict, Counter)
+        target = self._target(
+            f"{code} for dict, collections.OrderedDict, collections.Counter", dict, OrderedDict, Counter
+        )
         self.check_keys(keys)
         if len(keys) != len(values):
             raise self.damaged("a key without a value")
@@ -342,7 +353,9 @@ class Unpickler:
                 f"Detected pickle protocol {protocol} in the checkpoint, which was "
                 "not the default pickle protocol used by `torch.load` (2). The weights_only "
                 "Unpickler might not support all instructions implemented by this protocol, "
-                "please file an issue for adding support if you encounter this.", stacklevel=3)
+                "please file an issue for adding support if you encounter this.",
+                stacklevel=3,
+            )
 
 
 def set_state(instance, state):

@@ -2,11 +2,21 @@
 
 In PyTorch: `torch/accelerator/__init__.py`; there it may also be an XPU, MPS … See the chapter "The caching allocator".
 """
+
 from . import cuda
 from .c10.device import device as Device
 
-__all__ = ["current_accelerator", "current_device_index", "current_stream", "device_count", "device_index", "is_available",
-           "set_device_index", "set_stream", "synchronize"]
+__all__ = [
+    "current_accelerator",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "is_available",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
+]
 
 
 def is_available():

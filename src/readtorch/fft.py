@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/fft/__init__.py`. The functions themselves are in `aten/native/spectral_ops.py`.
 """
+
 from ._C import _fft
 
 __all__ = _fft.__all__

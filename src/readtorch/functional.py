@@ -3,6 +3,7 @@ atleast_1d …
 
 In PyTorch: `torch/functional.py`.
 """
+
 import itertools
 import operator
 import warnings
@@ -11,8 +12,8 @@ import numpy as np
 
 from . import _C
 from .aten.functions import at
-from .aten.native.tensor_shape import cat as joins
 from .aten.native.copy import constant_beside
+from .aten.native.tensor_shape import cat as joins
 from .aten.native.tensor_shape.reshape import view_on_grid
 from .c10.size import Size
 
@@ -43,10 +44,12 @@ def _merge_size(result, i, sizes, position):
         raise RuntimeError(f"Trying to create tensor with negative dimension ({sizes[i]}): ({sizes[i]})")
     if sizes[i] not in (1, result[i]):
         if result[i] != 1:
-            raise RuntimeError(f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! "
-                               "Mismatching argument at "
-                               f"index {position} had {sizes}; but expected shape should be broadcastable "
-                               f"to {result}")
+            raise RuntimeError(
+                f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! "
+                "Mismatching argument at "
+                f"index {position} had {sizes}; but expected shape should be broadcastable "
+                f"to {result}"
+            )
         result[i] = sizes[i]
 
 
@@ -60,12 +63,12 @@ def meshgrid(*tensors, indexing=None):
     "xy" (plots)."""
     tensors = list(_list_of(tensors))
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-                      "argument.", stacklevel=2)
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
         indexing = "ij"
     if indexing not in ("ij", "xy"):
-        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' +
-        str(indexing))
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
     if indexing == "ij" or len(tensors) < 2:
         return tuple(view_on_grid(tensors))
     rows, columns, *others = view_on_grid([tensors[1], tensors[0], *tensors[2:]])
@@ -78,6 +81,7 @@ def _each(operator_):
         if isinstance(tensors, tuple) and len(tensors) == 1:
             return operator_.call(tensors[0])
         return tuple([operator_.call(t) for t in tensors])
+
     at_least.__name__ = at_least.__qualname__ = operator_.schema.name
     count = operator_.schema.name[8]
     at_least.__doc__ = f"Each tensor with at least {count} dimensions; one tensor, or a tuple of several."
@@ -104,8 +108,11 @@ def cartesian_prod(*tensors):
 
 
 # What the operator calls 0, 1 and 2.
-_COMPUTE_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
-                  "donot_use_mm_for_euclid_dist": 2}
+_COMPUTE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
@@ -147,4 +154,6 @@ def _operators(*names):
     return functions
 
 
-globals().update(_operators("chain_matmul", "einsum", "lu", "norm", "stft", "tensordot", "unique", "unique_consecutive"))
+globals().update(
+    _operators("chain_matmul", "einsum", "lu", "norm", "stft", "tensordot", "unique", "unique_consecutive")
+)

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/linalg/__init__.py`. The functions themselves are in `aten/native/linalg_*.py`.
 """
+
 from ._C import _linalg
 from .aten.numpy_errors import _LinAlgError as LinAlgError  # noqa: F401
 

@@ -63,9 +63,7 @@ class OpOverloadPacket:
     def __getattr__(self, overload):
         operator = registry.get(f"aten::{self._name}" + ("" if overload == "default" else f".{overload}"))
         if operator is None:
-            raise AttributeError(
-                f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'"
-            )
+            raise AttributeError(f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'")
         return OpOverload(operator)
 
     def __repr__(self):
@@ -101,8 +99,7 @@ def bind(schema, args, kwargs):
             bound.append(default_of(argument))
         else:
             raise RuntimeError(
-                f"aten::{schema.name}() is missing value for argument '{argument.name}'. "
-                f"Declaration: {schema}"
+                f"aten::{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}"
             )
     unknown = [name for name in kwargs if all(a.name != name for a in schema.arguments)]
     if unknown:
@@ -138,8 +135,20 @@ def _converted(schema, position, value):
 
 
 # The operators that take a number in a tensor's place. In PyTorch: `should_allow_numbers_as_tensors`.
-NUMBERS_AS_TENSORS = {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "to",
-                      "_to_copy"}
+NUMBERS_AS_TENSORS = {
+    "add",
+    "sub",
+    "subtract",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "floor_divide",
+    "copy",
+    "to",
+    "_to_copy",
+}
 
 
 def _as_type(kind, value, numbers_as_tensors):
@@ -163,8 +172,10 @@ def _reason(kind, value):
         return f"Unable to cast {shown} to Tensor"
     if kind.base in ("int", "float") and kind.is_list and not kind.optional and isinstance(value, (list, tuple)):
         value = next((v for v in value if _as_type(type(kind)(kind.base), v, False) is REJECTED), value)
-    return (f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
-            "compile in debug mode for details)")
+    return (
+        f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
+        "compile in debug mode for details)"
+    )
 
 
 @functools.lru_cache(1)

@@ -2,12 +2,12 @@
 
 In PyTorch: `torch/random.py`. Explained in the chapter "Layers, functional, init".
 """
+
 import contextlib
 
 from .csrc.generator import Generator, default_generator
 
-__all__ = ["set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng",
-           "thread_safe_generator"]
+__all__ = ["set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng", "thread_safe_generator"]
 
 # Other devices: type -> module with manual_seed_all, device_count, get_rng_state(index), set_rng_state(state,
 # index).

@@ -3,6 +3,7 @@
 In PyTorch: `torch/sparse/__init__.py`, which also has softmax, sampled products, solvers and 2:4 sparsity.
 Explained in the chapter "torch.optim".
 """
+
 from ._C import _sparse
 
 __all__ = ["addmm", "mm", "sum"]

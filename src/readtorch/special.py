@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/special/__init__.py`. The functions themselves are in `aten/native/unary_ops/special.py`.
 """
+
 from ._C import _special
 
 __all__ = _special.__all__

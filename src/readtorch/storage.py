@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/storage.py`, `torch/csrc/Storage.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import mmap
 import os
 import weakref
@@ -117,7 +118,7 @@ class UntypedStorage:
     def byteswap(self, dtype):
         """Reverse the bytes of every element of type `dtype`, in place."""
         part = dtype.to_real().itemsize if dtype.is_complex else dtype.itemsize
-        words = self._impl.buffer[:self.nbytes() // part * part].view(f"u{part}")
+        words = self._impl.buffer[: self.nbytes() // part * part].view(f"u{part}")
         words.byteswap(inplace=True)
 
     @classmethod
@@ -133,8 +134,9 @@ class UntypedStorage:
             if shared and size < nbytes:
                 file.truncate(nbytes)
             elif size < nbytes:
-                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping "
-                                   f"size <{nbytes}>")
+                raise RuntimeError(
+                    f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>"
+                )
             mapped = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
         return untyped(StorageImpl(np.frombuffer(mapped, np.uint8), resizable=False))
 
@@ -194,8 +196,11 @@ class TypedStorage:
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         self.dtype = dtype or dtype_by_name("float32")
         if wrap_storage is None:
-            numbers = np.empty(args[0], self.dtype.numpy) if args and isinstance(args[0], int) else np.array(
-                list(args[0]) if args else [], self.dtype.numpy)
+            numbers = (
+                np.empty(args[0], self.dtype.numpy)
+                if args and isinstance(args[0], int)
+                else np.array(list(args[0]) if args else [], self.dtype.numpy)
+            )
             wrap_storage = untyped(storage_impl(wrap(numbers)))
         self._untyped_storage = wrap_storage
 
@@ -270,7 +275,9 @@ class TypedStorage:
     def _new_shared(self, size, *, device=None):
         """A storage of `size` elements of the same dtype in shared memory."""
         nbytes = size * self.dtype.itemsize
-        return TypedStorage(wrap_storage=UntypedStorage._new_shared(nbytes, device=device or self.device), dtype=self.dtype)
+        return TypedStorage(
+            wrap_storage=UntypedStorage._new_shared(nbytes, device=device or self.device), dtype=self.dtype
+        )
 
     def __eq__(self, other):
         return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
@@ -285,11 +292,23 @@ class TypedStorage:
 
 
 # Until PyTorch 1.10 each dtype had a class of storages. Checkpoints still use the names.
-CLASS_NAMES = {getattr(scalar_type, name): f"{kind}Storage" for name, kind in {
-    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-    "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-    "complex128": "ComplexDouble", "complex64": "ComplexFloat",
-}.items()}
+CLASS_NAMES = {
+    getattr(scalar_type, name): f"{kind}Storage"
+    for name, kind in {
+        "float64": "Double",
+        "float32": "Float",
+        "float16": "Half",
+        "bfloat16": "BFloat16",
+        "int64": "Long",
+        "int32": "Int",
+        "int16": "Short",
+        "int8": "Char",
+        "uint8": "Byte",
+        "bool": "Bool",
+        "complex128": "ComplexDouble",
+        "complex64": "ComplexFloat",
+    }.items()
+}
 DTYPES_WITH_CLASS = frozenset(CLASS_NAMES)
 
 
@@ -312,11 +331,12 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 # FloatStorage, LongStorage … by name: names of `readtorch`, as they are names of `torch`.
 legacy_classes = {
     name: _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "readtorch"})
-    for dtype, name in CLASS_NAMES.items()}
+    for dtype, name in CLASS_NAMES.items()
+}
 
 
 def _get_dtype_from_pickle_storage_type(name):
-    """"FloatStorage" -> float32. Raises KeyError for a name that is not known."""
+    """ "FloatStorage" -> float32. Raises KeyError for a name that is not known."""
     return legacy_classes[name].dtype
 
 

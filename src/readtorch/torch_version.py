@@ -1,4 +1,5 @@
 """`readtorch.__version__`: a text that compares as versions do. In PyTorch: `torch/torch_version.py`."""
+
 import operator
 from collections.abc import Iterable
 
@@ -12,11 +13,13 @@ def _comparison(name):
 
     def compare(self, other):
         from packaging.version import InvalidVersion, Version  # here: not every program asks
+
         try:
             # in PyTorch: Version is its own copy of that class, and one of packaging's is no version to it
             return as_versions(Version(self), other if isinstance(other, Version) else Version(_as_text(other)))
         except (InvalidVersion, TypeError):
             return as_texts(self, other)
+
     return compare
 
 

@@ -2,15 +2,21 @@
 
 Those of quantized and symbolic numbers are missing, as these are.
 """
+
 import os
-from builtins import bool as _bool, bytes as _bytes, complex as _complex, float as _float, int as _int, str as _str  # noqa: F401
+from builtins import bool as _bool
+from builtins import bytes as _bytes
+from builtins import complex as _complex
+from builtins import float as _float
+from builtins import int as _int
+from builtins import str as _str
 from collections.abc import Sequence
 from typing import IO, Union
 
 from . import Size, Tensor
 from . import device as _device
-from . import dtype as _dtype  # noqa: F401
-from . import layout as _layout  # noqa: F401
+from . import dtype as _dtype
+from . import layout as _layout
 
 __all__ = ["Number", "Device", "FileLike"]
 

@@ -3,6 +3,7 @@
 `__version__` is the PyTorch that this follows, since programs choose their ways by it; `readtorch` is the version of
 this package. `git_version` is the commit of that PyTorch.
 """
+
 from typing import Optional
 
 __all__ = ["__version__", "debug", "cuda", "git_version", "hip", "rocm", "xpu"]

@@ -5,6 +5,7 @@ of the files in `traces/`: what PyTorch 2.13.0's own allocator did on a fake GPU
 returned addresses, segments, blocks and their states, statistics, messages, events, and a checksum of the
 whole state.
 """
+
 import gzip
 import json
 import logging
@@ -18,9 +19,9 @@ if __name__ == "__main__":
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
-from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 
 DEVICES = 2  # whatever the file reports on
 VISITED = [None, {1: 0, 2: 1, 0: 2, 3: 3}.get]  # the order in which a device's streams are looked at
@@ -156,7 +157,7 @@ class Replay:
 
     def look(self, result, whole):
         """Add to an operation's result what the recording has of every operation."""
-        devices = self.allocator.devices[:self.recording["devices"]]
+        devices = self.allocator.devices[: self.recording["devices"]]
         trace = [event for device in self.allocator.devices for event in take_events(device)]
         if trace:
             result["trace"] = trace
@@ -193,18 +194,26 @@ def as_recorded(segment):
 
 def without_old_sizes(segments):
     """The recording's segments, likewise."""
-    return [segment | {"blocks": [
-        {key: value for key, value in block.items()
-         if key != "requested_size" or block["state"] != "inactive"}
-        for block in segment["blocks"]]} for segment in segments]
+    return [
+        segment
+        | {
+            "blocks": [
+                {key: value for key, value in block.items() if key != "requested_size" or block["state"] != "inactive"}
+                for block in segment["blocks"]
+            ]
+        }
+        for segment in segments
+    ]
 
 
 def checksum(segments):
     text = ""
     for s in segments:
         first, second = s["segment_pool_id"]
-        text += (f"{s['device']} {s['address']} {s['total_size']} {s['stream']} {s['segment_type']} "
-                 f"{int(s['is_expandable'])} {first} {second}\n")
+        text += (
+            f"{s['device']} {s['address']} {s['total_size']} {s['stream']} {s['segment_type']} "
+            f"{int(s['is_expandable'])} {first} {second}\n"
+        )
         for b in s["blocks"]:
             text += f" {b['size']} {b.get('requested_size', 0)} {b['state']}\n"
     return zlib.crc32(text.encode())

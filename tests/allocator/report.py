@@ -2,6 +2,7 @@
 
 A row is a run: what it is about, its settings, how many operations and driver calls were recorded, and the first difference.
 """
+
 from pathlib import Path
 
 from benchmarks import record
@@ -13,8 +14,14 @@ HERE = Path(__file__).parent
 def row(path):
     recording = load(path)
     calls = sum(count for call, count in recording["fake"].items() if call.startswith("cu"))
-    return {"name": path.name.split(".")[0], "about": recording["title"], "settings": recording["alloc_conf"] or "",
-            "operations": len(recording["ops"]), "driver_calls": calls, "difference": replay(path)}
+    return {
+        "name": path.name.split(".")[0],
+        "about": recording["title"],
+        "settings": recording["alloc_conf"] or "",
+        "operations": len(recording["ops"]),
+        "driver_calls": calls,
+        "difference": replay(path),
+    }
 
 
 if __name__ == "__main__":

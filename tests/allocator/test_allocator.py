@@ -1,4 +1,5 @@
 """What recordings do not show: reasons, the flaw of 2.13, finalizers, threads, and invariants."""
+
 import gc
 import logging
 import threading
@@ -8,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from readtorch.c10.caching_device_allocator import FAMILIES
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import all_blocks
-from readtorch.c10.caching_device_allocator import FAMILIES
+from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from tests.allocator.replay import RecordedDriver
 
 MIB = 1 << 20
@@ -37,6 +38,7 @@ def reasons(made, action=None):
 
 
 # --------------------------------------------------------------------------------------------------- reasons
+
 
 def test_reasons_of_every_kind():
     made = allocator()
@@ -76,18 +78,24 @@ def test_reasons_when_memory_is_short():
     made = allocator(100 * MIB)
     made.free(made.malloc(0, 60 * MIB))
     kept = made.malloc(0, 70 * MIB)
-    assert reasons(made)[-3:] == ["out of memory: all that is unused is given back",
-                                  "new 70 MiB segment for 70 MiB: cached blocks released, retry",
-                                  "new segment; exact fit"]
+    assert reasons(made)[-3:] == [
+        "out of memory: all that is unused is given back",
+        "new 70 MiB segment for 70 MiB: cached blocks released, retry",
+        "new segment; exact fit",
+    ]
     with pytest.raises(OutOfMemoryError):
         made.malloc(0, 70 * MIB)
-    assert reasons(made)[-1] == ("70 MiB wanted in one piece; no free block in its pool; the driver has 30 MiB left, "
-                                 "too little for a segment of 70 MiB, and no whole segment is free to be given back")
+    assert reasons(made)[-1] == (
+        "70 MiB wanted in one piece; no free block in its pool; the driver has 30 MiB left, "
+        "too little for a segment of 70 MiB, and no whole segment is free to be given back"
+    )
     made.set_memory_fraction(0.5, 0)
     with pytest.raises(OutOfMemoryError):
         made.malloc(0, 100)
-    assert reasons(made)[-1] == ("100 B asked for, rounded up to 512 B; no free block in its pool; "
-                                 "2 MiB more would exceed the memory fraction: 50 MiB allowed")
+    assert reasons(made)[-1] == (
+        "100 B asked for, rounded up to 512 B; no free block in its pool; "
+        "2 MiB more would exceed the memory fraction: 50 MiB allowed"
+    )
     assert kept.allocated
 
 
@@ -107,9 +115,11 @@ def test_the_reason_of_out_of_memory_names_what_there_is():
         made.free(block)
     message, why, details = out_of_memory(made, 24 * MIB - 100)
     assert "20.00 MiB is free" in message
-    assert why == ("25,165,724 B asked for, rounded up to 24 MiB; the largest of 6 free blocks has 5 MiB, together they "
-                   "have 30 MiB; the driver has 20 MiB left, too little for a segment of 24 MiB, and no whole segment is "
-                   "free to be given back")
+    assert why == (
+        "25,165,724 B asked for, rounded up to 24 MiB; the largest of 6 free blocks has 5 MiB, together they "
+        "have 30 MiB; the driver has 20 MiB left, too little for a segment of 24 MiB, and no whole segment is "
+        "free to be given back"
+    )
     assert (details["largest_free"], details["free"], details["device_free"]) == (5 * MIB, 30 * MIB, 20 * MIB)
 
 
@@ -120,8 +130,10 @@ def test_the_reason_of_out_of_memory_with_pages_with_a_limit_on_splits_and_elsew
     with pytest.raises(OutOfMemoryError):
         made.malloc(0, 30 * MIB)
     assert reasons(made)[-1].split("; ")[1:] == [
-        "no free block in its pool", "2.00 MiB are free in other pools or on other streams",
-        "the driver has 18 MiB left, too little for a segment of 30 MiB, and no whole segment is free to be given back"]
+        "no free block in its pool",
+        "2.00 MiB are free in other pools or on other streams",
+        "the driver has 18 MiB left, too little for a segment of 30 MiB, and no whole segment is free to be given back",
+    ]
     made = allocator(100 * MIB, settings_text="expandable_segments:True")
     made.malloc(0, 70 * MIB)
     _, why, _ = out_of_memory(made, 50 * MIB)
@@ -132,13 +144,14 @@ def test_the_reason_of_out_of_memory_with_pages_with_a_limit_on_splits_and_elsew
 def test_reasons_of_expandable_segments_and_of_oversize_blocks():
     made = allocator(settings_text="expandable_segments:True")
     made.free(made.malloc(0, 30 * MIB))
-    assert reasons(made)[:2] == ["2 pages of 20 MiB mapped for 30 MiB: no free block in pool that fits",
-                                 "pages mapped in an expandable segment; split: remainder 10 MiB ≥ 512 B"]
+    assert reasons(made)[:2] == [
+        "2 pages of 20 MiB mapped for 30 MiB: no free block in pool that fits",
+        "pages mapped in an expandable segment; split: remainder 10 MiB ≥ 512 B",
+    ]
     made = allocator(settings_text="max_split_size_mb:32")
     made.free(made.malloc(0, 60 * MIB))
     made.malloc(0, 50 * MIB)
-    assert reasons(made)[-1] == ("the only free block that fits; "
-                                 "not split, oversize blocks are never: 10 MiB unused")
+    assert reasons(made)[-1] == ("the only free block that fits; not split, oversize blocks are never: 10 MiB unused")
     made = allocator(settings_text="garbage_collection_threshold:0.1")
     made.set_memory_fraction(0.9, 0)
     made.free(made.malloc(0, 60 * MIB))
@@ -151,12 +164,23 @@ def test_details_say_the_same_in_numbers():
     a = made.malloc(0, 3 * MIB + 1)
     details = made.trace(0)[-1]["details"]
     assert details == {
-        "block_size": a.size, "rounded_size": a.size, "pool": "large", "source": "segment", "candidates": 0,
-        "retries": 0, "new_segment": True, "split": True, "chosen": {"address": a.address, "size": 20 * MIB},
-        "remainder": 20 * MIB - a.size, "limit": MIB, "limit_is_enough": False}
+        "block_size": a.size,
+        "rounded_size": a.size,
+        "pool": "large",
+        "source": "segment",
+        "candidates": 0,
+        "retries": 0,
+        "new_segment": True,
+        "split": True,
+        "chosen": {"address": a.address, "size": 20 * MIB},
+        "remainder": 20 * MIB - a.size,
+        "limit": MIB,
+        "limit_is_enough": False,
+    }
 
 
 # ---------------------------------------------------------------------- Note [ A split block is no segment ]
+
 
 def test_max_split_size_may_be_lowered_while_memory_is_in_use():
     """PyTorch 2.13 hands an interior address to cudaFree here, or frees a segment that somebody uses."""
@@ -179,6 +203,7 @@ def test_max_split_size_may_be_lowered_while_memory_is_in_use():
 
 
 # -------------------------------------------------------------------------- finalizers, threads, wrong calls
+
 
 class Tensor:
     """Frees its block when the collector of cyclic garbage finds it."""
@@ -328,6 +353,7 @@ def test_settings_of_the_device():
 
 # ------------------------------------------------------------------------------------------------- invariants
 
+
 def check(made):
     """Blocks tile segments; no two neighbours are both free; the books say what is there."""
     driver_used = [0] * len(made.devices)
@@ -408,12 +434,21 @@ def check_books(device, blocks):
     assert device.total_allocated == reserved
 
 
-SETTINGS = ["", "max_split_size_mb:30", "max_split_size_mb:64,max_non_split_rounding_mb:40",
-            "expandable_segments:True", "expandable_segments:False", "roundup_power2_divisions:4",
-            "garbage_collection_threshold:0.5", "large_segment_size_mb:30", "large_segment_size_mb:20",
-            "expandable_segments:True,max_split_size_mb:40"]
-SIZES = st.one_of(st.integers(1, 4096), st.integers(1, MIB), st.integers(MIB, 12 * MIB),
-                  st.integers(1, 90).map(MIB.__mul__))
+SETTINGS = [
+    "",
+    "max_split_size_mb:30",
+    "max_split_size_mb:64,max_non_split_rounding_mb:40",
+    "expandable_segments:True",
+    "expandable_segments:False",
+    "roundup_power2_divisions:4",
+    "garbage_collection_threshold:0.5",
+    "large_segment_size_mb:30",
+    "large_segment_size_mb:20",
+    "expandable_segments:True,max_split_size_mb:40",
+]
+SIZES = st.one_of(
+    st.integers(1, 4096), st.integers(1, MIB), st.integers(MIB, 12 * MIB), st.integers(1, 90).map(MIB.__mul__)
+)
 
 
 class Use(RuleBasedStateMachine):

@@ -1,4 +1,5 @@
 """`readtorch.cuda.memory` against what `torch.cuda.memory` makes of its numbers, and PyTorch's viewer."""
+
 import gc
 import pickle
 import threading
@@ -34,6 +35,7 @@ def train(steps=3):
 
 
 # ------------------------------------------------------------------------------------------------ statistics
+
 
 def test_stats_are_those_of_the_reference_by_name():
     block = runtime.allocator().malloc(0, 3 * MIB)
@@ -75,6 +77,7 @@ def test_summary_is_the_reference_s_to_the_letter(monkeypatch, abbreviated, scal
 
 
 # ----------------------------------------------------------------------------------------- blocks and limits
+
 
 def test_alloc_and_delete():
     address = memory.caching_allocator_alloc(1000, "cuda:1")
@@ -153,14 +156,14 @@ def test_settings_warn_that_they_are_deprecated(devices):
 
 # -------------------------------------------------------------------------------------------- private pools
 
+
 def test_private_pool():
     pool = memory.MemPool()
     with memory.use_mem_pool(pool):
         assert pool.use_count() == 2
         inside = readtorch.ones(3 * MIB, dtype=readtorch.uint8, device="cuda")
         elsewhere = []
-        thread = threading.Thread(
-            target=lambda: elsewhere.append(readtorch.ones(10, device="cuda")))
+        thread = threading.Thread(target=lambda: elsewhere.append(readtorch.ones(10, device="cuda")))
         thread.start()
         thread.join()
     outside = readtorch.ones(3 * MIB, dtype=readtorch.uint8, device="cuda")
@@ -199,6 +202,7 @@ def test_private_pool_that_does_not_split():
 
 # ------------------------------------------------------------------------------------------------- history
 
+
 def test_pytorch_s_viewer_opens_our_snapshots(tmp_path):
     memory._record_memory_history()
     kept = train()
@@ -222,8 +226,12 @@ def test_the_snapshot_and_the_statistics_tell_the_same_story():
     kept = train()
     snapshot, stats = memory._snapshot(), memory.memory_stats()
     segments = [segment for segment in snapshot["segments"] if segment["device"] == 0]
-    for key, total in ("total_size", "reserved_bytes"), ("allocated_size", "allocated_bytes"), (
-            "active_size", "active_bytes"), ("requested_size", "requested_bytes"):
+    for key, total in (
+        ("total_size", "reserved_bytes"),
+        ("allocated_size", "allocated_bytes"),
+        ("active_size", "active_bytes"),
+        ("requested_size", "requested_bytes"),
+    ):
         assert sum(segment[key] for segment in segments) == stats[f"{total}.all.current"]
     assert len(segments) == stats["segment.all.current"]
     alive = {}
@@ -244,8 +252,9 @@ def test_whose_stacks_are_kept():
         events = {entry["action"]: entry for entry in memory._snapshot()["device_traces"][0]}
         in_use = memory._allocation_traceback(kept.untyped_storage().data_ptr())
         memory._record_memory_history(None)
-        return [names(found) for found in (
-            events["alloc"].get("frames"), events["free_requested"].get("frames"), in_use)]
+        return [
+            names(found) for found in (events["alloc"].get("frames"), events["free_requested"].get("frames"), in_use)
+        ]
 
     def names(found):
         return found and [frame["name"] for frame in found][:2]

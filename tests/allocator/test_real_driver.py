@@ -1,4 +1,5 @@
 """The driver of real GPUs, without one: against a stand-in for NVIDIA's bindings over simulated memory."""
+
 import inspect
 import types
 
@@ -8,8 +9,8 @@ import pytest
 from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.driver_api import Driver
 from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.driver_api import Driver
 from readtorch.c10.cuda.real_driver import RealDriver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 from readtorch.c10.storage_impl import address_of
@@ -29,7 +30,8 @@ class Bindings:
     """What `cuda.bindings.driver` offers: functions that return a tuple, the status first."""
 
     CUresult = types.SimpleNamespace(
-        CUDA_SUCCESS=SUCCESS, CUDA_ERROR_OUT_OF_MEMORY=OUT_OF_MEMORY, CUDA_ERROR_NOT_READY=NOT_READY)
+        CUDA_SUCCESS=SUCCESS, CUDA_ERROR_OUT_OF_MEMORY=OUT_OF_MEMORY, CUDA_ERROR_NOT_READY=NOT_READY
+    )
     CUdevice_attribute = CUmemAllocationType = CUmemLocationType = CUmemAccess_flags = Names()
     CUmemAllocationProp = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
     CUmemAccessDesc = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
@@ -48,11 +50,11 @@ class Bindings:
         except AcceleratorError:
             return INVALID, None
         if result is None:
-            return SUCCESS,
+            return (SUCCESS,)
         return SUCCESS, *(result if isinstance(result, tuple) else (result,))
 
     def cuInit(self, Flags):
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuMemcpyAsync(self, dst, src, ByteCount, hStream):
         return self.answer(lambda: self.devices.copy(self.contexts[-1], hStream, dst, src, ByteCount))
@@ -80,7 +82,7 @@ class Bindings:
 
     def cuCtxPushCurrent(self, ctx):
         self.contexts.append(ctx)
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuCtxPopCurrent(self):
         return SUCCESS, self.contexts.pop()
@@ -120,7 +122,7 @@ class Bindings:
     def cuMemSetAccess(self, ptr, size, desc, count):
         assert len(desc) == count
         self.accessible[ptr] = size, desc[0].location.id, desc[0].flags
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuMemUnmap(self, ptr, size):
         return self.answer(self.devices.mem_unmap, ptr, size)
@@ -129,14 +131,14 @@ class Bindings:
         return self.answer(self.devices.stream_create, self.contexts[-1], priority)
 
     def cuStreamDestroy(self, hStream):
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuStreamSynchronize(self, hStream):
         self.busy.discard(hStream)
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuStreamQuery(self, hStream):
-        return (NOT_READY if hStream in self.busy else SUCCESS),
+        return ((NOT_READY if hStream in self.busy else SUCCESS),)
 
     def cuStreamWaitEvent(self, hStream, hEvent, Flags):
         return self.answer(self.devices.stream_wait_event, self.contexts[-1], hStream, hEvent)
@@ -151,11 +153,11 @@ class Bindings:
         return self.answer(self.devices.event_record, hEvent, self.contexts[-1], hStream)
 
     def cuEventQuery(self, hEvent):
-        return (NOT_READY if hEvent in self.busy else SUCCESS),
+        return ((NOT_READY if hEvent in self.busy else SUCCESS),)
 
     def cuEventSynchronize(self, hEvent):
         self.busy.discard(hEvent)
-        return SUCCESS,
+        return (SUCCESS,)
 
     def cuEventElapsedTime(self, hStart, hEnd):
         return self.answer(self.devices.event_elapsed_time, hStart, hEnd)
@@ -250,7 +252,7 @@ def test_nvidia_s_bindings_have_these_functions():
     for name, function in inspect.getmembers(Bindings, inspect.isfunction):
         if name.startswith("cu"):
             signature = getattr(nvidia, name).__doc__.split("\n")[0]
-            parameters = signature[signature.index("(") + 1:signature.rindex(")")]
+            parameters = signature[signature.index("(") + 1 : signature.rindex(")")]
             expected = len(inspect.signature(function).parameters) - 1
             assert len([p for p in parameters.split(",") if p.strip()]) == expected, signature
     for theirs in real_driver._ATTRIBUTES.values():

@@ -1,4 +1,5 @@
 """Settings against PyTorch's own reader, which builds without CUDA have, too; and what CUDA's reader adds."""
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,12 +8,46 @@ from hypothesis import strategies as st
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.sizes import MIB, UNLIMITED, format_size, round_size, segment_size
 
-SHARED = ["max_split_size_mb", "max_non_split_rounding_mb", "large_segment_size_mb",
-          "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments",
-          "pinned_use_background_threads", "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"]
-VALUES = ["", "0", "10", "11", "19", "20", "64", "-5", "25.5", "4", "abc", "0.5", "1.5", "True", "False",
-          "true", "[", "]", "[256:4]", "[256:3]", "[255:4]", "[64:1,128:2,>:4]", "[>:4]",
-          "[256:4", "[x:4]", "[0:4]", "99999999999999999999"]
+SHARED = [
+    "max_split_size_mb",
+    "max_non_split_rounding_mb",
+    "large_segment_size_mb",
+    "garbage_collection_threshold",
+    "roundup_power2_divisions",
+    "expandable_segments",
+    "pinned_use_background_threads",
+    "pinned_max_round_threshold_mb",
+    "pinned_max_cached_size_mb",
+]
+VALUES = [
+    "",
+    "0",
+    "10",
+    "11",
+    "19",
+    "20",
+    "64",
+    "-5",
+    "25.5",
+    "4",
+    "abc",
+    "0.5",
+    "1.5",
+    "True",
+    "False",
+    "true",
+    "[",
+    "]",
+    "[256:4]",
+    "[256:3]",
+    "[255:4]",
+    "[64:1,128:2,>:4]",
+    "[>:4]",
+    "[256:4",
+    "[x:4]",
+    "[0:4]",
+    "99999999999999999999",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -80,8 +115,10 @@ def test_from_the_environment(monkeypatch):
 
 def test_each_reading_begins_with_defaults():
     config = AllocatorConfig()
-    config.read("max_split_size_mb:40,garbage_collection_threshold:0.5,roundup_power2_divisions:4,"
-                "expandable_segments:True,large_segment_size_mb:30")
+    config.read(
+        "max_split_size_mb:40,garbage_collection_threshold:0.5,roundup_power2_divisions:4,"
+        "expandable_segments:True,large_segment_size_mb:30"
+    )
     config.read("")
     assert config.max_split_size == UNLIMITED
     assert config.garbage_collection_threshold == 0 and not any(config.roundup_power2_divisions)
@@ -93,8 +130,20 @@ def test_sizes():
     config = AllocatorConfig()
     assert [round_size(n, config) for n in (1, 512, 513, MIB)] == [512, 512, 1024, MIB]
     assert [segment_size(n, config) for n in (512, MIB, MIB + 512, 10 * MIB, 11 * MIB)] == [
-        2 * MIB, 2 * MIB, 20 * MIB, 10 * MIB, 12 * MIB]
+        2 * MIB,
+        2 * MIB,
+        20 * MIB,
+        10 * MIB,
+        12 * MIB,
+    ]
     config.read("roundup_power2_divisions:4")
     assert [round_size(n, config) for n in (1200, 5000, 7169, 1 << 20)] == [1536, 5120, 8192, 1 << 20]
     assert [format_size(n) for n in (0, 1024, 1025, MIB, MIB + 1, 1 << 30, 3 << 30)] == [
-        "0 bytes", "1024 bytes", "1.00 KiB", "1024.00 KiB", "1.00 MiB", "1024.00 MiB", "3.00 GiB"]
+        "0 bytes",
+        "1024 bytes",
+        "1.00 KiB",
+        "1024.00 KiB",
+        "1.00 MiB",
+        "1024.00 MiB",
+        "3.00 GiB",
+    ]

@@ -1,11 +1,12 @@
 """Devices that do not exist: their memory, and their streams' made-up time."""
+
 import os
 
 import numpy as np
 import pytest
 
-from readtorch.c10.cuda.driver_api import DEFAULT_STREAM, Driver
 from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError
+from readtorch.c10.cuda.driver_api import DEFAULT_STREAM, Driver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver, parse_size
 from readtorch.c10.cuda.simulated_memory import FIRST_ADDRESS, FIRST_RESERVED_ADDRESS, PAGE
 from readtorch.c10.cuda.simulated_streams import Latencies
@@ -15,9 +16,16 @@ MIB = 1 << 20
 
 # ---------------------------------------------------------------------------------------------------- memory
 
+
 def test_sizes():
     assert [parse_size(text) for text in (5, "5", "2GiB", "512 MiB", "1.5k", "1TB")] == [
-        5, 5, 2 << 30, 512 << 20, 1536, 1 << 40]
+        5,
+        5,
+        2 << 30,
+        512 << 20,
+        1536,
+        1 << 40,
+    ]
     with pytest.raises(ValueError, match="2GiB"):
         parse_size("much")
     with pytest.raises(ValueError, match="3 devices"):
@@ -103,6 +111,7 @@ def test_a_driver_answers_every_question():
 
 # ------------------------------------------------------------------------------------------- streams, events
 
+
 def test_without_latencies_everything_is_done_at_once():
     driver = SimulatedDriver()
     done = []
@@ -124,7 +133,10 @@ def test_virtual_time():
     driver.enqueue(0, DEFAULT_STREAM, lambda: None, duration=50, label="c")
     driver.event_record(last, 0, stream)
     assert driver.streams.timeline == [
-        (0, stream, "a", 5, 105), (0, stream, "b", 105, 205), (0, DEFAULT_STREAM, "c", 15, 65)]
+        (0, stream, "a", 5, 105),
+        (0, stream, "b", 105, 205),
+        (0, DEFAULT_STREAM, "c", 15, 65),
+    ]
     assert driver.streams.now == 15 and not driver.event_query(last)
     driver.event_synchronize(last)
     assert driver.streams.now == 205 and driver.event_query(last) and driver.stream_query(0, stream)
@@ -182,8 +194,11 @@ def test_handles_that_nobody_has():
     stream, event = driver.stream_create(0, -1), driver.event_create(0)
     driver.stream_destroy(0, stream)
     driver.event_destroy(event)
-    for wrong in (lambda: driver.stream_synchronize(0, stream), lambda: driver.event_query(event),
-                  lambda: driver.stream_query(1, DEFAULT_STREAM)):
+    for wrong in (
+        lambda: driver.stream_synchronize(0, stream),
+        lambda: driver.event_query(event),
+        lambda: driver.stream_query(1, DEFAULT_STREAM),
+    ):
         with pytest.raises(AcceleratorError, match="invalid resource handle"):
             wrong()
     first, last = driver.event_create(0), driver.event_create(0)

@@ -1,4 +1,5 @@
 """Every decision of PyTorch's own allocator, as recorded, is ours, too: see replay.py."""
+
 from collections import Counter
 from pathlib import Path
 
@@ -19,14 +20,17 @@ def recording(name):
     return load(Path(__file__).parent / "traces" / f"{name}.json.gz")
 
 
-@pytest.mark.parametrize("key, change", [
-    ("ptr", lambda result: result.update(ptr=result["ptr"] + 512)),
-    ("crc", lambda result: result.update(crc=result["crc"] ^ 1)),
-    ("counts", lambda result: result["counts"][0].__setitem__(0, -1)),
-    ("trace", lambda result: result["trace"][-1].update(size=1)),
-    ("segments", lambda result: result["segments"][0]["blocks"][0].update(state="inactive")),
-    ("stats", lambda result: result["stats"][0].update(num_ooms=7)),
-])
+@pytest.mark.parametrize(
+    "key, change",
+    [
+        ("ptr", lambda result: result.update(ptr=result["ptr"] + 512)),
+        ("crc", lambda result: result.update(crc=result["crc"] ^ 1)),
+        ("counts", lambda result: result["counts"][0].__setitem__(0, -1)),
+        ("trace", lambda result: result["trace"][-1].update(size=1)),
+        ("segments", lambda result: result["segments"][0]["blocks"][0].update(state="inactive")),
+        ("stats", lambda result: result["stats"][0].update(num_ooms=7)),
+    ],
+)
 def test_a_difference_is_seen(key, change):
     changed = recording("small_03_split_merge")
     change(changed["results"][2])
@@ -39,15 +43,24 @@ def test_a_difference_is_named_exactly():
 
 
 CALLS = {  # our driver's calls by CUDA's names
-    "cudaMalloc": "malloc", "cudaFree": "free", "cuMemCreate": "mem_create", "cuMemRelease": "mem_release",
-    "cuMemMap": "mem_map", "cuMemUnmap": "mem_unmap", "cuMemAddressReserve": "mem_address_reserve",
-    "cuMemAddressFree": "mem_address_free", "cudaEventCreate": "event_create", "cudaEventRecord": "event_record",
-    "cudaEventQuery": "event_query", "cudaEventSynchronize": "event_synchronize",
-    "cudaStreamSynchronize": "stream_synchronize", "cudaDeviceSynchronize": "device_synchronize"}
+    "cudaMalloc": "malloc",
+    "cudaFree": "free",
+    "cuMemCreate": "mem_create",
+    "cuMemRelease": "mem_release",
+    "cuMemMap": "mem_map",
+    "cuMemUnmap": "mem_unmap",
+    "cuMemAddressReserve": "mem_address_reserve",
+    "cuMemAddressFree": "mem_address_free",
+    "cudaEventCreate": "event_create",
+    "cudaEventRecord": "event_record",
+    "cudaEventQuery": "event_query",
+    "cudaEventSynchronize": "event_synchronize",
+    "cudaStreamSynchronize": "stream_synchronize",
+    "cudaDeviceSynchronize": "device_synchronize",
+}
 
 
-@pytest.mark.parametrize("name", ["fuzz_02_default_tight", "fuzz_11_expandable_streams_tight",
-                                  "real_02_cnn_tight"])
+@pytest.mark.parametrize("name", ["fuzz_02_default_tight", "fuzz_11_expandable_streams_tight", "real_02_cnn_tight"])
 def test_the_driver_is_asked_as_often(name):
     """Not only with the same results: with the same calls, those that fail included."""
     recorded = recording(name)
@@ -59,7 +72,7 @@ def test_the_driver_is_asked_as_often(name):
         getattr(run, op[0])(*op[1:])
     used = recorded["fake"].pop("used")
     assert {call: calls[call] for call in recorded["fake"]} == recorded["fake"]
-    assert run.driver.memory.used[:len(used)] == used
+    assert run.driver.memory.used[: len(used)] == used
 
 
 def counted(calls, name, function):
@@ -70,4 +83,5 @@ def counted(calls, name, function):
         except MemoryAllocationError:
             calls[f"{name}_failed"] += 1
             raise
+
     return call

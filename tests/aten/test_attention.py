@@ -1,6 +1,7 @@
 """Attention next to the reference: which way it is computed, with which graph, in loops and in NumPy; its
 relatives.
 """
+
 import math
 
 import numpy as np
@@ -22,15 +23,24 @@ def qkv(batch=(2, 3), L=4, S=6, E=5, **kind):
 
 
 def compare(*args, grad=1, close=None, **kwargs):
-    both(lambda T, q, k, v, *mask: T.nn.functional.scaled_dot_product_attention(q, k, v, *mask, **kwargs),
-         *args, grad=grad, **({} if close is None else {"rtol": close, "atol": close}))
+    both(
+        lambda T, q, k, v, *mask: T.nn.functional.scaled_dot_product_attention(q, k, v, *mask, **kwargs),
+        *args,
+        grad=grad,
+        **({} if close is None else {"rtol": close, "atol": close}),
+    )
 
 
 def graph(t):
     """The names of all nodes, depth first."""
+
     def names(node):
-        return [] if node is None else [node.name()] + [n for following,
-                                                        _ in node.next_functions for n in names(following)]
+        return (
+            []
+            if node is None
+            else [node.name()] + [n for following, _ in node.next_functions for n in names(following)]
+        )
+
     return names(t.grad_fn)
 
 
@@ -44,10 +54,19 @@ def test_in_one_operator_and_in_steps(kwargs):
     compare(*qkv(()), **kwargs)
 
 
-@pytest.mark.parametrize("mask", [
-    MASK, torch.randn(4, 6), torch.randn(2, 1, 4, 6), torch.randn(1, 3, 1, 6), torch.randn(4, 1),
-    torch.randn(6, 4).t(), torch.randn(3, 4, 6), tensor(4, 6),
-])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        MASK,
+        torch.randn(4, 6),
+        torch.randn(2, 1, 4, 6),
+        torch.randn(1, 3, 1, 6),
+        torch.randn(4, 1),
+        torch.randn(6, 4).t(),
+        torch.randn(3, 4, 6),
+        tensor(4, 6),
+    ],
+)
 def test_masks(mask):
     compare(*qkv(), mask)
     compare(*qkv(), mask, is_causal=True)  # one operator takes both; the steps refuse
@@ -80,23 +99,36 @@ def test_several_heads_of_the_query_share_one_of_key_and_value():
 
 def test_shapes_strides_and_types_that_take_the_other_way():
     q, k, v = qkv()
-    integers, numbers = torch.ones(2, 3, 4, 5, dtype=torch.long), torch.randn(2, 3, 4, 5,
-                                                                              dtype=torch.complex64)
+    integers, numbers = torch.ones(2, 3, 4, 5, dtype=torch.long), torch.randn(2, 3, 4, 5, dtype=torch.complex64)
     for arguments in (
-        (q, k, tensor(2, 3, 6, 7)), (tensor(2, 3, 5, 4).transpose(-1, -2), k, v), (q, k[:1], v[:1]),
-        (q, k[0], v[0]), (tensor(2, 4, 3, 5).transpose(1, 2), tensor(2, 6, 3, 5).transpose(1, 2), v),
-        (q, k, v[:, :, :3]), (q, k.double(), v), (q[0, 0, 0], k, v), (q, k[..., :3], v), (integers,) * 3,
-        (numbers,) * 3, (q, k, v, torch.zeros(6)), (q, k, v, torch.ones(4, 6, dtype=torch.long)),
+        (q, k, tensor(2, 3, 6, 7)),
+        (tensor(2, 3, 5, 4).transpose(-1, -2), k, v),
+        (q, k[:1], v[:1]),
+        (q, k[0], v[0]),
+        (tensor(2, 4, 3, 5).transpose(1, 2), tensor(2, 6, 3, 5).transpose(1, 2), v),
+        (q, k, v[:, :, :3]),
+        (q, k.double(), v),
+        (q[0, 0, 0], k, v),
+        (q, k[..., :3], v),
+        (integers,) * 3,
+        (numbers,) * 3,
+        (q, k, v, torch.zeros(6)),
+        (q, k, v, torch.ones(4, 6, dtype=torch.long)),
         (q, k, v, torch.ones(4, 6).double()),
     ):
         compare(*arguments)
 
 
-@pytest.mark.parametrize("sizes", [
-    ((2, 3, 0, 5), (2, 3, 6, 5), (2, 3, 6, 2)), ((2, 3, 4, 5), (2, 3, 0, 5), (2, 3, 0, 7)),
-    ((2, 3, 4, 0), (2, 3, 6, 0), (2, 3, 6, 5)), ((0, 3, 4, 5), (1, 3, 6, 5), (1, 3, 6, 5)),
-    ((0, 5), (6, 5), (6, 5)),
-])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ((2, 3, 0, 5), (2, 3, 6, 5), (2, 3, 6, 2)),
+        ((2, 3, 4, 5), (2, 3, 0, 5), (2, 3, 0, 7)),
+        ((2, 3, 4, 0), (2, 3, 6, 0), (2, 3, 6, 5)),
+        ((0, 3, 4, 5), (1, 3, 6, 5), (1, 3, 6, 5)),
+        ((0, 5), (6, 5), (6, 5)),
+    ],
+)
 def test_nothing_to_attend_to(sizes):
     compare(*[tensor(*size) for size in sizes])
 
@@ -109,29 +141,39 @@ def test_loops(L, S, kv_heads):
     v = tensor(2, kv_heads, S, 16)
     mask = torch.randn(L, S).masked_fill(torch.rand(L, S) > 0.5, -math.inf)
     mask[0] = -math.inf
-    assert flash_attention.loops_serve(*(np.empty(s, np.float32) for s in (q.shape, v.shape)), None,
-                                       np.empty(q.shape, np.float32))
-    for arguments, kwargs in (((), {}), ((), {"is_causal": True}), ((mask,), {}),
-                              ((mask > 0,), {"is_causal": True}),
-                              ((torch.randn(2, 1, 1, S),), {"scale": -0.7})):
-        compare(q.detach().requires_grad_(), k.detach().requires_grad_(), v, *arguments,
-                enable_gqa=kv_heads == 2, close=5e-5, **kwargs)
+    assert flash_attention.loops_serve(
+        *(np.empty(s, np.float32) for s in (q.shape, v.shape)), None, np.empty(q.shape, np.float32)
+    )
+    for arguments, kwargs in (
+        ((), {}),
+        ((), {"is_causal": True}),
+        ((mask,), {}),
+        ((mask > 0,), {"is_causal": True}),
+        ((torch.randn(2, 1, 1, S),), {"scale": -0.7}),
+    ):
+        compare(
+            q.detach().requires_grad_(),
+            k.detach().requires_grad_(),
+            v,
+            *arguments,
+            enable_gqa=kv_heads == 2,
+            close=5e-5,
+            **kwargs,
+        )
 
 
 def test_nan_infinity_and_expanded_operands():
     q, k, v = (tensor(1, 2, 64, 8, grad=False) for _ in range(3))
     q[0, 0, 3], q[0, 1, 5] = math.nan, math.inf
     compare(q, k, v, is_causal=True)
-    compare(q[:, :1].expand(2, 2, 64, 8), k[:, :, :1].expand(1, 2, 64, 8).repeat(2, 1, 1, 1),
-            v.expand(2, 2, 64, 8))
+    compare(q[:, :1].expand(2, 2, 64, 8), k[:, :, :1].expand(1, 2, 64, 8).repeat(2, 1, 1, 1), v.expand(2, 2, 64, 8))
 
 
 def test_the_way_can_be_chosen():
     def program(T, show):
         attention, Way = T.nn.functional.scaled_dot_product_attention, T.nn.attention.SDPBackend
         q, k, v = (T.randn(2, 3, n, 5, requires_grad=True) for n in (4, 6, 6))
-        show(list(Way.__members__), repr(Way.MATH), Way.MATH, int(Way.ERROR), hash(Way.MATH), Way(1),
-             Way.MATH == 0)
+        show(list(Way.__members__), repr(Way.MATH), Way.MATH, int(Way.ERROR), hash(Way.MATH), Way(1), Way.MATH == 0)
         show(graph(attention(q, k, v)), graph(attention(q[0], k[0], v[0], is_causal=True)))
         show(T._fused_sdp_choice(q, k, v), T._fused_sdp_choice(q[0], k[0], v[0]))
         for ways in (Way.MATH, [Way.FLASH_ATTENTION, Way.MATH]):
@@ -139,11 +181,18 @@ def test_the_way_can_be_chosen():
                 show(graph(attention(q, k, v)))
         integers, mask = T.ones(2, 3, 4, 5).long(), T.randn(4, 6, requires_grad=True)
         refused = [
-            ((q, k, v, None, 0.5), {}), ((q, k[:1], v[:1]), {}), ((q[:, :2], k, v), {}),
-            ((q, k[..., :3], v), {}), ((q, k, v, T.zeros(3, 4, 6)), {}), ((q, k, v, mask), {}),
-            ((q[0], k[0], v[0]), {}), ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v), {}),
-            ((integers,) * 3, {}), ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v, T.zeros(4, 6)), {}),
-            ((q, k[:, :2], v), {"enable_gqa": True}), ((q, k[:, :2], v[:, :2]), {"enable_gqa": True}),
+            ((q, k, v, None, 0.5), {}),
+            ((q, k[:1], v[:1]), {}),
+            ((q[:, :2], k, v), {}),
+            ((q, k[..., :3], v), {}),
+            ((q, k, v, T.zeros(3, 4, 6)), {}),
+            ((q, k, v, mask), {}),
+            ((q[0], k[0], v[0]), {}),
+            ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v), {}),
+            ((integers,) * 3, {}),
+            ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v, T.zeros(4, 6)), {}),
+            ((q, k[:, :2], v), {"enable_gqa": True}),
+            ((q, k[:, :2], v[:, :2]), {"enable_gqa": True}),
         ]
         with T.nn.attention.sdpa_kernel(Way.FLASH_ATTENTION):
             for arguments, kwargs in refused:
@@ -163,17 +212,22 @@ def test_the_operators_themselves():
         output, logsumexp = fused(q, k, v, is_causal=True)
         show(output.stride(), logsumexp.stride(), logsumexp.requires_grad)
         show.numbers(output, logsumexp)
-        for arguments, kwargs in (((q[0], k, v), {}), ((q, k, v[..., :2]), {}),
-                                  ((q, k, v), {"dropout_p": 0.5}), ((q, k, v), {"attn_mask": T.zeros(6)}),
-                                  ((q.long(), k.long(), v.long()), {}),
-                                  ((q, k, v), {"attn_mask": T.zeros(6, dtype=T.float64)})):
+        for arguments, kwargs in (
+            ((q[0], k, v), {}),
+            ((q, k, v[..., :2]), {}),
+            ((q, k, v), {"dropout_p": 0.5}),
+            ((q, k, v), {"attn_mask": T.zeros(6)}),
+            ((q.long(), k.long(), v.long()), {}),
+            ((q, k, v), {"attn_mask": T.zeros(6, dtype=T.float64)}),
+        ):
             show.error(lambda: fused(*arguments, **kwargs))
-        slope, = T.autograd.grad(output.sum(), [q], create_graph=True)
+        (slope,) = T.autograd.grad(output.sum(), [q], create_graph=True)
         show(slope.stride(), slope.requires_grad)
         show.error(lambda: slope.sum().backward())
         mask = T.ones(2, 3, 4, 6) > 0
-        show.warnings(lambda: show.numbers(
-            *T._scaled_dot_product_attention_math(q, k, v, dropout_p=0.5, dropout_mask=mask)))
+        show.warnings(
+            lambda: show.numbers(*T._scaled_dot_product_attention_math(q, k, v, dropout_p=0.5, dropout_mask=mask))
+        )
         for dtype in (T.float32, T.bfloat16):
             show.numbers(T._safe_softmax(T.tensor([[1.0, 2.0], [-math.inf, -math.inf]]).to(dtype), -1))
 
@@ -202,20 +256,29 @@ def test_attention_of_inference():
 
         def attend(*inputs, dim=4, heads=2, w=w, b=b, rest=()):
             return T._native_multi_head_attention(*inputs, dim, heads, w, b, pw, pb, *rest)
+
         for inputs in ((x, x, x), (x, y, y), (x, y, z)):
             for rest in ((), (None, False), (None, True, False), (mask, True, True, 1)):
                 output, weights = attend(*inputs, rest=rest)
                 show(output.stride(), weights is None or weights.stride())
                 show.numbers(output, weights)
         for inputs, kwargs in (
-            ((x[0], x, x), {}), ((x, x[0], x), {}), ((x, x, x[0]), {}), ((x, x[:, :2], x), {}), 
+            ((x[0], x, x), {}),
+            ((x, x[0], x), {}),
+            ((x, x, x[0]), {}),
+            ((x, x[:, :2], x), {}),
             ((x,) * 3, {"dim": 5}),
-            ((x,) * 3, {"w": w[0]}), ((x,) * 3, {"w": w[1:]}), ((x,) * 3, {"w": w[:, 1:]}),
-            ((x,) * 3, {"b": w}), ((x,) * 3, {"b": b[1:]}), ((x,) * 3, {"heads": 3}),
+            ((x,) * 3, {"w": w[0]}),
+            ((x,) * 3, {"w": w[1:]}),
+            ((x,) * 3, {"w": w[:, 1:]}),
+            ((x,) * 3, {"b": w}),
+            ((x,) * 3, {"b": b[1:]}),
+            ((x,) * 3, {"heads": 3}),
         ):
             show.error(lambda: attend(*inputs, **kwargs))
-        show(attend(x[:0], x[:0], x[:0])[1],
-             [t.stride() for t in T._transform_bias_rescale_qkv(T.randn(2, 3, 12), b, 2)])
+        show(
+            attend(x[:0], x[:0], x[:0])[1], [t.stride() for t in T._transform_bias_rescale_qkv(T.randn(2, 3, 12), b, 2)]
+        )
         for width, heads in ((11, 2), (12, 3)):
             show.error(lambda: T._transform_bias_rescale_qkv(T.randn(2, 3, width), b, heads))
         for use_gelu in (False, True):
@@ -224,15 +287,16 @@ def test_attention_of_inference():
     same(program)
 
 
-@pytest.mark.parametrize("name", [
-    "gelu", "silu", "mish", "elu", "softplus", "leaky_relu", "hardswish", "hardtanh"])
+@pytest.mark.parametrize("name", ["gelu", "silu", "mish", "elu", "softplus", "leaky_relu", "hardswish", "hardtanh"])
 def test_activations_in_loops(name):
     """Many numbers are computed by other code than few; so are special ones, behind them in a vector."""
     x = torch.linspace(-30, 30, 3000)
     x[:4] = torch.tensor([-math.inf, math.nan, 0.0, -0.0])
     for kwargs in ({}, {"approximate": "tanh"}) if name == "gelu" else ({},):
+
         def call(T, x):
             return getattr(T.nn.functional, name)(x, **kwargs)
+
         both(call, x.clone().requires_grad_(), rtol=2e-6, atol=1e-5)
         few = call(readtorch, readtorch.tensor(x[-900:].tolist()))
         many = call(readtorch, readtorch.tensor(x.tolist()))[-900:]

@@ -1,4 +1,5 @@
 """A gradient may broadcast to the sizes of what it is the gradient of, but not beyond them."""
+
 import pytest
 
 from tests.reference import both
@@ -16,4 +17,7 @@ def test_glu(size, own):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("own", [(2, 2), (1, 2)])
 def test_soft_margin_loss(size, own, reduction):
-    both(lambda T: T.ops.aten.soft_margin_loss_backward(T.ones(size), T.ones(own), T.ones(own), reduction), versions=False)
+    both(
+        lambda T: T.ops.aten.soft_margin_loss_backward(T.ones(size), T.ones(own), T.ones(own), reduction),
+        versions=False,
+    )

@@ -1,4 +1,5 @@
 """stack(out=): samples that go where they belong at once, and those that cannot."""
+
 import pytest
 import torch
 

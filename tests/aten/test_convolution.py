@@ -1,4 +1,5 @@
 """Convolutions against the reference: both ways to compute, geometries, graphs, second derivatives, errors."""
+
 import itertools
 
 import pytest
@@ -19,15 +20,23 @@ def convolutions(draw):
 
     def numbers(low, high):
         return tuple(draw(st.integers(low, high)) for _ in range(dim))
+
     groups = draw(st.sampled_from([1, 1, 2, 3]))
     channels, results = (groups * draw(st.sampled_from([1, 2, 17])) for _ in range(2))
     stride, dilation, padding, kernel, size = (
-        numbers(1, 3), numbers(1, 2), numbers(0, 2), numbers(1, 3), numbers(1, 6))
+        numbers(1, 3),
+        numbers(1, 2),
+        numbers(0, 2),
+        numbers(1, 3),
+        numbers(1, 6),
+    )
     images, transposed = draw(st.integers(1, 3)), draw(st.booleans())
     extra = tuple(draw(st.integers(0, max(s, d) - 1)) if transposed else 0 for s, d in zip(stride, dilation))
     if transposed:
-        out = [(n - 1) * s - 2 * p + d * (k - 1) + e + 1
-               for n, s, p, d, k, e in zip(size, stride, padding, dilation, kernel, extra)]
+        out = [
+            (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+            for n, s, p, d, k, e in zip(size, stride, padding, dilation, kernel, extra)
+        ]
     else:
         out = [n + 2 * p - d * (k - 1) for n, p, d, k in zip(size, padding, dilation, kernel)]
     assume(min(out) > 0)
@@ -35,6 +44,7 @@ def convolutions(draw):
 
     def normal(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+
     x = normal(images, channels, *size)
     w = normal(*((channels, results // groups) if transposed else (results, channels // groups)), *kernel)
     return x, w, normal(results), (stride, padding, dilation, transposed, extra, groups)
@@ -63,8 +73,10 @@ def test_compiled_products(case):
 
 # What the compiled loops choose between: images, channels, results, size, kernel, stride, padding, groups
 KINDS = {
-    "rows of pixels": (5, 32, 48, 12, 3, 1, 1, 1), "a stride": (3, 16, 16, 13, 3, 2, 1, 1),
-    "large matrices": (2, 192, 192, 24, 3, 1, 1, 1), "few channels": (4, 3, 32, 17, 3, 1, 1, 1),
+    "rows of pixels": (5, 32, 48, 12, 3, 1, 1, 1),
+    "a stride": (3, 16, 16, 13, 3, 2, 1, 1),
+    "large matrices": (2, 192, 192, 24, 3, 1, 1, 1),
+    "few channels": (4, 3, 32, 17, 3, 1, 1, 1),
     "few rows": (1, 64, 64, 7, 3, 1, 1, 1),
     "one tap": (4, 40, 24, 15, 1, 1, 0, 1),
     "one tap, a stride": (4, 40, 24, 15, 1, 2, 0, 1),
@@ -80,6 +92,7 @@ def inputs(kind, requires_grad=True):
 
     def normal(*shape):
         return torch.randn(shape, generator=generator).requires_grad_(requires_grad)
+
     x, w = normal(images, channels, size, size), normal(results, channels // groups, kernel, kernel)
     return x, w, normal(results), stride, padding, 1, groups
 
@@ -95,6 +108,7 @@ def test_threads_do_not_change_the_result(kind):
         arguments = to_readtorch(inputs(kind))
         result = rt.conv2d(*arguments)
         return result, *rt.autograd.grad(result.sum(), arguments[:3])
+
     threads = rt.get_num_threads()
     try:
         rt.set_num_threads(1)
@@ -128,15 +142,19 @@ def test_complex_gradients(dtype):
     both(lambda T, x, w, b: T.conv1d(x, w, b, padding="same"), x, w, b)
 
 
-@pytest.mark.parametrize("name, x, w", [
-    ("conv1d", (3, 9), (4, 3, 3)),
-    ("conv2d", (3, 9, 8), (4, 3, 3, 2)),
-    ("conv3d", (3, 4, 5, 6), (4, 3, 1, 2, 3)),
-    ("conv_transpose1d", (3, 9), (3, 4, 3)),
-    ("conv_transpose2d", (3, 9, 8), (3, 4, 3, 2)),
-    ("conv2d", (0, 3, 9, 8), (4, 3, 3, 2)),
-    ("conv2d", (2, 0, 9, 8), (4, 0, 3, 3)), ("conv_transpose2d", (0, 3, 9, 8), (3, 4, 3, 2)),
-])
+@pytest.mark.parametrize(
+    "name, x, w",
+    [
+        ("conv1d", (3, 9), (4, 3, 3)),
+        ("conv2d", (3, 9, 8), (4, 3, 3, 2)),
+        ("conv3d", (3, 4, 5, 6), (4, 3, 1, 2, 3)),
+        ("conv_transpose1d", (3, 9), (3, 4, 3)),
+        ("conv_transpose2d", (3, 9, 8), (3, 4, 3, 2)),
+        ("conv2d", (0, 3, 9, 8), (4, 3, 3, 2)),
+        ("conv2d", (2, 0, 9, 8), (4, 0, 3, 3)),
+        ("conv_transpose2d", (0, 3, 9, 8), (3, 4, 3, 2)),
+    ],
+)
 def test_unbatched_and_empty(name, x, w):
     x, w = torch.randn(x, requires_grad=True), torch.randn(w, requires_grad=True)
     both(lambda T, x, w: getattr(T, name)(x, w), x, w)
@@ -163,6 +181,7 @@ def test_names_saved_by_the_node():
     def names(T, x, w):
         node = T.conv2d(x, w, padding=1).grad_fn
         return node._saved_stride, node._saved_padding, node._saved_transposed, node._saved_bias_sym_sizes_opt
+
     both(names, torch.randn(1, 2, 4, 4, requires_grad=True), torch.randn(3, 2, 3, 3))
 
 

@@ -1,4 +1,5 @@
 """Operators on lists of tensors: all that PyTorch has, their results, versions, gradients and words."""
+
 import pytest
 import torch
 
@@ -37,10 +38,11 @@ def leaves(value):
 def test_each(name):
     arguments = arguments_of(name)
     schema = registry[name].schema
-    given = arguments[:len(arguments) - sum(a.keyword_only for a in schema.arguments)]
+    given = arguments[: len(arguments) - sum(a.keyword_only for a in schema.arguments)]
 
     def call(T, *given):
         return getattr(T, schema.name)(*given)
+
     both(call, *given)
     if not schema.is_inplace:  # in PyTorch: one node for all results, and for some no derivative
         both(call, *map(leaves, given), grad_fn=False, grad=name not in WITHOUT_DERIVATIVE)
@@ -49,10 +51,22 @@ def test_each(name):
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float16, torch.complex64, torch.float64], ids=str)
 def test_dtypes(dtype):
     tensors = [torch.tensor([1, 2, 3], dtype=dtype), torch.tensor([[4]], dtype=dtype)]
-    both(lambda T, x: (T._foreach_add(x, 2), T._foreach_mul(x, [2, 3]), T._foreach_sub(x, x, alpha=2), T._foreach_neg(x)),
-         tensors)
-    for call in (lambda T, x: T._foreach_add_(x, 1), lambda T, x: T._foreach_add_(x, 1.5), lambda T, x: T._foreach_div_(x, 2),
-                 lambda T, x: T._foreach_sqrt(x), lambda T, x: T._foreach_copy_(x, [t.double() for t in x])):
+    both(
+        lambda T, x: (
+            T._foreach_add(x, 2),
+            T._foreach_mul(x, [2, 3]),
+            T._foreach_sub(x, x, alpha=2),
+            T._foreach_neg(x),
+        ),
+        tensors,
+    )
+    for call in (
+        lambda T, x: T._foreach_add_(x, 1),
+        lambda T, x: T._foreach_add_(x, 1.5),
+        lambda T, x: T._foreach_div_(x, 2),
+        lambda T, x: T._foreach_sqrt(x),
+        lambda T, x: T._foreach_copy_(x, [t.double() for t in x]),
+    ):
         both(call, tensors)
 
 
@@ -60,8 +74,14 @@ def test_in_place_the_given_list_comes_back():
     def program(T):
         x = [T.ones(2), T.zeros(3)]
         y = tuple(x)
-        return (T._foreach_add_(x, 1) is x, T._foreach_mul_(y, 2.0) is y, T._foreach_zero_(self=x) is x,
-                type(T._foreach_exp(x)), x[0]._version)
+        return (
+            T._foreach_add_(x, 1) is x,
+            T._foreach_mul_(y, 2.0) is y,
+            T._foreach_zero_(self=x) is x,
+            type(T._foreach_exp(x)),
+            x[0]._version,
+        )
+
     both(program)
 
 
@@ -71,20 +91,35 @@ def test_in_place_with_a_graph():
         T._foreach_mul_([y, z], 3.0)
         T._foreach_exp_([y, z])
         return y, z
+
     both(program, torch.rand(3, dtype=torch.float64).requires_grad_(), torch.rand(2, dtype=torch.float64))
     both(lambda T, x: T._foreach_add_([x], 1), torch.rand(2).requires_grad_())
 
 
 REFUSED = [
-    lambda T, x: T._foreach_add([], 1), lambda T, x: T._foreach_zero_([]), lambda T, x: T._foreach_norm([]),
-    lambda T, x: T._foreach_add(x, []), lambda T, x: T._foreach_add(x, x[:1]), lambda T, x: T._foreach_add(x, [1.0]),
-    lambda T, x: T._foreach_add(x, T.ones(3)), lambda T, x: T._foreach_addcmul(x, x[:1], x),
-    lambda T, x: T._foreach_addcmul(x, x, x, [1.0]), lambda T, x: T._foreach_addcmul(x, x, x, T.ones(3)),
-    lambda T, x: T._foreach_addcmul(x, x, x, T.ones(2, 2)), lambda T, x: T._foreach_lerp(x[:1], x[:1], x),
-    lambda T, x: T._foreach_max([T.empty(0)]), lambda T, x: T._foreach_mm(x, x), lambda T, x: T._foreach_abs(x[0]),
-    lambda T, x: T._foreach_exp(3), lambda T, x: T._foreach_addcmul(x, x), lambda T, x: T._foreach_copy_(x, x[:1]),
-    lambda T, x: T._foreach_copy_([T.zeros(3)], [T.ones(2)]), lambda T, x: T._foreach_norm([T.ones(2).long()]),
-    lambda T, x: T._foreach_powsum([T.ones(2).long()]), lambda T, x: T._foreach_sub([T.ones(2) > 0], 1)]
+    lambda T, x: T._foreach_add([], 1),
+    lambda T, x: T._foreach_zero_([]),
+    lambda T, x: T._foreach_norm([]),
+    lambda T, x: T._foreach_add(x, []),
+    lambda T, x: T._foreach_add(x, x[:1]),
+    lambda T, x: T._foreach_add(x, [1.0]),
+    lambda T, x: T._foreach_add(x, T.ones(3)),
+    lambda T, x: T._foreach_addcmul(x, x[:1], x),
+    lambda T, x: T._foreach_addcmul(x, x, x, [1.0]),
+    lambda T, x: T._foreach_addcmul(x, x, x, T.ones(3)),
+    lambda T, x: T._foreach_addcmul(x, x, x, T.ones(2, 2)),
+    lambda T, x: T._foreach_lerp(x[:1], x[:1], x),
+    lambda T, x: T._foreach_max([T.empty(0)]),
+    lambda T, x: T._foreach_mm(x, x),
+    lambda T, x: T._foreach_abs(x[0]),
+    lambda T, x: T._foreach_exp(3),
+    lambda T, x: T._foreach_addcmul(x, x),
+    lambda T, x: T._foreach_copy_(x, x[:1]),
+    lambda T, x: T._foreach_copy_([T.zeros(3)], [T.ones(2)]),
+    lambda T, x: T._foreach_norm([T.ones(2).long()]),
+    lambda T, x: T._foreach_powsum([T.ones(2).long()]),
+    lambda T, x: T._foreach_sub([T.ones(2) > 0], 1),
+]
 
 
 @pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))

@@ -1,4 +1,5 @@
 """Backward kernels read by the gradient's sizes: a gradient of other sizes is refused."""
+
 import pytest
 import torch
 
@@ -15,26 +16,60 @@ def indices(T, shape):
 
 # The call, given the gradient, and the gradient's right shape.
 BACKWARDS = {
-    "max_pool2d": (lambda T, g: T.ops.aten.max_pool2d_with_indices_backward(
-        g, T.ones(X2), *POOLED, [1, 1], False, indices(T, (1, 2, 2, 2))), (1, 2, 2, 2)),
-    "max_pool3d": (lambda T, g: T.ops.aten.max_pool3d_with_indices_backward(
-        g, T.ones(X3), *POOLED3, [1, 1, 1], False, indices(T, (1, 2, 2, 2, 2))), (1, 2, 2, 2, 2)),
-    "avg_pool2d": (lambda T, g: T.ops.aten.avg_pool2d_backward(g, T.ones(X2), *POOLED, False, True, None), (1, 2, 2, 2)),
-    "avg_pool3d": (lambda T, g: T.ops.aten.avg_pool3d_backward(g, T.ones(X3), *POOLED3, False, True, None), (1, 2, 2, 2, 2)),
-    "adaptive_max_pool2d": (lambda T, g: T.ops.aten.adaptive_max_pool2d_backward(g, T.ones(X2), indices(T, (1, 2, 2, 2))), (1, 2, 2, 2)),
-    "adaptive_max_pool3d": (lambda T, g: T.ops.aten.adaptive_max_pool3d_backward(g, T.ones(X3), indices(T, (1, 2, 2, 2, 2))),
-                            (1, 2, 2, 2, 2)),
+    "max_pool2d": (
+        lambda T, g: T.ops.aten.max_pool2d_with_indices_backward(
+            g, T.ones(X2), *POOLED, [1, 1], False, indices(T, (1, 2, 2, 2))
+        ),
+        (1, 2, 2, 2),
+    ),
+    "max_pool3d": (
+        lambda T, g: T.ops.aten.max_pool3d_with_indices_backward(
+            g, T.ones(X3), *POOLED3, [1, 1, 1], False, indices(T, (1, 2, 2, 2, 2))
+        ),
+        (1, 2, 2, 2, 2),
+    ),
+    "avg_pool2d": (
+        lambda T, g: T.ops.aten.avg_pool2d_backward(g, T.ones(X2), *POOLED, False, True, None),
+        (1, 2, 2, 2),
+    ),
+    "avg_pool3d": (
+        lambda T, g: T.ops.aten.avg_pool3d_backward(g, T.ones(X3), *POOLED3, False, True, None),
+        (1, 2, 2, 2, 2),
+    ),
+    "adaptive_max_pool2d": (
+        lambda T, g: T.ops.aten.adaptive_max_pool2d_backward(g, T.ones(X2), indices(T, (1, 2, 2, 2))),
+        (1, 2, 2, 2),
+    ),
+    "adaptive_max_pool3d": (
+        lambda T, g: T.ops.aten.adaptive_max_pool3d_backward(g, T.ones(X3), indices(T, (1, 2, 2, 2, 2))),
+        (1, 2, 2, 2, 2),
+    ),
     "upsample_nearest1d": (lambda T, g: T.ops.aten.upsample_nearest1d_backward(g, [6], [1, 2, 3]), (1, 2, 6)),
     "upsample_nearest2d": (lambda T, g: T.ops.aten.upsample_nearest2d_backward(g, [6, 6], [1, 2, 3, 3]), (1, 2, 6, 6)),
     "upsample_linear1d": (lambda T, g: T.ops.aten.upsample_linear1d_backward(g, [6], [1, 2, 3], False), (1, 2, 6)),
-    "upsample_bilinear2d": (lambda T, g: T.ops.aten.upsample_bilinear2d_backward(g, [6, 6], [1, 2, 3, 3], False), (1, 2, 6, 6)),
-    "upsample_bicubic2d": (lambda T, g: T.ops.aten.upsample_bicubic2d_backward(g, [6, 6], [1, 2, 3, 3], False), (1, 2, 6, 6)),
-    "upsample_trilinear3d": (lambda T, g: T.ops.aten.upsample_trilinear3d_backward(g, [6, 6, 6], [1, 2, 3, 3, 3], False), (1, 2, 6, 6, 6)),
+    "upsample_bilinear2d": (
+        lambda T, g: T.ops.aten.upsample_bilinear2d_backward(g, [6, 6], [1, 2, 3, 3], False),
+        (1, 2, 6, 6),
+    ),
+    "upsample_bicubic2d": (
+        lambda T, g: T.ops.aten.upsample_bicubic2d_backward(g, [6, 6], [1, 2, 3, 3], False),
+        (1, 2, 6, 6),
+    ),
+    "upsample_trilinear3d": (
+        lambda T, g: T.ops.aten.upsample_trilinear3d_backward(g, [6, 6, 6], [1, 2, 3, 3, 3], False),
+        (1, 2, 6, 6, 6),
+    ),
     "softmax": (lambda T, g: T.ops.aten._softmax_backward_data(g, T.ones(3, 2), 1, T.float32), (3, 2)),
-    "convolution": (lambda T, g: T.ops.aten.convolution_backward(g, T.ones(1, 2, 5), T.ones(3, 2, 2), [3], [1], [0], [1], False, [0], 1,
-                                                                 [True, True, True])[0], (1, 3, 4)),
-    "fractional_max_pool2d": (lambda T, g: T.ops.aten.fractional_max_pool2d_backward(
-        g, T.ones(X2), [2, 2], [2, 2], indices(T, (1, 2, 2, 2))), (1, 2, 2, 2)),
+    "convolution": (
+        lambda T, g: T.ops.aten.convolution_backward(
+            g, T.ones(1, 2, 5), T.ones(3, 2, 2), [3], [1], [0], [1], False, [0], 1, [True, True, True]
+        )[0],
+        (1, 3, 4),
+    ),
+    "fractional_max_pool2d": (
+        lambda T, g: T.ops.aten.fractional_max_pool2d_backward(g, T.ones(X2), [2, 2], [2, 2], indices(T, (1, 2, 2, 2))),
+        (1, 2, 2, 2),
+    ),
 }
 SAME_WORDS = BACKWARDS.keys() - {"fractional_max_pool2d", "max_pool3d", "convolution"}
 

@@ -1,4 +1,5 @@
 """grid_sample and affine_grid next to the reference: modes, points far outside, second derivatives, refusals."""
+
 import itertools
 
 import pytest
@@ -24,8 +25,12 @@ def test_images(mode):
     x, grid = torch.randn(2, 3, 4, 5, dtype=torch.float64), points(2, 3, 4, 2)
     for padding_mode, corners in itertools.product(PADDING, (False, True)):
         for x_wants, grid_wants in ((True, True), (True, False), (False, True)):
-            both(look(mode, padding_mode, corners), x.clone().requires_grad_(x_wants),
-                 grid.clone().requires_grad_(grid_wants), grad=2)
+            both(
+                look(mode, padding_mode, corners),
+                x.clone().requires_grad_(x_wants),
+                grid.clone().requires_grad_(grid_wants),
+                grad=2,
+            )
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
@@ -41,8 +46,13 @@ def test_many_points(padding_mode, dtype):
     """Enough of them for the compiled loops."""
     x, grid = torch.randn(3, 4, 15, 20, dtype=dtype), points(3, 30, 30, 2, dtype=dtype)
     for corners in (False, True):
-        both(look("bilinear", padding_mode, corners), x.requires_grad_(), grid.requires_grad_(),
-             rtol=1e-4, atol=2e-4 if dtype == torch.float32 else 1e-10)
+        both(
+            look("bilinear", padding_mode, corners),
+            x.requires_grad_(),
+            grid.requires_grad_(),
+            rtol=1e-4,
+            atol=2e-4 if dtype == torch.float32 else 1e-10,
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -75,8 +85,16 @@ def test_affine_grids():
 def test_refusals_and_warnings():
     def program(T, show):
         F, x, grid = T.nn.functional, T.zeros(2, 3, 4, 5), T.zeros(2, 6, 7, 2)
-        for wrong in ((x, grid[:1]), (x, T.zeros(2, 6, 7, 3)), (x, T.zeros(2, 6, 7, 8, 2)), (x[0], grid[0, :, :1]),
-                      (x[..., :0], grid), (x, grid.double()), (x.long(), grid.long()), (x[None], T.zeros(1, 2, 2, 2, 2))):
+        for wrong in (
+            (x, grid[:1]),
+            (x, T.zeros(2, 6, 7, 3)),
+            (x, T.zeros(2, 6, 7, 8, 2)),
+            (x[0], grid[0, :, :1]),
+            (x[..., :0], grid),
+            (x, grid.double()),
+            (x.long(), grid.long()),
+            (x[None], T.zeros(1, 2, 2, 2, 2)),
+        ):
             show.error(lambda: F.grid_sample(*wrong, align_corners=False))
         show.error(lambda: F.grid_sample(x[None, :1], T.zeros(1, 2, 2, 2, 3), "bicubic", align_corners=False))
         show.error(lambda: F.grid_sample(x, grid, "cubic"))

@@ -1,4 +1,5 @@
 """unfold, fold and the shuffles next to the reference: geometry at random, layouts, refusals."""
+
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -21,14 +22,18 @@ def windows(draw):
 @given(st.data(), windows())
 def test_windows(data, case):
     shape, (kernel, dilation, padding, stride) = case
-    counts = [(n + 2 * p - d * (k - 1) - 1) // s + 1
-              for n, k, d, p, s in zip(shape[2:], kernel, dilation, padding, stride)]
+    counts = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(shape[2:], kernel, dilation, padding, stride)
+    ]
     assume(min(counts) > 0)
     image = data.draw(tensors(shape, torch.float64, requires_grad=True))
     both(lambda T, x: T.nn.functional.unfold(x, kernel, dilation, padding, stride), image, grad=2)
     columns = torch.randn(shape[0], shape[1] * kernel[0] * kernel[1], counts[0] * counts[1], dtype=torch.float64)
-    both(lambda T, x: T.nn.functional.fold(x, shape[2:], kernel, dilation, padding, stride),
-         columns.requires_grad_(), grad=2)
+    both(
+        lambda T, x: T.nn.functional.fold(x, shape[2:], kernel, dilation, padding, stride),
+        columns.requires_grad_(),
+        grad=2,
+    )
 
 
 def test_without_a_batch_and_other_types():
@@ -41,8 +46,15 @@ def test_without_a_batch_and_other_types():
 def test_refusals_of_windows():
     def program(T, show):
         F, x, columns = T.nn.functional, T.zeros(1, 2, 4, 5), T.zeros(1, 8, 12)
-        for wrong in (dict(kernel_size=0), dict(kernel_size=9), dict(kernel_size=(2, 2, 2)), dict(kernel_size=2.0),
-                      dict(kernel_size=2, stride=0), dict(kernel_size=2, padding=-1), dict(kernel_size=2, dilation=0)):
+        for wrong in (
+            dict(kernel_size=0),
+            dict(kernel_size=9),
+            dict(kernel_size=(2, 2, 2)),
+            dict(kernel_size=2.0),
+            dict(kernel_size=2, stride=0),
+            dict(kernel_size=2, padding=-1),
+            dict(kernel_size=2, dilation=0),
+        ):
             show.error(lambda: F.unfold(x, **wrong))
             show.error(lambda: F.fold(columns, (4, 5), **wrong))
         show.error(lambda: F.unfold(x[0, 0], 2))

@@ -1,4 +1,5 @@
 """Where the numbers of a result lie: element by element, operators lay theirs out as the operands' lie, whatever the dtype."""
+
 import gc
 import itertools
 import math
@@ -29,8 +30,13 @@ def operands(dtype):
 
 def elementwise(kind):
     """Names of the reference's operators of one number, or of two, that readtorch has; infix forms aside."""
-    return [name for name in catalog.passing_names()
-            if type(catalog.variants()[name][0]).__name__ == kind and not name.startswith("__") and name not in WITH_MORE_ARGUMENTS]
+    return [
+        name
+        for name in catalog.passing_names()
+        if type(catalog.variants()[name][0]).__name__ == kind
+        and not name.startswith("__")
+        and name not in WITH_MORE_ARGUMENTS
+    ]
 
 
 def tensors_of(result):
@@ -53,8 +59,9 @@ def check(name, *arguments):
 
 @pytest.mark.parametrize("name", elementwise("UnaryUfuncInfo"))
 def test_one_operand(name):
-    checked = [check(name, x) for dtype in DTYPES for kind, x in operands(dtype)
-               if not (name == "conj" and dtype.is_complex)]  # a view there: "The dispatcher"
+    checked = [
+        check(name, x) for dtype in DTYPES for kind, x in operands(dtype) if not (name == "conj" and dtype.is_complex)
+    ]  # a view there: "The dispatcher"
     assert any(checked)
 
 
@@ -72,11 +79,28 @@ def test_two_operands(name):
 
 
 REDUCTIONS = [  # of one dimension, or of several; scans and sorts have results of the operand's size
-    lambda x, d: x.sum(d), lambda x, d: x.mean(d), lambda x, d: x.std(d, keepdim=True), lambda x, d: x.var(d), lambda x, d: x.amax(d),
-    lambda x, d: x.logsumexp(d), lambda x, d: x.norm(2, d), lambda x, d: x.nansum(d), lambda x, d: x.prod(d[0]), lambda x, d: x.all(d[0]),
-    lambda x, d: x.any(d[0], keepdim=True), lambda x, d: x.argmax(d[0]), lambda x, d: x.aminmax(dim=d[0]), lambda x, d: x.median(d[0]),
-    lambda x, d: x.mode(d[0]), lambda x, d: x.count_nonzero(d), lambda x, d: x.cumsum(d[0]), lambda x, d: x.cumprod(d[0]),
-    lambda x, d: x.cummax(d[0]), lambda x, d: x.logcumsumexp(d[0]), lambda x, d: x.sort(d[0]), lambda x, d: x.softmax(d[0]),
+    lambda x, d: x.sum(d),
+    lambda x, d: x.mean(d),
+    lambda x, d: x.std(d, keepdim=True),
+    lambda x, d: x.var(d),
+    lambda x, d: x.amax(d),
+    lambda x, d: x.logsumexp(d),
+    lambda x, d: x.norm(2, d),
+    lambda x, d: x.nansum(d),
+    lambda x, d: x.prod(d[0]),
+    lambda x, d: x.all(d[0]),
+    lambda x, d: x.any(d[0], keepdim=True),
+    lambda x, d: x.argmax(d[0]),
+    lambda x, d: x.aminmax(dim=d[0]),
+    lambda x, d: x.median(d[0]),
+    lambda x, d: x.mode(d[0]),
+    lambda x, d: x.count_nonzero(d),
+    lambda x, d: x.cumsum(d[0]),
+    lambda x, d: x.cumprod(d[0]),
+    lambda x, d: x.cummax(d[0]),
+    lambda x, d: x.logcumsumexp(d[0]),
+    lambda x, d: x.sort(d[0]),
+    lambda x, d: x.softmax(d[0]),
 ]
 
 
@@ -95,23 +119,54 @@ FORMATS = ("contiguous_format", "channels_last", "channels_last_3d", "preserve_f
 
 def test_each_format_of_each_layout():
     """Whether a tensor has a format, and where it is put in one: dense, permuted, sliced, expanded, of size 1 and empty."""
+
     def steps(t):
         """Strides, where they matter."""
         return [step for step, size in zip(t.stride(), t.shape) if size != 1] if t.numel() else None
 
     def program(T, show):
-        for shape in ((), (2,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 1, 4, 5), (1, 3, 1, 1), (2, 3, 2, 4, 5), (2, 1, 2, 1, 3), (1, 1, 1, 1, 1)):
+        for shape in (
+            (),
+            (2,),
+            (2, 3),
+            (2, 3, 4),
+            (2, 3, 4, 5),
+            (2, 1, 4, 5),
+            (1, 3, 1, 1),
+            (2, 3, 2, 4, 5),
+            (2, 1, 2, 1, 3),
+            (1, 1, 1, 1, 1),
+        ):
             x = T.arange(math.prod(shape) * 1.0).reshape(shape)
             several = [x, x.mT, x.expand(2, *shape)] if len(shape) > 1 else [x]
-            several += [x.transpose(1, -1), x.movedim(1, -1), x.movedim(-1, 1), x.transpose(0, 1), x[:1], x[:, :1], x[..., ::2]] if len(shape) > 2 else []
+            several += (
+                [
+                    x.transpose(1, -1),
+                    x.movedim(1, -1),
+                    x.movedim(-1, 1),
+                    x.transpose(0, 1),
+                    x[:1],
+                    x[:, :1],
+                    x[..., ::2],
+                ]
+                if len(shape) > 2
+                else []
+            )
             for t in several:
                 for name in FORMATS:
                     form = getattr(T, name)
                     show.error(lambda: show(name, tuple(t.shape), t.is_contiguous(memory_format=form)))
-                    calls = [lambda: t.to(memory_format=form), lambda: t.clone(memory_format=form), lambda: T.empty_like(t, memory_format=form),
-                             lambda: t.double().to(T.float32, memory_format=form)]
+                    calls = [
+                        lambda: t.to(memory_format=form),
+                        lambda: t.clone(memory_format=form),
+                        lambda: T.empty_like(t, memory_format=form),
+                        lambda: t.double().to(T.float32, memory_format=form),
+                    ]
                     if name != "preserve_format":
-                        calls += [lambda: t.contiguous(memory_format=form), lambda: T.empty(t.shape, memory_format=form)]
+                        calls += [
+                            lambda: t.contiguous(memory_format=form),
+                            lambda: T.empty(t.shape, memory_format=form),
+                        ]
                     for call in calls:
                         show.error(lambda: show(steps(call())))
                 show(t.is_contiguous(), steps(t + 1), steps(t + t.sum()), steps(t.sign()))
@@ -120,7 +175,9 @@ def test_each_format_of_each_layout():
 
 
 def test_a_storage_keeps_the_memory_that_it_is_made_of():
-    array = np.zeros((2, 3, 4)).transpose(0, 2, 1).copy(order="K")  # it owns its elements, in neither C's nor Fortran's order
+    array = (
+        np.zeros((2, 3, 4)).transpose(0, 2, 1).copy(order="K")
+    )  # it owns its elements, in neither C's nor Fortran's order
     assert array.base is None and not array.flags.forc
     storage, there = rt.from_numpy(array).untyped_storage(), weakref.ref(array)
     del array

@@ -1,4 +1,5 @@
 """readtorch.linalg: values, gradients of two orders, layouts, and errors, against the reference."""
+
 import math
 
 import pytest
@@ -90,9 +91,11 @@ RECTANGULAR = [(4, 3), (3, 4), (3, 3), (2, 4, 3)]
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 def test_qr_up_to_signs(shape, dtype):
     """The product of the factors, and what does not depend on the signs of Q's columns."""
+
     def products(T, a):
         Q, R = T.linalg.qr(a)
         return Q @ R, Q.abs(), R.abs()
+
     both(products, matrix(*shape, dtype=dtype))
 
 
@@ -104,6 +107,7 @@ def test_svd_up_to_signs(shape, dtype, full):
         U, S, Vh = T.linalg.svd(a, full_matrices=full)
         k = S.shape[-1]
         return S, U[..., :k].abs(), Vh[..., :k, :].abs(), (U[..., :k] * S.unsqueeze(-2)) @ Vh[..., :k, :]
+
     both(products, matrix(*shape, dtype=dtype))
     both(lambda T, a: T.linalg.svdvals(a), matrix(*shape, dtype=dtype), grad=2)
 
@@ -114,6 +118,7 @@ def test_eigh_up_to_signs(dtype, side):
     def parts(T, a):
         values, vectors = T.linalg.eigh(a, side)
         return values, vectors.abs(), (vectors * values.unsqueeze(-2)) @ vectors.mH
+
     both(parts, positive(2, 3, 3, dtype=dtype))
     both(lambda T, a: T.linalg.eigvalsh(a, side), positive(3, 3, dtype=dtype), grad=2)
 
@@ -123,7 +128,8 @@ def test_pinv_and_rank(shape):
     both(lambda T, a: T.linalg.pinv(a), matrix(*shape), grad=2, versions=False)
     both(
         lambda T, a: (T.linalg.matrix_rank(a), T.linalg.matrix_rank(a[..., :1] @ a[..., :1, :])),
-        matrix(*shape).detach(), versions=False,
+        matrix(*shape).detach(),
+        versions=False,
     )
 
 
@@ -188,6 +194,7 @@ def test_errors_use_the_same_words(expression):
 
 def test_a_failure_is_a_linalg_error():
     import readtorch
+
     with pytest.raises(readtorch.linalg.LinAlgError):
         readtorch.linalg.inv(readtorch.zeros(2, 2))
 

@@ -1,4 +1,5 @@
 """Pivots that no factorization gave: LAPACK would exchange rows that lie outside the matrix."""
+
 import pytest
 import torch
 
@@ -12,9 +13,21 @@ def pivots(*numbers, dtype=torch.int32):
     return torch.tensor(numbers, dtype=dtype)
 
 
-@pytest.mark.parametrize("p", [pivots(1, 2, 4), pivots(0, 2, 3), pivots(1, 2, -1), pivots(1, 900000, -9), pivots(1, 2), pivots(3, 3, 3),
-                               pivots(1, 2, 3, dtype=torch.int64), pivots(1, 2, 3, dtype=torch.float32), pivots(-2**31, 1, 1),
-                               pivots(1, 2, 3).expand(2, 3)])
+@pytest.mark.parametrize(
+    "p",
+    [
+        pivots(1, 2, 4),
+        pivots(0, 2, 3),
+        pivots(1, 2, -1),
+        pivots(1, 900000, -9),
+        pivots(1, 2),
+        pivots(3, 3, 3),
+        pivots(1, 2, 3, dtype=torch.int64),
+        pivots(1, 2, 3, dtype=torch.float32),
+        pivots(-(2**31), 1, 1),
+        pivots(1, 2, 3).expand(2, 3),
+    ],
+)
 def test_lu_solve(p):
     both(lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b), EYE, p, ONES)
     both(lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b, left=False), EYE, p, ONES.mT)
@@ -22,16 +35,37 @@ def test_lu_solve(p):
 
 
 def test_lu_solve_finds_the_bad_matrix_of_a_batch():
-    both(lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b), EYE.expand(2, 3, 3), torch.stack([pivots(1, 2, 3), pivots(1, 2, 4)]), ONES)
+    both(
+        lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b),
+        EYE.expand(2, 3, 3),
+        torch.stack([pivots(1, 2, 3), pivots(1, 2, 4)]),
+        ONES,
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 0), (2, 1), (3,), (3, 3, 1)])
 def test_lu_solve_of_other_right_hand_sides(shape):
-    both(lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b), EYE.expand(2, 3, 3), pivots(1, 2, 4).expand(2, 3), torch.ones(shape))
+    both(
+        lambda T, lu, p, b: T.linalg.lu_solve(lu, p, b),
+        EYE.expand(2, 3, 3),
+        pivots(1, 2, 4).expand(2, 3),
+        torch.ones(shape),
+    )
 
 
-@pytest.mark.parametrize("p", [pivots(1, 2, 4), pivots(1, 2, 0), pivots(1, 900000, -9), pivots(-9, -9, -9), pivots(-3, -3, 3),
-                               pivots(1, 2, 3, dtype=torch.bool), pivots(1, 2, 3, dtype=torch.int64), pivots(1, 2)])
+@pytest.mark.parametrize(
+    "p",
+    [
+        pivots(1, 2, 4),
+        pivots(1, 2, 0),
+        pivots(1, 900000, -9),
+        pivots(-9, -9, -9),
+        pivots(-3, -3, 3),
+        pivots(1, 2, 3, dtype=torch.bool),
+        pivots(1, 2, 3, dtype=torch.int64),
+        pivots(1, 2),
+    ],
+)
 def test_ldl_solve(p):
     both(lambda T, ld, p, b: T.linalg.ldl_solve(ld, p, b), EYE + 1, p, ONES)
 

@@ -1,4 +1,5 @@
 """Matrix products: values, layouts, graphs, gradients of two orders, and errors."""
+
 import pytest
 import torch
 from hypothesis import given
@@ -48,16 +49,32 @@ def test_matmul_in_any_layout(shapes, data):
     both(lambda T, a, b: T.matmul(a, b), a, b)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64, torch.int64,
-                                   torch.int8], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64, torch.int64, torch.int8], ids=str
+)
 def test_types(dtype):
     a, b = (torch.arange(-6, 6).reshape(s).to(dtype) for s in ((3, 4), (4, 3)))
-    both(lambda T, a, b: (T.mm(a, b), T.mv(a, b[:, 0]), T.dot(a[0], b[:, 1]), T.bmm(a[None], b[None]),
-                          T.addmm(a[:, :3], a, b, beta=2, alpha=3), T.outer(a[0], b[0])), a, b)
+    both(
+        lambda T, a, b: (
+            T.mm(a, b),
+            T.mv(a, b[:, 0]),
+            T.dot(a[0], b[:, 1]),
+            T.bmm(a[None], b[None]),
+            T.addmm(a[:, :3], a, b, beta=2, alpha=3),
+            T.outer(a[0], b[0]),
+        ),
+        a,
+        b,
+    )
 
 
-ADDED = {"addmm": ((3,), (2, 4), (4, 3)), "addmv": ((2,), (2, 3), (3,)), "addr": ((2, 3), (2,), (3,)),
-         "baddbmm": ((2, 3, 3), (2, 3, 4), (2, 4, 3)), "addbmm": ((3, 3), (2, 3, 4), (2, 4, 3))}
+ADDED = {
+    "addmm": ((3,), (2, 4), (4, 3)),
+    "addmv": ((2,), (2, 3), (3,)),
+    "addr": ((2, 3), (2,), (3,)),
+    "baddbmm": ((2, 3, 3), (2, 3, 4), (2, 4, 3)),
+    "addbmm": ((3, 3), (2, 3, 4), (2, 4, 3)),
+}
 
 
 @pytest.mark.parametrize("name", ADDED)
@@ -196,9 +213,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_other_products(name):
     function, *shapes = FORMS[name]
-    ours, theirs = both(
-        function, *[torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes], grad=2
-    )
+    ours, theirs = both(function, *[torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes], grad=2)
     assert_same_graph(ours, theirs)
 
 

@@ -1,4 +1,5 @@
 """The formats that strides speak of, and the strides of new tensors, next to the reference."""
+
 import random
 
 import pytest
@@ -7,7 +8,6 @@ from torch._prims_common import suggest_memory_format
 
 import readtorch
 from readtorch.c10 import memory_format as formats
-
 
 is_non_overlapping_and_dense = torch.ops.aten.is_non_overlapping_and_dense
 
@@ -35,8 +35,10 @@ def pair(sizes, strides):
 
 
 def test_the_layouts_differ():
-    kinds = {(is_non_overlapping_and_dense(theirs), str(suggest_memory_format(theirs)))
-             for _, theirs in (pair(*case) for case in layouts())}
+    kinds = {
+        (is_non_overlapping_and_dense(theirs), str(suggest_memory_format(theirs)))
+        for _, theirs in (pair(*case) for case in layouts())
+    }
     assert len(kinds) == 6
 
 
@@ -57,14 +59,15 @@ def test_a_tensor_in_the_likeness_of_another_has_the_references_strides():
 def test_copies_to_a_device_and_back_keep_the_references_strides(kernels):
     readtorch.cuda.simulate(1, "64MiB", kernels=kernels)
     try:
-        for case in list(layouts())[:12 if kernels else 100]:
+        for case in list(layouts())[: 12 if kernels else 100]:
             ours, theirs = pair(*case)
             there = ours.fill_(1).as_strided(*case).to("cuda", copy=True)
             strides = torch.empty_like(theirs).stride()
             ignored = [n == 1 for n in theirs.shape]  # NumPy's copies do not keep the strides of such dimensions
             for t in there, there.cpu(), there.to("cpu", readtorch.float64), there.double().cpu():
                 assert [s for s, i in zip(t.stride(), ignored) if not i] == [
-                    s for s, i in zip(strides, ignored) if not i], case
+                    s for s, i in zip(strides, ignored) if not i
+                ], case
                 assert t.cpu().eq(1).all().item()
     finally:
         readtorch.cuda.simulate(0)

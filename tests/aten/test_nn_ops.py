@@ -1,5 +1,6 @@
 """Operators of the nn part: activations, softmax, losses, layer norm, embedding — values, graphs, two orders
 of gradients, errors."""
+
 import pytest
 import torch
 

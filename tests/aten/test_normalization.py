@@ -1,5 +1,6 @@
 """Batch, instance, group, layer and root mean square normalization: graphs, two orders of gradients, running
 statistics, mixed types, errors; the compiled loops on every layout in memory."""
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -35,42 +36,51 @@ SHAPES = pytest.mark.parametrize("shape", [(4, 6), (2, 6, 5), (2, 6, 3, 2), (2, 
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 def test_batch_norm(shape, training, affine):
     mean, var = torch.randn(6, dtype=torch.float64), torch.rand(6, dtype=torch.float64) + 0.5
-    compare(lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m, v, w, b, training, 0.3),
-            numbers(*shape), *parameters(6, affine), mean, var)
+    compare(
+        lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m, v, w, b, training, 0.3),
+        numbers(*shape),
+        *parameters(6, affine),
+        mean,
+        var,
+    )
 
 
 @AFFINE
 def test_instance_norm(affine):
-    compare(lambda T, x, w, b: T.nn.functional.instance_norm(x, None, None, w, b),
-            numbers(2, 6, 5), *parameters(6, affine))
+    compare(
+        lambda T, x, w, b: T.nn.functional.instance_norm(x, None, None, w, b), numbers(2, 6, 5), *parameters(6, affine)
+    )
 
 
 @AFFINE
 @SHAPES
 def test_group_norm(shape, affine):
-    compare(lambda T, x, w, b: T.nn.functional.group_norm(x, 3, w, b),
-            numbers(*shape), *parameters(6, affine))
+    compare(lambda T, x, w, b: T.nn.functional.group_norm(x, 3, w, b), numbers(*shape), *parameters(6, affine))
 
 
 def test_the_mean_and_the_deviation_of_group_norm_have_gradients():
     """If both were used: one alone is forgotten, as in PyTorch."""
     compare(lambda T, x: T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1], numbers(2, 6, 5))
-    compare(lambda T, x: sum(r.sum() for r in T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1:]),
-            numbers(2, 6, 5))
-    compare(lambda T, x, w: sum(r.sum() for r in T.native_group_norm(x, w, None, 2, 6, 5, 3, 1e-5)),
-            numbers(2, 6, 5), numbers(6))
+    compare(
+        lambda T, x: sum(r.sum() for r in T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1:]), numbers(2, 6, 5)
+    )
+    compare(
+        lambda T, x, w: sum(r.sum() for r in T.native_group_norm(x, w, None, 2, 6, 5, 3, 1e-5)),
+        numbers(2, 6, 5),
+        numbers(6),
+    )
 
 
 @pytest.mark.parametrize("eps", [None, 0.1])
 @pytest.mark.parametrize("shape, normalized", [((4, 6), (6,)), ((3, 4, 6), (4, 6)), ((6,), (6,))], ids=str)
 def test_rms_norm(shape, normalized, eps):
-    compare(lambda T, x, w: T.nn.functional.rms_norm(x, normalized, w, eps),
-            numbers(*shape), numbers(*normalized))
+    compare(lambda T, x, w: T.nn.functional.rms_norm(x, normalized, w, eps), numbers(*shape), numbers(*normalized))
     both(lambda T, x: T.nn.functional.rms_norm(x, normalized, None, eps), numbers(*shape).detach())
 
 
 def test_running_statistics_move_in_place_and_quietly():
     """Only instance norm, which copies into them, counts their versions up."""
+
     def run(T, x, mean, var):
         start = mean._version
         T.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.25)
@@ -78,18 +88,27 @@ def test_running_statistics_move_in_place_and_quietly():
         quiet = mean._version - start
         T.nn.functional.instance_norm(x, mean, var, momentum=0.25)
         return mean, var, quiet, mean._version - start
+
     both(run, torch.randn(3, 2, 4), torch.rand(2), torch.rand(2))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_mixed_types(dtype):
     x, w = torch.randn(4, 6, 5).to(dtype), torch.rand(6)
-    both(lambda T, x, w: (*T.native_batch_norm(x, w, w, w.clone(), w.clone(), True, 0.1, 1e-5),
-                          *T.native_group_norm(x, w, w, 4, 6, 5, 2, 1e-5)), x, w, exact=False)
+    both(
+        lambda T, x, w: (
+            *T.native_batch_norm(x, w, w, w.clone(), w.clone(), True, 0.1, 1e-5),
+            *T.native_group_norm(x, w, w, 4, 6, 5, 2, 1e-5),
+        ),
+        x,
+        w,
+        exact=False,
+    )
     both(lambda T, x, w: T.native_layer_norm(x, (5,), w, w, 1e-5), x, torch.rand(5), exact=False)
 
 
 # ---------------------------------------------------------------------------------- compiled loops
+
 
 def run_with_gradients(T, norm, tensors, gradient):
     """The result and the gradients of all tensors that want one."""
@@ -119,15 +138,19 @@ def laid_out(x, layout):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sampled_from([(8, 40), (3, 8, 16), (2, 16, 5, 7), (70, 9, 1)]), st.sampled_from(LAYOUTS),
-       st.booleans(), st.booleans())
+@given(
+    st.sampled_from([(8, 40), (3, 8, 16), (2, 16, 5, 7), (70, 9, 1)]),
+    st.sampled_from(LAYOUTS),
+    st.booleans(),
+    st.booleans(),
+)
 def test_loops_of_batch_norm(shape, layout, training, affine):
     x = laid_out(torch.randn(shape) * 3 + 2, layout).requires_grad_()
     w, b = ((torch.rand(shape[1]) + 0.5).requires_grad_() if affine else None for _ in "wb")
     mean, var = torch.randn(shape[1]), torch.rand(shape[1]) + 0.5
     assert_loops_agree(
-        lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m.clone(), v.clone(), w, b, training),
-        x, w, b, mean, var)
+        lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m.clone(), v.clone(), w, b, training), x, w, b, mean, var
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -135,17 +158,24 @@ def test_loops_of_batch_norm(shape, layout, training, affine):
 def test_loops_of_group_norm(shape, groups, affine):
     w, b = ((torch.rand(shape[1]) + 0.5).requires_grad_() if affine else None for _ in "wb")
     if shape[1] // groups * len(shape) > 2:
-        assert_loops_agree(lambda T, x, w, b: T.nn.functional.group_norm(x, groups, w, b),
-                           (torch.randn(shape) + 2).requires_grad_(), w, b)
+        assert_loops_agree(
+            lambda T, x, w, b: T.nn.functional.group_norm(x, groups, w, b),
+            (torch.randn(shape) + 2).requires_grad_(),
+            w,
+            b,
+        )
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([(70, 9), (64, 5), (7, 100), (2, 3, 64)]), st.booleans(), st.booleans())
 def test_loops_of_layer_norm(shape, weighted, biased):
-    w, b = ((torch.rand(shape[-1]) + 0.5).requires_grad_() if wanted else None
-            for wanted in (weighted, biased))
-    assert_loops_agree(lambda T, x, w, b: T.nn.functional.layer_norm(x, shape[-1:], w, b),
-                       (torch.randn(shape) + 2).requires_grad_(), w, b)
+    w, b = ((torch.rand(shape[-1]) + 0.5).requires_grad_() if wanted else None for wanted in (weighted, biased))
+    assert_loops_agree(
+        lambda T, x, w, b: T.nn.functional.layer_norm(x, shape[-1:], w, b),
+        (torch.randn(shape) + 2).requires_grad_(),
+        w,
+        b,
+    )
 
 
 def test_batch_norm_of_two_threads_is_that_of_one():

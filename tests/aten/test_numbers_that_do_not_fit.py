@@ -1,4 +1,5 @@
 """Numbers beside tensors whose dtype does not have them: refused, wrapped around or rounded as in PyTorch."""
+
 import pytest
 import torch
 
@@ -45,6 +46,7 @@ def test_parameters_of_activations(name, dtype):
 
         def call(lib):
             return CALLS[name](lib, lib.tensor([1, 0], dtype=getattr(lib, dtype)), number)
+
         assert outcome(readtorch, call) == outcome(torch, call), (name, dtype, number)
 
 
@@ -52,20 +54,51 @@ def test_parameters_of_activations(name, dtype):
 @pytest.mark.parametrize("place", [0, 1])
 def test_parameters_of_softplus(place, dtype):
     for number in (1e308, -1e308, 1j):
+
         def call(lib):
             return lib.ops.aten.softplus(lib.ones(2, dtype=getattr(lib, dtype)), *[1] * place, number)
+
         theirs = outcome(torch, call)
         assert dtype == "float64" and number != 1j or "without overflow" in theirs
         assert "without overflow" not in theirs or outcome(readtorch, call) == theirs
 
 
 BESIDE = [
-    "x + 2**63", "x - (2**63 + 5)", "x == 2**63", "x != 2**63", "x < 2**63", "x >= 2**63", "x * 2**63", "x / 2**63", "x // 2**63",
-    "x % 2**63", "x & 2**63", "x | 2**63", "x ^ 2**63", "2**63 + x", "2**63 - x", "x + (2**64 - 1)", "x * 2**64", "x == 2**64",
-    "x + -2**64", "x - (-2**63 - 1)", "x.add(2**63)", "x.add_(2**63)", "T.add(x, 2**63)", "T.eq(x, 2**63)", "T.rsub(x, 2**63)",
-    "T.fmod(x, 2**63)", "T.remainder(x, 2**63)", "T.bitwise_and(x, 2**63)", "T.where(x == x, x, 2**63)",
-    "T.where(T.tensor([True]), 2**63, 2)", "T.ops.aten.add.Scalar(x, 2**63)", "T.ops.aten.mul.Scalar(x, 2**63)",
-    "T.ops.aten.eq.Scalar(x, 2**63)", "x + (2**63 - 1)", "x + -2**63",
+    "x + 2**63",
+    "x - (2**63 + 5)",
+    "x == 2**63",
+    "x != 2**63",
+    "x < 2**63",
+    "x >= 2**63",
+    "x * 2**63",
+    "x / 2**63",
+    "x // 2**63",
+    "x % 2**63",
+    "x & 2**63",
+    "x | 2**63",
+    "x ^ 2**63",
+    "2**63 + x",
+    "2**63 - x",
+    "x + (2**64 - 1)",
+    "x * 2**64",
+    "x == 2**64",
+    "x + -2**64",
+    "x - (-2**63 - 1)",
+    "x.add(2**63)",
+    "x.add_(2**63)",
+    "T.add(x, 2**63)",
+    "T.eq(x, 2**63)",
+    "T.rsub(x, 2**63)",
+    "T.fmod(x, 2**63)",
+    "T.remainder(x, 2**63)",
+    "T.bitwise_and(x, 2**63)",
+    "T.where(x == x, x, 2**63)",
+    "T.where(T.tensor([True]), 2**63, 2)",
+    "T.ops.aten.add.Scalar(x, 2**63)",
+    "T.ops.aten.mul.Scalar(x, 2**63)",
+    "T.ops.aten.eq.Scalar(x, 2**63)",
+    "x + (2**63 - 1)",
+    "x + -2**63",
 ]
 
 
@@ -73,22 +106,28 @@ BESIDE = [
 def test_an_int_above_int64(written):
     """It is a uint64 as far as that goes, and wraps around beside an int64."""
     for dtype in ("int64", "int8", "uint8", "float32", "float64"):
+
         def call(lib):
             return eval(written, {"T": lib, "x": lib.tensor([1], dtype=getattr(lib, dtype))})
+
         if dtype.startswith("float") and any(sign in written for sign in "&|^") or "bitwise" in written:
             continue
         assert outcome(readtorch, call) == outcome(torch, call), dtype
 
 
 def test_an_int_above_int64_beside_bools():
-    assert outcome(readtorch, lambda lib: lib.tensor([True]) + 2**63) == outcome(torch, lambda lib: lib.tensor([True]) + 2**63)
+    assert outcome(readtorch, lambda lib: lib.tensor([True]) + 2**63) == outcome(
+        torch, lambda lib: lib.tensor([True]) + 2**63
+    )
 
 
 @pytest.mark.parametrize("values", [[1, 2], [1.0, 2.0], [True, True]])
 def test_a_compiled_graph_fills_with_a_sum(values):
     def filled(lib):
         return lambda x: lib.full((2,), x.sum())
+
     compiled = readtorch.compile(filled(readtorch))
     for _ in range(2):
-        assert (outcome(readtorch, lambda lib: compiled(lib.tensor(values)))
-                == outcome(torch, lambda lib: filled(lib)(lib.tensor(values))))
+        assert outcome(readtorch, lambda lib: compiled(lib.tensor(values))) == outcome(
+            torch, lambda lib: filled(lib)(lib.tensor(values))
+        )

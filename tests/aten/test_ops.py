@@ -1,4 +1,5 @@
 """readtorch.ops: operators by name, packets that choose an overload, and what does not fit."""
+
 import pytest
 import torch
 
@@ -6,15 +7,18 @@ import readtorch as rt
 from tests.reference import assert_close, both, to_readtorch
 
 
-@pytest.mark.parametrize("call", [
-    lambda T, x: T.ops.aten.add(x, 1),
-    lambda T, x: T.ops.aten.add(x, x, alpha=2),
-    lambda T, x: T.ops.aten.sum(x, [0]),
-    lambda T, x: T.ops.aten.sum(x),
-    lambda T, x: T.ops.aten.view(x, [3, 2]),
-    lambda T, x: T.ops.aten.mul.Tensor(x, 2),
-    lambda T, x: T.ops.aten._softmax(x, 1, False),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda T, x: T.ops.aten.add(x, 1),
+        lambda T, x: T.ops.aten.add(x, x, alpha=2),
+        lambda T, x: T.ops.aten.sum(x, [0]),
+        lambda T, x: T.ops.aten.sum(x),
+        lambda T, x: T.ops.aten.view(x, [3, 2]),
+        lambda T, x: T.ops.aten.mul.Tensor(x, 2),
+        lambda T, x: T.ops.aten._softmax(x, 1, False),
+    ],
+)
 def test_a_packet_calls_the_overload_that_fits(call):
     both(call, torch.randn(2, 3))
 
@@ -33,11 +37,20 @@ def test_a_packet_lists_all_failures():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("call", [
-    lambda T, x: x + 0.3, lambda T, x: 1.7 - x, lambda T, x: x * 0.1, lambda T, x: x / 3.14159, lambda T, x:
-    x // 0.3,
-    lambda T, x: T.add(x, 0.7, alpha=0.3), lambda T, x: T.fmod(x, 0.3), lambda T, x: x < 0.3,
-    lambda T, x: T.logspace(0, 1.7, 9, dtype=x.dtype)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda T, x: x + 0.3,
+        lambda T, x: 1.7 - x,
+        lambda T, x: x * 0.1,
+        lambda T, x: x / 3.14159,
+        lambda T, x: x // 0.3,
+        lambda T, x: T.add(x, 0.7, alpha=0.3),
+        lambda T, x: T.fmod(x, 0.3),
+        lambda T, x: x < 0.3,
+        lambda T, x: T.logspace(0, 1.7, 9, dtype=x.dtype),
+    ],
+)
 def test_numbers_beside_16_bit_tensors(call, dtype):
     """They are rounded to 16 bits first, except by mul and div."""
     torch.manual_seed(0)

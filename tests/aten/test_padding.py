@@ -1,4 +1,5 @@
 """Padding next to the reference: what op_db does not try (layouts, wide and negative borders, graphs, dtypes)."""
+
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -16,7 +17,8 @@ def padded(draw):
     dims = draw(st.integers(1, 3))
     shape = draw(st.lists(st.integers(1, 5), min_size=dims + 1, max_size=dims + 2))
     return draw(tensors(tuple(shape), torch.float64, requires_grad=True)), draw(
-        st.lists(st.integers(-2, 5), min_size=2 * dims, max_size=2 * dims))
+        st.lists(st.integers(-2, 5), min_size=2 * dims, max_size=2 * dims)
+    )
 
 
 def covers_itself(shape, pad):

@@ -1,4 +1,5 @@
 """parallel_for: every step once, errors, nesting, forks, several callers; and products that are cut in bands."""
+
 import multiprocessing
 import threading
 
@@ -48,6 +49,7 @@ def test_an_error_in_a_piece_is_raised_when_all_have_ended(where):
         ended.append(begin)
         if begin == where:
             raise ValueError(f"in piece {begin}")
+
     with pytest.raises(ValueError, match=f"in piece {where}"):
         parallel.parallel_for(0, 3, 1, body)
     assert sorted(ended) == [0, 1, 2]
@@ -60,8 +62,10 @@ def test_several_callers_share_the_pool():
 
             def fill(b, e):
                 out[b:e] = 1
+
             parallel.parallel_for(0, 300, 1, fill)
             results.append(out.sum())
+
     results = []
     callers = [threading.Thread(target=caller, args=(results,)) for _ in range(4)]
     for thread in callers:

@@ -1,4 +1,5 @@
 """Element by element: values, layouts, special numbers, gradients of two orders, in-place, out=, errors."""
+
 import pytest
 import torch
 from hypothesis import given
@@ -6,17 +7,67 @@ from hypothesis import strategies as st
 
 from tests.reference import FUSES, both, tensor_lists, tensors
 
-UNARY = ["neg", "abs", "sign", "sgn", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log",
-         "log2", "log10",
-         "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-         "tanh", "sigmoid", "erf",
-         "erfc", "erfinv", "ceil", "floor", "round", "trunc", "frac", "deg2rad", "rad2deg", "nan_to_num",
-         "sinc"]
-BINARY = ["add", "sub", "mul", "div", "atan2", "maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp",
-          "logaddexp2", "copysign",
-          "xlogy", "fmod", "remainder"]
-SPECIAL = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e30, -1e-30, float("inf"), -float("inf"),
-                        float("nan")])
+UNARY = [
+    "neg",
+    "abs",
+    "sign",
+    "sgn",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "erfinv",
+    "ceil",
+    "floor",
+    "round",
+    "trunc",
+    "frac",
+    "deg2rad",
+    "rad2deg",
+    "nan_to_num",
+    "sinc",
+]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "atan2",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "copysign",
+    "xlogy",
+    "fmod",
+    "remainder",
+]
+SPECIAL = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e30, -1e-30, float("inf"), -float("inf"), float("nan")])
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -28,8 +79,7 @@ def test_unary(name, x):
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_at_the_edges(name):
     both(lambda T, x: getattr(T, name)(x), SPECIAL)
-    both(lambda T, x: getattr(x, name)(), torch.tensor([0.25, 0.5, 0.75],
-                                                       dtype=torch.float64).requires_grad_(), grad=2)
+    both(lambda T, x: getattr(x, name)(), torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64).requires_grad_(), grad=2)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -45,20 +95,27 @@ def test_binary_at_the_edges(name):
     both(lambda T, x, y: getattr(T, name)(x, y), x, y, grad=2)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "exp", "sqrt", "pow", "clamp", "lerp",
-                                  "addcmul"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "exp", "sqrt", "pow", "clamp", "lerp", "addcmul"])
 def test_in_place_and_out(name):
     rest = {"add": 1, "sub": 1, "mul": 1, "div": 1, "pow": 1, "lerp": 2, "addcmul": 2}.get(name, 0)
     numbers = (0.2, 0.7) if name == "clamp" else ()
     inputs = [torch.rand(4) for _ in range(1 + rest)]
-    both(lambda T, x, *t: (getattr(T, name)(x, *t, *numbers, out=T.empty(0)),
-                           getattr(x, name + "_")(*t, *numbers), x._version),
-         *inputs)
+    both(
+        lambda T, x, *t: (
+            getattr(T, name)(x, *t, *numbers, out=T.empty(0)),
+            getattr(x, name + "_")(*t, *numbers),
+            x._version,
+        ),
+        *inputs,
+    )
 
 
 def test_gradients_through_in_place_chains():
-    both(lambda T, x: x.clone().mul_(x).add_(1).sub_(x).div_(3).mul_(x).neg_(),
-         torch.rand(4, dtype=torch.float64).requires_grad_(), grad=2)
+    both(
+        lambda T, x: x.clone().mul_(x).add_(1).sub_(x).div_(3).mul_(x).neg_(),
+        torch.rand(4, dtype=torch.float64).requires_grad_(),
+        grad=2,
+    )
 
 
 def test_ties_and_corners_of_gradients():
@@ -67,7 +124,7 @@ def test_ties_and_corners_of_gradients():
     both(lambda T, x: x.clamp(0, 1), x)
     both(lambda T, x: x.clamp(T.zeros(4), T.ones(4)), x)
     both(lambda T, x: x.abs() + x.clamp_min(0) + x.clamp_max(1), x)
-    both(lambda T, x: (x ** 0, x ** 1, x ** 2, x ** 3, x ** T.tensor([0.0, 1.0, 2.0, 0.0])), x)
+    both(lambda T, x: (x**0, x**1, x**2, x**3, x ** T.tensor([0.0, 1.0, 2.0, 0.0])), x)
 
 
 def test_division_of_integers():
@@ -86,19 +143,36 @@ def test_rounding_modes(mode, pair):
 def test_powers():
     x = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0])
     for exponent in (0, 0.5, 1, 2, 3, -0.5, -1, -2, 1.7):
-        both(lambda T, x: x ** exponent, x.clone().requires_grad_())
-        both(lambda T, x: exponent ** x, x.clone().requires_grad_())
+        both(lambda T, x: x**exponent, x.clone().requires_grad_())
+        both(lambda T, x: exponent**x, x.clone().requires_grad_())
     whole = torch.tensor([-2, -1, 0, 1, 2])
-    both(lambda T, x: (x ** 2, x ** 3, x ** x[None].t(), T.float_power(x, 2)), whole)
-    both(lambda T, x: x ** -1, whole)
+    both(lambda T, x: (x**2, x**3, x ** x[None].t(), T.float_power(x, 2)), whole)
+    both(lambda T, x: x**-1, whole)
 
 
 def test_names_of_nodes():
     x = torch.rand(3).requires_grad_()
-    both(lambda T, x: (2 - x, x - 2, 2 / x, x % 2, x % x, x.square(), T.lerp(x, x, 0.5), T.lerp(x, x, x),
-                       x.clamp(0), x.fix(),
-                       x.clamp(x), T.div(x, 2, rounding_mode=None), T.copysign(x, 2), T.xlogy(2, x),
-                       x.absolute(), x.negative()), x)
+    both(
+        lambda T, x: (
+            2 - x,
+            x - 2,
+            2 / x,
+            x % 2,
+            x % x,
+            x.square(),
+            T.lerp(x, x, 0.5),
+            T.lerp(x, x, x),
+            x.clamp(0),
+            x.fix(),
+            x.clamp(x),
+            T.div(x, 2, rounding_mode=None),
+            T.copysign(x, 2),
+            T.xlogy(2, x),
+            x.absolute(),
+            x.negative(),
+        ),
+        x,
+    )
 
 
 def test_a_missing_derivative_is_told_in_backward():
@@ -109,15 +183,29 @@ def test_a_missing_derivative_is_told_in_backward():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_sixteen_bits_are_computed_wide_and_rounded_once(dtype):
     x, y = (torch.linspace(-3, 3, 64).to(dtype), torch.linspace(1, 2, 64).to(dtype))
-    both(lambda T, x, y: (x.exp(), y.sqrt(), x * y, x / y, x.tanh(), T.add(x, y, alpha=0.3),
-                          T.lerp(x, y, 0.3), y ** 1.7,
-                          T.addcdiv(x, y, y, value=0.3), x.sin()), x, y, exact=False,
-         **({} if FUSES else dict(rtol=0.016, atol=1e-3)))  # x + 0.3 y, where little is left of it
+    both(
+        lambda T, x, y: (
+            x.exp(),
+            y.sqrt(),
+            x * y,
+            x / y,
+            x.tanh(),
+            T.add(x, y, alpha=0.3),
+            T.lerp(x, y, 0.3),
+            y**1.7,
+            T.addcdiv(x, y, y, value=0.3),
+            x.sin(),
+        ),
+        x,
+        y,
+        exact=False,
+        **({} if FUSES else dict(rtol=0.016, atol=1e-3)),
+    )  # x + 0.3 y, where little is left of it
 
 
 @given(tensors(dtype=torch.complex128, requires_grad=True, low=-2.0, high=2.0))
 def test_complex(z):
-    both(lambda T, z: (z * z, z.exp(), z.abs(), z.sgn(), z.sin(), z.tanh(), z ** 2, z + 1j, 2j * z), z)
+    both(lambda T, z: (z * z, z.exp(), z.abs(), z.sgn(), z.sin(), z.tanh(), z**2, z + 1j, 2j * z), z)
 
 
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "isclose"]
@@ -128,8 +216,9 @@ def test_comparisons(name):
     both(lambda T, x, y: getattr(T, name)(x, y), SPECIAL[:, None], SPECIAL, versions=name != "isclose")
 
 
-@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit",
-                                  "logical_not"])
+@pytest.mark.parametrize(
+    "name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_not"]
+)
 @given(tensors(special=True))
 def test_questions(name, x):
     both(lambda T, x: getattr(T, name)(x), x)
@@ -137,8 +226,10 @@ def test_questions(name, x):
 
 def test_whole_tensor_questions():
     x = torch.tensor([1.0, 2.0])
-    both(lambda T, x: (T.equal(x, x), T.equal(x, x[:1]), T.allclose(x, x + 1e-9), x.allclose(x + 1),
-                       T.is_nonzero(x[0])), x)
+    both(
+        lambda T, x: (T.equal(x, x), T.equal(x, x[:1]), T.allclose(x, x + 1e-9), x.allclose(x + 1), T.is_nonzero(x[0])),
+        x,
+    )
     both(lambda T, x: T.allclose(x, x.double()), x)
     both(lambda T, x: T.isclose(x, x, rtol=-1.0), x)
 
@@ -182,14 +273,26 @@ def test_errors(name):
 
 def test_special_functions():
     x = torch.tensor([0.3, 1.0, 2.5, 7.0], dtype=torch.float64)
-    both(lambda T, x: (x.lgamma(), x.digamma(), T.polygamma(1, x), T.special.expit(x), T.special.gammaln(x),
-                       T.special.xlog1py(x, x),
-                       T.special.entr(x), T.special.i0(x), T.special.ndtr(x), T.logit(x, eps=0.1)),
-         x.requires_grad_())
+    both(
+        lambda T, x: (
+            x.lgamma(),
+            x.digamma(),
+            T.polygamma(1, x),
+            T.special.expit(x),
+            T.special.gammaln(x),
+            T.special.xlog1py(x, x),
+            T.special.entr(x),
+            T.special.i0(x),
+            T.special.ndtr(x),
+            T.logit(x, eps=0.1),
+        ),
+        x.requires_grad_(),
+    )
 
 
 def test_no_warning_reaches_the_user():
     import warnings
+
     with warnings.catch_warnings(record=True) as seen:
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"readtorch\.")
         both(lambda T, x: (1 / x, x.log(), (x - 1).sqrt(), (x + 1e30) ** 3), torch.zeros(3))
@@ -205,7 +308,21 @@ def test_gradients_of_sums_with_alpha(name, alpha):
         both(lambda T, x, y: getattr(x.clone(), name + "_")(y, alpha=alpha), x, y, grad=2)
 
 
-IN_PLACE = ["relu", "threshold", "clamp", "exp", "tan", "tanh", "sigmoid", "sub", "lerp", "addcdiv", "pow", "round", "abs"]
+IN_PLACE = [
+    "relu",
+    "threshold",
+    "clamp",
+    "exp",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "sub",
+    "lerp",
+    "addcdiv",
+    "pow",
+    "round",
+    "abs",
+]
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
@@ -219,8 +336,11 @@ def test_in_place_makes_what_was_saved_stale(name):
         tensors = {"lerp": (a, 0.5), "addcdiv": (a, b)}.get(name, ())
         owner = y if hasattr(y, name + "_") else None
         with T.no_grad():
-            (getattr(owner, name + "_") if owner is not None else lambda *r: getattr(T, name + "_")(y, *r))(*tensors, *rest)
+            (getattr(owner, name + "_") if owner is not None else lambda *r: getattr(T, name + "_")(y, *r))(
+                *tensors, *rest
+            )
         z.sum().backward()
+
     both(program, torch.rand(4).requires_grad_(), torch.rand(4), torch.rand(4) + 1)
 
 

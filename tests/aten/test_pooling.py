@@ -1,4 +1,5 @@
 """Pooling: windows of every shape, by NumPy and by compiled loops; graphs, formats, nan, empty inputs, errors."""
+
 import numpy as np
 import pytest
 import torch
@@ -32,7 +33,9 @@ def compare(function, *inputs, orders=2, **close):
 @st.composite
 def sliding(draw, dims):
     """Sizes of an input and the arguments of a pooling that fits it."""
-    kernel, stride, padding, dilation, sizes = zip(*[draw(along_one_dimension(4 if dims == 3 else 7)) for _ in range(dims)])
+    kernel, stride, padding, dilation, sizes = zip(
+        *[draw(along_one_dimension(4 if dims == 3 else 7)) for _ in range(dims)]
+    )
     return sizes, kernel, stride, padding, dilation, draw(st.booleans())
 
 
@@ -45,7 +48,11 @@ def along_one_dimension(draw, spare):
     return kernel, draw(st.integers(1, 3)), padding, dilation, draw(st.integers(least, least + spare))
 
 
-BOTH_WAYS = [pytest.param(way, dims, id=f"{name} {dims}d") for name, way in (("loops", 0), ("numpy", NEVER)) for dims in (1, 2, 3)]
+BOTH_WAYS = [
+    pytest.param(way, dims, id=f"{name} {dims}d")
+    for name, way in (("loops", 0), ("numpy", NEVER))
+    for dims in (1, 2, 3)
+]
 
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
@@ -57,9 +64,15 @@ def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
     def check(arguments, seed):
         sizes, kernel, stride, padding, dilation, ceil_mode = arguments
         x = torch.from_numpy(np.random.RandomState(seed).randint(0, 4, (2, 2, *sizes)).astype(np.float32))  # with ties
-        both(lambda T, x: getattr(T.nn.functional, f"max_pool{dims}d")(
-            x, kernel, stride, padding, dilation, ceil_mode, return_indices=True), x.requires_grad_(), exact=True)
+        both(
+            lambda T, x: getattr(T.nn.functional, f"max_pool{dims}d")(
+                x, kernel, stride, padding, dilation, ceil_mode, return_indices=True
+            ),
+            x.requires_grad_(),
+            exact=True,
+        )
         both(lambda T, x: getattr(T, f"max_pool{dims}d")(x, kernel, stride, padding, dilation, ceil_mode), x.detach())
+
     check()
 
 
@@ -74,6 +87,7 @@ def test_averages(from_size, dims, monkeypatch):
         x = torch.randn(2, 2, *sizes, requires_grad=True)
         rest = (count_include_pad,) if dims == 1 else (count_include_pad, divisor_override)
         both(lambda T, x: getattr(T.nn.functional, f"avg_pool{dims}d")(x, kernel, stride, padding, ceil_mode, *rest), x)
+
     check()
 
 
@@ -82,11 +96,15 @@ def test_adaptive_windows_share_out_the_input(from_size, dims, monkeypatch):
     monkeypatch.setattr(windows, "FROM_SIZE", from_size)
 
     @settings(max_examples=20, deadline=None)
-    @given(st.lists(st.integers(1, 9), min_size=dims, max_size=dims), st.lists(st.integers(1, 7), min_size=dims, max_size=dims))
+    @given(
+        st.lists(st.integers(1, 9), min_size=dims, max_size=dims),
+        st.lists(st.integers(1, 7), min_size=dims, max_size=dims),
+    )
     def check(sizes, outputs):
         x = torch.randn(2, 2, *sizes, requires_grad=True)
         both(lambda T, x: getattr(T.nn.functional, f"adaptive_avg_pool{dims}d")(x, outputs), x)
         both(lambda T, x: getattr(T.nn.functional, f"adaptive_max_pool{dims}d")(x, outputs, return_indices=True), x)
+
     check()
 
 
@@ -96,8 +114,11 @@ def test_the_loops_for_squares_two_apart(size, shape, monkeypatch):
     monkeypatch.setattr(windows, "FROM_SIZE", 0)
     for padding in (0, 1):
         for ceil_mode in (False, True):
-            both(lambda T, x: T.nn.functional.max_pool2d(x, size, 2, padding, 1, ceil_mode, return_indices=True),
-                 numbers(*shape, dtype=torch.float32), exact=True)
+            both(
+                lambda T, x: T.nn.functional.max_pool2d(x, size, 2, padding, 1, ceil_mode, return_indices=True),
+                numbers(*shape, dtype=torch.float32),
+                exact=True,
+            )
 
 
 POOLS = {
@@ -121,14 +142,28 @@ POOLS = {
     "lp 3d": (lambda T, x: T.nn.functional.lp_pool3d(x, 2, 2), (2, 2, 4, 5, 4)),
     "lp infinite": (lambda T, x: T.nn.functional.lp_pool2d(x, float("inf"), 2), (2, 3, 7, 6)),
     "lp -infinite": (lambda T, x: T.nn.functional.lp_pool1d(x, -float("inf"), 2), (2, 3, 7)),
-    "fractional 2d": (lambda T, x: T.nn.functional.fractional_max_pool2d(x, 2, (3, 2), return_indices=True), (2, 3, 7, 6)),
-    "fractional 3d": (lambda T, x: T.nn.functional.fractional_max_pool3d(x, 2, output_ratio=(0.5, 0.5, 0.5)), (2, 2, 4, 5, 4)),
-    "max and back 1d": (lambda T, x: T.nn.functional.max_unpool1d(*T.nn.functional.max_pool1d(x, 2, return_indices=True), 2),
-                        (2, 3, 8)),
-    "max and back 2d": (lambda T, x: T.nn.functional.max_unpool2d(*T.nn.functional.max_pool2d(x, 2, return_indices=True), 2,
-                                                                  output_size=(7, 7)), (2, 3, 7, 7)),
-    "max and back 3d": (lambda T, x: T.nn.functional.max_unpool3d(*T.nn.functional.max_pool3d(x, 2, return_indices=True), 2),
-                        (2, 2, 4, 6, 4)),
+    "fractional 2d": (
+        lambda T, x: T.nn.functional.fractional_max_pool2d(x, 2, (3, 2), return_indices=True),
+        (2, 3, 7, 6),
+    ),
+    "fractional 3d": (
+        lambda T, x: T.nn.functional.fractional_max_pool3d(x, 2, output_ratio=(0.5, 0.5, 0.5)),
+        (2, 2, 4, 5, 4),
+    ),
+    "max and back 1d": (
+        lambda T, x: T.nn.functional.max_unpool1d(*T.nn.functional.max_pool1d(x, 2, return_indices=True), 2),
+        (2, 3, 8),
+    ),
+    "max and back 2d": (
+        lambda T, x: T.nn.functional.max_unpool2d(
+            *T.nn.functional.max_pool2d(x, 2, return_indices=True), 2, output_size=(7, 7)
+        ),
+        (2, 3, 7, 7),
+    ),
+    "max and back 3d": (
+        lambda T, x: T.nn.functional.max_unpool3d(*T.nn.functional.max_pool3d(x, 2, return_indices=True), 2),
+        (2, 2, 4, 6, 4),
+    ),
 }
 
 
@@ -168,7 +203,7 @@ def test_an_empty_batch(name):
 def test_empty_channels_and_planes(name):
     function, shape = POOLS[name]
     for dim in range(1, len(shape)):
-        both(function, torch.randn(*shape[:dim], 0, *shape[dim + 1:]))
+        both(function, torch.randn(*shape[:dim], 0, *shape[dim + 1 :]))
 
 
 @pytest.mark.parametrize("odd", [float("nan"), -float("inf")])
@@ -182,37 +217,73 @@ def test_planes_full_of_nan_and_of_minus_infinity(pool, odd, way):
 
 def test_out():
     x, y = torch.randn(2, 3, 6, 6), torch.randn(2, 3, 4, 4, 4)
-    for call, t in ((lambda T, t, *out: T._C._nn.max_pool2d_with_indices(t, 2, out=out), x),
-                    (lambda T, t, *out: T._C._nn.max_pool3d_with_indices(t, 2, out=out), y),
-                    (lambda T, t, *out: T._C._nn.adaptive_max_pool2d(t, 2, out=out), x)):
+    for call, t in (
+        (lambda T, t, *out: T._C._nn.max_pool2d_with_indices(t, 2, out=out), x),
+        (lambda T, t, *out: T._C._nn.max_pool3d_with_indices(t, 2, out=out), y),
+        (lambda T, t, *out: T._C._nn.adaptive_max_pool2d(t, 2, out=out), x),
+    ):
         both(call, t, torch.empty(0), torch.empty(0, dtype=torch.int64), alias=False)
         both(call, t, torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int64))
         both(call, t, torch.empty(0), torch.empty(0, dtype=torch.int32))
-    for call in (lambda T, t, out: T._C._nn.avg_pool2d(t, 2, out=out), lambda T, t, out: T._C._nn.adaptive_avg_pool2d(t, 2, out=out)):
+    for call in (
+        lambda T, t, out: T._C._nn.avg_pool2d(t, 2, out=out),
+        lambda T, t, out: T._C._nn.adaptive_avg_pool2d(t, 2, out=out),
+    ):
         both(call, x, torch.empty(0), alias=False)
         both(call, x, torch.empty(0, dtype=torch.float64))
 
 
 WRONG = [
-    lambda F, x: F.max_pool2d(x, 0), lambda F, x: F.max_pool2d(x, -1), lambda F, x: F.max_pool2d(x, 2, 0),
-    lambda F, x: F.max_pool2d(x, 2, -1), lambda F, x: F.max_pool2d(x, 2, 2, -1), lambda F, x: F.max_pool2d(x, 2, 2, 2),
-    lambda F, x: F.max_pool2d(x, 2, 2, 0, 0), lambda F, x: F.max_pool2d(x, 7), lambda F, x: F.max_pool2d(x, (1, 2, 3)),
-    lambda F, x: F.max_pool2d(x, 2, (1, 2, 3)), lambda F, x: F.max_pool2d(x, 2, 2, 0, (1, 2, 3)), lambda F, x: F.max_pool2d(x[0, 0], 2),
-    lambda F, x: F.avg_pool2d(x, 2, divisor_override=0), lambda F, x: F.avg_pool2d(x[0, 0], 2), lambda F, x: F.avg_pool2d(x, 2, 2, (1, 2, 3)),
-    lambda F, x: F.max_pool3d(x, (1, 2)), lambda F, x: F.avg_pool3d(x, (1, 2)), lambda F, x: F.avg_pool3d(x, 7),
-    lambda F, x: F.max_pool3d(x, 2, 2, (2, 0, 0), 3), lambda F, x: F.max_pool1d(x, 2), lambda F, x: F.max_pool1d(x[0], 0),
-    lambda F, x: F.max_pool1d(x[0], 2, -1), lambda F, x: F.max_pool1d(x[0], 2, 1, 2), lambda F, x: F.max_pool1d(x[0], 9),
-    lambda F, x: F.max_pool1d(x[0], (1, 2)), lambda F, x: F.max_pool1d(x[0], 2, return_indices=True, stride=(1, 2)),
-    lambda F, x: F.avg_pool1d(x, 2), lambda F, x: F.avg_pool1d(x[0], (1, 2)),
-    lambda F, x: F.adaptive_avg_pool2d(x, -1), lambda F, x: F.adaptive_avg_pool2d(x, (2,)), lambda F, x: F.adaptive_avg_pool3d(x, (1, -2, 3)),
-    lambda F, x: F.adaptive_max_pool2d(x, -1), lambda F, x: F.adaptive_max_pool2d(x, (2,)), lambda F, x: F.adaptive_max_pool2d(x[0, 0], 2),
-    lambda F, x: F.adaptive_avg_pool1d(x, 2), lambda F, x: F.adaptive_max_pool1d(x[0], (1, 2)),
-    lambda F, x: F.fractional_max_pool2d(x, 5, 3), lambda F, x: F.fractional_max_pool2d(x, 2), lambda F, x: F.fractional_max_pool2d(x, 2, (2,)),
-    lambda F, x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x[0]), lambda F, x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x[:, :2, 0]),
-    lambda F, x: F.fractional_max_pool3d(x, 5, 2), lambda F, x: F.fractional_max_pool2d(x, 2, output_ratio=(0.5, 0.5, 0.5)),
-    lambda F, x: F.max_unpool2d(x, x, 2), lambda F, x: F.max_unpool2d(x, x.long() + 999, 2), lambda F, x: F.max_unpool2d(x, x[:1].long(), 2),
-    lambda F, x: F.max_unpool2d(x, x.long(), 2, output_size=(20, 20)), lambda F, x: F.max_unpool2d(x, x.long(), 2, padding=9),
-    lambda F, x: F.max_unpool2d(x[0, 0], x[0, 0].long(), 2), lambda F, x: F.max_unpool3d(x, x.long() - 999, 2),
+    lambda F, x: F.max_pool2d(x, 0),
+    lambda F, x: F.max_pool2d(x, -1),
+    lambda F, x: F.max_pool2d(x, 2, 0),
+    lambda F, x: F.max_pool2d(x, 2, -1),
+    lambda F, x: F.max_pool2d(x, 2, 2, -1),
+    lambda F, x: F.max_pool2d(x, 2, 2, 2),
+    lambda F, x: F.max_pool2d(x, 2, 2, 0, 0),
+    lambda F, x: F.max_pool2d(x, 7),
+    lambda F, x: F.max_pool2d(x, (1, 2, 3)),
+    lambda F, x: F.max_pool2d(x, 2, (1, 2, 3)),
+    lambda F, x: F.max_pool2d(x, 2, 2, 0, (1, 2, 3)),
+    lambda F, x: F.max_pool2d(x[0, 0], 2),
+    lambda F, x: F.avg_pool2d(x, 2, divisor_override=0),
+    lambda F, x: F.avg_pool2d(x[0, 0], 2),
+    lambda F, x: F.avg_pool2d(x, 2, 2, (1, 2, 3)),
+    lambda F, x: F.max_pool3d(x, (1, 2)),
+    lambda F, x: F.avg_pool3d(x, (1, 2)),
+    lambda F, x: F.avg_pool3d(x, 7),
+    lambda F, x: F.max_pool3d(x, 2, 2, (2, 0, 0), 3),
+    lambda F, x: F.max_pool1d(x, 2),
+    lambda F, x: F.max_pool1d(x[0], 0),
+    lambda F, x: F.max_pool1d(x[0], 2, -1),
+    lambda F, x: F.max_pool1d(x[0], 2, 1, 2),
+    lambda F, x: F.max_pool1d(x[0], 9),
+    lambda F, x: F.max_pool1d(x[0], (1, 2)),
+    lambda F, x: F.max_pool1d(x[0], 2, return_indices=True, stride=(1, 2)),
+    lambda F, x: F.avg_pool1d(x, 2),
+    lambda F, x: F.avg_pool1d(x[0], (1, 2)),
+    lambda F, x: F.adaptive_avg_pool2d(x, -1),
+    lambda F, x: F.adaptive_avg_pool2d(x, (2,)),
+    lambda F, x: F.adaptive_avg_pool3d(x, (1, -2, 3)),
+    lambda F, x: F.adaptive_max_pool2d(x, -1),
+    lambda F, x: F.adaptive_max_pool2d(x, (2,)),
+    lambda F, x: F.adaptive_max_pool2d(x[0, 0], 2),
+    lambda F, x: F.adaptive_avg_pool1d(x, 2),
+    lambda F, x: F.adaptive_max_pool1d(x[0], (1, 2)),
+    lambda F, x: F.fractional_max_pool2d(x, 5, 3),
+    lambda F, x: F.fractional_max_pool2d(x, 2),
+    lambda F, x: F.fractional_max_pool2d(x, 2, (2,)),
+    lambda F, x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x[0]),
+    lambda F, x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x[:, :2, 0]),
+    lambda F, x: F.fractional_max_pool3d(x, 5, 2),
+    lambda F, x: F.fractional_max_pool2d(x, 2, output_ratio=(0.5, 0.5, 0.5)),
+    lambda F, x: F.max_unpool2d(x, x, 2),
+    lambda F, x: F.max_unpool2d(x, x.long() + 999, 2),
+    lambda F, x: F.max_unpool2d(x, x[:1].long(), 2),
+    lambda F, x: F.max_unpool2d(x, x.long(), 2, output_size=(20, 20)),
+    lambda F, x: F.max_unpool2d(x, x.long(), 2, padding=9),
+    lambda F, x: F.max_unpool2d(x[0, 0], x[0, 0].long(), 2),
+    lambda F, x: F.max_unpool3d(x, x.long() - 999, 2),
 ]
 
 
@@ -225,6 +296,16 @@ def test_refusals(number):
 def test_random_windows_come_from_the_seed():
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         x = torch.randn(2, 3, 17, 23).to(dtype)
-        both(lambda T, x: T.nn.functional.fractional_max_pool2d(x, 2, (7, 11), return_indices=True), x, seed=7, exact=True)
+        both(
+            lambda T, x: T.nn.functional.fractional_max_pool2d(x, 2, (7, 11), return_indices=True),
+            x,
+            seed=7,
+            exact=True,
+        )
         y = torch.randn(1, 2, 9, 8, 11).to(dtype)
-        both(lambda T, x: T.nn.functional.fractional_max_pool3d(x, (2, 3, 1), (5, 4, 7), return_indices=True), y, seed=8, exact=True)
+        both(
+            lambda T, x: T.nn.functional.fractional_max_pool3d(x, (2, 3, 1), (5, 4, 7), return_indices=True),
+            y,
+            seed=8,
+            exact=True,
+        )

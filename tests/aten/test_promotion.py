@@ -1,4 +1,5 @@
 """Which dtype an operation gives: all pairs of dtypes; tensors, 0-dimensional tensors, Python numbers."""
+
 import itertools
 
 import pytest
@@ -63,10 +64,25 @@ def test_in_place_never_changes_the_dtype(name):
         both(lambda T, x, y: getattr(x, name + "_")(y), ones(a, (3,)), ones(b, (3,)), grad=False)
 
 
-@pytest.mark.parametrize("expression", [
-    lambda x, n: x + n, lambda x, n: n + x, lambda x, n: x - n, lambda x, n: n - x, lambda x, n: x * n,
-    lambda x, n: x / n, lambda x, n: n / x, lambda x, n: x ** n, lambda x, n: n ** x, lambda x, n: x // n,
-    lambda x, n: x % n, lambda x, n: x == n, lambda x, n: x < n], ids=range(13))
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda x, n: x + n,
+        lambda x, n: n + x,
+        lambda x, n: x - n,
+        lambda x, n: n - x,
+        lambda x, n: x * n,
+        lambda x, n: x / n,
+        lambda x, n: n / x,
+        lambda x, n: x**n,
+        lambda x, n: n**x,
+        lambda x, n: x // n,
+        lambda x, n: x % n,
+        lambda x, n: x == n,
+        lambda x, n: x < n,
+    ],
+    ids=range(13),
+)
 def test_numbers(expression):
     for dtype, shape, number in itertools.product(DTYPES, RANKS, NUMBERS):
         x = ones(dtype, shape)
@@ -74,8 +90,7 @@ def test_numbers(expression):
             both(lambda T, x: expression(x, number), x, grad=False)
 
 
-@pytest.mark.parametrize("name", ["sqrt", "exp", "sin", "sigmoid", "erf", "reciprocal", "abs", "neg", "floor",
-                                  "sgn"])
+@pytest.mark.parametrize("name", ["sqrt", "exp", "sin", "sigmoid", "erf", "reciprocal", "abs", "neg", "floor", "sgn"])
 def test_functions_of_every_dtype(name):
     for dtype in DTYPES:
         both(lambda T, x: getattr(T, name)(x), ones(dtype, (3,)), grad=False)
@@ -84,8 +99,7 @@ def test_functions_of_every_dtype(name):
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "mean", "amax", "argmax", "all", "median", "std"])
 def test_reductions_of_every_dtype(name):
     for dtype in DTYPES:
-        both(lambda T, x: getattr(T, name)(x, *((0,) if name == "cumsum" else ())), ones(dtype, (3,)),
-             grad=False)
+        both(lambda T, x: getattr(T, name)(x, *((0,) if name == "cumsum" else ())), ones(dtype, (3,)), grad=False)
 
 
 @pytest.mark.parametrize("default", [torch.float64, torch.bfloat16], ids=str)

@@ -1,4 +1,5 @@
 """Reductions and scans: values, layouts, dims, gradients of two orders, ties, nan, errors."""
+
 import pytest
 import torch
 from hypothesis import given
@@ -28,8 +29,9 @@ def test_over_dims(name, data):
         both(lambda T, x: getattr(T, name)(x, dims, keepdim=keepdim), x, strides=False)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std", "max", "min", "norm", "median",
-                                  "nansum", "amax", "nanmean"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "var", "std", "max", "min", "norm", "median", "nansum", "amax", "nanmean"]
+)
 def test_over_everything(name):
     both(lambda T, x: getattr(T, name)(x), torch.rand(3, 4, dtype=torch.float64).requires_grad_(), grad=2)
     both(lambda T, x: getattr(x, name)(), torch.tensor(2.5, dtype=torch.float64).requires_grad_())
@@ -61,53 +63,100 @@ def test_cumprod_with_zeros():
 TIES = torch.tensor([[3.0, 1.0, 3.0], [3.0, 1.0, 1.0]])
 
 
-@pytest.mark.parametrize("expression", [
-    lambda T, x: x.max(), lambda T, x: x.min(), lambda T, x: x.amax(1), lambda T, x: x.amin((0, 1)), lambda T,
-                                        x: x.aminmax(dim=1),
-    lambda T, x: x.max(1), lambda T, x: x.median(), lambda T, x: x.norm(float("inf")), lambda T,
-                                        x: x.argmax(1), lambda T, x: x.cummax(1),
-    lambda T, x: T.max(x, x.flip(1)), lambda T, x: x.argmin(), lambda T, x: x.norm(1, dim=0)], ids=range(13))
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda T, x: x.max(),
+        lambda T, x: x.min(),
+        lambda T, x: x.amax(1),
+        lambda T, x: x.amin((0, 1)),
+        lambda T, x: x.aminmax(dim=1),
+        lambda T, x: x.max(1),
+        lambda T, x: x.median(),
+        lambda T, x: x.norm(float("inf")),
+        lambda T, x: x.argmax(1),
+        lambda T, x: x.cummax(1),
+        lambda T, x: T.max(x, x.flip(1)),
+        lambda T, x: x.argmin(),
+        lambda T, x: x.norm(1, dim=0),
+    ],
+    ids=range(13),
+)
 def test_equal_extremes(expression):
     both(expression, TIES.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("expression", [
-    lambda T, x: x.max(1), lambda T, x: x.min(), lambda T, x: x.amax(0), lambda T, x: x.argmax(), lambda T,
-                                        x: x.argmin(0),
-    lambda T, x: x.nansum(1), lambda T, x: x.nanmean(1), lambda T, x: x.median(1), lambda T,
-                                        x: x.nanmedian(1), lambda T, x: x.sum(),
-    lambda T, x: x.cummax(1), lambda T, x: x.logsumexp(0), lambda T, x: (x.all(), x.any(1)), lambda T,
-                                        x: x.std(0)], ids=range(14))
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda T, x: x.max(1),
+        lambda T, x: x.min(),
+        lambda T, x: x.amax(0),
+        lambda T, x: x.argmax(),
+        lambda T, x: x.argmin(0),
+        lambda T, x: x.nansum(1),
+        lambda T, x: x.nanmean(1),
+        lambda T, x: x.median(1),
+        lambda T, x: x.nanmedian(1),
+        lambda T, x: x.sum(),
+        lambda T, x: x.cummax(1),
+        lambda T, x: x.logsumexp(0),
+        lambda T, x: (x.all(), x.any(1)),
+        lambda T, x: x.std(0),
+    ],
+    ids=range(14),
+)
 def test_nan_and_infinities(expression):
     both(expression, torch.tensor([[NAN, 1.0, 5.0], [2.0, NAN, NAN], [float("inf"), -float("inf"), 0.0]]))
 
 
 def test_norm_at_zero():
-    both(lambda T, x: (x.norm(), x.norm(1), x.norm(3), x.norm(dim=0), T.dist(x, x * 0)),
-         torch.zeros(3).requires_grad_())
+    both(
+        lambda T, x: (x.norm(), x.norm(1), x.norm(3), x.norm(dim=0), T.dist(x, x * 0)), torch.zeros(3).requires_grad_()
+    )
 
 
 def test_spread():
     x = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
-    both(lambda T, x: (x.var(), x.var(unbiased=False), x.var(1), x.std((0, 1)), x.std(correction=0.5),
-                       T.var_mean(x, 1),
-                       T.std_mean(x, dim=0, correction=0), x.var(0, False, True)), x, grad=2)
+    both(
+        lambda T, x: (
+            x.var(),
+            x.var(unbiased=False),
+            x.var(1),
+            x.std((0, 1)),
+            x.std(correction=0.5),
+            T.var_mean(x, 1),
+            T.std_mean(x, dim=0, correction=0),
+            x.var(0, False, True),
+        ),
+        x,
+        grad=2,
+    )
     both(lambda T, x: (x[:1].var(0), x[:1].std(1), x.std(1, correction=9)), x.detach())
 
 
 def test_truth():
     for dtype in (torch.bool, torch.uint8, torch.int64, torch.float32):
         x = torch.tensor([[0, 1], [1, 1]]).to(dtype)
-        both(lambda T, x: (x.all(), x.any(), x.all(0), x.any(1, keepdim=True), T.all(x, dim=(0, 1)),
-                           T.any(x, dim=()),
-                           T.count_nonzero(x), T.count_nonzero(x, 0)), x)
+        both(
+            lambda T, x: (
+                x.all(),
+                x.any(),
+                x.all(0),
+                x.any(1, keepdim=True),
+                T.all(x, dim=(0, 1)),
+                T.any(x, dim=()),
+                T.count_nonzero(x),
+                T.count_nonzero(x, 0),
+            ),
+            x,
+        )
 
 
 def test_integers_add_up_in_int64():
     for dtype in (torch.uint8, torch.int8, torch.bool):
         x = torch.full((300,), 1, dtype=dtype)
-        both(lambda T, x: (x.sum(), x.prod(), x.cumsum(0)[-1], x.sum(dtype=T.int8),
-                           x.sum(0, dtype=T.float32)), x)
+        both(lambda T, x: (x.sum(), x.prod(), x.cumsum(0)[-1], x.sum(dtype=T.int8), x.sum(0, dtype=T.float32)), x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -119,6 +168,7 @@ def test_sixteen_bits_add_up_in_float32(dtype):
 def test_long_sums_are_as_accurate_as_the_reference():
     import readtorch as rt
     from tests.reference import to_readtorch
+
     x = torch.rand(1_000_003)
     exact = x.double().sum().item()
     error = abs(to_readtorch(x).sum().item() - exact)
@@ -134,10 +184,23 @@ def test_diff():
 
 def test_ways_to_call():
     x = torch.rand(2, 3, 4)
-    both(lambda T, x: (T.sum(x, axis=1), x.sum((0, 1)), x.sum(dim=[0, 2], keepdim=True), x.mean(-1, True),
-                       T.max(x, dim=1), x.max(1, keepdim=True), T.sum(input=x, dim=0),
-                       x.argmax(dim=2, keepdim=True), x.amax(),
-                       x.sum(dim=None), T.mean(x, (0, 1)), x.prod(1, keepdim=True)), x)
+    both(
+        lambda T, x: (
+            T.sum(x, axis=1),
+            x.sum((0, 1)),
+            x.sum(dim=[0, 2], keepdim=True),
+            x.mean(-1, True),
+            T.max(x, dim=1),
+            x.max(1, keepdim=True),
+            T.sum(input=x, dim=0),
+            x.argmax(dim=2, keepdim=True),
+            x.amax(),
+            x.sum(dim=None),
+            T.mean(x, (0, 1)),
+            x.prod(1, keepdim=True),
+        ),
+        x,
+    )
 
 
 ERRORS = {
@@ -170,11 +233,14 @@ def test_errors(name):
 
 
 def test_results_with_names():
-    both(lambda T, x: [repr(r) for r in (x.max(1), x.sort(0), x.topk(1), x.aminmax(), x.mode(), x.cummin(1))],
-         torch.tensor([[1.0, 2.0], [4.0, 3.0]]))
-    both(lambda T, x: (x.max(1).values, x.max(1)[1], x.sort().indices, x.aminmax().min,
-                       type(x.max(1)).__name__),
-         torch.tensor([[1.0, 2.0], [4.0, 3.0]]))
+    both(
+        lambda T, x: [repr(r) for r in (x.max(1), x.sort(0), x.topk(1), x.aminmax(), x.mode(), x.cummin(1))],
+        torch.tensor([[1.0, 2.0], [4.0, 3.0]]),
+    )
+    both(
+        lambda T, x: (x.max(1).values, x.max(1)[1], x.sort().indices, x.aminmax().min, type(x.max(1)).__name__),
+        torch.tensor([[1.0, 2.0], [4.0, 3.0]]),
+    )
 
 
 def test_the_spread_of_equal_numbers_is_exactly_zero():

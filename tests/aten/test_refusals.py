@@ -1,4 +1,5 @@
 """Calls that must be refused, and with which words."""
+
 import pytest
 import torch
 
@@ -29,19 +30,22 @@ def test_what_shows_an_element_twice_is_not_written_to(name):
     assert outcome(readtorch, write) == theirs
 
 
-@pytest.mark.parametrize("call", [
-    lambda lib: lib.add(lib.ones(2), "x"),
-    lambda lib: lib.add(lib.ones(2), [1]),
-    lambda lib: lib.add(lib.ones(2), 1, beta=2),
-    lambda lib: lib.mul(lib.ones(2), "x"),
-    lambda lib: lib.ones(2).add("x"),
-    lambda lib: lib.relu(3),
-    lambda lib: lib.relu(lib.ones(1), 3),
-    lambda lib: lib.ones(2) + "x",
-    lambda lib: lib.add(lib.ones(2, dtype=lib.int64), 1, alpha=2.5),
-    lambda lib: lib.tensor([1.0], dtype=lib.bfloat16).numpy(),
-    lambda lib: lib.promote_types(lib.uint16, lib.bool),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib: lib.add(lib.ones(2), "x"),
+        lambda lib: lib.add(lib.ones(2), [1]),
+        lambda lib: lib.add(lib.ones(2), 1, beta=2),
+        lambda lib: lib.mul(lib.ones(2), "x"),
+        lambda lib: lib.ones(2).add("x"),
+        lambda lib: lib.relu(3),
+        lambda lib: lib.relu(lib.ones(1), 3),
+        lambda lib: lib.ones(2) + "x",
+        lambda lib: lib.add(lib.ones(2, dtype=lib.int64), 1, alpha=2.5),
+        lambda lib: lib.tensor([1.0], dtype=lib.bfloat16).numpy(),
+        lambda lib: lib.promote_types(lib.uint16, lib.bool),
+    ],
+)
 def test_the_words_of_a_refusal(call):
     assert outcome(readtorch, call) == outcome(torch, call)
 
@@ -57,8 +61,20 @@ def test_an_operator_without_a_kernel_for_a_backend():
 
 
 # Refused by both, here with words or a type of our own.
-OURS = {"put_, index", "put_, size", "put_ into nothing", "masked_scatter, dtype", "index_fill, shape", "index_fill, value", "histc of ints",
-        "max_unpool3d, dimensions", "index_copy, dtype", "kthvalue of nothing", "segment_reduce, shape", "polygamma of complex"}
+OURS = {
+    "put_, index",
+    "put_, size",
+    "put_ into nothing",
+    "masked_scatter, dtype",
+    "index_fill, shape",
+    "index_fill, value",
+    "histc of ints",
+    "max_unpool3d, dimensions",
+    "index_copy, dtype",
+    "kthvalue of nothing",
+    "segment_reduce, shape",
+    "polygamma of complex",
+}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -1,4 +1,5 @@
 """Recurrent operators and packed sequences, against the reference: values, gradients, graphs, refusals."""
+
 import itertools
 
 import pytest
@@ -7,8 +8,11 @@ import torch
 from tests.reference import both
 
 DTYPES = [torch.float32, torch.float64]
-FORMS = [dict(layers=1, bidirectional=False, bias=True), dict(layers=2, bidirectional=True, bias=True),
-         dict(layers=2, bidirectional=False, bias=False)]
+FORMS = [
+    dict(layers=1, bidirectional=False, bias=True),
+    dict(layers=2, bidirectional=True, bias=True),
+    dict(layers=2, bidirectional=False, bias=False),
+]
 OPERATORS = ["rnn_tanh", "rnn_relu", "gru", "lstm"]
 INPUTS, SIZE, PROJECTION = 3, 4, 2
 
@@ -23,6 +27,7 @@ def weights(name, dtype, layers, bidirectional, bias, projection=0):
 def states(name, dtype, layers, bidirectional, batch, projection=0):
     def state(size):
         return torch.randn(layers * (1 + bidirectional), batch, size, dtype=dtype, requires_grad=True)
+
     return (state(projection or SIZE), state(SIZE)) if name == "lstm" else state(SIZE)
 
 
@@ -39,8 +44,14 @@ def test_padded(name, form, dtype):
     for batch_first in (False, True):
         shape = (2, 5, INPUTS) if batch_first else (5, 2, INPUTS)
         x = torch.randn(shape, dtype=dtype, requires_grad=True)
-        both(lambda T, x, hx, params: getattr(T, name)(x, hx, params, form["bias"], form["layers"], 0.0, True,
-                                                       form["bidirectional"], batch_first), x, hx, params)
+        both(
+            lambda T, x, hx, params: getattr(T, name)(
+                x, hx, params, form["bias"], form["layers"], 0.0, True, form["bidirectional"], batch_first
+            ),
+            x,
+            hx,
+            params,
+        )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -50,8 +61,13 @@ def test_packed(name, form):
     params = weights(name, torch.float32, **form)
     data, batch_sizes = torch.randn(8, INPUTS, requires_grad=True), torch.tensor([3, 2, 2, 1])
     settings = form["bias"], form["layers"], 0.0, True, form["bidirectional"]
-    both(lambda T, data, sizes, hx, params: getattr(T, name)(data, sizes, hx, params, *settings),
-         data, batch_sizes, hx, params)
+    both(
+        lambda T, data, sizes, hx, params: getattr(T, name)(data, sizes, hx, params, *settings),
+        data,
+        batch_sizes,
+        hx,
+        params,
+    )
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -73,18 +89,21 @@ def test_second_derivatives(name, dtype):
     both(lambda T, x, hx, params: getattr(T, name)(x, hx, params, *settings), x, hx, params, grad=2)
 
 
-@pytest.mark.parametrize("batch, inputs, size, steps",
-                         [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5), (20, 8, 160, 3)])
+@pytest.mark.parametrize(
+    "batch, inputs, size, steps", [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5), (20, 8, 160, 3)]
+)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_sizes_of_the_loops(name, batch, inputs, size, steps):
     """Tiles and groups of steps that do and do not come out even; nothing recorded, and recorded."""
     gates = {"lstm": 4, "gru": 3}.get(name, 1)
-    params = [torch.randn(gates * size, n) * size ** -0.5 for n in (inputs, size)]
+    params = [torch.randn(gates * size, n) * size**-0.5 for n in (inputs, size)]
     params += [torch.randn(gates * size) for _ in range(2)]
     x, h, c = torch.randn(steps, batch, inputs), torch.randn(1, batch, size), torch.randn(1, batch, size)
     hx = (h, c) if name == "lstm" else h
+
     def call(T, x, hx, params):
         return getattr(T, name)(x, hx, params, True, 1, 0.0, False, False, False)
+
     both(call, x, hx, params, rtol=1e-4, atol=1e-5)
     for t in (x, *params, h):
         t.requires_grad_()
@@ -96,8 +115,13 @@ def test_hidden_state_gradient_alone():
     params = [p.detach() for p in weights("lstm", torch.float32, 1, False, True)]
     h, c = (s.detach() for s in states("lstm", torch.float32, 1, False, 2))
     settings = True, 1, 0.0, True, False, False
-    both(lambda T, x, h, c, params: T.lstm(x, (h, c), params, *settings)[2],
-         torch.randn(3, 2, INPUTS), h.requires_grad_(), c, params)
+    both(
+        lambda T, x, h, c, params: T.lstm(x, (h, c), params, *settings)[2],
+        torch.randn(3, 2, INPUTS),
+        h.requires_grad_(),
+        c,
+        params,
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -112,8 +136,7 @@ def test_cells(name, bias, dtype):
     with torch.no_grad():
         plain = [t.detach() for t in (x, h, c, *params)]
         hx = (plain[1], plain[2]) if name == "lstm_cell" else plain[1]
-        both(lambda T, x, hx, *params: getattr(T, name)(x, hx, *params), plain[0], hx, *plain[3:],
-             versions=False)
+        both(lambda T, x, hx, *params: getattr(T, name)(x, hx, *params), plain[0], hx, *plain[3:], versions=False)
 
 
 def test_refusals():
@@ -142,16 +165,25 @@ def test_pack_and_pad():
     lengths = torch.tensor([4, 2, 2])
     for batch_first in (False, True):
         padded = x.transpose(0, 1) if batch_first else x
-        both(lambda T, x, lengths: T._pack_padded_sequence(x, lengths, batch_first), padded, lengths, grad=2, versions=False)
+        both(
+            lambda T, x, lengths: T._pack_padded_sequence(x, lengths, batch_first),
+            padded,
+            lengths,
+            grad=2,
+            versions=False,
+        )
         data, sizes = torch.randn(8, 2, requires_grad=True), torch.tensor([3, 3, 1, 1])
-        both(lambda T, data, sizes: T._pad_packed_sequence(data, sizes, batch_first, -1.5, 6), data, sizes,
-             versions=False)
+        both(
+            lambda T, data, sizes: T._pad_packed_sequence(data, sizes, batch_first, -1.5, 6),
+            data,
+            sizes,
+            versions=False,
+        )
 
 
 @pytest.mark.parametrize("lengths", [[3, 4], [4], [4, 0], [[4, 2]], [4.0, 2.0]])
 def test_lengths_that_do_not_fit(lengths):
-    both(lambda T, x, lengths: T._pack_padded_sequence(x, lengths, False),
-         torch.randn(4, 2), torch.tensor(lengths))
+    both(lambda T, x, lengths: T._pack_padded_sequence(x, lengths, False), torch.randn(4, 2), torch.tensor(lengths))
 
 
 @pytest.mark.parametrize("batch_first, side", list(itertools.product([False, True], ["left", "right", "up"])))

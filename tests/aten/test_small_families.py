@@ -1,4 +1,5 @@
 """Divisors, complex parts, covariance, windows of signals, filled diagonals."""
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,14 +15,20 @@ def test_divisors(pair):
 
 
 def test_divisors_of_the_least_integer_and_of_what_is_none():
-    both(lambda T, a, b: (T.gcd(a, b), T.lcm(a, b)), torch.tensor([-128, 100, 0], dtype=torch.int8), torch.tensor([0, 77, 0], dtype=torch.int8))
+    both(
+        lambda T, a, b: (T.gcd(a, b), T.lcm(a, b)),
+        torch.tensor([-128, 100, 0], dtype=torch.int8),
+        torch.tensor([0, 77, 0], dtype=torch.int8),
+    )
     for bad in (torch.ones(2), torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.complex64)):
         both(lambda T, a: T.gcd(a, a), bad)
         both(lambda T, a: T.lcm(a, a), bad)
     both(lambda T, a: T.gcd(a, 4), torch.tensor([8]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.complex128])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.complex128]
+)
 def test_angle(dtype):
     both(lambda T, a: T.angle(a), torch.tensor([1.5, -2, 0, 3]).to(dtype))
 
@@ -39,7 +46,11 @@ def test_two_numbers_make_one(name):
     assert graph_of(ours) == graph_of(theirs)
     a, b = a.detach(), b.detach()
     both(lambda T, a: getattr(T, name)(a, a), torch.tensor([float("inf"), 1.0, float("nan")]))
-    for call in (lambda F, a, b: F(a, b.float()), lambda F, a, b: F(a.long(), b.long()), lambda F, a, b: F(a[:2], b[:3])):
+    for call in (
+        lambda F, a, b: F(a, b.float()),
+        lambda F, a, b: F(a.long(), b.long()),
+        lambda F, a, b: F(a[:2], b[:3]),
+    ):
         both(lambda T, a, b: call(getattr(T, name), a, b), a, b)
     both(lambda T, a, b, out: getattr(T, name)(a, b, out=out), a, b, torch.empty(0, dtype=torch.complex64))
 
@@ -58,9 +69,16 @@ def test_fill_diagonal(shape, wrap):
     both(lambda T, a: a.fill_diagonal_(2, wrap=wrap), torch.zeros(shape).T if len(shape) == 2 else torch.zeros(shape))
 
 
-WEIGHTS = {"none": {}, "correction": {"correction": 2}, "how often": {"fweights": torch.tensor([1, 2, 0, 1, 3])},
-           "how reliable": {"aweights": torch.tensor([0.5, 1, 0, 2, 1], dtype=torch.float64), "correction": 0},
-           "both": {"fweights": torch.tensor([1, 2, 0, 1, 3]), "aweights": torch.tensor([0.5, 1, 0, 2, 1], dtype=torch.float64)}}
+WEIGHTS = {
+    "none": {},
+    "correction": {"correction": 2},
+    "how often": {"fweights": torch.tensor([1, 2, 0, 1, 3])},
+    "how reliable": {"aweights": torch.tensor([0.5, 1, 0, 2, 1], dtype=torch.float64), "correction": 0},
+    "both": {
+        "fweights": torch.tensor([1, 2, 0, 1, 3]),
+        "aweights": torch.tensor([0.5, 1, 0, 2, 1], dtype=torch.float64),
+    },
+}
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -80,10 +98,20 @@ def test_corrcoef(dtype):
     both(lambda T, a: T.corrcoef(a), torch.tensor(2.0))
 
 
-@pytest.mark.parametrize("wrong", [
-    {"fweights": torch.ones(5)}, {"fweights": torch.ones(1, 5).long()}, {"fweights": torch.ones(4).long()}, {"fweights": -torch.ones(5).long()},
-    {"aweights": torch.ones(5).long()}, {"aweights": -torch.ones(5)}, {"aweights": torch.zeros(5)}, {"aweights": torch.ones(4)},
-], ids=range(8))
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"fweights": torch.ones(5)},
+        {"fweights": torch.ones(1, 5).long()},
+        {"fweights": torch.ones(4).long()},
+        {"fweights": -torch.ones(5).long()},
+        {"aweights": torch.ones(5).long()},
+        {"aweights": -torch.ones(5)},
+        {"aweights": torch.zeros(5)},
+        {"aweights": torch.ones(4)},
+    ],
+    ids=range(8),
+)
 def test_cov_refuses(wrong):
     _, theirs = both(lambda T, a, **w: T.cov(a, **w), torch.randn(3, 5), **wrong)
     assert isinstance(theirs, RuntimeError)
@@ -93,6 +121,7 @@ def test_cov_refuses(wrong):
 def test_windows(name):
     def window(T, *args, **kwargs):
         return getattr(T, f"{name}_window")(*args, **kwargs)
+
     for length in (0, 1, 2, 5, 12):
         both(lambda T: window(T, length))
         both(lambda T: window(T, length, False))
@@ -112,11 +141,27 @@ def test_windows_with_parameters():
 
 def test_what_programs_assert():
     mask = torch.tensor([True, False])
-    both(lambda T, m: (T._is_all_true(m), T._is_all_true(m[:1]), T._is_any_true(m), m._is_all_true(), m[1:]._is_any_true(),
-                       T._is_all_true(m[:0]), T._is_any_true(m[:0])), mask)
+    both(
+        lambda T, m: (
+            T._is_all_true(m),
+            T._is_all_true(m[:1]),
+            T._is_any_true(m),
+            m._is_all_true(),
+            m[1:]._is_any_true(),
+            T._is_all_true(m[:0]),
+            T._is_any_true(m[:0]),
+        ),
+        mask,
+    )
     both(lambda T, m: T._is_all_true(m.float()), mask, message=False)
-    for call in (lambda T, m: T._assert_async(m[0]), lambda T, m: T._assert_async(m[1]), lambda T, m: T._assert_async(m),
-                 lambda T, m: T._assert_async(m[1], "no"), lambda T, m: T._assert_async(m[:0]),
-                 lambda T, m: T._assert_async(T.tensor(0.5)), lambda T, m: T._assert_async(m[0], "no")):
+    for call in (
+        lambda T, m: T._assert_async(m[0]),
+        lambda T, m: T._assert_async(m[1]),
+        lambda T, m: T._assert_async(m),
+        lambda T, m: T._assert_async(m[1], "no"),
+        lambda T, m: T._assert_async(m[:0]),
+        lambda T, m: T._assert_async(T.tensor(0.5)),
+        lambda T, m: T._assert_async(m[0], "no"),
+    ):
         both(call, mask)
     both(lambda T: (T._shape_as_tensor(T.zeros(2, 3)), T._shape_as_tensor(T.zeros(()))))

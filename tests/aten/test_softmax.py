@@ -1,4 +1,5 @@
 """softmax, log_softmax and cross entropy where compiled loops serve: every dimension, layout and length."""
+
 import math
 
 import pytest
@@ -25,6 +26,7 @@ def test_every_dimension(name, shape, dim, transposed):
         x = x.requires_grad_()
         y = getattr(T, name)(x, dim)
         return y, *T.autograd.grad(y, x, gradient)
+
     ours, theirs = run(rt, to_readtorch(x), to_readtorch(gradient)), run(torch, x, gradient)
     for a, b in zip(ours, theirs):
         assert a.stride() == b.stride()
@@ -42,8 +44,11 @@ def test_rows_with_infinities_and_nan():
 def test_cross_entropy_of_a_batch(shape, reduction):
     target = torch.randint(0, shape[1], shape[:1])
     target[3] = -100
-    both(lambda T, x, t: T.nn.functional.cross_entropy(x, t, reduction=reduction),
-         torch.randn(shape).requires_grad_(), target)
+    both(
+        lambda T, x, t: T.nn.functional.cross_entropy(x, t, reduction=reduction),
+        torch.randn(shape).requires_grad_(),
+        target,
+    )
 
 
 def test_a_class_that_does_not_exist_is_refused():

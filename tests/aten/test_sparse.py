@@ -7,7 +7,8 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import readtorch
 from tests.programs import same
@@ -243,9 +244,7 @@ def test_new_tensors():
 
 def test_an_index_out_of_range_is_refused():
     """PyTorch makes such a tensor unless asked to check, and reads memory that is not its own."""
-    with pytest.raises(
-        RuntimeError, match="size is inconsistent with indices: for dim 0, size is 2 but found index 5"
-    ):
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices: for dim 0, size is 2 but found index 5"):
         readtorch.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (2,))
 
 
@@ -386,12 +385,7 @@ def test_copies_and_pickles():
         readtorch.save({"a": ours}, file)
         file.seek(0)
         theirs = torch.load(file)["a"]
-        for copied in (
-            copy.deepcopy(ours),
-            copy.copy(ours),
-            pickle.loads(pickle.dumps(ours)),
-            to_readtorch(theirs),
-        ):
+        for copied in (copy.deepcopy(ours), copy.copy(ours), pickle.loads(pickle.dumps(ours)), to_readtorch(theirs)):
             assert_close(copied, t)
         file = io.BytesIO()
         torch.save({"a": t}, file)

@@ -1,4 +1,5 @@
 """Indexing against the reference: every kind of index, assignment, the index_… and scatter families, masks."""
+
 import numpy as np
 import pytest
 import torch
@@ -16,15 +17,40 @@ def cube():
 
 
 INDICES = {
-    "int": 1, "negative": -1, "slice": slice(1, None), "step": slice(0, 2, 2), "all": slice(None), "empty": slice(5, None), "none": None,
-    "ellipsis": ..., "true": True, "false": False, "tuple": (0, 1), "mixed": (0, slice(1, 3)), "ellipsis_int": (..., 1),
-    "none_between": (0, None, slice(None), 2), "whole": (slice(None), slice(None)), "nothing": (), "list": [0, 1, 0], "numpy_int": np.int64(1),
-    "tensor": LONG([1, 0]), "tensor_int": LONG(1),
-    "tensor_2d": LONG([[0, 1], [1, 0]]), "int32": torch.tensor([1, 0], dtype=torch.int32), "mask": torch.tensor([True, False]),
-    "mask_2d": torch.tensor([[True, False, True], [False, True, False]]), "mask_2d_int": (torch.tensor([[True, False, True], [False, True, False]]), 1),
-    "adjacent": (slice(None), LONG([0, 1]), LONG([1, 2])), "apart": (LONG([0, 1]), slice(None), LONG([1, 2])),
-    "int_and_tensor": (0, LONG([0, 2])), "bool_and_tensor": (True, LONG([1])), "range": range(2), "empty_list": [],
-    "broadcast": (LONG([[0], [1]]), LONG([0, 2])), "negative_tensor": LONG([-1, -2]), "list_mask": [True, False],
+    "int": 1,
+    "negative": -1,
+    "slice": slice(1, None),
+    "step": slice(0, 2, 2),
+    "all": slice(None),
+    "empty": slice(5, None),
+    "none": None,
+    "ellipsis": ...,
+    "true": True,
+    "false": False,
+    "tuple": (0, 1),
+    "mixed": (0, slice(1, 3)),
+    "ellipsis_int": (..., 1),
+    "none_between": (0, None, slice(None), 2),
+    "whole": (slice(None), slice(None)),
+    "nothing": (),
+    "list": [0, 1, 0],
+    "numpy_int": np.int64(1),
+    "tensor": LONG([1, 0]),
+    "tensor_int": LONG(1),
+    "tensor_2d": LONG([[0, 1], [1, 0]]),
+    "int32": torch.tensor([1, 0], dtype=torch.int32),
+    "mask": torch.tensor([True, False]),
+    "mask_2d": torch.tensor([[True, False, True], [False, True, False]]),
+    "mask_2d_int": (torch.tensor([[True, False, True], [False, True, False]]), 1),
+    "adjacent": (slice(None), LONG([0, 1]), LONG([1, 2])),
+    "apart": (LONG([0, 1]), slice(None), LONG([1, 2])),
+    "int_and_tensor": (0, LONG([0, 2])),
+    "bool_and_tensor": (True, LONG([1])),
+    "range": range(2),
+    "empty_list": [],
+    "broadcast": (LONG([[0], [1]]), LONG([0, 2])),
+    "negative_tensor": LONG([-1, -2]),
+    "list_mask": [True, False],
 }
 
 
@@ -39,6 +65,7 @@ def test_setitem(name):
         y = x * 1
         y[i] = 5.0
         return y
+
     both(write, cube(), INDICES[name])
 
 
@@ -48,11 +75,14 @@ def test_setitem_of_a_tensor(name):
         y = x * 1
         y[i] = x[i] * 2
         return y
+
     both(write, cube(), INDICES[name])
 
 
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
-@pytest.mark.parametrize("index", [np.array([1, 0]), np.array([True, False]), (0, np.array([2, 1])), [np.array([0, 1])]], ids=str)
+@pytest.mark.parametrize(
+    "index", [np.array([1, 0]), np.array([True, False]), (0, np.array([2, 1])), [np.array([0, 1])]], ids=str
+)
 def test_index_by_a_numpy_array(index):
     both(lambda T, x: x[index], cube())
 
@@ -62,8 +92,16 @@ def test_index_of_a_permuted_tensor_keeps_the_order_in_memory():
 
 
 ERRORS = {
-    "int": 5, "second": (0, 5), "too_many": (0, 0, 0, 0), "tensor": LONG([0, 7]), "mask": torch.tensor([True]), "float": 1.5,
-    "float_tensor": torch.tensor([1.0]), "shapes": ([0, 1], [0, 1, 2]), "negative_step": slice(None, None, -1), "zero_step": slice(0, 1, 0),
+    "int": 5,
+    "second": (0, 5),
+    "too_many": (0, 0, 0, 0),
+    "tensor": LONG([0, 7]),
+    "mask": torch.tensor([True]),
+    "float": 1.5,
+    "float_tensor": torch.tensor([1.0]),
+    "shapes": ([0, 1], [0, 1, 2]),
+    "negative_step": slice(None, None, -1),
+    "zero_step": slice(0, 1, 0),
 }
 
 
@@ -76,6 +114,7 @@ def test_index_errors(name):
 def test_values_that_cannot_be_assigned(value):
     def write(T, x, v):
         x[0] = v
+
     both(write, torch.zeros(2, 4), value)
 
 
@@ -88,27 +127,52 @@ def test_index_of_a_number():
 INDEX, SOURCE = LONG([2, 0, 2]), torch.arange(9.0).reshape(3, 3) + 0.5
 
 FAMILY = {
-    "index_select": lambda T, x, i, s: x.index_select(1, i), "index_add": lambda T, x, i, s: x.index_add(0, i, s, alpha=2),
-    "index_copy": lambda T, x, i, s: x.index_copy(0, i[:2], s[:2]), "index_fill": lambda T, x, i, s: x.index_fill(1, i, 2.5),
-    "index_put": lambda T, x, i, s: x.index_put((i,), s), "index_put_accumulate": lambda T, x, i, s: x.index_put((i, i), s[0], True),
-    "gather": lambda T, x, i, s: x.gather(1, i.view(3, 1)), "gather_smaller": lambda T, x, i, s: x.gather(0, i[:2].view(1, 2)),
-    "scatter_value": lambda T, x, i, s: x.scatter(1, i.view(3, 1), 1.5), "scatter": lambda T, x, i, s: x.scatter(0, i[:2].view(1, 2), s[:1, :2]),
-    "scatter_add": lambda T, x, i, s: x.scatter_add(0, i.view(1, 3), s[:1]), "take": lambda T, x, i, s: x.take(i),
-    "take_along_dim": lambda T, x, i, s: T.take_along_dim(x, i.view(1, 3), 0), "put": lambda T, x, i, s: x.put(i, s[0], True),
-    "masked_fill": lambda T, x, i, s: x.masked_fill(s > 3, -1.0), "masked_select": lambda T, x, i, s: x.masked_select(s > 3),
-    "masked_scatter": lambda T, x, i, s: x.masked_scatter(s > 3, s), "where": lambda T, x, i, s: T.where(s > 3, x, s),
-    "where_number": lambda T, x, i, s: T.where(s > 3, x, 0), "where_method": lambda T, x, i, s: x.where(s > 3, s),
-    "nonzero": lambda T, x, i, s: [T.nonzero(s > 3), *T.nonzero(s > 3, as_tuple=True), *T.where(s > 3), T.argwhere(s > 3)],
-    "one_hot": lambda T, x, i, s: T.nn.functional.one_hot(i, 4), **{
-        f"scatter_reduce_{r}_{with_self}": lambda T, x, i, s, r=r, w=with_self: x.scatter_reduce(0, i.view(1, 3), s[:1], r, include_self=w)
-        for r in ("sum", "prod", "mean", "amax", "amin") for with_self in (True, False)},
+    "index_select": lambda T, x, i, s: x.index_select(1, i),
+    "index_add": lambda T, x, i, s: x.index_add(0, i, s, alpha=2),
+    "index_copy": lambda T, x, i, s: x.index_copy(0, i[:2], s[:2]),
+    "index_fill": lambda T, x, i, s: x.index_fill(1, i, 2.5),
+    "index_put": lambda T, x, i, s: x.index_put((i,), s),
+    "index_put_accumulate": lambda T, x, i, s: x.index_put((i, i), s[0], True),
+    "gather": lambda T, x, i, s: x.gather(1, i.view(3, 1)),
+    "gather_smaller": lambda T, x, i, s: x.gather(0, i[:2].view(1, 2)),
+    "scatter_value": lambda T, x, i, s: x.scatter(1, i.view(3, 1), 1.5),
+    "scatter": lambda T, x, i, s: x.scatter(0, i[:2].view(1, 2), s[:1, :2]),
+    "scatter_add": lambda T, x, i, s: x.scatter_add(0, i.view(1, 3), s[:1]),
+    "take": lambda T, x, i, s: x.take(i),
+    "take_along_dim": lambda T, x, i, s: T.take_along_dim(x, i.view(1, 3), 0),
+    "put": lambda T, x, i, s: x.put(i, s[0], True),
+    "masked_fill": lambda T, x, i, s: x.masked_fill(s > 3, -1.0),
+    "masked_select": lambda T, x, i, s: x.masked_select(s > 3),
+    "masked_scatter": lambda T, x, i, s: x.masked_scatter(s > 3, s),
+    "where": lambda T, x, i, s: T.where(s > 3, x, s),
+    "where_number": lambda T, x, i, s: T.where(s > 3, x, 0),
+    "where_method": lambda T, x, i, s: x.where(s > 3, s),
+    "nonzero": lambda T, x, i, s: [
+        T.nonzero(s > 3),
+        *T.nonzero(s > 3, as_tuple=True),
+        *T.where(s > 3),
+        T.argwhere(s > 3),
+    ],
+    "one_hot": lambda T, x, i, s: T.nn.functional.one_hot(i, 4),
+    **{
+        f"scatter_reduce_{r}_{with_self}": lambda T, x, i, s, r=r, w=with_self: x.scatter_reduce(
+            0, i.view(1, 3), s[:1], r, include_self=w
+        )
+        for r in ("sum", "prod", "mean", "amax", "amin")
+        for with_self in (True, False)
+    },
 }
 
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_family(name):
-    both(FAMILY[name], (torch.arange(9.0) - 4).reshape(3, 3).requires_grad_(), INDEX, SOURCE.clone().requires_grad_(),
-         versions=name != "one_hot")
+    both(
+        FAMILY[name],
+        (torch.arange(9.0) - 4).reshape(3, 3).requires_grad_(),
+        INDEX,
+        SOURCE.clone().requires_grad_(),
+        versions=name != "one_hot",
+    )
 
 
 @settings(max_examples=80, deadline=None)
@@ -116,8 +180,11 @@ def test_family(name):
 def test_any_basic_index(data):
     """Ints, slices, None and Ellipsis in any order agree with NumPy as well as with the reference."""
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
-    part = st.one_of(st.integers(0, 0), st.none(), st.builds(slice, st.none() | st.integers(-3, 3), st.none() | st.integers(-3, 3),
-                                                            st.sampled_from([None, 1, 2])))
+    part = st.one_of(
+        st.integers(0, 0),
+        st.none(),
+        st.builds(slice, st.none() | st.integers(-3, 3), st.none() | st.integers(-3, 3), st.sampled_from([None, 1, 2])),
+    )
     index = data.draw(st.lists(part, max_size=len(shape)))
     if data.draw(st.booleans()):
         index.insert(data.draw(st.integers(0, len(index))), ...)

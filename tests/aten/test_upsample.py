@@ -1,4 +1,5 @@
 """Resizing next to the reference: every method, sizes and factors, layouts, bytes, refusals."""
+
 import warnings
 
 import pytest
@@ -10,20 +11,35 @@ from tests.programs import same
 from tests.reference import both
 from tests.strategies import tensors
 
-METHODS = [("nearest", 1), ("nearest", 2), ("nearest", 3), ("nearest-exact", 1), ("nearest-exact", 2),
-           ("nearest-exact", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3), ("area", 1),
-           ("area", 2), ("area", 3)]
+METHODS = [
+    ("nearest", 1),
+    ("nearest", 2),
+    ("nearest", 3),
+    ("nearest-exact", 1),
+    ("nearest-exact", 2),
+    ("nearest-exact", 3),
+    ("linear", 1),
+    ("bilinear", 2),
+    ("bicubic", 2),
+    ("trilinear", 3),
+    ("area", 1),
+    ("area", 2),
+    ("area", 3),
+]
 
 
 @st.composite
 def how_far(draw, dims, least=1):
     """size= or scale_factor=, one for all dimensions or one for each."""
     sizes, factors = st.integers(least, 9), st.floats(0.5, 2.5)
-    return draw(st.one_of(
-        st.fixed_dictionaries({"size": sizes}),
-        st.fixed_dictionaries({"size": st.lists(sizes, min_size=dims, max_size=dims)}),
-        st.fixed_dictionaries({"scale_factor": factors, "recompute_scale_factor": st.sampled_from([None, True])}),
-        st.fixed_dictionaries({"scale_factor": st.lists(factors, min_size=dims, max_size=dims)})))
+    return draw(
+        st.one_of(
+            st.fixed_dictionaries({"size": sizes}),
+            st.fixed_dictionaries({"size": st.lists(sizes, min_size=dims, max_size=dims)}),
+            st.fixed_dictionaries({"scale_factor": factors, "recompute_scale_factor": st.sampled_from([None, True])}),
+            st.fixed_dictionaries({"scale_factor": st.lists(factors, min_size=dims, max_size=dims)}),
+        )
+    )
 
 
 def resize(mode, align_corners=None, **settings):
@@ -99,10 +115,19 @@ def test_refusals():
         for mode in ("nearest", "linear", "bilinear", "trilinear", "bicubic", "lanczos", "area", "none"):
             for y in (x, x[0], x[None], x[0, 0]):
                 show.error(lambda: F.interpolate(y, size=2, mode=mode))
-        for wrong in (dict(), dict(size=2, scale_factor=2), dict(size=(2,)), dict(scale_factor=(2,)), dict(size=0),
-                      dict(size=(2, 2.5)), dict(scale_factor=0.1), dict(size=2, align_corners=True),
-                      dict(size=2, recompute_scale_factor=True), dict(size=2, antialias=True),
-                      dict(size=2, mode="lanczos", antialias=True, align_corners=True)):
+        for wrong in (
+            dict(),
+            dict(size=2, scale_factor=2),
+            dict(size=(2,)),
+            dict(scale_factor=(2,)),
+            dict(size=0),
+            dict(size=(2, 2.5)),
+            dict(scale_factor=0.1),
+            dict(size=2, align_corners=True),
+            dict(size=2, recompute_scale_factor=True),
+            dict(size=2, antialias=True),
+            dict(size=2, mode="lanczos", antialias=True, align_corners=True),
+        ):
             show.error(lambda: F.interpolate(x, **wrong))
         for dtype in (T.int64, T.bool, T.complex64):
             show.error(lambda: F.interpolate(x[0].to(dtype), size=2))

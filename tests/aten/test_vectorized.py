@@ -1,17 +1,18 @@
 """The functions that vectorize, and the compiled loops over many float32: values, special values, any axes, threads."""
+
 import math
 
 import mpmath
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import readtorch
-import torch
 from readtorch.aten.cpu import vec
-from readtorch.aten.cpu.vec import vector_math
 from readtorch.aten.cpu.compile import fast_kernel, kernel
+from readtorch.aten.cpu.vec import vector_math
 from readtorch.aten.cpu.vec.interleave import interleave
 from tests.reference import both
 
@@ -20,11 +21,14 @@ def over_many(function):
     def loop(x, out):
         for i in range(x.size):
             out[i] = function(x[i])
+
     return kernel(loop), fast_kernel(loop)
 
 
-LOOPS = {name: over_many(getattr(vector_math, name))
-         for name in ("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos")} | {"sigmoid": over_many(vec.sigmoid)}
+LOOPS = {
+    name: over_many(getattr(vector_math, name))
+    for name in ("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos")
+} | {"sigmoid": over_many(vec.sigmoid)}
 
 
 def applied(name, x, fast=False):
@@ -50,7 +54,9 @@ def numbers(name, dtype):
         return np.concatenate([np.abs(near), far]) if name == "log" else np.concatenate([near[near > -1], far])
     if name in ("sin", "cos"):
         hard = [2.5229175724488532e38, 1.2614587862244266e38]  # next to a zero
-        return np.concatenate([near, hard, draw.uniform(-1e4, 1e4, 700), 10 ** draw.uniform(4, 38 if dtype is np.float32 else 300, 700)])
+        return np.concatenate(
+            [near, hard, draw.uniform(-1e4, 1e4, 700), 10 ** draw.uniform(4, 38 if dtype is np.float32 else 300, 700)]
+        )
     far = draw.uniform(-top, top, 1000)
     return np.concatenate([near, far, [-top - 1.5, -top - 1.4, top + 1.5, 3.9008439, 2e-38, -1e-30]])
 
@@ -63,9 +69,9 @@ UNITS = {"exp": 2, "expm1": 2, "log": 2, "log1p": 3, "tanh": 6, "erf": 8, "sin":
 @pytest.mark.parametrize("name", LOOPS)
 def test_errors_in_units_of_the_last_place(name, dtype, fast):
     x = numbers(name, dtype).astype(dtype)
-    for given, found, expected in zip(x, applied(name, x, fast), exact(name, x)):
+    for value, found, expected in zip(x, applied(name, x, fast), exact(name, x)):
         unit = np.spacing(max(abs(dtype(float(expected))), np.finfo(dtype).tiny))
-        assert abs(mpmath.mpf(float(found)) - expected) <= UNITS[name] * float(unit), (given, found, expected)
+        assert abs(mpmath.mpf(float(found)) - expected) <= UNITS[name] * float(unit), (value, found, expected)
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -86,8 +92,30 @@ def powers(x, y, out):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers(dtype):
-    some = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e30, -1e30,
-            1e-30, -1e-30, 1e9, 1e9 + 64, 16777217]
+    some = [
+        math.nan,
+        math.inf,
+        -math.inf,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        2.5,
+        -2.5,
+        1e30,
+        -1e30,
+        1e-30,
+        -1e-30,
+        1e9,
+        1e9 + 64,
+        16777217,
+    ]
     x, y = (m.ravel().astype(dtype) for m in np.meshgrid(some, some))
     draw = np.random.default_rng(0)
     x, y = np.append(x, draw.exponential(3, 5000).astype(dtype)), np.append(y, draw.normal(0, 20, 5000).astype(dtype))
@@ -135,18 +163,32 @@ def test_several_vectors_at_a_time_and_the_rest(n, dtype):
 @settings(max_examples=40, deadline=None)
 def test_sums_and_norms_over_any_axes(order, axes, keepdim):
     x = torch.randn(24, 30, 40).permute(order)
-    both(lambda T, x: x.sum(sorted(axes) or None, keepdim).contiguous(), x, rtol=1.3e-6, atol=1e-4)  # up to 28,800 numbers
+    both(
+        lambda T, x: x.sum(sorted(axes) or None, keepdim).contiguous(), x, rtol=1.3e-6, atol=1e-4
+    )  # up to 28,800 numbers
     both(lambda T, x: x.mean(sorted(axes) or None, keepdim).contiguous(), x)
     both(lambda T, x: T.linalg.vector_norm(x, 2, sorted(axes) or None, keepdim).contiguous(), x)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("program", [
-    lambda T, x, y: T.lerp(x, y, 0.3), lambda T, x, y: T.lerp(x, y, 0.8), lambda T, x, y: T.addcmul(x, y, y, value=2.5),
-    lambda T, x, y: T.addcdiv(x, y, y + 9, value=-1), lambda T, x, y: x.clamp(-0.5, 0.25), lambda T, x, y: x.clamp(min=0.1),
-    lambda T, x, y: (x + 9).rsqrt(), lambda T, x, y: T.erf(x), lambda T, x, y: x ** 3, lambda T, x, y: x.cumsum(0),
-    lambda T, x, y: x.view(300, 500).cumsum(1), lambda T, x, y: x.sum(), lambda T, x, y: x.view(300, 500).topk(7)[0],
-])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda T, x, y: T.lerp(x, y, 0.3),
+        lambda T, x, y: T.lerp(x, y, 0.8),
+        lambda T, x, y: T.addcmul(x, y, y, value=2.5),
+        lambda T, x, y: T.addcdiv(x, y, y + 9, value=-1),
+        lambda T, x, y: x.clamp(-0.5, 0.25),
+        lambda T, x, y: x.clamp(min=0.1),
+        lambda T, x, y: (x + 9).rsqrt(),
+        lambda T, x, y: T.erf(x),
+        lambda T, x, y: x**3,
+        lambda T, x, y: x.cumsum(0),
+        lambda T, x, y: x.view(300, 500).cumsum(1),
+        lambda T, x, y: x.sum(),
+        lambda T, x, y: x.view(300, 500).topk(7)[0],
+    ],
+)
 def test_loops_over_many_numbers(program, threads):
     before = readtorch.get_num_threads()
     readtorch.set_num_threads(threads)

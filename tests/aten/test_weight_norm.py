@@ -1,4 +1,5 @@
 """Weight normalization and the products of reflections, where the reference's own samples do not reach."""
+
 import pytest
 import torch
 
@@ -52,11 +53,15 @@ REFUSED = [
     lambda T, a, t: T.linalg.householder_product(a[:, :2], t),
     lambda T, a, t: T.linalg.householder_product(a[0], t),
     lambda T, a, t: T.linalg.householder_product(a, t.double()),
-    lambda T, a, t: T.geqrf(t), lambda T, a, t: T.geqrf(a.half()),
+    lambda T, a, t: T.geqrf(t),
+    lambda T, a, t: T.geqrf(a.half()),
     lambda T, a, t: T.geqrf(a.requires_grad_())[0].sum().backward(),
-    lambda T, a, t: T.ormqr(a, t, a[:3]), lambda T, a, t: T.ormqr(a, t[:2], a),
-    lambda T, a, t: T.ormqr(a, t, a[0]), lambda T, a, t: T.ormqr(a, t.double(), a),
-    lambda T, a, t: T.matrix_exp(a), lambda T, a, t: T.matrix_exp(a[:3].long()),
+    lambda T, a, t: T.ormqr(a, t, a[:3]),
+    lambda T, a, t: T.ormqr(a, t[:2], a),
+    lambda T, a, t: T.ormqr(a, t, a[0]),
+    lambda T, a, t: T.ormqr(a, t.double(), a),
+    lambda T, a, t: T.matrix_exp(a),
+    lambda T, a, t: T.matrix_exp(a[:3].long()),
 ]
 
 

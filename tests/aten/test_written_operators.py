@@ -3,6 +3,7 @@
 Version counters, gradients that cannot be followed, memory that cannot grow, memory that overlaps. The arguments
 come from `tests/operator_arguments.py`, so that no operator can be forgotten.
 """
+
 import functools
 import warnings
 
@@ -41,12 +42,26 @@ def test_there_are_arguments_for_all():
 
 # PyTorch writes an output several times, we once (or the other way round). Any write makes a saved tensor stale.
 WRITTEN_MORE_OFTEN = {
-    "aten::nanmean.out", "aten::svd.U", "aten::rand.generator_out", "aten::randn.generator_out", "aten::randn.out",
-    "aten::normal.Tensor_Tensor_out", "aten::normal.Tensor_float_out", "aten::normal.float_Tensor_out",
-    "aten::split_with_sizes_copy.out", "aten::unbind_copy.int_out"}
+    "aten::nanmean.out",
+    "aten::svd.U",
+    "aten::rand.generator_out",
+    "aten::randn.generator_out",
+    "aten::randn.out",
+    "aten::normal.Tensor_Tensor_out",
+    "aten::normal.Tensor_float_out",
+    "aten::normal.float_Tensor_out",
+    "aten::split_with_sizes_copy.out",
+    "aten::unbind_copy.int_out",
+}
 # PyTorch changes these without counting, so that backward after them is silently wrong. Here it raises.
-UNCOUNTED_IN_PYTORCH = {"aten::_fused_adam_", "aten::_fused_adamw_", "aten::_fused_sgd_", "aten::kron.out",
-                         "aten::_sobol_engine_scramble_", "aten::_sobol_engine_ff_"}
+UNCOUNTED_IN_PYTORCH = {
+    "aten::_fused_adam_",
+    "aten::_fused_adamw_",
+    "aten::_fused_sgd_",
+    "aten::kron.out",
+    "aten::_sobol_engine_scramble_",
+    "aten::_sobol_engine_ff_",
+}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -94,8 +109,9 @@ def test_no_gradient_through_out(name):
                 assert Outcome(registry[name].call, *to_readtorch(own_copy(arguments_of(name)))).error is None
 
 
-NO_GRADIENT = ("functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-               "requires grad.")
+NO_GRADIENT = (
+    "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+)
 
 
 OTHER_WORDS = {"aten::inner.out", "aten::tensordot.out"}
@@ -126,14 +142,21 @@ def outputs_of(name, arguments):
 def with_outputs(name, arguments, outs):
     """The arguments with other outputs."""
     outs = iter(outs)
-    return [([next(outs) for _ in v] if a.type.is_list else next(outs)) if a.type.writes else v
-            for a, v in zip(registry[name].schema.arguments, arguments)]
+    return [
+        ([next(outs) for _ in v] if a.type.is_list else next(outs)) if a.type.writes else v
+        for a, v in zip(registry[name].schema.arguments, arguments)
+    ]
 
 
 STATISTICS = {"aten::_native_batch_norm_legit.out"}  # it writes to inputs, too
 # Of a shape that the output need not have: PyTorch first writes there what it then adds up.
-SUMMED = {"aten::binary_cross_entropy.out", "aten::huber_loss.out", "aten::mse_loss.out", "aten::smooth_l1_loss.out",
-          "aten::soft_margin_loss.out"}
+SUMMED = {
+    "aten::binary_cross_entropy.out",
+    "aten::huber_loss.out",
+    "aten::mse_loss.out",
+    "aten::smooth_l1_loss.out",
+    "aten::soft_margin_loss.out",
+}
 COPIED = "aten::split_copy.Tensor_out"  # PyTorch does not resize its outputs
 
 
@@ -158,8 +181,10 @@ def test_outputs_of_another_size(name):
 
 def test_memory_that_cannot_grow():
     """NumPy's, a buffer's and another library's memory stays where it is, and so does what NumPy has been shown."""
+
     def resize(make):
         return lambda T: make(T).resize_(5).shape
+
     both(resize(lambda T: T.from_numpy(np.zeros(2))))
     both(resize(lambda T: T.from_numpy(np.zeros(2))[:1]))
     both(resize(lambda T: T.as_tensor(np.zeros(2))))
@@ -180,6 +205,7 @@ def test_the_warning_of_a_resized_output():
             T.add(T.ones(5), 1, out=T.ones(0))
             T.sort(T.ones(5), out=(T.ones(2), T.ones(5, dtype=T.int64)))
         return [(w.category, str(w.message).partition(" (Triggered")[0]) for w in seen]
+
     assert len(warned(torch)) == 2 and warned(rt) == warned(torch)
 
 
@@ -206,15 +232,45 @@ def ready(name):
 
 # PyTorch writes to an expanded tensor without a word (some of these past its end: see DIE). Here they refuse.
 WRITE_TO_EXPANDED = {
-    "aten::threshold.out", "aten::bmm.out", "aten::mv.out", "aten::addmv_", "aten::baddbmm_", "aten::tril_", "aten::tril.out",
-    "aten::triu_", "aten::triu.out", "aten::prod.int_out", "aten::all.out", "aten::any.out", "aten::pow.Scalar_out",
-    "aten::float_power.Scalar_out", "aten::im2col.out", "aten::col2im.out", "aten::linalg_vecdot.out",
-    "aten::max_unpool2d.out", "aten::multinomial.out", "aten::histc.out", "aten::narrow_copy.out"}
+    "aten::threshold.out",
+    "aten::bmm.out",
+    "aten::mv.out",
+    "aten::addmv_",
+    "aten::baddbmm_",
+    "aten::tril_",
+    "aten::tril.out",
+    "aten::triu_",
+    "aten::triu.out",
+    "aten::prod.int_out",
+    "aten::all.out",
+    "aten::any.out",
+    "aten::pow.Scalar_out",
+    "aten::float_power.Scalar_out",
+    "aten::im2col.out",
+    "aten::col2im.out",
+    "aten::linalg_vecdot.out",
+    "aten::max_unpool2d.out",
+    "aten::multinomial.out",
+    "aten::histc.out",
+    "aten::narrow_copy.out",
+}
 # PyTorch writes outside of the expanded tensor's memory, or raises for a reason of its own.
-DIE = {"aten::reflection_pad1d.out", "aten::reflection_pad2d.out", "aten::reflection_pad3d.out", "aten::replication_pad1d.out",
-       "aten::replication_pad2d.out", "aten::replication_pad3d.out", "aten::_softmax.out", "aten::_log_softmax.out",
-       "aten::avg_pool2d.out", "aten::avg_pool3d.out", "aten::adaptive_avg_pool2d.out", "aten::adaptive_avg_pool3d.out",
-       "aten::max_unpool3d.out", "aten::rrelu_with_noise"}
+DIE = {
+    "aten::reflection_pad1d.out",
+    "aten::reflection_pad2d.out",
+    "aten::reflection_pad3d.out",
+    "aten::replication_pad1d.out",
+    "aten::replication_pad2d.out",
+    "aten::replication_pad3d.out",
+    "aten::_softmax.out",
+    "aten::_log_softmax.out",
+    "aten::avg_pool2d.out",
+    "aten::avg_pool3d.out",
+    "aten::adaptive_avg_pool2d.out",
+    "aten::adaptive_avg_pool3d.out",
+    "aten::max_unpool3d.out",
+    "aten::rrelu_with_noise",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITTEN) - DIE))
@@ -242,6 +298,7 @@ def test_writes_to_expanded_tensors_that_are_allowed_still():
             x.masked_fill_(T.tensor([True, False, True]), 3.0)
             x.fill_(4)
         return x, sorted({str(w.message).partition(" (Triggered")[0] for w in seen})
+
     both(program)
     both(lambda T: T.ones(1, dtype=T.complex64).expand(3).conj_physical_())
     both(lambda T: T.ones(1).expand(3).conj_physical_())
@@ -249,22 +306,72 @@ def test_writes_to_expanded_tensors_that_are_allowed_still():
 
 # Reading one window while another one of the same memory is written. These refuse where PyTorch computes something …
 REFUSE = {
-    "aten::relu.out", "aten::threshold.out", "aten::bitwise_and.Scalar_Tensor_out", "aten::bitwise_or.Scalar_Tensor_out",
-    "aten::bitwise_xor.Scalar_Tensor_out", "aten::bitwise_left_shift.Scalar_Tensor_out",
-    "aten::bitwise_right_shift.Scalar_Tensor_out", "aten::addmm_", "aten::addmv_", "aten::baddbmm_", "aten::pow.Scalar_out",
-    "aten::mvlgamma.out", "aten::special_ndtr.out", "aten::embedding_dense_backward.out", "aten::orgqr.out", "aten::_fft_c2c.out"}
+    "aten::relu.out",
+    "aten::threshold.out",
+    "aten::bitwise_and.Scalar_Tensor_out",
+    "aten::bitwise_or.Scalar_Tensor_out",
+    "aten::bitwise_xor.Scalar_Tensor_out",
+    "aten::bitwise_left_shift.Scalar_Tensor_out",
+    "aten::bitwise_right_shift.Scalar_Tensor_out",
+    "aten::addmm_",
+    "aten::addmv_",
+    "aten::baddbmm_",
+    "aten::pow.Scalar_out",
+    "aten::mvlgamma.out",
+    "aten::special_ndtr.out",
+    "aten::embedding_dense_backward.out",
+    "aten::orgqr.out",
+    "aten::_fft_c2c.out",
+}
 # … and these compute as if what they read had been copied before, where PyTorch refuses.
 COMPUTE = {
-    "aten::bitwise_not.out", "aten::addmm.out", "aten::addmv.out", "aten::baddbmm.out", "aten::addbmm.out", "aten::clamp.out",
-    "aten::clamp_min.out", "aten::clamp_max.out", "aten::conj_physical.out", "aten::bernoulli_.Tensor", "aten::neg.out",
-    "aten::abs.out", "aten::sign.out", "aten::sgn.out", "aten::floor.out", "aten::ceil.out", "aten::trunc.out",
-    "aten::round.out", "aten::round.decimals_out", "aten::frac.out", "aten::nan_to_num.out", "aten::gelu.out",
-    "aten::softplus.out", "aten::_index_put_impl_", "aten::index_select.out", "aten::index_add.out", "aten::index_copy.out",
-    "aten::index_reduce.out", "aten::linalg_matrix_power.out", "aten::matrix_power.out", "aten::linalg_cross.out",
-    "aten::cross.out", "aten::where.self_out", "aten::masked_fill_.Scalar", "aten::heaviside.out", "aten::bernoulli.out",
-    "aten::cumsum.out", "aten::cumprod.out", "aten::logcumsumexp.out", "aten::scatter.src_out", "aten::scatter.reduce_out",
-    "aten::scatter.value_out", "aten::scatter.value_reduce_out", "aten::scatter_add.out", "aten::scatter_reduce.two_out",
-    "aten::msort.out"}
+    "aten::bitwise_not.out",
+    "aten::addmm.out",
+    "aten::addmv.out",
+    "aten::baddbmm.out",
+    "aten::addbmm.out",
+    "aten::clamp.out",
+    "aten::clamp_min.out",
+    "aten::clamp_max.out",
+    "aten::conj_physical.out",
+    "aten::bernoulli_.Tensor",
+    "aten::neg.out",
+    "aten::abs.out",
+    "aten::sign.out",
+    "aten::sgn.out",
+    "aten::floor.out",
+    "aten::ceil.out",
+    "aten::trunc.out",
+    "aten::round.out",
+    "aten::round.decimals_out",
+    "aten::frac.out",
+    "aten::nan_to_num.out",
+    "aten::gelu.out",
+    "aten::softplus.out",
+    "aten::_index_put_impl_",
+    "aten::index_select.out",
+    "aten::index_add.out",
+    "aten::index_copy.out",
+    "aten::index_reduce.out",
+    "aten::linalg_matrix_power.out",
+    "aten::matrix_power.out",
+    "aten::linalg_cross.out",
+    "aten::cross.out",
+    "aten::where.self_out",
+    "aten::masked_fill_.Scalar",
+    "aten::heaviside.out",
+    "aten::bernoulli.out",
+    "aten::cumsum.out",
+    "aten::cumprod.out",
+    "aten::logcumsumexp.out",
+    "aten::scatter.src_out",
+    "aten::scatter.reduce_out",
+    "aten::scatter.value_out",
+    "aten::scatter.value_reduce_out",
+    "aten::scatter_add.out",
+    "aten::scatter_reduce.two_out",
+    "aten::msort.out",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITTEN) - DIE))
@@ -290,5 +397,13 @@ def test_reading_and_writing_windows_that_overlap(name):
 def read_beside(name, arguments, at):
     """The place of a tensor that is read and that could be a window on the same memory as the one that is written."""
     t, parameters = arguments[at], registry[name].schema.arguments
-    return next((i for i, v in enumerate(arguments) if isinstance(v, torch.Tensor) and not parameters[i].type.writes
-                 and (v.shape, v.dtype) == (t.shape, t.dtype)), None)
+    return next(
+        (
+            i
+            for i, v in enumerate(arguments)
+            if isinstance(v, torch.Tensor)
+            and not parameters[i].type.writes
+            and (v.shape, v.dtype) == (t.shape, t.dtype)
+        ),
+        None,
+    )

@@ -6,6 +6,7 @@ Each case prepares a folder and the environment, and runs a small program with o
 in a process of its own. Held: the numbers are right, nothing of what was put there has run, a warning names each place that is
 not used, once. `--count`: so many files of the cache damaged at random besides.
 """
+
 import argparse
 import collections
 import datetime
@@ -106,6 +107,7 @@ def poisoned(directory, mark, user=None, mode=0o600):
         for file in directory.glob("*.py"):
             file.write_text(f"import os\nos.mkdir({str(mark)!r})\n" + SOURCE)
             _give(file, user, mode)
+
     return between
 
 
@@ -122,7 +124,11 @@ def nothing_is_there(folder):
 
 @case
 def a_cache_home(folder):
-    return {"XDG_CACHE_HOME": str(folder / "x"), "HOME": "/nowhere"}, "kept", lambda e: _assert_closed(folder / "x/readtorch/kernels")
+    return (
+        {"XDG_CACHE_HOME": str(folder / "x"), "HOME": "/nowhere"},
+        "kept",
+        lambda e: _assert_closed(folder / "x/readtorch/kernels"),
+    )
 
 
 @case
@@ -144,7 +150,11 @@ def a_setting_that_is_open_to_all(folder):
 
 @case
 def a_setting_for_the_fuser(folder):
-    return {"READTORCH_FUSER_CACHE": str(folder / "x"), **of_home(folder)}, "kept", lambda e: _assert_closed(folder / "x")
+    return (
+        {"READTORCH_FUSER_CACHE": str(folder / "x"), **of_home(folder)},
+        "kept",
+        lambda e: _assert_closed(folder / "x"),
+    )
 
 
 @case
@@ -168,6 +178,7 @@ def _open_directory(mode):
     def prepare(folder):
         own(folder, mode)
         return of_home(folder), f"open to others .mode {mode:o}", None
+
     prepare.__name__ = f"a_directory_of_mode_{mode:o}"
     return case(prepare)
 
@@ -226,6 +237,7 @@ def the_disk_is_full(folder):
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
     return {**of_home(folder), "": limit}, "cannot be written to", None
 
 
@@ -236,12 +248,17 @@ def poison_in_a_directory_that_was_open_between(folder):
     def between(environment):
         poisoned(directory, folder / "mark")(environment)
         directory.chmod(0o777)
+
     return of_home(folder), ("kept", "open to others"), between
 
 
 @case
 def files_that_others_can_write_to(folder):
-    return of_home(folder), ("kept", "open to others"), poisoned(folder / "home/.cache/readtorch/kernels", folder / "mark", mode=0o666)
+    return (
+        of_home(folder),
+        ("kept", "open to others"),
+        poisoned(folder / "home/.cache/readtorch/kernels", folder / "mark", mode=0o666),
+    )
 
 
 @case
@@ -249,6 +266,7 @@ def a_text_of_a_fused_kernel_that_is_another(folder):
     def between(environment):
         for file in (folder / "home/.cache/readtorch/kernels").glob("*.py"):
             file.write_text(f"import os\nos.mkdir({str(folder / 'mark')!r})\n" + SOURCE)
+
     return of_home(folder), "kept", between
 
 
@@ -256,7 +274,8 @@ def a_text_of_a_fused_kernel_that_is_another(folder):
 def a_pickle_without_its_digest(folder):
     def between(environment):
         for file in (folder / "home/.cache/readtorch/kernels").glob("*.nbc"):
-            file.write_bytes(file.read_bytes()[:2 * DIGEST] + pickle.dumps(Ruin(folder / "mark")))
+            file.write_bytes(file.read_bytes()[: 2 * DIGEST] + pickle.dumps(Ruin(folder / "mark")))
+
     return of_home(folder), ("kept", "cut off"), between
 
 
@@ -265,7 +284,9 @@ def _damaged(name, change, told="cut off"):
         def between(environment):
             for file in (folder / "home/.cache/readtorch/kernels").glob("*.nbc"):
                 change(file)
+
         return of_home(folder), ("kept", told), between
+
     prepare.__name__ = name
     return case(prepare)
 
@@ -278,6 +299,7 @@ def _replaced(make):
     def change(file):
         file.unlink()
         make(file)
+
     return change
 
 
@@ -292,10 +314,13 @@ _damaged("another_source", lambda file: file.write_bytes(b"?" + file.read_bytes(
 _damaged("another_processor", lambda file: file.write_bytes(file.read_bytes()[:-100] + bytes(100)))
 _damaged("a_file_that_is_a_directory", _replaced(lambda file: file.mkdir()), "no plain file")
 _damaged("a_file_that_is_a_pipe", _replaced(os.mkfifo), "no plain file")
-_damaged("a_file_that_is_a_link", _replaced(lambda file: file.symlink_to("/etc/passwd")), "symbolic link|Too many levels")
+_damaged(
+    "a_file_that_is_a_link", _replaced(lambda file: file.symlink_to("/etc/passwd")), "symbolic link|Too many levels"
+)
 _damaged("a_file_that_is_gone", os.unlink, None)
 
 if os.geteuid() == 0:
+
     @case
     def a_directory_of_another_user(folder):
         os.chown(own(folder), NOBODY, NOBODY)
@@ -304,7 +329,11 @@ if os.geteuid() == 0:
     @case
     def poison_of_another_user(folder):
         directory = folder / "home/.cache/readtorch/kernels"
-        return of_home(folder), ("kept", f"belongs to user {NOBODY}"), poisoned(directory, folder / "mark", NOBODY, 0o644)
+        return (
+            of_home(folder),
+            ("kept", f"belongs to user {NOBODY}"),
+            poisoned(directory, folder / "mark", NOBODY, 0o644),
+        )
 
     @case
     def a_directory_of_another_user_among_the_temporary_files(folder):
@@ -342,7 +371,9 @@ if os.geteuid() == 0:
     @case
     def a_full_disk(folder):
         path = own(folder)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=700", "tmpfs", path], capture_output=True).returncode:
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=8k,mode=700", "tmpfs", path], capture_output=True
+        ).returncode:
             return the_disk_is_full(folder)
         return of_home(folder), "No space left", None
 
@@ -352,6 +383,7 @@ def _become(user):
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
+
     return change
 
 
@@ -360,17 +392,19 @@ def _become(user):
 
 def run(environment):
     """The program's outcome in a process of its own."""
+
     def inside():
         for name in SETTINGS:
             os.environ.pop(name, None)
         os.environ.update({name: value for name, value in environment.items() if name})
         environment.get("", lambda: None)()
         return program()
+
     return limits.alone(inside, seconds=60)
 
 
 def judged(prepare):
-    """"held", or what went wrong, for one case."""
+    """ "held", or what went wrong, for one case."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="readtorch_caches_"))
     umask = os.umask(0o022)
     try:
@@ -397,7 +431,11 @@ def wrong(outcome, expected, first):
         return f"told twice: {told}"
     if expected == "kept" and (told or (not first and result["hits"] != [1, 1])):
         return f"not kept: {result}"
-    if expected not in ("kept", None) and not any(re.search(expected, text) for text in told) and "kept" not in expected:
+    if (
+        expected not in ("kept", None)
+        and not any(re.search(expected, text) for text in told)
+        and "kept" not in expected
+    ):
         return f"no word of {expected}: {result}"
     return None
 
@@ -407,10 +445,16 @@ def at_once(count=3):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="readtorch_caches_"))
     try:
         code = "from tests.attack import caches; import json; print(json.dumps(caches.program()))"
-        environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": f"{limits.ROOT / 'src'}{os.pathsep}{limits.ROOT}"}
+        environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "PYTHONPATH": f"{limits.ROOT / 'src'}{os.pathsep}{limits.ROOT}",
+        }
         for name in SETTINGS[:3]:
             environment.pop(name, None)
-        command = dict(args=[sys.executable, "-c", code], env=environment, cwd=limits.ROOT, stdout=subprocess.PIPE, text=True)
+        command = dict(
+            args=[sys.executable, "-c", code], env=environment, cwd=limits.ROOT, stdout=subprocess.PIPE, text=True
+        )
         started = [subprocess.Popen(**command) for _ in range(count)]
         outcomes = [json.loads(process.communicate()[0]) for process in started]
         outcomes.append(run({"HOME": str(folder)})["result"])
@@ -421,6 +465,7 @@ def at_once(count=3):
 
 def mutant(seed):
     """A case that damages each file of the cache at random."""
+
     def prepare(folder):
         def between(environment):
             chance = random.Random(seed)
@@ -430,11 +475,13 @@ def mutant(seed):
                     place = chance.randrange(len(data))
                     data[place] = chance.randrange(256)
                 if chance.random() < 0.3:
-                    del data[chance.randrange(len(data)):]
+                    del data[chance.randrange(len(data)) :]
                 elif chance.random() < 0.1:
                     data += bytes(chance.randrange(5000))
                 file.write_bytes(data)
+
         return of_home(folder), ("kept", None), between
+
     return prepare
 
 
@@ -448,8 +495,13 @@ def main():
     mutants = collections.Counter(judged(mutant(given.seed * 100_000 + i)) for i in range(given.count))
     crowd = at_once()
     summary = {
-        "date": datetime.date.today().isoformat(), "seed": given.seed, "readtorch": readtorch.__version__, "numba": numba.__version__,
-        "python": platform.python_version(), "by_hand": dict(collections.Counter(outcomes.values())), "mutants": dict(mutants),
+        "date": datetime.date.today().isoformat(),
+        "seed": given.seed,
+        "readtorch": readtorch.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "by_hand": dict(collections.Counter(outcomes.values())),
+        "mutants": dict(mutants),
         "three_at_once": "held" if all(wrong(dict(result=o), "kept", True) is None for o in crowd) else str(crowd),
     }
     print(json.dumps(summary, indent=1))

@@ -4,6 +4,7 @@ calls.json has {operator or Python name: [positional arguments, keyword argument
 own list of inputs (`torch.testing._internal.common_methods_invocations.op_db`) and their backward passes; tensors are
 {"t": dtype, "s": shape, "v": values}.
 """
+
 import functools
 import json
 import pathlib
@@ -19,10 +20,58 @@ GUARD = 64  # bytes before and behind every tensor
 SIGN = 0xA5  # what stands there
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
-DTYPES = ["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "float16", "bfloat16", "complex64", "complex128"]
-ODD_INTS = [-1, 0, 1, 2, 3, 7, -2, -9, 100, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**40, 2**62, 2**63 - 1, -(2**63), 2**63]
+DTYPES = [
+    "float32",
+    "float64",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "float16",
+    "bfloat16",
+    "complex64",
+    "complex128",
+]
+ODD_INTS = [
+    -1,
+    0,
+    1,
+    2,
+    3,
+    7,
+    -2,
+    -9,
+    100,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    -(2**31) - 1,
+    2**32,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+]
 ODD_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e308, -1e308, 3.4e38, float("inf"), float("-inf"), float("nan")]
-ODD_SHAPES = [[], [0], [1], [3], [2, 3], [0, 3], [3, 0], [1, 1], [4, 4], [2, 3, 4], [1, 3, 4, 4], [2, 0, 3, 3], [1, 1, 2, 3, 3], [1] * 9]
+ODD_SHAPES = [
+    [],
+    [0],
+    [1],
+    [3],
+    [2, 3],
+    [0, 3],
+    [3, 0],
+    [1, 1],
+    [4, 4],
+    [2, 3, 4],
+    [1, 3, 4, 4],
+    [2, 0, 3, 3],
+    [1, 1, 2, 3, 3],
+    [1] * 9,
+]
 LYING = [-1, -9, 0, 1, 3, 100, 900000, 2**31 - 1, -(2**31), 2**40, -(2**62), 2**63 - 1]
 
 
@@ -32,6 +81,7 @@ def usable():
 
 
 # ------------------------------------------------------------------------------------------- from data to arguments
+
 
 class Side:
     """Makes one library's arguments out of data, each tensor between guards."""
@@ -117,6 +167,7 @@ def wrapped(x, bits):
 
 # ------------------------------------------------------------------------------------------------------- odd values
 
+
 def odd_tensor(random, like):
     """A tensor's description with something odd about it."""
     changed = dict(like)
@@ -170,7 +221,10 @@ def odd_value(random, kind, value, tensors):
     if kind.base == "Tensor":
         if tensors and random.random() < 0.1:
             return random.choice(tensors)
-        return odd_tensor(random, value if isinstance(value, dict) and "t" in value else {"t": "float32", "s": [2, 3], "v": [0.5, 1, 2]})
+        return odd_tensor(
+            random,
+            value if isinstance(value, dict) and "t" in value else {"t": "float32", "s": [2, 3], "v": [0.5, 1, 2]},
+        )
     if kind.base == "int":
         return random.choice(ODD_INTS)
     if kind.base == "float":
@@ -207,12 +261,21 @@ def plain_value(random, kind):
         if random.random() < 0.25:
             return {"t": "int64", "s": shape, "v": [0, 1, 2]}
         return {"t": "float32", "s": shape, "v": [0.5, -1.0, 2.0, 1.5, 0.25]}
-    return {"int": random.choice((0, 1, 1, 2)), "float": 0.5, "Scalar": 1.5, "bool": random.random() < 0.5,
-            "str": "none", "ScalarType": {"dtype": "float32"}, "Layout": {"layout": "strided"},
-            "MemoryFormat": {"format": "contiguous_format"}, "Device": {"device": "cpu"}}.get(kind.base)
+    return {
+        "int": random.choice((0, 1, 1, 2)),
+        "float": 0.5,
+        "Scalar": 1.5,
+        "bool": random.random() < 0.5,
+        "str": "none",
+        "ScalarType": {"dtype": "float32"},
+        "Layout": {"layout": "strided"},
+        "MemoryFormat": {"format": "contiguous_format"},
+        "Device": {"device": "cpu"},
+    }.get(kind.base)
 
 
 # ------------------------------------------------------------------------------------------------- what became of it
+
 
 def outcome(side, run):
     """("value", result), or ("error", type name, words)."""
@@ -279,7 +342,10 @@ def foreign(value):
     for part in flat(value):
         if isinstance(part, (torch.Tensor, readtorch.Tensor)) and part.numel():
             array = np.ascontiguousarray(as_array(part))
-            if array.dtype.itemsize > 1 and (array.reshape(-1).view(np.uint8).reshape(-1, array.dtype.itemsize) == SIGN).all(1).any():
+            if (
+                array.dtype.itemsize > 1
+                and (array.reshape(-1).view(np.uint8).reshape(-1, array.dtype.itemsize) == SIGN).all(1).any()
+            ):
                 return True
     return False
 
@@ -308,7 +374,11 @@ def told(found):
 
 
 def shown(value):
-    text = f"{tuple(value.shape)} {value.dtype}" if isinstance(value, (torch.Tensor, readtorch.Tensor)) else type(value).__name__
+    text = (
+        f"{tuple(value.shape)} {value.dtype}"
+        if isinstance(value, (torch.Tensor, readtorch.Tensor))
+        else type(value).__name__
+    )
     try:
         return f"{text} {value.detach().reshape(-1)[:6].tolist()}" if hasattr(value, "detach") else f"{text} {value}"
     except Exception:

@@ -3,6 +3,7 @@
 A program is a module with a function `attack(number, report)`. `survivors` runs it for many numbers in child processes; a child
 says which number and which library it is at before it goes on, so that after a death, or a silence, it is known whose it was.
 """
+
 import collections
 import concurrent.futures
 import datetime
@@ -40,8 +41,13 @@ class Child:
     def __init__(self, module, arguments):
         reading, writing = os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "--child", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, pass_fds=(writing,), env={**os.environ, "ATTACK_CHANNEL": str(writing)})
+            [sys.executable, "-m", module, "--child", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(writing,),
+            env={**os.environ, "ATTACK_CHANNEL": str(writing)},
+        )
         os.close(writing)
         self.channel, self.rest = reading, b""
 
@@ -109,6 +115,7 @@ def survivors(module, arguments, numbers, seconds):
 
 # --------------------------------------------------------------------------------- calls beside PyTorch (calls.judge)
 
+
 def judged(module, arguments, numbers, seconds, told):
     """`survivors`, each end with what became of the call. What dies is tried again in a child of its own, for PyTorch may have
     written over the libraries' memory in a call before; what hangs, with more time, for kernels may be new.
@@ -151,10 +158,16 @@ def report(ends, facts, path=None):
     counts = collections.Counter(end["became"] for end in ends)
     both = counts["same error"] + counts["other words"] + counts["other type"]
     summary = {
-        "date": datetime.date.today().isoformat(), "calls": len(ends), **facts,
+        "date": datetime.date.today().isoformat(),
+        "calls": len(ends),
+        **facts,
         "versions": {"readtorch": readtorch.__version__, "torch": torch.__version__, "numpy": numpy.__version__},
         "outcomes": dict(counts.most_common()),
-        "refused by both": {"calls": both, "same type": both - counts["other type"], "same type and words": counts["same error"]},
+        "refused by both": {
+            "calls": both,
+            "same type": both - counts["other type"],
+            "same type and words": counts["same error"],
+        },
         "failures": [f"{failure(end)}: {end['call']}" for end in ends if failure(end)],
     }
     text = json.dumps(summary, indent=1)

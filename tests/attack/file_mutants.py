@@ -2,6 +2,7 @@
 
 Checkpoints: `tests/serialization/mutants.py`, whose tools are used here as well.
 """
+
 import functools
 import io
 import json
@@ -31,14 +32,14 @@ def spoiled(rng, data, marks=()):
         elif way == 1 and at < len(data):
             data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
         elif way == 2:
-            del data[at:at + rng.randrange(1, 30)]
+            del data[at : at + rng.randrange(1, 30)]
         elif way == 3:
             data[at:at] = rng.randbytes(rng.randrange(1, 30))
         elif way == 4:
             start = rng.randrange(len(data) + 1)
-            data[at:at] = data[start:start + rng.randrange(1, 60)]
+            data[at:at] = data[start : start + rng.randrange(1, 60)]
         elif way == 5:
-            data[at:at + 4] = struct.pack("<I", rng.choice([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x0BFFFFFF]))
+            data[at : at + 4] = struct.pack("<I", rng.choice([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x0BFFFFFF]))
         elif rng.random() < 0.1:
             del data[at:]
     return bytes(data)
@@ -52,20 +53,35 @@ def spoiled_pickle(rng, data):
         if way == 0:
             data[at:at] = rng.choice(INSTRUCTIONS + MORE_INSTRUCTIONS)
         elif way == 1:
-            del data[at:at + rng.randrange(1, 12)]
+            del data[at : at + rng.randrange(1, 12)]
         elif way == 2:
             start = rng.randrange(len(data) + 1)
-            data[at:at] = data[start:start + rng.randrange(1, 60)]
+            data[at:at] = data[start : start + rng.randrange(1, 60)]
         elif at < len(data):
             data[at] = rng.randrange(256)
     return bytes(data)
 
 
 MORE_INSTRUCTIONS = [
-    b"r\xff\xff\xff\x0b", b"N}X\x08\0\0\0__dict__Ns\x86b", b")" + b"\x85" * 5000 + b"q\x00}h\x00Ns", b")q\x00" + b"h\x00h\x00\x86q\x00" * 60 + b"}h\x00Ns",
-    b"ctorch\ndevice\n", b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch.jit._pickle\nrestore_type_tag\n", b"ctorch.jit._pickle\nbuild_intlist\n",
-    b"cbuiltins\ncomplex\n", b"c__torch__\nNet\n", b"l", b"d", b"\x94", b"\x8c\x05alloc", b"\x8c\x02os\x8c\x06system\x93", b"\x95" + bytes(8), b"]" * 3000,
-    b"(" * 3000, b"\x8d\xff\xff\xff\xff\0\0\0\0",
+    b"r\xff\xff\xff\x0b",
+    b"N}X\x08\0\0\0__dict__Ns\x86b",
+    b")" + b"\x85" * 5000 + b"q\x00}h\x00Ns",
+    b")q\x00" + b"h\x00h\x00\x86q\x00" * 60 + b"}h\x00Ns",
+    b"ctorch\ndevice\n",
+    b"ctorch._utils\n_rebuild_tensor_v2\n",
+    b"ctorch.jit._pickle\nrestore_type_tag\n",
+    b"ctorch.jit._pickle\nbuild_intlist\n",
+    b"cbuiltins\ncomplex\n",
+    b"c__torch__\nNet\n",
+    b"l",
+    b"d",
+    b"\x94",
+    b"\x8c\x05alloc",
+    b"\x8c\x02os\x8c\x06system\x93",
+    b"\x95" + bytes(8),
+    b"]" * 3000,
+    b"(" * 3000,
+    b"\x8d\xff\xff\xff\xff\0\0\0\0",
 ]
 
 
@@ -77,16 +93,33 @@ def archives():
     """The reference's archives, as lists of (name, bytes)."""
     from tests.attack.archives_by_hand import archive
     from tests.jit import scripted_modules
+
     made = [archive()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in ("Net", "Attributes", "Methods", "Layers", "Outer", "Stateful", "Convolutional", "Recurrent", "Property", "WithLoss", "Returns", "Attention"):
+        for name in (
+            "Net",
+            "Attributes",
+            "Methods",
+            "Layers",
+            "Outer",
+            "Stateful",
+            "Convolutional",
+            "Recurrent",
+            "Property",
+            "WithLoss",
+            "Returns",
+            "Attention",
+        ):
             torch.manual_seed(0)
             file = io.BytesIO()
             torch.jit.save(torch.jit.script(getattr(scripted_modules, name)()), file)
             made.append(file.getvalue())
     # Without the places in the original program, which are for error messages and which readtorch does not read.
-    return [[(name, file.read(name)) for name in file.namelist() if not name.endswith(".debug_pkl")] for file in (zipfile.ZipFile(io.BytesIO(data)) for data in made)]
+    return [
+        [(name, file.read(name)) for name in file.namelist() if not name.endswith(".debug_pkl")]
+        for file in (zipfile.ZipFile(io.BytesIO(data)) for data in made)
+    ]
 
 
 def torchscript(rng):
@@ -119,7 +152,7 @@ def spoiled_code(rng, data):
         elif way == 1:
             lines.insert(at, rng.choice(lines))
         elif way == 2:
-            del lines[at:at + rng.randrange(1, 3)]
+            del lines[at : at + rng.randrange(1, 3)]
             lines = lines or [""]
         else:
             tokens = re.split(r"(\W+)", lines[at])
@@ -128,13 +161,109 @@ def spoiled_code(rng, data):
     return "\n".join(lines).encode()
 
 
-LINES = ["import os", "from os import system", "__import__('os').system('true')", "@torch.jit.export", "pass", "class A:", "def f(x):", "return x", "x = x", "x : int = 3",
-         "training : bool", "__parameters__ = [\"a\"]", "while True:", "if x:", "for i in x:", "try:", "except:", "lambda: 1", "raise Exception()", "assert False", "\"text\"",
-         "a = b = c", "a, b = c", "global a", "del x", "with x:", "yield x", "return [x for x in x]", "a : List[List[int]]", "a : __torch__.Net", "__annotations__[\"0\"] = int",
-         "_0 = torch.add(x, x)", "_0 = ops.prim.PythonOp(x)", "_0 = CONSTANTS.c99999999999", "_0 = 10 ** 10 ** 10", "_0 = (" * 300, "n : Final[int] = 3"]
-WORDS = ["int", "Tensor", "List", "Optional", "None", "self", "x", "0", "-1", "99999999999999999999", "1e999", "'", '"', "(", ")", "[", "]", "{", "}", ":", "=", "->", ".", ",", "\\",
-         "\0", "lambda", "import", "torch", "ops", "CONSTANTS", "__torch__", "__class__", "getattr", "eval", "fork", "annotate", "unchecked_cast", "uninitialized", "inf", "nan", "*",
-         "**", "@", ";", "\n", "\t", "#", "# type:", "ä", "'{0.__class__}'.format(x)", "f'{x}'", "Module", "NamedTuple", "Enum", "Interface", "yield", "await", "async", "not", "if", "else"]
+LINES = [
+    "import os",
+    "from os import system",
+    "__import__('os').system('true')",
+    "@torch.jit.export",
+    "pass",
+    "class A:",
+    "def f(x):",
+    "return x",
+    "x = x",
+    "x : int = 3",
+    "training : bool",
+    '__parameters__ = ["a"]',
+    "while True:",
+    "if x:",
+    "for i in x:",
+    "try:",
+    "except:",
+    "lambda: 1",
+    "raise Exception()",
+    "assert False",
+    '"text"',
+    "a = b = c",
+    "a, b = c",
+    "global a",
+    "del x",
+    "with x:",
+    "yield x",
+    "return [x for x in x]",
+    "a : List[List[int]]",
+    "a : __torch__.Net",
+    '__annotations__["0"] = int',
+    "_0 = torch.add(x, x)",
+    "_0 = ops.prim.PythonOp(x)",
+    "_0 = CONSTANTS.c99999999999",
+    "_0 = 10 ** 10 ** 10",
+    "_0 = (" * 300,
+    "n : Final[int] = 3",
+]
+WORDS = [
+    "int",
+    "Tensor",
+    "List",
+    "Optional",
+    "None",
+    "self",
+    "x",
+    "0",
+    "-1",
+    "99999999999999999999",
+    "1e999",
+    "'",
+    '"',
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    "=",
+    "->",
+    ".",
+    ",",
+    "\\",
+    "\0",
+    "lambda",
+    "import",
+    "torch",
+    "ops",
+    "CONSTANTS",
+    "__torch__",
+    "__class__",
+    "getattr",
+    "eval",
+    "fork",
+    "annotate",
+    "unchecked_cast",
+    "uninitialized",
+    "inf",
+    "nan",
+    "*",
+    "**",
+    "@",
+    ";",
+    "\n",
+    "\t",
+    "#",
+    "# type:",
+    "ä",
+    "'{0.__class__}'.format(x)",
+    "f'{x}'",
+    "Module",
+    "NamedTuple",
+    "Enum",
+    "Interface",
+    "yield",
+    "await",
+    "async",
+    "not",
+    "if",
+    "else",
+]
 
 
 # ------------------------------------------------------------------------------------------------ safetensors
@@ -142,24 +271,65 @@ WORDS = ["int", "Tensor", "List", "Optional", "None", "self", "x", "0", "-1", "9
 
 def safetensors(rng):
     import safetensors.torch as theirs
-    dtypes = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.uint16]
-    tensors = {f"t{i}": torch.ones([rng.randrange(4) for _ in range(rng.randrange(4))]).to(rng.choice(dtypes)) for i in range(rng.randrange(4))}
+
+    dtypes = [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+        torch.complex64,
+        torch.float8_e4m3fn,
+        torch.uint16,
+    ]
+    tensors = {
+        f"t{i}": torch.ones([rng.randrange(4) for _ in range(rng.randrange(4))]).to(rng.choice(dtypes))
+        for i in range(rng.randrange(4))
+    }
     data = theirs.save(tensors, {"note": "kept"} if rng.random() < 0.3 else None)
     way = rng.randrange(4)
     if way == 0:
         return spoiled(rng, data)
     length = struct.unpack("<Q", data[:8])[0]
-    header, body = json.loads(data[8:8 + length]), data[8 + length:]
+    header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
     if way == 1 and tensors:
         entry = header[rng.choice(sorted(tensors))]
         entry[rng.choice(["dtype", "shape", "data_offsets"])] = rng.choice(
-            ["F4", "F6_E2M3", "F8_E8M0", "F64", "I8", "BOOL", [2**63, 2], [2**32, 2**32], [0], [], [-1], [0, 4], [4, 0], [0, 2**64 - 1], "text", None, [1.5], {}])
+            [
+                "F4",
+                "F6_E2M3",
+                "F8_E8M0",
+                "F64",
+                "I8",
+                "BOOL",
+                [2**63, 2],
+                [2**32, 2**32],
+                [0],
+                [],
+                [-1],
+                [0, 4],
+                [4, 0],
+                [0, 2**64 - 1],
+                "text",
+                None,
+                [1.5],
+                {},
+            ]
+        )
     elif way == 2:
-        header[rng.choice(["__metadata__", "t0", "new", ""])] = rng.choice([{}, {"a": 1}, {"a": "b"}, [], 3, {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}])
+        header[rng.choice(["__metadata__", "t0", "new", ""])] = rng.choice(
+            [{}, {"a": 1}, {"a": "b"}, [], 3, {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}]
+        )
     text = json.dumps(header).encode()
     if way == 3:
         text = rng.choice([b"", b"{" * 10000, b"[" * 10000, b"null", b"{}", text + b" " * 1000, text[:-1]])
-    size = len(text) if rng.random() < 0.8 else rng.choice([0, 1, 2**40, 2**63, 2**64 - 1, max(len(text) - 1, 0), len(text) + 1, 100_000_001])
+    size = (
+        len(text)
+        if rng.random() < 0.8
+        else rng.choice([0, 1, 2**40, 2**63, 2**64 - 1, max(len(text) - 1, 0), len(text) + 1, 100_000_001])
+    )
     return struct.pack("<Q", size) + text + body
 
 
@@ -169,6 +339,7 @@ def safetensors(rng):
 @functools.cache
 def snapshot(name):
     from tests.viz.snapshots import snapshot_of
+
     return json.dumps(snapshot_of(name))
 
 
@@ -193,8 +364,37 @@ def memory_snapshot(rng):
     return pickle.dumps(kept, rng.choice([2, 4, 4, 5]))
 
 
-VALUES = [None, 0, 1, -1, 512, 2**40, 2**62, 2**63, 2**64, 10**30, True, 1.5, float("nan"), "", "alloc", "segment_map", "segment_unmap", "oom", "_init__", "inactive", "\ud800", [], {}, (),
-          (0, 0), [[]], {"a": 1}, b"bytes", "x" * 1000]
+VALUES = [
+    None,
+    0,
+    1,
+    -1,
+    512,
+    2**40,
+    2**62,
+    2**63,
+    2**64,
+    10**30,
+    True,
+    1.5,
+    float("nan"),
+    "",
+    "alloc",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "_init__",
+    "inactive",
+    "\ud800",
+    [],
+    {},
+    (),
+    (0, 0),
+    [[]],
+    {"a": 1},
+    b"bytes",
+    "x" * 1000,
+]
 
 KINDS = {"jit": torchscript, "safetensors": safetensors, "snapshot": memory_snapshot}
 

@@ -9,6 +9,7 @@ run (an audit hook sees imports, files that are opened, programs, code); a tenso
 freed memory; an error that is not one of the clear ones; something else is loaded than PyTorch loads, or what PyTorch refuses.
 What PyTorch loads and readtorch refuses is counted by its cause.
 """
+
 import argparse
 import collections
 import datetime
@@ -112,9 +113,13 @@ def described_module(module):
     return described({name: tensor.detach() for name, tensor in module.state_dict().items()}) + described(texts)
 
 
-CLEAR = {"ckpt": (pickle.UnpicklingError, RuntimeError, EOFError, ValueError), "jit": (RuntimeError,),
-         "inspect": (pickle.UnpicklingError, RuntimeError, EOFError, ValueError),
-         "safetensors": (SafetensorError, ValueError), "snapshot": (pickle.UnpicklingError, ValueError)}
+CLEAR = {
+    "ckpt": (pickle.UnpicklingError, RuntimeError, EOFError, ValueError),
+    "jit": (RuntimeError,),
+    "inspect": (pickle.UnpicklingError, RuntimeError, EOFError, ValueError),
+    "safetensors": (SafetensorError, ValueError),
+    "snapshot": (pickle.UnpicklingError, ValueError),
+}
 
 
 # ---------------------------------------------------------------------------------------------- what is a fault
@@ -171,7 +176,11 @@ def try_ours(kind, seed, watch):
         outcome = "loaded"
     except CLEAR[kind] as error:
         outcome, said = "refused", f"{type(error).__name__}: {error}"
-        if isinstance(error, (RecursionError, NotImplementedError)) or not str(error) and not isinstance(error, EOFError):
+        if (
+            isinstance(error, (RecursionError, NotImplementedError))
+            or not str(error)
+            and not isinstance(error, EOFError)
+        ):
             faults.append(f"unclear error {said[:200]}")
     except Late:
         outcome, said = "late", ""
@@ -217,7 +226,7 @@ def many(cases, attempt):
     """[answer], from a process for all; from another one for the rest if it dies or hangs."""
     answers = []
     while len(answers) < len(cases):
-        rest = cases[len(answers):]
+        rest = cases[len(answers) :]
         done, death = limits.one_by_one(attempt, rest, seconds=SECONDS + 5, memory=2 * limits.GIGABYTE)
         answers += done
         if death:
@@ -227,16 +236,20 @@ def many(cases, attempt):
 
 def run(cases, report=lambda line: None):
     """What came of each: {"kind", "seed", "ours", "theirs", "faults"}"""
+
     def too_late(*_):
         raise Late
+
     signal.signal(signal.SIGALRM, too_late)
     warnings.simplefilter("ignore")
-    watch = limits.Watch(lambda event, arguments: harmless(event, arguments) or event == "open" and arguments[0] == _scratch())
+    watch = limits.Watch(
+        lambda event, arguments: harmless(event, arguments) or event == "open" and arguments[0] == _scratch()
+    )
     warm_up(watch)
     gc.freeze()  # a child copies less of what it only looks at
     found = []
     for start in range(0, len(cases), BATCH):
-        batch = cases[start:start + BATCH]
+        batch = cases[start : start + BATCH]
         ours = many(batch, lambda kind, seed: try_ours(kind, seed, watch))
         compared = [case for case in batch if is_compared(*case)]
         theirs = dict(zip(compared, many(compared, try_theirs))) if compared else {}
@@ -244,7 +257,9 @@ def run(cases, report=lambda line: None):
         for case, (outcome, said, faults) in zip(batch, ours):
             answer = theirs.get(case, ["not asked", ""])
             faults = faults + compared_with(outcome, said, *answer[:2])
-            found.append({"kind": case[0], "seed": case[1], "ours": [outcome, said], "theirs": answer[:2], "faults": faults})
+            found.append(
+                {"kind": case[0], "seed": case[1], "ours": [outcome, said], "theirs": answer[:2], "faults": faults}
+            )
             for fault in faults:
                 report(f"{case}: {fault} | ours {said[:200]!r} | theirs {answer[:2]!r}")
     return found
@@ -276,7 +291,10 @@ def warm_up(watch):
     """Import and compile beforehand what the first files would."""
     for kind in SHARES:
         for seed in range(60):
-            for attempt in (lambda: open_ours(kind, file_of(kind, seed)), lambda: kind in ("snapshot", "inspect") or open_theirs(kind, file_of(kind, seed))):
+            for attempt in (
+                lambda: open_ours(kind, file_of(kind, seed)),
+                lambda: kind in ("snapshot", "inspect") or open_theirs(kind, file_of(kind, seed)),
+            ):
                 if kind == "jit" and attempt.__code__.co_names[0] != "open_ours":
                     continue  # PyTorch may die of them
                 try:
@@ -295,10 +313,18 @@ def summary(found, seed):
         if ours == "refused" and theirs == "loaded":
             causes[each["kind"]][cause(said)] += 1
         faults += [{"kind": each["kind"], "seed": each["seed"], "fault": fault} for fault in each["faults"]]
-    return {"date": datetime.date.today().isoformat(), "seed": seed, "files": len(found), "readtorch": readtorch.__version__, "torch": torch.__version__,
-            "python": platform.python_version(), "outcomes": {kind: dict(sorted(c.items())) for kind, c in sorted(counts.items())},
-            "refused, though PyTorch loads": {kind: dict(c.most_common()) for kind, c in sorted(causes.items())},
-            "faults": len(faults), "first faults": faults[:20]}
+    return {
+        "date": datetime.date.today().isoformat(),
+        "seed": seed,
+        "files": len(found),
+        "readtorch": readtorch.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "outcomes": {kind: dict(sorted(c.items())) for kind, c in sorted(counts.items())},
+        "refused, though PyTorch loads": {kind: dict(c.most_common()) for kind, c in sorted(causes.items())},
+        "faults": len(faults),
+        "first faults": faults[:20],
+    }
 
 
 def cause(said):
@@ -310,7 +336,9 @@ def cause(said):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.attack.files", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.attack.files", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=sum(SHARES.values()))
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--processes", type=int, default=1)
@@ -322,7 +350,11 @@ def main():
         number, of = map(int, options.part.split("/"))
         print(json.dumps(run(cases[number::of], report=lambda line: print(line, file=sys.stderr, flush=True))))
         return 0
-    found = in_processes(options) if options.processes > 1 else run(cases, report=lambda line: print(line, file=sys.stderr, flush=True))
+    found = (
+        in_processes(options)
+        if options.processes > 1
+        else run(cases, report=lambda line: print(line, file=sys.stderr, flush=True))
+    )
     told = json.dumps(summary(found, options.seed), indent=1)
     if options.report:
         options.report.write_text(told + "\n")
@@ -331,8 +363,20 @@ def main():
 
 
 def in_processes(options):
-    command = [sys.executable, "-m", "tests.attack.files", "--count", str(options.count), "--seed", str(options.seed), "--part"]
-    parts = [subprocess.Popen([*command, f"{i}/{options.processes}"], stdout=subprocess.PIPE) for i in range(options.processes)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.attack.files",
+        "--count",
+        str(options.count),
+        "--seed",
+        str(options.seed),
+        "--part",
+    ]
+    parts = [
+        subprocess.Popen([*command, f"{i}/{options.processes}"], stdout=subprocess.PIPE)
+        for i in range(options.processes)
+    ]
     return [each for part in parts for each in json.loads(part.communicate()[0])]
 
 

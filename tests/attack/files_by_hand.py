@@ -3,6 +3,7 @@ them, what the error says; None: no error).
 
     python -m tests.attack.files_by_hand      opens each in a process of its own, prints what came of it as JSON
 """
+
 import io
 import json
 import pathlib
@@ -27,8 +28,10 @@ def checkpoint(pickle, **records):
 
 
 def checkpoints():
-    tensor = (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nByteStorage\nX\x01\0\0\x000X\x03\0\0\0cpu"
-              b"J" + struct.pack("<i", 300 << 20) + b"tQK\0K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR.")
+    tensor = (
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nByteStorage\nX\x01\0\0\x000X\x03\0\0\0cpu"
+        b"J" + struct.pack("<i", 300 << 20) + b"tQK\0K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR."
+    )
     too_far = "would expand from"
     return {
         "60 MB of lists": (lambda: checkpoint(b"\x80\x02(" + b"]" * 60_000_000 + b"t."), too_far),
@@ -37,7 +40,10 @@ def checkpoints():
         "60 MB of marks": (lambda: checkpoint(b"\x80\x02" + b"(" * 60_000_000 + b"."), too_far),
         "a version of 60 MB": (lambda: checkpoint(b"\x80\x02N.", version=b"3" + b" " * 60_000_000), "no short text"),
         "a storage of 300 MB": (lambda: checkpoint(tensor, **{"data/0": bytes(300 << 20)}), too_far),
-        "thirty storages of 10 MB": (lambda: checkpoint(b"\x80\x02N.", **{f"data/{i}": bytes(10 << 20) for i in range(30)}), too_far),
+        "thirty storages of 10 MB": (
+            lambda: checkpoint(b"\x80\x02N.", **{f"data/{i}": bytes(10 << 20) for i in range(30)}),
+            too_far,
+        ),
     }
 
 
@@ -45,13 +51,17 @@ def tensors_in_safetensors():
     def file(dtype, size):
         header = json.dumps({"a": {"dtype": dtype, "shape": [8], "data_offsets": [0, size]}}).encode()
         return struct.pack("<Q", len(header)) + header + bytes(size)
-    return {dtype: (file(dtype, size), f"Dtype not understood: {dtype}, of the tensor 'a'")
-            for dtype, size in {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}.items()}
+
+    return {
+        dtype: (file(dtype, size), f"Dtype not understood: {dtype}, of the tensor 'a'")
+        for dtype, size in {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}.items()
+    }
 
 
 def snapshots():
     def snapshot(event):
         return b"\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces](](" + event + b"eeu."
+
     alloc = b"}(X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0addrK\0X\x04\0\0\0sizeK\x01X\x06\0\0\0streamK\0"
     plain = "plain data; this file asks for"
     same = [{"action": "alloc", "addr": 0, "size": 1, "stream": 0}] * 30_000
@@ -59,7 +69,10 @@ def snapshots():
     segment = {"address": 0, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": [block] * 30_000}
     deep = [{"name": "f", "filename": "f.py", "line": 1}] * 30_000
     oom = {"action": "oom", "addr": 0, "size": 1, "stream": 0, "device_free": 0}
-    free = [{"address": i << 21, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": []} for i in range(30_000)]
+    free = [
+        {"address": i << 21, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": []}
+        for i in range(30_000)
+    ]
     doubled = b")q\0" + b"h\0h\0\x86q\0" * 60
     return {
         "a call": (b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", f"{plain} os.system"),
@@ -81,13 +94,28 @@ def snapshots():
         "nothing": (b"", "breaks off"),
         "a number": (b"\x80\x02K\x01.", "it must be a dictionary"),
         "segments of numbers": (b"\x80\x02}X\x08\0\0\0segments]K\x01as.", r"segments\[0\] must be a dictionary"),
-        "an event without a size": (snapshot(b"}X\x06\0\0\0actionX\x05\0\0\0allocs"), r"device_traces\[0\]\[0\]\['size'\]"),
+        "an event without a size": (
+            snapshot(b"}X\x06\0\0\0actionX\x05\0\0\0allocs"),
+            r"device_traces\[0\]\[0\]\['size'\]",
+        ),
         "a method as an action": (snapshot(alloc.replace(b"\x05\0\0\0alloc", b"\x06\0\0\0_init_") + b"u"), None),
-        "an address of 80 bits": (snapshot(alloc + b"X\x04\0\0\0addr\x8a\x0a" + b"\x7f" * 10 + b"u"), "a number of 62 bits"),
-        "frames that are no frames": (snapshot(alloc + b"X\x06\0\0\0frames]K\x01au"), r"\['frames'\]\[0\] must be a dictionary"),
-        "a block size that is a text": (snapshot(alloc + b"X\x07\0\0\0details}X\x0a\0\0\0block_sizeX\x01\0\0\0xsu"), "block_size is a number"),
+        "an address of 80 bits": (
+            snapshot(alloc + b"X\x04\0\0\0addr\x8a\x0a" + b"\x7f" * 10 + b"u"),
+            "a number of 62 bits",
+        ),
+        "frames that are no frames": (
+            snapshot(alloc + b"X\x06\0\0\0frames]K\x01au"),
+            r"\['frames'\]\[0\] must be a dictionary",
+        ),
+        "a block size that is a text": (
+            snapshot(alloc + b"X\x07\0\0\0details}X\x0a\0\0\0block_sizeX\x01\0\0\0xsu"),
+            "block_size is a number",
+        ),
         "the same blocks in many segments": (traced(same, [{**segment} for _ in range(30_000)]), "a list of its own"),
-        "the same history of many devices": (pickle.dumps({"segments": [], "device_traces": [same] * 30_000}), "a list of its own"),
+        "the same history of many devices": (
+            pickle.dumps({"segments": [], "device_traces": [same] * 30_000}),
+            "a list of its own",
+        ),
         "many events without memory, among many free blocks": (traced([oom] * 30_000, free), None),
         "the same deep stack at many events": (traced([same[0] | {"frames": deep}] * 30_000), None),
     }
@@ -105,14 +133,16 @@ SUBJECTS = {"checkpoint": checkpoints, "safetensors": tensors_in_safetensors, "s
 def open_file(subject, path):
     """What reads files of this kind, with torch's name for it if there is one."""
     import readtorch
+
     if subject == "snapshot":
         from readtorch.viz.allocator_history import allocator_history
+
         return allocator_history(path)
     return readtorch.load(path)
 
 
 def said(subject, path):
-    """"opened", or what the error says."""
+    """ "opened", or what the error says."""
     try:
         open_file(subject, path)
     except BaseException as error:
@@ -122,6 +152,7 @@ def said(subject, path):
 
 def main():
     from tests.attack import limits
+
     outcomes = {}
     with tempfile.TemporaryDirectory() as folder:
         for subject, files in SUBJECTS.items():

@@ -6,6 +6,7 @@ A case is a call, written for both libraries, with a lie in it. It fails if the 
 it takes more than 1 GB, or writes or reads outside a tensor: in front of every tensor and behind it lie bytes that must stay as
 they are and must not come out.
 """
+
 import argparse
 import sys
 
@@ -54,47 +55,82 @@ KERNELS = {
     "embedding_bag": (LIES, "F.embedding_bag(i, x, t([0, 1], [2], 'int64'))"),
     "embedding_bag's offsets": (LIES, "F.embedding_bag(t([0, 1, 2], [3], 'int64'), x, t([0, LIE], [2], 'int64'))"),
     "embedding_bag, the largest": (LIES, "F.embedding_bag(i, x, t([0, 1], [2], 'int64'), mode='max')"),
-    "embedding_bag_backward": (LIES, "A._embedding_bag_dense_backward(x, i, t([0, LIE, 2], [3], 'int64'), t([1, 1, LIE], [3], 'int64'), "
-                                     "t([0, LIE, 1], [3], 'int64'), 3, False, 1, None)"),
-    "embedding_bag's weights": (LIES, "A._embedding_bag_per_sample_weights_backward(x, x, i, t([0, 1, 2], [3], 'int64'), "
-                                      "t([0, LIE, 2], [3], 'int64'), 0)"),
+    "embedding_bag_backward": (
+        LIES,
+        "A._embedding_bag_dense_backward(x, i, t([0, LIE, 2], [3], 'int64'), t([1, 1, LIE], [3], 'int64'), "
+        "t([0, LIE, 1], [3], 'int64'), 3, False, 1, None)",
+    ),
+    "embedding_bag's weights": (
+        LIES,
+        "A._embedding_bag_per_sample_weights_backward(x, x, i, t([0, 1, 2], [3], 'int64'), "
+        "t([0, LIE, 2], [3], 'int64'), 0)",
+    ),
     "nll_loss": (LIES, "F.nll_loss(x, i)"),
     "nll_loss2d": (LIES, "F.nll_loss(x.view(1, 3, 1, 3), i.view(1, 1, 3))"),
     "nll_loss_backward": (LIES, "A.nll_loss_backward(t([1.0], []), x, i, None, 1, -100, t([3.0], []))"),
     "cross_entropy": (LIES, "F.cross_entropy(x, i, label_smoothing=0.1)"),
     "multi_margin_loss": (LIES, "F.multi_margin_loss(x, i)"),
     "multilabel_margin_loss": (LIES, "F.multilabel_margin_loss(x, t([0, LIE, -1], [3, 3], 'int64'))"),
-    "multilabel_margin_loss_backward": (LIES, "A.multilabel_margin_loss_backward(t([1.0], []), v, t([0, LIE, -1], [3], 'int64'), 1, v)"),
+    "multilabel_margin_loss_backward": (
+        LIES,
+        "A.multilabel_margin_loss_backward(t([1.0], []), v, t([0, LIE, -1], [3], 'int64'), 1, v)",
+    ),
     "ctc_loss's labels": (LIES, "F.ctc_loss(x.view(3, 1, 3), i.view(1, 3), [3], [2])"),
     "ctc_loss's input lengths": (NUMBERS, "F.ctc_loss(x.view(3, 1, 3), t([1, 2], [1, 2], 'int64'), [LIE], [2])"),
     "ctc_loss's target lengths": (NUMBERS, "F.ctc_loss(x.view(3, 1, 3), t([1, 2], [1, 2], 'int64'), [3], [LIE])"),
     "ctc_loss's blank": (NUMBERS, "F.ctc_loss(x.view(3, 1, 3), t([1, 2], [1, 2], 'int64'), [3], [2], blank=LIE)"),
-    "ctc_loss_backward": (NUMBERS, "A._ctc_loss_backward(t([1.0], [1]), x.view(3, 1, 3), t([1, 2], [1, 2], 'int64'), [LIE], [2], "
-                                   "t([1.0], [1]), t([0.5], [1, 3, 5]), 0)"),
+    "ctc_loss_backward": (
+        NUMBERS,
+        "A._ctc_loss_backward(t([1.0], [1]), x.view(3, 1, 3), t([1, 2], [1, 2], 'int64'), [LIE], [2], "
+        "t([1.0], [1]), t([0.5], [1, 3, 5]), 0)",
+    ),
     "max_unpool1d": (LIES, "F.max_unpool1d(v.view(1, 1, 3), i.view(1, 1, 3), 2)"),
     "max_unpool2d": (LIES, "F.max_unpool2d(v.view(1, 1, 3, 1), i.view(1, 1, 3, 1), 2)"),
     "max_unpool3d": (LIES, "F.max_unpool3d(v.view(1, 1, 3, 1, 1), i.view(1, 1, 3, 1, 1), 2)"),
-    "max_pool2d_backward": (LIES, "A.max_pool2d_with_indices_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), [2, 2], [2, 2], [0, 0], "
-                                  "[1, 1], False, t([LIE], [1, 1, 1], 'int64'))"),
-    "max_pool3d_backward": (LIES, "A.max_pool3d_with_indices_backward(t([1.0], [1, 1, 1, 1]), t([1.0], [1, 2, 2, 2]), [2, 2, 2], "
-                                  "[2, 2, 2], [0, 0, 0], [1, 1, 1], False, t([LIE], [1, 1, 1, 1], 'int64'))"),
-    "adaptive_max_pool2d_backward": (LIES, "A.adaptive_max_pool2d_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), "
-                                           "t([LIE], [1, 1, 1], 'int64'))"),
-    "adaptive_max_pool3d_backward": (LIES, "A.adaptive_max_pool3d_backward(t([1.0], [1, 1, 1, 1]), t([1.0], [1, 2, 2, 2]), "
-                                           "t([LIE], [1, 1, 1, 1], 'int64'))"),
-    "fractional_max_pool2d_backward": (LIES, "A.fractional_max_pool2d_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), [2, 2], [1, 1], "
-                                             "t([LIE], [1, 1, 1], 'int64'))"),
-    "fractional_max_pool2d": (COORDINATES, "A.fractional_max_pool2d(t([1.0], [1, 4, 4]), [2, 2], [2, 2], t([LIE], [1, 1, 2]))"),
+    "max_pool2d_backward": (
+        LIES,
+        "A.max_pool2d_with_indices_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), [2, 2], [2, 2], [0, 0], "
+        "[1, 1], False, t([LIE], [1, 1, 1], 'int64'))",
+    ),
+    "max_pool3d_backward": (
+        LIES,
+        "A.max_pool3d_with_indices_backward(t([1.0], [1, 1, 1, 1]), t([1.0], [1, 2, 2, 2]), [2, 2, 2], "
+        "[2, 2, 2], [0, 0, 0], [1, 1, 1], False, t([LIE], [1, 1, 1, 1], 'int64'))",
+    ),
+    "adaptive_max_pool2d_backward": (
+        LIES,
+        "A.adaptive_max_pool2d_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), t([LIE], [1, 1, 1], 'int64'))",
+    ),
+    "adaptive_max_pool3d_backward": (
+        LIES,
+        "A.adaptive_max_pool3d_backward(t([1.0], [1, 1, 1, 1]), t([1.0], [1, 2, 2, 2]), "
+        "t([LIE], [1, 1, 1, 1], 'int64'))",
+    ),
+    "fractional_max_pool2d_backward": (
+        LIES,
+        "A.fractional_max_pool2d_backward(t([1.0], [1, 1, 1]), x.view(1, 3, 3), [2, 2], [1, 1], "
+        "t([LIE], [1, 1, 1], 'int64'))",
+    ),
+    "fractional_max_pool2d": (
+        COORDINATES,
+        "A.fractional_max_pool2d(t([1.0], [1, 4, 4]), [2, 2], [2, 2], t([LIE], [1, 1, 2]))",
+    ),
     "segment_reduce's lengths": (LIES, "T.segment_reduce(v, 'sum', lengths=t([1, LIE, 1], [3], 'int64'), unsafe=True)"),
     "segment_reduce's offsets": (LIES, "T.segment_reduce(v, 'max', offsets=t([0, LIE, 3], [3], 'int64'), unsafe=True)"),
     "segment_reduce, checked": (LIES, "T.segment_reduce(v, 'mean', lengths=t([1, LIE, 1], [3], 'int64'))"),
     "lu_solve": (LIES32, "T.linalg.lu_solve(x, t([1, LIE, 3], [3], 'int32'), t([1.0], [3, 1]))"),
-    "lu_solve from the right": (LIES32, "T.linalg.lu_solve(x, t([1, LIE, 3], [3], 'int32'), t([1.0], [1, 3]), left=False)"),
+    "lu_solve from the right": (
+        LIES32,
+        "T.linalg.lu_solve(x, t([1, LIE, 3], [3], 'int32'), t([1.0], [1, 3]), left=False)",
+    ),
     "lu_unpack": (LIES32, "T.lu_unpack(x, t([1, LIE, 3], [3], 'int32'))"),
     "ldl_solve": (LIES32, "T.linalg.ldl_solve(x, t([1, 2, LIE], [3], 'int32'), t([1.0], [3, 1]))"),
     "ldl_solve, all of them": (LIES32, "T.linalg.ldl_solve(x, t([LIE], [3], 'int32'), t([1.0], [3, 1]))"),
     "sparse_coo_tensor": (LIES, "T.sparse_coo_tensor(i.view(1, 3), v, (3,)).to_dense()"),
-    "sparse, unchecked": (LIES, "T.sparse_coo_tensor(i.view(1, 3), v, (3,), check_invariants=False).coalesce().to_dense()"),
+    "sparse, unchecked": (
+        LIES,
+        "T.sparse_coo_tensor(i.view(1, 3), v, (3,), check_invariants=False).coalesce().to_dense()",
+    ),
     "bincount": (LIES, "T.bincount(i)"),
     "bincount's least length": (NUMBERS, "T.bincount(t([0, 1], [2], 'int64'), minlength=LIE)"),
     "bincount's weights": (NUMBERS[:3], "T.bincount(t([0, 1], [2], 'int64'), t([1.0], [max(LIE, 0)]))"),
@@ -122,23 +158,47 @@ KERNELS = {
     "nonzero_static": (NUMBERS, "T.nonzero_static(v, size=LIE)"),
     "pack_padded_sequence": (LIES, "A._pack_padded_sequence(x, t([3, LIE, 1], [3], 'int64'), True)"),
     "pad_packed_sequence": (LIES, "A._pad_packed_sequence(x, t([1, LIE, 1], [3], 'int64'), True, 0.0, 3)"),
-    "pack_padded_sequence_backward": (LIES, "A._pack_padded_sequence_backward(x, [3, 3, 3], t([1, LIE, 1], [3], 'int64'), True)"),
-    "gru of packed": (LIES, "T.gru(x, t([1, LIE, 1], [3], 'int64'), t([0.0], [1, 1, 2]), [t([0.1], [6, 3]), t([0.1], [6, 2]), "
-                            "t([0.1], [6]), t([0.1], [6])], True, 1, 0.0, False, False)"),
+    "pack_padded_sequence_backward": (
+        LIES,
+        "A._pack_padded_sequence_backward(x, [3, 3, 3], t([1, LIE, 1], [3], 'int64'), True)",
+    ),
+    "gru of packed": (
+        LIES,
+        "T.gru(x, t([1, LIE, 1], [3], 'int64'), t([0.0], [1, 1, 2]), [t([0.1], [6, 3]), t([0.1], [6, 2]), "
+        "t([0.1], [6]), t([0.1], [6])], True, 1, 0.0, False, False)",
+    ),
     "grid_sampler": (COORDINATES, "F.grid_sample(x.view(1, 1, 3, 3), t([LIE, 0.5], [1, 2, 2, 2]), align_corners=True)"),
-    "grid_sampler, nearest": (COORDINATES, "F.grid_sample(x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), mode='nearest', "
-                                           "padding_mode='reflection', align_corners=False)"),
-    "grid_sampler, bicubic": (COORDINATES, "F.grid_sample(x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), mode='bicubic', "
-                                           "padding_mode='border', align_corners=False)"),
-    "grid_sampler in 3d": (COORDINATES, "F.grid_sample(t([1.0], [1, 1, 2, 2, 2]), t([LIE], [1, 1, 1, 1, 3]), align_corners=True)"),
-    "grid_sampler_backward": (COORDINATES, "A.grid_sampler_2d_backward(t([1.0], [1, 1, 1, 1]), x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), "
-                                           "0, 0, True, [True, True])"),
+    "grid_sampler, nearest": (
+        COORDINATES,
+        "F.grid_sample(x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), mode='nearest', "
+        "padding_mode='reflection', align_corners=False)",
+    ),
+    "grid_sampler, bicubic": (
+        COORDINATES,
+        "F.grid_sample(x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), mode='bicubic', "
+        "padding_mode='border', align_corners=False)",
+    ),
+    "grid_sampler in 3d": (
+        COORDINATES,
+        "F.grid_sample(t([1.0], [1, 1, 2, 2, 2]), t([LIE], [1, 1, 1, 1, 3]), align_corners=True)",
+    ),
+    "grid_sampler_backward": (
+        COORDINATES,
+        "A.grid_sampler_2d_backward(t([1.0], [1, 1, 1, 1]), x.view(1, 1, 3, 3), t([LIE], [1, 1, 1, 2]), "
+        "0, 0, True, [True, True])",
+    ),
     "fold": (NUMBERS, "F.fold(t([1.0], [1, 4, 4]), (LIE, 3), (2, 2))"),
     "unfold of images": (NUMBERS, "F.unfold(x.view(1, 1, 3, 3), (2, 2), padding=LIE)"),
     "col2im's kernel": (NUMBERS, "F.fold(t([1.0], [1, 4, 4]), (3, 3), (LIE, 2))"),
     "interpolate": (NUMBERS, "F.interpolate(v.view(1, 1, 3), LIE)"),
-    "upsample_nearest2d_backward": (NUMBERS, "A.upsample_nearest2d_backward(x.view(1, 1, 3, 3), [3, 3], [1, 1, LIE, 2])"),
-    "upsample_bicubic2d_backward": (NUMBERS, "A.upsample_bicubic2d_backward(x.view(1, 1, 3, 3), [LIE, 3], [1, 1, 2, 2], False)"),
+    "upsample_nearest2d_backward": (
+        NUMBERS,
+        "A.upsample_nearest2d_backward(x.view(1, 1, 3, 3), [3, 3], [1, 1, LIE, 2])",
+    ),
+    "upsample_bicubic2d_backward": (
+        NUMBERS,
+        "A.upsample_bicubic2d_backward(x.view(1, 1, 3, 3), [LIE, 3], [1, 1, 2, 2], False)",
+    ),
     "interpolate by a factor": (COORDINATES, "F.interpolate(v.view(1, 1, 3), scale_factor=LIE)"),
     "reflection_pad": (NUMBERS, "F.pad(v.view(1, 1, 3), (LIE, 1), mode='reflect')"),
     "replication_pad": (NUMBERS, "F.pad(v.view(1, 1, 3), (1, LIE), mode='replicate')"),
@@ -147,7 +207,10 @@ KERNELS = {
     "max_pool's window": (NUMBERS, "F.max_pool2d(x.view(1, 3, 3), LIE, 1)"),
     "max_pool's padding": (NUMBERS, "F.max_pool2d(x.view(1, 3, 3), 2, 1, LIE)"),
     "avg_pool's stride": (NUMBERS, "F.avg_pool2d(x.view(1, 3, 3), 2, LIE)"),
-    "avg_pool2d_backward": (NUMBERS, "A.avg_pool2d_backward(t([1.0], [1, 2, 2]), x.view(1, 3, 3), [2, 2], [1, 1], [0, 0], False, True, LIE)"),
+    "avg_pool2d_backward": (
+        NUMBERS,
+        "A.avg_pool2d_backward(t([1.0], [1, 2, 2]), x.view(1, 3, 3), [2, 2], [1, 1], [0, 0], False, True, LIE)",
+    ),
     "adaptive_avg_pool": (NUMBERS, "F.adaptive_avg_pool2d(x.view(1, 3, 3), (LIE, 1))"),
     "convolution's stride": (NUMBERS, "F.conv1d(v.view(1, 1, 3), t([1.0], [1, 1, 2]), stride=LIE)"),
     "convolution's padding": (NUMBERS, "F.conv1d(v.view(1, 1, 3), t([1.0], [1, 1, 2]), padding=LIE)"),
@@ -195,8 +258,16 @@ def run_case(call, lie, side):
     def t(values, shape, dtype="float32"):
         return side.tensor(dtype, shape, values)
 
-    names = {"T": T, "F": T.nn.functional, "A": T.ops.aten, "t": t, "LIE": lie, "v": t([0.5, 1.0, 2.0], [3]),
-             "x": t([0.5, -1.0, 2.0, 1.5, 0.25, -0.5, 3.0, 1.0, -2.0], [3, 3]), "i": t([0, lie, 2], [3], "int64")}
+    names = {
+        "T": T,
+        "F": T.nn.functional,
+        "A": T.ops.aten,
+        "t": t,
+        "LIE": lie,
+        "v": t([0.5, 1.0, 2.0], [3]),
+        "x": t([0.5, -1.0, 2.0, 1.5, 0.25, -0.5, 3.0, 1.0, -2.0], [3, 3]),
+        "i": t([0, lie, 2], [3], "int64"),
+    }
     return eval(call, names)
 
 
@@ -212,6 +283,7 @@ def run(numbers):
     def told(number):
         name, _, lie = everything[number]
         return f"{name}, {lie}"
+
     yield from children.judged("tests.attack.kernels", [], numbers, SECONDS, told)
 
 

@@ -1,4 +1,5 @@
 """What one attack may take: a process of its own, some seconds, some memory, and nothing from outside."""
+
 import json
 import os
 import pathlib
@@ -11,8 +12,26 @@ import time
 
 ROOT = pathlib.Path(__file__).parents[2]
 GIGABYTE = 1 << 30
-WATCHED = ("os.", "subprocess.", "exec", "compile", "import", "open", "socket.", "ctypes.", "shutil.", "pty.", "marshal.", "tempfile.",
-           "webbrowser.", "code.__new__", "function.__new__", "object.__setattr__", "object.__delattr__", "pickle.find_class")
+WATCHED = (
+    "os.",
+    "subprocess.",
+    "exec",
+    "compile",
+    "import",
+    "open",
+    "socket.",
+    "ctypes.",
+    "shutil.",
+    "pty.",
+    "marshal.",
+    "tempfile.",
+    "webbrowser.",
+    "code.__new__",
+    "function.__new__",
+    "object.__setattr__",
+    "object.__delattr__",
+    "pickle.find_class",
+)
 
 
 class Watch:
@@ -61,7 +80,7 @@ def one_by_one(function, cases, seconds, memory=GIGABYTE):
             for case in cases:
                 answer = json.dumps(function(*case)).encode() + b"\n"
                 while answer:
-                    answer = answer[os.write(writing, answer):]
+                    answer = answer[os.write(writing, answer) :]
         finally:
             os._exit(0)
     os.close(writing)
@@ -103,7 +122,7 @@ def _run(function, writing, memory):
         result = function()
         answer = json.dumps({"result": result, "peak": peak() - before}).encode() + b"\n"
         while answer:
-            answer = answer[os.write(writing, answer):]
+            answer = answer[os.write(writing, answer) :]
     finally:
         os._exit(0)
 
@@ -146,8 +165,14 @@ def run_module(*arguments, timeout=300):
     fails.
     """
     path = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=timeout, cwd=ROOT,
-                          env=environment)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONWARNINGS": "ignore",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=timeout, cwd=ROOT, env=environment
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

@@ -6,6 +6,7 @@ Every other case is a run of `tests.data.faults`; in the rest a dataset writes i
 reads from them, or stops its worker. Each case runs in a process of its own, with a time limit. It must end with the right error,
 or the right data, within the loader's time limit.
 """
+
 import os
 import random
 import re
@@ -67,19 +68,25 @@ def writes_text(rng):
 
 
 def writes_headers(rng):
-    header = _HEADER.pack(rng.choice([_BEGIN, b"abcd"]), rng.choice([0, 10, 2**14, 2**32 - 1]), rng.choice([0, 3, 2**20, 2**32 - 1]),
-                          rng.choice([0, 1]), rng.randrange(2**32))
+    header = _HEADER.pack(
+        rng.choice([_BEGIN, b"abcd"]),
+        rng.choice([0, 10, 2**14, 2**32 - 1]),
+        rng.choice([0, 3, 2**20, 2**32 - 1]),
+        rng.choice([0, 1]),
+        rng.randrange(2**32),
+    )
     return lambda: write(header + rng.randbytes(rng.choice([0, 10])))
 
 
 def writes_half_a_header(rng):
-    return lambda: write(_BEGIN[:rng.randrange(1, 4)])
+    return lambda: write(_BEGIN[: rng.randrange(1, 4)])
 
 
 def writes_and_hangs(rng):
     def act():
         write(_BEGIN + b"\x05")
         time.sleep(1000)
+
     return act
 
 
@@ -87,6 +94,7 @@ def writes_and_stops(rng):
     def act():
         write(_BEGIN + b"\x05")
         os.kill(os.getpid(), signal.SIGSTOP)
+
     return act
 
 
@@ -96,6 +104,7 @@ def closes(rng):
 
 def reads(rng):
     """Takes the loader's messages away."""
+
     def act():
         for fd in sockets():
             os.set_blocking(fd, False)
@@ -104,16 +113,31 @@ def reads(rng):
             except OSError:
                 pass
             os.set_blocking(fd, True)
+
     return act
 
 
-KINDS = [writes_noise, writes_text, writes_headers, writes_half_a_header, writes_and_hangs, writes_and_stops, closes, reads]
+KINDS = [
+    writes_noise,
+    writes_text,
+    writes_headers,
+    writes_half_a_header,
+    writes_and_hangs,
+    writes_and_stops,
+    closes,
+    reads,
+]
 ENDS = "sent something that is no message|exited unexpectedly|is killed by signal|timed out after|Bad file descriptor"
 
 
 def hostile(rng, kind):
-    loader = DataLoader(Hostile(kind(rng), rng.randrange(12), rng.random() < 0.3), batch_size=rng.choice([1, 2]), timeout=TIMEOUT,
-                        num_workers=rng.choice([1, 2]), persistent_workers=rng.random() < 0.3)
+    loader = DataLoader(
+        Hostile(kind(rng), rng.randrange(12), rng.random() < 0.3),
+        batch_size=rng.choice([1, 2]),
+        timeout=TIMEOUT,
+        num_workers=rng.choice([1, 2]),
+        persistent_workers=rng.random() < 0.3,
+    )
     try:
         came = [x for batch in loader for x in batch[:, 0].tolist()]
     except Exception as error:
@@ -147,7 +171,11 @@ def one(seed, number):
 
 
 def attack(seed, number):
-    kind = KINDS[number // 2 % len(KINDS)].__name__.replace("_", " ") if number % 2 else faults.FAULTS[number // 2 % len(faults.FAULTS)]
+    kind = (
+        KINDS[number // 2 % len(KINDS)].__name__.replace("_", " ")
+        if number % 2
+        else faults.FAULTS[number // 2 % len(faults.FAULTS)]
+    )
     end = limits.alone(lambda: one(seed, number), seconds=SECONDS)
     outcome = end.get("result", f"BAD {end}")
     return f"BAD {kind}: {outcome}" if outcome.startswith("BAD") else f"{kind} -> {outcome}"

@@ -7,6 +7,7 @@ empty and 0-dimensional tensors, wrong dtypes and sizes, lying indices, the same
 Python function or method, in place, or with out=. A call fails if the process dies or hangs where PyTorch's does not, if it takes
 more than 1 GB, or writes or reads outside a tensor.
 """
+
 import argparse
 import collections
 import functools
@@ -26,17 +27,46 @@ SECONDS = 20  # of silence, then a call hangs
 NOT_ATTACKED = {"aten::record_stream", "aten::_pin_memory", "aten::pin_memory", "aten::is_pinned"}
 
 # What these answer is a matter of chance, of what memory held, or of a free choice.
-NOT_COMPARED = ("rand", "normal", "empty", "bernoulli", "multinomial", "poisson", "dropout", "exponential", "geometric", "cauchy",
-                "uniform", "random", "resize", "svd", "eig", "qr", "_new", "new_", "rrelu", "binomial", "dirichlet", "gamma", "set_")
+NOT_COMPARED = (
+    "rand",
+    "normal",
+    "empty",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "dropout",
+    "exponential",
+    "geometric",
+    "cauchy",
+    "uniform",
+    "random",
+    "resize",
+    "svd",
+    "eig",
+    "qr",
+    "_new",
+    "new_",
+    "rrelu",
+    "binomial",
+    "dirichlet",
+    "gamma",
+    "set_",
+)
 
 
 @functools.cache
 def operators():
     """The names of the operators that both have with the same arguments."""
-    theirs = {s.name + (f".{s.overload_name}" if s.overload_name else ""): [a.name for a in s.arguments]
-              for s in torch._C._jit_get_all_schemas()}
-    return sorted(name for name, operator in registry.items() if name not in NOT_ATTACKED
-                  and [a.name.rstrip("_") for a in operator.schema.arguments] == [a.rstrip("_") for a in theirs.get(name, ["-"])])
+    theirs = {
+        s.name + (f".{s.overload_name}" if s.overload_name else ""): [a.name for a in s.arguments]
+        for s in torch._C._jit_get_all_schemas()
+    }
+    return sorted(
+        name
+        for name, operator in registry.items()
+        if name not in NOT_ATTACKED
+        and [a.name.rstrip("_") for a in operator.schema.arguments] == [a.rstrip("_") for a in theirs.get(name, ["-"])]
+    )
 
 
 @functools.cache
@@ -76,7 +106,9 @@ class Call:
         self.out = None
         packet = packets.get((self.face[0], self.face[1])) if self.face else None
         if packet and not self.face[2] and registry[self.name] in packet.out and chance.random() < 0.3:
-            self.out = calls.odd_tensor(chance, {"t": "float32", "s": [2, 3], "v": [0.0], "how": chance.choice(("own", "own", "guarded"))})
+            self.out = calls.odd_tensor(
+                chance, {"t": "float32", "s": [2, 3], "v": [0.0], "how": chance.choice(("own", "own", "guarded"))}
+            )
 
     def usable(self, chance):
         """Arguments by name, before they are made odd: those of calls.json, or by the schema's types."""
@@ -133,7 +165,9 @@ def attack(seed, number, report):
 
 def run(seed, numbers):
     """Yields (number, end) of every call."""
-    yield from children.judged("tests.attack.operators", ["--seed", str(seed)], numbers, SECONDS, lambda n: str(Call(seed, n)))
+    yield from children.judged(
+        "tests.attack.operators", ["--seed", str(seed)], numbers, SECONDS, lambda n: str(Call(seed, n))
+    )
 
 
 def main():

@@ -6,6 +6,7 @@ Every rank that survives must get an error, in time, that names the culprit; whe
 the rank that was waited for. Cases of collectives are those of
 `tests.distributed.faults`, in threads and in processes.
 """
+
 import json
 import os
 import random
@@ -28,9 +29,11 @@ from tests.distributed.launch import ROOT, environment
 
 LIMIT = 4.0  # seconds that a collective may take
 LATE = 3.0  # seconds that a busy machine may be late
-PLACES = {"out of range": lambda size, rng: (rng.choice([size, size + 4, -1, -7, 10**12]), size),
-          "twice": lambda size, rng: (rng.randrange(1, size - 1), size),
-          "another world size": lambda size, rng: (size - 1, size + rng.choice([-1, 1, 100]))}
+PLACES = {
+    "out of range": lambda size, rng: (rng.choice([size, size + 4, -1, -7, 10**12]), size),
+    "twice": lambda size, rng: (rng.randrange(1, size - 1), size),
+    "another world size": lambda size, rng: (size - 1, size + rng.choice([-1, 1, 100])),
+}
 
 
 def attack(seed, number):
@@ -60,8 +63,11 @@ def numbers(rng, kind, number):
     began = time.monotonic()
     said = meet_in_threads(places) if kind == "numbers in threads" else meet_in_processes(places)
     seconds = time.monotonic() - began
-    words = {"out of range": "there is a rank .* in a world of", "twice": "there are two processes with rank",
-             "another world size": "(says that there are|there is a rank .* in a world of)"}[fault]
+    words = {
+        "out of range": "there is a rank .* in a world of",
+        "twice": "there are two processes with rank",
+        "another world size": "(says that there are|there is a rank .* in a world of)",
+    }[fault]
     if kind == "numbers in threads" and seconds > LATE or not all(re.search(words, text) for text in said):
         return f"BAD {kind}, {fault}: {places} {seconds:.1f} s {said}"
     return f"{kind}, {fault}"
@@ -75,6 +81,7 @@ def meet_in_threads(places):
             full_mesh.check_in(store, *places[i], 20)
         except dist.DistError as error:
             said[i] = str(error)
+
     threads = [threading.Thread(target=one, args=(i,)) for i in range(len(places))]
     for thread in threads:
         thread.start()
@@ -87,8 +94,16 @@ def meet_in_processes(places):
     """By hand, with env://."""
     shared = environment() | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     command = [sys.executable, "-m", "tests.attack.ranks", "--as-rank", "meet"]
-    ranks = [subprocess.Popen(command, env=shared | {"RANK": str(rank), "WORLD_SIZE": str(size)}, cwd=ROOT, stdout=subprocess.PIPE,
-                              text=True) for rank, size in places]
+    ranks = [
+        subprocess.Popen(
+            command,
+            env=shared | {"RANK": str(rank), "WORLD_SIZE": str(size)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank, size in places
+    ]
     return [rank.communicate(timeout=60)[0] for rank in ranks]
 
 
@@ -106,11 +121,17 @@ def as_rank_that_meets():
 def stopped(rng, number):
     """Two or three ranks, and one of them stops while tens of megabytes are under way: after how long do the others know?"""
     size = rng.choice([2, 3])
-    plan = {"culprit": rng.randrange(size), "delay": rng.random() * 0.2, "collective": ["all_reduce", "broadcast", "all_gather"][number % 3]}
+    plan = {
+        "culprit": rng.randrange(size),
+        "delay": rng.random() * 0.2,
+        "collective": ["all_reduce", "broadcast", "all_gather"][number % 3],
+    }
     shared = environment() | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
     command = [sys.executable, "-m", "tests.attack.ranks", "--as-rank", json.dumps(plan)]
-    ranks = [subprocess.Popen(command, env=shared | {"RANK": str(rank)}, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-             for rank in range(size)]
+    ranks = [
+        subprocess.Popen(command, env=shared | {"RANK": str(rank)}, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for rank in range(size)
+    ]
     name, faults_ = f"stopped in {plan['collective']}", []
     for rank, process in enumerate(ranks):
         if rank == plan["culprit"]:

@@ -2,6 +2,7 @@
 
 An outcome is a few words; one that begins with BAD is a fault.
 """
+
 import argparse
 import collections
 import datetime
@@ -28,8 +29,15 @@ def main(doc, attack, count):
             print(bad[-1], flush=True)
     print(f"{options.count} cases, {len(bad)} faults, {time.time() - began:.0f} s")
     if options.report:
-        summary = {"cases": options.count, "seed": options.seed, "faults": bad, "outcomes": dict(sorted(outcomes.items())),
-                   "seconds": round(time.time() - began), "date": str(datetime.date.today()), **versions()}
+        summary = {
+            "cases": options.count,
+            "seed": options.seed,
+            "faults": bad,
+            "outcomes": dict(sorted(outcomes.items())),
+            "seconds": round(time.time() - began),
+            "date": str(datetime.date.today()),
+            **versions(),
+        }
         Path(options.report).write_text(json.dumps(summary, indent=1) + "\n")
     return len(bad) > 0
 
@@ -38,4 +46,10 @@ def versions():
     import numpy
 
     import readtorch
-    return {"readtorch": readtorch.__version__, "python": platform.python_version(), "numpy": numpy.__version__, "system": sys.platform}
+
+    return {
+        "readtorch": readtorch.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "system": sys.platform,
+    }

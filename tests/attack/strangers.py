@@ -6,6 +6,7 @@ Two stores, each in a process of its own, one with a secret and one without, are
 can wait stay connected. After each of them an honest rank must be answered at once, nothing of theirs may have run, and the
 process may not have grown. Every fiftieth case is a meeting of three ranks while strangers knock at their doors.
 """
+
 import functools
 import os
 import pickle
@@ -49,10 +50,17 @@ class Target:
         self.folder = tempfile.mkdtemp()
         path = os.pathsep.join([str(limits.ROOT / "src"), str(limits.ROOT)])
         names = {**os.environ, "PYTHONPATH": path, authentication.VARIABLE: secret, "XDG_STATE_HOME": "/proc/1"}
-        self.process = subprocess.Popen([sys.executable, "-m", "tests.attack.strangers", "--serve"], env=names, cwd=self.folder,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.attack.strangers", "--serve"],
+            env=names,
+            cwd=self.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.port = int(self.process.stdout.readline())
-        self.honest = authentication.connect(("127.0.0.1", self.port), secret.encode(), b"TCPStore", 0, time.monotonic() + 20)
+        self.honest = authentication.connect(
+            ("127.0.0.1", self.port), secret.encode(), b"TCPStore", 0, time.monotonic() + 20
+        )
         self.began = self.memory("VmRSS")
         self.code = pickle.dumps(Code(self.folder + "/ran"))
         self.staying = []
@@ -144,7 +152,9 @@ def drips(connection, rng, target):
 
 def knows_another_secret(connection, rng, target):
     try:
-        authentication.authenticate(connection, b"wrong", b"TCPStore", rng.randrange(-2**63, 2**63), time.monotonic() + 10)
+        authentication.authenticate(
+            connection, b"wrong", b"TCPStore", rng.randrange(-(2**63), 2**63), time.monotonic() + 10
+        )
     except dist.DistNetworkError:
         pass
 
@@ -154,8 +164,22 @@ def a_crowd(connection, rng, target):
     return "stays"
 
 
-KINDS = [says_nothing, leaves, resets, noise, a_pickle, a_pickle_with_its_length, a_length_bomb, http, tls, begins_like_a_rank, guesses,
-         drips, knows_another_secret, a_crowd]
+KINDS = [
+    says_nothing,
+    leaves,
+    resets,
+    noise,
+    a_pickle,
+    a_pickle_with_its_length,
+    a_length_bomb,
+    http,
+    tls,
+    begins_like_a_rank,
+    guesses,
+    drips,
+    knows_another_secret,
+    a_crowd,
+]
 
 
 # -- what they do after they were let in, where there is no secret ---------------------------------------
@@ -203,8 +227,12 @@ def does_not_read(connection, rng, target):
 
 
 def numbers_that_are_none(connection, rng, target):
-    connection.sendall(frame(request_of("set", ("word", b"x"))) + frame(request_of("add", ("word", 1))) +
-                       frame(request_of("add", ("big", 2**63 - 1))) * 2 + frame(request_of("wait", (["never"], 2**62))))
+    connection.sendall(
+        frame(request_of("set", ("word", b"x")))
+        + frame(request_of("add", ("word", 1)))
+        + frame(request_of("add", ("big", 2**63 - 1))) * 2
+        + frame(request_of("wait", (["never"], 2**62)))
+    )
     return "stays"
 
 
@@ -280,6 +308,7 @@ def knock(store, rng, began, last_rank):
                 if rng.random() < 0.5:
                     crowd[-1].sendall(rng.randbytes(rng.randrange(1, 100)))
         original(key, value)
+
     store.set = set_
     began.append(time.monotonic())
     last_rank.start()

@@ -1,4 +1,5 @@
 """TorchScript archives made by hand: nothing runs, nothing that lives is changed, and readtorch refuses what PyTorch refuses."""
+
 import ast
 import io
 import json
@@ -24,14 +25,20 @@ def kind(outcome):
 
 def test_nothing_runs_and_nothing_is_changed(outcomes):
     assert set(outcomes["readtorch"]) == set(all_cases()) and len(all_cases()) > 400
-    bad = {name: outcome for name, outcome in outcomes["readtorch"].items()
-           if kind(outcome) not in ("loaded", "RuntimeError") or outcome[1] or outcome[2] > limits.GIGABYTE // 2}
+    bad = {
+        name: outcome
+        for name, outcome in outcomes["readtorch"].items()
+        if kind(outcome) not in ("loaded", "RuntimeError") or outcome[1] or outcome[2] > limits.GIGABYTE // 2
+    }
     assert not bad
 
 
 def test_both_load_or_both_refuse(outcomes):
-    differ = {name: (outcomes["readtorch"][name], theirs) for name, theirs in outcomes["torch"].items()
-              if (kind(theirs) == "loaded") != (kind(outcomes["readtorch"][name]) == "loaded") and name not in DIFFERENT}
+    differ = {
+        name: (outcomes["readtorch"][name], theirs)
+        for name, theirs in outcomes["torch"].items()
+        if (kind(theirs) == "loaded") != (kind(outcomes["readtorch"][name]) == "loaded") and name not in DIFFERENT
+    }
     assert not differ
 
 
@@ -67,9 +74,19 @@ def test_code_of_a_method_whose_self_has_another_name():
     assert ours.code == theirs.code and ours.code.startswith("def forward(s,\n")
 
 
-@pytest.mark.parametrize("expression", [
-    "'{0.__class__}'.format(x)", "'{0.__class__.__init__.__globals__}'.format(x)", "'a'.format(x)", "'{}'.format(1, x)", "'{:>3}'.format(1)",
-    "'{} {0}'.format(1)", "'{{}}'.format(1)", "'{}'.format('a', 'b')"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'{0.__class__}'.format(x)",
+        "'{0.__class__.__init__.__globals__}'.format(x)",
+        "'a'.format(x)",
+        "'{}'.format(1, x)",
+        "'{:>3}'.format(1)",
+        "'{} {0}'.format(1)",
+        "'{{}}'.format(1)",
+        "'{}'.format('a', 'b')",
+    ],
+)
 def test_format_reaches_nothing(expression):
     theirs, ours = both(with_body(f"return {expression}", returns="str"))
     assert ours(readtorch.ones(1)) == theirs(torch.ones(1))

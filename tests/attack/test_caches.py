@@ -1,4 +1,5 @@
 """Prepared, full, closed and damaged caches of kernels: a share of `caches.py`, and that every kernel of the package is kept that way."""
+
 import random
 import re
 
@@ -36,4 +37,8 @@ def test_the_words_of_a_warning(tmp_path, monkeypatch):
     with pytest.warns(UserWarning) as caught:
         assert cache_dir_utils.cache_directory() is None
     words = str(caught[0].message)
-    assert words.index(str(tmp_path / "file/below")) < words.index("it cannot be made: ") < words.index("Set NUMBA_CACHE_DIR to a directory of your own")
+    assert (
+        words.index(str(tmp_path / "file/below"))
+        < words.index("it cannot be made: ")
+        < words.index("Set NUMBA_CACHE_DIR to a directory of your own")
+    )

@@ -1,4 +1,5 @@
 """A share of the spoiled files of `tests.attack.files`: no fault in any of them. The whole run is recorded in `results/files.json`."""
+
 import json
 import pathlib
 
@@ -17,7 +18,9 @@ def test_two_hundred_spoiled_files(tmp_path):
         told = json.loads(report.read_text())
         assert told["first faults"] == []
     assert told["files"] == 200 and set(told["outcomes"]) == set(files.SHARES)
-    loaded = sum(count for outcomes in told["outcomes"].values() for name, count in outcomes.items() if name.startswith("loaded"))
+    loaded = sum(
+        count for outcomes in told["outcomes"].values() for name, count in outcomes.items() if name.startswith("loaded")
+    )
     assert 20 < loaded < 150  # both happen, or the test tests nothing
 
 
@@ -40,6 +43,7 @@ def answer(monkeypatch, opener):
 
 def reaches_out():
     import readtorch
+
     tensor = readtorch.ones(4)
     tensor.untyped_storage()._impl.buffer = tensor.untyped_storage()._impl.buffer[:8]
     return [tensor], None
@@ -47,13 +51,24 @@ def reaches_out():
 
 def shows_freed_memory():
     import readtorch
+
     return [readtorch.tensor(list(files.CANARY), dtype=readtorch.uint8)], None
 
 
-@pytest.mark.parametrize("opener, fault", [
-    (lambda: exec("1"), "ran exec"), (lambda: open("/dev/null").close(), "ran open"), (lambda: __import__("os").system("true"), "ran os.system"),
-    (lambda: {}["key"], "unclear error KeyError"), (lambda: files.os.kill(files.os.getpid(), 9), "died"), (lambda: (len(bytes(5 << 30)), None), "MemoryError"),
-    (lambda: ([bytearray(b"x") * (3 << 29)], None), "more than 1 GB"), (reaches_out, "reaches out"), (shows_freed_memory, "freed memory")])
+@pytest.mark.parametrize(
+    "opener, fault",
+    [
+        (lambda: exec("1"), "ran exec"),
+        (lambda: open("/dev/null").close(), "ran open"),
+        (lambda: __import__("os").system("true"), "ran os.system"),
+        (lambda: {}["key"], "unclear error KeyError"),
+        (lambda: files.os.kill(files.os.getpid(), 9), "died"),
+        (lambda: (len(bytes(5 << 30)), None), "MemoryError"),
+        (lambda: ([bytearray(b"x") * (3 << 29)], None), "more than 1 GB"),
+        (reaches_out, "reaches out"),
+        (shows_freed_memory, "freed memory"),
+    ],
+)
 def test_a_fault_is_seen(opener, fault, monkeypatch):
     assert any(fault in each for each in answer(monkeypatch, opener)[2])
 
@@ -64,6 +79,7 @@ def test_what_hangs_is_seen(monkeypatch):
     def hang():
         while True:
             pass
+
     assert answer(monkeypatch, hang)[2] == ["late"]
 
 

@@ -1,6 +1,7 @@
 """Hostile files made by hand: each is refused in words, or opened, within 1 GB and a few seconds; and honest files that look like them
 load.
 """
+
 import io
 import json
 import pickle
@@ -14,7 +15,11 @@ import readtorch
 from tests.attack import files_by_hand, limits
 from tests.serialization.mutants import rezipped
 
-CASES = {f"{subject}: {name}": message for subject, files in files_by_hand.SUBJECTS.items() for name, (_, message) in files().items()}
+CASES = {
+    f"{subject}: {name}": message
+    for subject, files in files_by_hand.SUBJECTS.items()
+    for name, (_, message) in files().items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +43,13 @@ def test_a_hostile_file(name, outcomes):
 
 def test_compressed_checkpoints_load():
     def model(T):
-        return {"weights": T.arange(300_000.0).reshape(300, 1000), "steps": T.zeros(4_000_000), "losses": [0] * 1_000_000,
-                **{f"layers.{i}.bias": T.zeros(8) for i in range(2000)}}
+        return {
+            "weights": T.arange(300_000.0).reshape(300, 1000),
+            "steps": T.zeros(4_000_000),
+            "losses": [0] * 1_000_000,
+            **{f"layers.{i}.bias": T.zeros(8) for i in range(2000)},
+        }
+
     file = io.BytesIO()
     torch.save(model(torch), file)
     archive = zipfile.ZipFile(file)
@@ -54,6 +64,7 @@ def test_compressed_checkpoints_load():
 def test_snapshots_of_all_protocols_open(protocol, tmp_path):
     from readtorch.viz.memory_snapshot import load_snapshot
     from tests.viz.snapshots import snapshot_of
+
     snapshot = snapshot_of("small_03_split_merge")
     (tmp_path / "a").write_bytes(pickle.dumps(snapshot, protocol))
     assert load_snapshot(tmp_path / "a") == snapshot

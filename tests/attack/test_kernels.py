@@ -1,4 +1,5 @@
 """A share of the attack on kernels that trust indices: one lie for most of them."""
+
 import random
 
 from tests.attack import children, kernels
@@ -17,7 +18,23 @@ def test_lies():
 
 
 # PyTorch dies of these, and each death costs a new process.
-DEADLY = {"embedding_bag_backward", "embedding_bag's weights", "ctc_loss_backward", "ldl_solve, all of them", "ldl_solve",
-          "take_along_dim", "embedding_dense_backward", "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward",
-          "max_pool2d_backward", "max_pool3d_backward", "embedding_renorm", "nll_loss_backward", "pad_packed_sequence",
-          "pack_padded_sequence_backward", "max_unpool3d", "segment_reduce's offsets", "segment_reduce's lengths"}
+DEADLY = {
+    "embedding_bag_backward",
+    "embedding_bag's weights",
+    "ctc_loss_backward",
+    "ldl_solve, all of them",
+    "ldl_solve",
+    "take_along_dim",
+    "embedding_dense_backward",
+    "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d_backward",
+    "max_pool2d_backward",
+    "max_pool3d_backward",
+    "embedding_renorm",
+    "nll_loss_backward",
+    "pad_packed_sequence",
+    "pack_padded_sequence_backward",
+    "max_unpool3d",
+    "segment_reduce's offsets",
+    "segment_reduce's lengths",
+}

@@ -1,4 +1,5 @@
 """A share of `python -m tests.attack.loader`."""
+
 import pytest
 
 from tests.attack import loader

@@ -1,4 +1,5 @@
 """A share of the attack on operators: 150 seeded calls, and every overload with nothing but its required arguments."""
+
 import pytest
 
 import readtorch
@@ -46,11 +47,19 @@ def test_every_default_is_a_value():
     assert broken == [] and tried > 500
 
 
-@pytest.mark.parametrize("call", [
-    lambda A: A.randint.default(2, [2, 3]), lambda A: A.randperm.default(3), lambda A: A.tril_indices.default(2, 2),
-    lambda A: A.triu_indices.default(2, 2), lambda A: A.fft_fftfreq.default(3), lambda A: A.hann_window.default(3),
-    lambda A: A._foreach_add_.Scalar([readtorch.ones(2)], 1), lambda A: A.max_pool2d.default(readtorch.ones(1, 4, 4), [2]),
-    lambda A: A.conv2d.default(readtorch.ones(1, 1, 4, 4), readtorch.ones(1, 1, 2, 2)),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda A: A.randint.default(2, [2, 3]),
+        lambda A: A.randperm.default(3),
+        lambda A: A.tril_indices.default(2, 2),
+        lambda A: A.triu_indices.default(2, 2),
+        lambda A: A.fft_fftfreq.default(3),
+        lambda A: A.hann_window.default(3),
+        lambda A: A._foreach_add_.Scalar([readtorch.ones(2)], 1),
+        lambda A: A.max_pool2d.default(readtorch.ones(1, 4, 4), [2]),
+        lambda A: A.conv2d.default(readtorch.ones(1, 1, 4, 4), readtorch.ones(1, 1, 2, 2)),
+    ],
+)
 def test_defaults_of_overloads(call):
     call(readtorch.ops.aten)

@@ -1,4 +1,5 @@
 """A share of `python -m tests.attack.ranks`."""
+
 import pytest
 
 from tests.attack import ranks

@@ -1,4 +1,5 @@
 """A share of `python -m tests.attack.threads`."""
+
 import pytest
 
 from tests.attack import threads

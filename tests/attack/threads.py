@@ -4,6 +4,7 @@
 
 Nothing may be torn: sums are exact, files are whole, errors are those that PyTorch raises. Each case runs in a process of its own.
 """
+
 import os
 import random
 import sys
@@ -28,6 +29,7 @@ def together(count, function):
             function(i)
         except Exception as error:
             errors.append(f"{type(error).__name__}: {error}")
+
     threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
     for thread in threads:
         thread.start()
@@ -74,9 +76,10 @@ def training_apart(rng, folder):
         optimizer = rt.optim.SGD([w], lr=0.1)
         for _ in range(30):
             optimizer.zero_grad()
-            (w ** 2).sum().backward()
+            (w**2).sum().backward()
             optimizer.step()
         seen[i] = w.tolist()
+
     errors = together(6, train)
     expect(not errors, errors)
     expect(all(seen[i] == seen[i % 2] for i in range(6)), "threads disturbed each other's training")
@@ -93,6 +96,7 @@ def saves_to_one_path(rng, folder):
             else:
                 loaded = rt.load(path)
                 expect(loaded.min() == loaded.max() and loaded.shape == (1000,), "a torn file")
+
     errors = together(6, work)
     expect(not errors, errors)
     expect(os.listdir(folder) == ["model.pt"], os.listdir(folder))
@@ -110,6 +114,7 @@ def saves_while_training(rng, folder):
         while not over.is_set():
             rt.save(w, f"{folder}/{i}.pt")
             expect(rt.load(f"{folder}/{i}.pt").shape == (100_000,), "a torn file")
+
     errors = together(3, work)
     expect(not errors and w.min() == w.max() == 200, errors)
 
@@ -119,6 +124,7 @@ def grad_mode_is_each_threads_own(rng, folder):
         for _ in range(50):
             with rt.set_grad_enabled(bool(i % 2)):
                 expect((rt.ones(2, requires_grad=True) * 2).requires_grad == bool(i % 2), "another thread's grad mode")
+
     expect(not (errors := together(8, work)), errors)
 
 
@@ -130,6 +136,7 @@ def hooks_come_and_go(rng, folder):
             handle = x.register_hook(lambda g: g)
             (x * 2).sum().backward()
             handle.remove()
+
     expect(not (errors := together(4, work)), errors)
 
 
@@ -142,6 +149,7 @@ def one_store_many_threads(rng, folder):
             mine.add("n", 1)
             mine.set(f"k{i}", str(number))
             expect(mine.get(f"k{i}") == str(number).encode(), "another thread's answer")
+
     expect(not (errors := together(8, work)), errors)
     expect(store.add("n", 0) == 320, "lost additions")
 
@@ -150,6 +158,7 @@ def loaders_at_once(rng, folder):
     def work(i):
         loader = rt.utils.data.DataLoader(list(range(20)), num_workers=1, batch_size=4)
         expect([x for batch in loader for x in batch.tolist()] == list(range(20)), "wrong data")
+
     expect(not (errors := together(3, work)), errors)
 
 
@@ -160,13 +169,24 @@ def shared_views_in_place(rng, folder):
     def work(i):
         for _ in range(100):
             x[i].add_(1)
+
     expect(not (errors := together(8, work)), errors)
     expect(x.min() == x.max() == 100, "lost additions")
 
 
-KINDS = [backward_into_one_leaf, backward_through_one_graph, backward_once_only, training_apart, saves_to_one_path,
-         saves_while_training, grad_mode_is_each_threads_own, hooks_come_and_go, one_store_many_threads, loaders_at_once,
-         shared_views_in_place]
+KINDS = [
+    backward_into_one_leaf,
+    backward_through_one_graph,
+    backward_once_only,
+    training_apart,
+    saves_to_one_path,
+    saves_while_training,
+    grad_mode_is_each_threads_own,
+    hooks_come_and_go,
+    one_store_many_threads,
+    loaders_at_once,
+    shared_views_in_place,
+]
 
 
 def one(seed, number):

@@ -1,4 +1,5 @@
 """`backward` and `autograd.grad`: values, accumulation, errors, orders higher than one, threads."""
+
 import threading
 
 import pytest
@@ -20,6 +21,7 @@ def test_gradients_accumulate_until_they_are_cleared():
         x.grad = None
         (x * 3).sum().backward()
         show(x.grad, x.grad.requires_grad, x.grad.is_leaf)
+
     same(program)
 
 
@@ -36,6 +38,7 @@ def test_gradient_arguments_and_their_errors():
         show.error(lambda: T.autograd.backward(y.sum(), inputs=[]))
         y.sum().backward()
         show.error(lambda: y.sum().backward())
+
     same(program)
 
 
@@ -53,6 +56,7 @@ def test_grad_of_chosen_inputs():
         show.error(lambda: T.autograd.grad(y, unused, allow_unused=False, materialize_grads=True))
         y.backward(inputs=[w])
         show(x.grad, w.grad)
+
     same(program)
 
 
@@ -65,6 +69,7 @@ def test_inputs_that_are_not_leaves():
         show(h.grad, x.grad)
         z.backward(inputs=[x, h])
         show(h.grad, x.grad)
+
     same(program)
 
 
@@ -72,27 +77,30 @@ def test_batched_vectors():
     def program(T, show):
         x = leaf(T, 1.0, 2.0, 3.0)
         show(T.autograd.grad(x * x, x, T.eye(3, dtype=T.float64), is_grads_batched=True))
+
     same(program)
 
 
 def test_third_derivatives():
     def program(T, show):
         x = leaf(T, 0.5, 1.5)
-        y = (x.sin() * x ** 3 / (1 + x.exp())).sum()
+        y = (x.sin() * x**3 / (1 + x.exp())).sum()
         for _ in range(3):
             (g,) = T.autograd.grad(y, x, create_graph=True)
             show(g)
             y = g.sum()
+
     same(program)
 
 
 def test_create_graph_through_grad_fields():
     def program(T, show):
         x = leaf(T, 2.0, 3.0)
-        (x ** 3).sum().backward(create_graph=True)
+        (x**3).sum().backward(create_graph=True)
         show(x.grad.grad_fn is not None)
-        penalty = (x.grad ** 2).sum()
+        penalty = (x.grad**2).sum()
         show(T.autograd.grad(penalty, x))
+
     same(program)
 
 
@@ -104,17 +112,20 @@ def test_an_undefined_gradient_stops():
         a, b = x.unbind()
         a.backward()
         show(x.grad)
+
     same(program)
 
 
 def test_shared_gradients_are_not_aliased():
     """`a + b` hands one gradient to both; neither may steal it."""
+
     def program(T, show):
         a, b = leaf(T, 1.0), leaf(T, 2.0)
         g = T.ones(1, dtype=T.float64)
         (a + b).backward(g)
         a.grad.add_(5)
         show(a.grad, b.grad, g)
+
     same(program)
 
 
@@ -128,6 +139,7 @@ def test_a_gradient_for_two_is_given_to_neither():
         (a * w).sum().backward()
         w.zero_()
         show(a.grad)
+
     same(program)
 
 
@@ -161,6 +173,7 @@ def test_threads_run_backward_at_the_same_time():
     def work():
         for _ in range(20):
             (shared * 3).sum().backward(retain_graph=True)
+
     threads = [threading.Thread(target=work) for _ in range(6)]
     for t in threads:
         t.start()
@@ -182,9 +195,11 @@ def test_backward_inside_backward():
                     y = T.ones(2, dtype=T.float64, requires_grad=True)
                     (y * y).sum().backward()
                 return g * y.grad
+
         x = leaf(T, 1.0, 2.0)
         Inner.apply(x).sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -195,6 +210,7 @@ def test_mixed_types_give_each_leaf_its_own(dtype):
         w = leaf(T, 1.0, 2.0, 3.0)
         (x * w).abs().sum().backward()
         show(x.grad.dtype, w.grad.dtype, x.grad, w.grad)
+
     same(program)
 
 
@@ -206,6 +222,7 @@ def test_gradient_layout_follows_the_leaf():
         v = T.arange(6.0).reshape(2, 3).requires_grad_()
         (v.t() @ T.ones(2, 2)).sum().backward()
         show(v.grad.stride(), v.grad)
+
     same(program)
 
 
@@ -222,6 +239,7 @@ def test_queue_callback_runs_after_backward():
             readtorch.autograd.Variable._execution_engine.queue_callback(lambda: order.append("callback"))
             order.append("node")
             return g
+
     x = readtorch.ones(1).requires_grad_()
     Last.apply(x * 1).sum().backward()
     assert order == ["node", "callback"]

@@ -1,4 +1,5 @@
 """Custom autograd.Function."""
+
 from tests.programs import same
 
 
@@ -12,18 +13,20 @@ def test_save_for_backward_and_twice_differentiable():
             @staticmethod
             def forward(ctx, x):
                 ctx.save_for_backward(x)
-                return x ** 3
+                return x**3
 
             @staticmethod
             def backward(ctx, g):
                 (x,) = ctx.saved_tensors
-                return g * 3 * x ** 2
+                return g * 3 * x**2
+
         x = leaf(T, 1.0, 2.0)
         y = Cube.apply(x)
         show(y, y.grad_fn.name(), [n.name() for n, _ in y.grad_fn.next_functions])
         (g,) = T.autograd.grad(y.sum(), x, create_graph=True)
         show(g, T.autograd.grad(g.sum(), x))
         show(T.autograd.gradcheck(Cube.apply, x), T.autograd.gradgradcheck(Cube.apply, x))
+
     same(program)
 
 
@@ -40,9 +43,11 @@ def test_needs_input_grad_and_values_that_are_not_tensors():
             def backward(ctx, g):
                 show(ctx.needs_input_grad)
                 return g * ctx.factor, None, None
+
         x = leaf(T, 1.0, 2.0)
         Scale.apply(x, 3, T.ones(2, dtype=T.float64)).sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -51,7 +56,7 @@ def test_setup_context_and_default_arguments():
         class Power(T.autograd.Function):
             @staticmethod
             def forward(x, n=3):
-                return x ** n
+                return x**n
 
             @staticmethod
             def setup_context(ctx, inputs, output):
@@ -64,9 +69,11 @@ def test_setup_context_and_default_arguments():
                 x, y = ctx.saved_tensors
                 show(y.grad_fn.name())
                 return g * ctx.n * x ** (ctx.n - 1), None
+
         x = leaf(T, 1.0, 2.0)
         Power.apply(x, 2).sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -82,6 +89,7 @@ def test_mark_dirty():
             @staticmethod
             def backward(ctx, g):
                 return g * 2
+
         x = leaf(T, 1.0, 2.0)
         y = x * 1
         z = Double.apply(y)
@@ -89,6 +97,7 @@ def test_mark_dirty():
         z.sum().backward()
         show(x.grad)
         show.error(lambda: Double.apply(x))
+
     same(program)
 
 
@@ -109,6 +118,7 @@ def test_non_differentiable_and_several_outputs():
                 grad = T.zeros(ctx.shape, dtype=T.float64)
                 grad[i] = g
                 return grad + h * 2
+
         x = leaf(T, 1.0, 5.0, 2.0)
         m, i, d = MaxAndPlace.apply(x)
         show(m, i, i.requires_grad, d.output_nr)
@@ -116,6 +126,7 @@ def test_non_differentiable_and_several_outputs():
         show(x.grad)
         d.sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -131,8 +142,10 @@ def test_materialize_grads():
             def backward(ctx, a, b):
                 show(a, b)
                 return a
+
         x = leaf(T, 1.0)
         Two.apply(x)[0].backward()
+
     same(program)
 
 
@@ -147,10 +160,12 @@ def test_once_differentiable():
             @T.autograd.function.once_differentiable
             def backward(ctx, g):
                 return g * 2
+
         x = leaf(T, 1.0, 2.0)
         (g,) = T.autograd.grad(Once.apply(x).pow(2).sum(), x, create_graph=True)
         show(g)
         show.error(lambda: g.sum().backward())
+
     same(program)
 
 
@@ -165,11 +180,20 @@ def test_wrong_numbers_of_gradients():
                 @staticmethod
                 def backward(ctx, g):
                     return returned(g)
+
             return Bad
+
         x = leaf(T, 1.0, 2.0)
-        for returned in (lambda g: g, lambda g: (g, g), lambda g: (g, None, None), lambda g: (g, None, g), lambda g: ("text", None),
-                         lambda g: (g[:0], None)):
+        for returned in (
+            lambda g: g,
+            lambda g: (g, g),
+            lambda g: (g, None, None),
+            lambda g: (g, None, g),
+            lambda g: ("text", None),
+            lambda g: (g[:0], None),
+        ):
             show.error(lambda: function(returned).apply(x, 2).sum().backward())
+
     same(program)
 
 
@@ -183,9 +207,11 @@ def test_no_graph_when_none_is_needed():
             @staticmethod
             def backward(ctx, g):
                 return g
+
         x = leaf(T, 1.0)
         with T.no_grad():
             show(Id.apply(x).requires_grad)
         show(Id.apply(T.ones(1)).requires_grad, Id.apply(x).grad_fn.name())
         show.error(lambda: Id()(x))
+
     same(program)

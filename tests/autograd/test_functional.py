@@ -1,4 +1,5 @@
 """autograd.functional, gradcheck and checkpointing."""
+
 import pytest
 
 import readtorch
@@ -15,15 +16,17 @@ def test_matrices_and_products():
         x, v = leaf(T, 1.0, 2.0), T.tensor([3.0, 4.0], dtype=T.float64)
 
         def f(t):
-            return t ** 3 * t.sum()
+            return t**3 * t.sum()
 
         def s(t):
             return f(t).sum()
+
         show(A.jacobian(f, x))
         show(A.jacobian(lambda a, b: (a * b, a.sum()), (x, v)))
         show(A.jacobian(f, x, vectorize=True), A.jacobian(f, x, create_graph=True).requires_grad)
         show(A.hessian(s, x), A.hessian(lambda a, b: (a * b).pow(2).sum(), (x, v)))
         show(A.vjp(f, x, v), A.jvp(f, x, v), A.vhp(s, x, v), A.hvp(s, x, v))
+
     same(program)
 
 
@@ -40,6 +43,7 @@ def test_errors_of_functional():
         show.error(lambda: A.jacobian(lambda t: t.detach(), x, strict=True))
         show.error(lambda: A.hessian(lambda t: t.sum(), x, strict=True))
         show.error(lambda: A.hessian(lambda t: t, x))
+
     same(program)
 
 
@@ -54,6 +58,7 @@ def test_gradcheck_accepts_right_and_refuses_wrong_gradients():
         @staticmethod
         def backward(ctx, g):
             return g * 3
+
     x = leaf(T, 0.3, 1.2)
     assert T.autograd.gradcheck(lambda t: (t.sin() * t).sum(0), x)
     assert T.autograd.gradgradcheck(lambda t: t.exp() * t, x)
@@ -77,18 +82,21 @@ def test_gradcheck_of_complex_functions():
 def test_checkpoint(use_reentrant):
     def program(T, show):
         import importlib
+
         checkpoint = importlib.import_module(T.__name__ + ".utils.checkpoint").checkpoint
         calls = []
 
         def part(t):
             calls.append(T.is_grad_enabled())
             return (t * T.rand(3, dtype=T.float64)).exp() * t
+
         x = leaf(T, 1.0, 2.0, 3.0)
         y = checkpoint(part, x, use_reentrant=use_reentrant)
         show(calls, y.requires_grad)
         state = T.rand(1)
         y.sum().backward()
         show(calls, x.grad, state, T.rand(1))
+
     same(program)
 
 
@@ -96,6 +104,7 @@ def test_checkpoint_forgets_what_forward_saved():
     """The peak of what is saved shows that the first forward keeps only the input."""
     T = readtorch
     from readtorch.utils.checkpoint import CheckpointError, checkpoint
+
     x = T.ones(1000).requires_grad_()
     y = checkpoint(lambda t: t.exp().exp(), x, use_reentrant=False)
     assert y.grad_fn._raw_saved_result.packed.tensor is None
@@ -105,6 +114,7 @@ def test_checkpoint_forgets_what_forward_saved():
     def unsteady(t):
         flip.append(1)
         return t.exp() if len(flip) == 1 else t[:5].exp()
+
     with pytest.raises(CheckpointError):
         checkpoint(unsteady, x, use_reentrant=False).sum().backward()
 
@@ -112,9 +122,11 @@ def test_checkpoint_forgets_what_forward_saved():
 def test_checkpoint_sequential():
     def program(T, show):
         import importlib
+
         module = importlib.import_module(T.__name__ + ".utils.checkpoint")
         x = leaf(T, 0.1, 0.2)
         layers = [lambda t: t.exp(), lambda t: t * t, lambda t: t.sin()]
         module.checkpoint_sequential(layers, 2, x, use_reentrant=False).sum().backward()
         show(x.grad)
+
     same(program)

@@ -1,4 +1,5 @@
 """Hooks on tensors and nodes, retain_grad, hooks on saved tensors."""
+
 from tests.programs import same
 
 
@@ -21,6 +22,7 @@ def test_tensor_hooks_see_and_replace_gradients():
         show(x.grad)
         show.error(lambda: T.ones(2).register_hook(print))
         show.error(lambda: (h.register_hook(lambda g: g[:1]), (x * 1).sum().backward(), h.sum())[0])
+
     same(program)
 
 
@@ -34,6 +36,7 @@ def test_retain_grad():
         show(h.grad, x.grad, h.retains_grad, x.retains_grad)
         show.error(lambda: T.ones(2).retain_grad())
         show.warnings(lambda: (x * 2).grad)
+
     same(program)
 
 
@@ -46,6 +49,7 @@ def test_node_hooks():
         y.grad_fn.register_prehook(lambda grads: (grads[0] * 2,))
         y.sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -56,6 +60,7 @@ def test_post_accumulate_hooks():
         (x * 2).sum().backward()
         (x * 2).sum().backward()
         show.error(lambda: (x * 2).register_post_accumulate_grad_hook(print))
+
     same(program)
 
 
@@ -66,14 +71,18 @@ def test_hooks_that_return_the_wrong_thing():
             y = x * 1
             y.register_hook(bad)
             show.error(lambda: y.sum().backward())
+
     same(program)
 
 
 def test_node_hooks_that_return_the_wrong_thing():
     def program(T, show):
         wrong = {
-            "short": lambda grads: (), "long": lambda grads: grads + grads, "list": list,
-            "a tensor": lambda grads: grads[0], "a number": lambda grads: (3,) * len(grads),
+            "short": lambda grads: (),
+            "long": lambda grads: grads + grads,
+            "list": list,
+            "a tensor": lambda grads: grads[0],
+            "a number": lambda grads: (3,) * len(grads),
             "another dtype": lambda grads: (grads[0].half(), *grads[1:]),
             "another shape": lambda grads: (grads[0][0], *grads[1:]),
             "a gradient for None": lambda grads: (*grads[:-1], T.ones(2)),
@@ -86,6 +95,7 @@ def test_node_hooks_that_return_the_wrong_thing():
             y = leaf(T, 1.0, 2.0) * 3
             y.grad_fn.register_hook(lambda ins, outs: change(ins))
             show.error(lambda: y.sum().backward())
+
     same(program)
 
 
@@ -97,6 +107,7 @@ def test_saved_tensor_hooks():
         def pack(t):
             packed.append(t)
             return len(packed) - 1
+
         with T.autograd.graph.saved_tensors_hooks(pack, lambda i: packed[i]):
             y = (x * x).exp()
         show(len(packed))
@@ -111,6 +122,7 @@ def test_saved_tensor_hooks():
             z = x * x
         show(z.grad_fn._saved_self)
         show.error(lambda: z.grad_fn._raw_saved_self.register_hooks(pack, pack))
+
     same(program)
 
 
@@ -120,7 +132,9 @@ def test_disabled_saved_tensor_hooks():
             with T.autograd.graph.disable_saved_tensors_hooks("not here"):
                 with T.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
                     pass
+
         show.error(inner)
+
     same(program)
 
 
@@ -134,6 +148,7 @@ def test_multi_grad_hooks():
         (a * b).backward()
         T.autograd.graph.register_multi_grad_hook((a, b), lambda grad: show("any", grad), mode="any")
         (a * b).backward()
+
     same(program)
 
 
@@ -145,4 +160,5 @@ def test_gradient_edges():
         show(edge.node.name(), edge.output_nr)
         show(T.autograd.grad((y * y).sum(), edge))
         show.error(lambda: T.autograd.graph.get_gradient_edge(T.ones(1)))
+
     same(program)

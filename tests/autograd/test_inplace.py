@@ -1,4 +1,5 @@
 """In-place writes: version counters, leaves, views, and the errors that protect backward."""
+
 from tests.programs import same
 
 
@@ -16,6 +17,7 @@ def test_version_counters():
         data.add_(1)
         detached.add_(1)
         show(x._version, view._version, data._version, detached._version, x)
+
     same(program)
 
 
@@ -33,6 +35,7 @@ def test_a_saved_tensor_that_changed():
         c = x * w
         w.mul_(2)
         show.error(lambda: c.sum().backward())
+
     same(program)
 
 
@@ -45,6 +48,7 @@ def test_leaves_may_not_be_written():
         with T.no_grad():
             x.add_(1)
         show(x, x.is_leaf, x._version)
+
     same(program)
 
 
@@ -57,6 +61,7 @@ def test_writes_to_views_reach_the_base():
         show(base.grad_fn.name(), view.grad_fn.name(), other.grad_fn.name(), view._base is base)
         (base * T.arange(4.0, dtype=T.float64)).sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -69,6 +74,7 @@ def test_a_plain_base_gets_history_through_its_view():
         show(base.requires_grad, second.requires_grad, base.grad_fn.name(), second.grad_fn.name())
         base.sum().backward()
         show(w.grad)
+
     same(program)
 
 
@@ -81,6 +87,7 @@ def test_views_of_views_and_transposes():
         weights = T.arange(12.0, dtype=T.float64).reshape(3, 4)
         (base * weights).sum().backward()
         show(base, x.grad)
+
     same(program)
 
 
@@ -93,6 +100,7 @@ def test_assignment_by_index():
         show(y.grad_fn.name())
         y.sum().backward()
         show(y, x.grad)
+
     same(program)
 
 
@@ -105,6 +113,7 @@ def test_views_that_may_not_be_written():
         show.error(lambda: made_without_graph.mul_(2))
         show.error(lambda: y.unbind(0)[0].mul_(2))
         show.error(lambda: y.split(1)[0].mul_(2))
+
     same(program)
 
 
@@ -119,6 +128,7 @@ def test_detach_and_data():
         show.error(lambda: (x * 1)[:1].detach_())
         x.data = T.zeros(3, dtype=T.float64)
         show(x.shape, x.requires_grad, x.is_leaf)
+
     same(program)
 
 
@@ -131,6 +141,7 @@ def test_grad_assignment_is_checked():
             show.error(lambda bad=bad: setattr(x, "grad", bad))
         del x.grad
         show(x.grad)
+
     same(program)
 
 
@@ -142,6 +153,7 @@ def test_requires_grad_flags():
         y = leaf(T, 1.0) * 2
         show.error(lambda: setattr(y, "requires_grad", False))
         show(y.is_leaf, y.output_nr, y.grad_fn.name())
+
     same(program)
 
 
@@ -154,4 +166,5 @@ def test_views_made_without_a_graph_require_grad_as_leaves():
                 v, w = y[:1], x[:1]
             show(v.requires_grad, v.is_leaf, v.grad_fn, w.requires_grad, v._is_view(), v)
             show.error(lambda: w.mul_(2))
+
     same(program)

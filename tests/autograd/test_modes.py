@@ -1,4 +1,5 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode, anomaly mode; dispatch modes."""
+
 import threading
 
 import readtorch
@@ -28,6 +29,7 @@ def test_grad_modes_nest_and_decorate():
         def generator():
             yield T.is_grad_enabled()
             yield T.is_grad_enabled()
+
         values = []
         for v in generator():
             values.append((v, T.is_grad_enabled()))
@@ -39,7 +41,9 @@ def test_grad_modes_nest_and_decorate():
         @T.set_grad_enabled(False)
         def switched():
             return T.is_grad_enabled()
+
         show(T.is_grad_enabled(), switched(), T.is_grad_enabled())
+
     same(program)
 
 
@@ -50,6 +54,7 @@ def test_an_error_leaves_the_mode_as_it_was():
                 raise ValueError
         except ValueError:
             show(T.is_grad_enabled())
+
     same(program)
 
 
@@ -72,7 +77,9 @@ def test_inference_mode():
         @T.inference_mode()
         def f():
             return T.is_inference_mode_enabled()
+
         show(f(), T.is_inference_mode_enabled())
+
     same(program)
 
 
@@ -95,6 +102,7 @@ def test_anomaly_mode_finds_nan():
         with T.autograd.set_detect_anomaly(True, check_nan=False):
             (x.sqrt() * 0).sum().backward()
         show(x.grad)
+
     same(program)
 
 
@@ -103,7 +111,9 @@ def test_anomaly_mode_shows_where_forward_was():
 
     def the_culprit():
         return (x.sqrt() * 0).sum()
+
     import warnings
+
     with readtorch.autograd.set_detect_anomaly(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         y = the_culprit()
@@ -116,6 +126,7 @@ def test_anomaly_mode_shows_where_forward_was():
 
 def test_observer_sees_every_operator_call():
     from readtorch.utils._python_dispatch import observe
+
     calls = []
     x = readtorch.ones(2, 3).requires_grad_()
     with observe(lambda operator, arguments, result: calls.append((operator.__name__, tuple(result.shape)))):
@@ -137,6 +148,7 @@ def test_dispatch_modes_nest():
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             self.log.append(self.name)
             return func(*args)
+
     log = []
     with Named("outer", log), Named("inner", log):
         readtorch.ones(2).neg()

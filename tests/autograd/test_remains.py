@@ -12,7 +12,9 @@ from tests.programs import same
 def test_what_a_custom_function_may_not_do():
     def program(T, show):
         def make(forward, backward=lambda ctx, g: g):
-            return type("F", (T.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+            return type(
+                "F", (T.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+            )
 
         def run(forward, backward=lambda ctx, g: g, inputs=1):
             x = [T.ones(2, requires_grad=True) for _ in range(inputs)]
@@ -43,7 +45,9 @@ def test_what_a_custom_function_may_not_do():
         show.error(lambda: run(nothing_saved, lambda ctx, g: g.double()))
         show.error(lambda: run(nothing_saved, lambda ctx, g: 3))
         show.error(lambda: run(nothing_saved, lambda ctx, g: None))
-        show(make(lambda ctx, x: 3).apply(T.ones(1, requires_grad=True)), make(lambda ctx, x: (3, "a")).apply(T.ones(1)))
+        show(
+            make(lambda ctx, x: 3).apply(T.ones(1, requires_grad=True)), make(lambda ctx, x: (3, "a")).apply(T.ones(1))
+        )
 
         class WithoutBackward(T.autograd.Function):
             @staticmethod
@@ -96,9 +100,25 @@ def test_nodes_tell():
         y = x.exp()
         a, b = (y * 1).split(1)
         node = y.grad_fn
-        show(type(repr(node)).__name__, repr(node).split(" at ")[0], node.name(), a.grad_fn.next_functions[0][1], b.output_nr, node.next_functions[0][1])
+        show(
+            type(repr(node)).__name__,
+            repr(node).split(" at ")[0],
+            node.name(),
+            a.grad_fn.next_functions[0][1],
+            b.output_nr,
+            node.next_functions[0][1],
+        )
         show(node._sequence_nr() < a.grad_fn._sequence_nr(), type(node._sequence_nr()).__name__)
-        show(node.next_functions[0][0].variable is x, node.metadata, T.empty(0).data_ptr(), x.name, x.grad_fn, x.is_leaf, y.is_leaf, y.retains_grad)
+        show(
+            node.next_functions[0][0].variable is x,
+            node.metadata,
+            T.empty(0).data_ptr(),
+            x.name,
+            x.grad_fn,
+            x.is_leaf,
+            y.is_leaf,
+            y.retains_grad,
+        )
         show((x * T.ones(2)).grad_fn.next_functions[1], (T.ones(2) * x).grad_fn.next_functions[0])
         show.error(lambda: y.requires_grad_(False))
         show.error(lambda: setattr(y, "requires_grad", False))
@@ -119,7 +139,10 @@ def test_nodes_tell():
         show.error(lambda: x.sum().backward(T.ones(2)))
         show.error(lambda: T.autograd.backward([x.sum()], [T.ones(()), T.ones(())]))
         show.error(lambda: T.autograd.grad(x.sum(), T.ones(1, requires_grad=True)))
-        show(T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), allow_unused=True), T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), materialize_grads=True))
+        show(
+            T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), allow_unused=True),
+            T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), materialize_grads=True),
+        )
         show.error(lambda: T.autograd.grad(x.sum(), T.ones(1)))
         show.error(lambda: x.view(2).detach_())
         show.error(lambda: x.mul_(2))
@@ -170,22 +193,63 @@ def test_devices_sizes_layouts_and_the_default_dtype():
     def program(T, show):
         for arguments in (("x",), ("cpu:x",), ("cpu:-1",), ("cpu:0", 0), ("",), ("cpu:01",)):
             show.error(lambda: T.device(*arguments))
-        show(T.device("cuda", 1), T.device("cpu") == "cpu", T.device("cuda:1").index, hash(T.device("cpu")) == hash(T.device("cpu")))
+        show(
+            T.device("cuda", 1),
+            T.device("cpu") == "cpu",
+            T.device("cuda:1").index,
+            hash(T.device("cpu")) == hash(T.device("cpu")),
+        )
         show.error(lambda: setattr(T.device("cpu"), "index", 3))
         size = T.Size([2, 3])
-        show(size + (4,), type(size + (4,)).__name__, size * 2, type(size * 2).__name__, 2 * size, size[1:], type(size[1:]).__name__, size.numel())
-        for constant in (T.strided, T.sparse_coo, T.channels_last, T.contiguous_format, T.preserve_format, T.float32, T.bfloat16):
-            show(pickle.loads(pickle.dumps(constant)) is constant, copy.deepcopy(constant) is constant, repr(constant), constant == T.strided)
+        show(
+            size + (4,),
+            type(size + (4,)).__name__,
+            size * 2,
+            type(size * 2).__name__,
+            2 * size,
+            size[1:],
+            type(size[1:]).__name__,
+            size.numel(),
+        )
+        for constant in (
+            T.strided,
+            T.sparse_coo,
+            T.channels_last,
+            T.contiguous_format,
+            T.preserve_format,
+            T.float32,
+            T.bfloat16,
+        ):
+            show(
+                pickle.loads(pickle.dumps(constant)) is constant,
+                copy.deepcopy(constant) is constant,
+                repr(constant),
+                constant == T.strided,
+            )
         for wrong in (T.int64, T.complex64):
             show.error(lambda: T.set_default_dtype(wrong))
         show(T.get_default_dtype())
         show.error(lambda: T.promote_types(T.float8_e5m2, T.float32))
         show.error(lambda: T.promote_types(T.float8_e5m2, T.float8_e4m3fn))
-        for wrong in (lambda: T.tensor(1.0).sum(1), lambda: T.tensor(1.0).sum(-2), lambda: T.tensor(1.0).squeeze(1), lambda: T.tensor(1.0).size(0), lambda: T.ones(2).size(1),
-                      lambda: T.ones(2).stride(1), lambda: T.ones(1, 2, 2).to(memory_format=T.channels_last), lambda: T.empty(2, memory_format=T.channels_last),
-                      lambda: T.ones(2).contiguous(memory_format=T.preserve_format), lambda: T.empty_like(T.ones(2, 3), memory_format=T.channels_last_3d)):
+        for wrong in (
+            lambda: T.tensor(1.0).sum(1),
+            lambda: T.tensor(1.0).sum(-2),
+            lambda: T.tensor(1.0).squeeze(1),
+            lambda: T.tensor(1.0).size(0),
+            lambda: T.ones(2).size(1),
+            lambda: T.ones(2).stride(1),
+            lambda: T.ones(1, 2, 2).to(memory_format=T.channels_last),
+            lambda: T.empty(2, memory_format=T.channels_last),
+            lambda: T.ones(2).contiguous(memory_format=T.preserve_format),
+            lambda: T.empty_like(T.ones(2, 3), memory_format=T.channels_last_3d),
+        ):
             show.error(wrong)
-        show(T.tensor(1.0).sum(0), T.tensor(1.0).sum(-1), T.empty_like(T.ones(2, 3, 4, 5).permute(0, 2, 3, 1)).stride(), T.zeros_like(T.ones(2, 3).expand(4, 2, 3)).stride())
+        show(
+            T.tensor(1.0).sum(0),
+            T.tensor(1.0).sum(-1),
+            T.empty_like(T.ones(2, 3, 4, 5).permute(0, 2, 3, 1)).stride(),
+            T.zeros_like(T.ones(2, 3).expand(4, 2, 3)).stride(),
+        )
 
     same(program)
 
@@ -200,9 +264,17 @@ def test_a_generator_s_state():
                 generator.manual_seed(5)
                 T.randn(size, generator=generator, dtype=dtype)
                 state = generator.get_state()
-                first = T.randn(3, generator=generator, dtype=dtype), T.rand(2, generator=generator), T.randint(0, 9, (3,), generator=generator)
+                first = (
+                    T.randn(3, generator=generator, dtype=dtype),
+                    T.rand(2, generator=generator),
+                    T.randint(0, 9, (3,), generator=generator),
+                )
                 generator.set_state(state)
-                again = T.randn(3, generator=generator, dtype=dtype), T.rand(2, generator=generator), T.randint(0, 9, (3,), generator=generator)
+                again = (
+                    T.randn(3, generator=generator, dtype=dtype),
+                    T.rand(2, generator=generator),
+                    T.randint(0, 9, (3,), generator=generator),
+                )
                 show([bool((a == b).all()) for a, b in zip(first, again)])
                 show.numbers(*first)
         for wrong in (T.zeros(3, dtype=T.uint8), T.zeros(5056), 3, T.zeros(5056, dtype=T.uint8)):
@@ -221,7 +293,14 @@ def test_data_that_was_put_in_is_used():
         x.data = T.tensor([2.0, 3.0, 4.0])
         y = (x * x).sum()
         y.backward()
-        show(y, x, x.device, x.grad, x.relu_().shape if not x.requires_grad else None, x.data_ptr() == x.detach().data_ptr())
+        show(
+            y,
+            x,
+            x.device,
+            x.grad,
+            x.relu_().shape if not x.requires_grad else None,
+            x.data_ptr() == x.detach().data_ptr(),
+        )
         z = T.ones(2)
         z.data = T.arange(6).reshape(2, 3).t()
         z.add_(1)

@@ -1,14 +1,15 @@
 """python -m tests.conformance: which operators agree with the reference, and why the others do not.
 
-    python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
-    python -m tests.conformance --group pointwise        a group of core_ops.txt
-    python -m tests.conformance                          core_ops.txt, 10 samples a variant and dtype
-    python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10)
-    python -m tests.conformance --report FILE            everything: the result file that the book shows
-    … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
-    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt,
-                                                         passing_modules.txt)
+python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
+python -m tests.conformance --group pointwise        a group of core_ops.txt
+python -m tests.conformance                          core_ops.txt, 10 samples a variant and dtype
+python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10)
+python -m tests.conformance --report FILE            everything: the result file that the book shows
+… --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
+… --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt,
+                                                     passing_modules.txt)
 """
+
 import argparse
 import dataclasses
 import json
@@ -26,8 +27,9 @@ from tests.reference import tensors_on  # noqa: E402
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--op", nargs="+", help="operator names as in op_db")
     parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
     parser.add_argument("--modules", nargs="*", help="classes of torch.nn; without a name all")
@@ -84,8 +86,10 @@ def sample_limit(options):
 def print_row(found, verbose, width=150):
     state = "ok  " if found.passes else "FAIL"
     notes = [f"{found.count(kind)} {kind}" for kind in ("known", *checks.NOTES) if found.count(kind)]
-    print(f"{state} {found.name:26} {found.variants:3} var {found.samples:5} samples "
-          f"{found.failed_samples:5} failed {found.seconds:6.1f} s  {', '.join(notes)}{_place(found)}")
+    print(
+        f"{state} {found.name:26} {found.variants:3} var {found.samples:5} samples "
+        f"{found.failed_samples:5} failed {found.seconds:6.1f} s  {', '.join(notes)}{_place(found)}"
+    )
     shown = _distinct(found.findings if verbose else found.failures[:1])
     for finding in shown:
         reason = " ".join(finding.reason.split())
@@ -135,9 +139,11 @@ def compare(options):
         print_row(found, options.verbose)
         reports.append(found)
     passing = [r.name for r in reports if r.passes]
-    print(f"\n{len(passing)} of {len(reports)} {what} pass, "
-          f"{sum(r.samples for r in reports)} samples, {sum(r.failed_samples for r in reports)} failed, "
-          f"{sum(r.skipped for r in reports)} not applicable, {sum(r.seconds for r in reports):.0f} s")
+    print(
+        f"\n{len(passing)} of {len(reports)} {what} pass, "
+        f"{sum(r.samples for r in reports)} samples, {sum(r.failed_samples for r in reports)} failed, "
+        f"{sum(r.skipped for r in reports)} not applicable, {sum(r.seconds for r in reports):.0f} s"
+    )
     if options.json:
         with open(options.json, "w") as file:
             json.dump([dataclasses.asdict(r) | {"passes": r.passes} for r in reports], file, indent=1)

@@ -1,4 +1,5 @@
 """Which operators are compared: the names of core_ops.txt by group, and op_db's variants of each name."""
+
 import collections
 import functools
 import pathlib
@@ -6,6 +7,7 @@ import pathlib
 import torch
 
 HERE = pathlib.Path(__file__).parent
+
 
 @functools.cache
 def groups():
@@ -48,6 +50,7 @@ def _make_samples_cheap():
     and at every seed for devices that are not there, to be told should they come."""
     from torch.testing._internal import common_utils
     from torch.testing._internal.opinfo import core
+
     core.extract_test_fn = common_utils.extract_test_fn = lambda: None
     for module in (torch.cuda, torch.mtia, torch.xpu):
         module.manual_seed_all = lambda seed: None
@@ -57,6 +60,7 @@ def _make_samples_cheap():
 def variants():
     """Operator name -> its OpInfos. Importing op_db takes some seconds."""
     from torch.testing._internal.common_methods_invocations import op_db
+
     _make_samples_cheap()
     found = collections.defaultdict(list)
     for info in op_db:
@@ -71,6 +75,7 @@ def variants():
 def module_infos():
     """Name -> ModuleInfo of module_db."""
     from torch.testing._internal.common_modules import module_db
+
     return {info.module_cls.__name__: info for info in module_db}
 
 
@@ -78,6 +83,7 @@ def module_infos():
 def more_module_infos():
     """Name -> ModuleInfo of the classes that module_db lacks."""
     from tests.conformance import more_modules
+
     return more_modules.infos()
 
 
@@ -104,4 +110,5 @@ def add_passing_modules(names):
 def optimizer_infos():
     """Name -> OptimizerInfo of optim_db."""
     from torch.testing._internal.common_optimizers import optim_db
+
     return {info.optim_cls.__name__: info for info in optim_db}

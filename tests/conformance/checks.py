@@ -5,6 +5,7 @@ does not count against the operator: strides that differ where both are contiguo
 an error of the right type whose text matches op_db's pattern but is not the reference's own ("wording"), an
 alias that is missing or differs ("alias").
 """
+
 import dataclasses
 import re
 import traceback
@@ -14,18 +15,42 @@ import torch
 import readtorch as rt
 from tests.conformance import catalog
 from tests.conformance.translate import Missing, is_torch_object, look_up, translate, translate_object
-from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert_same_grad_fn,
-                             assert_same_gradients, own_copy, rebuild, same_strides, seed_both, tensors_in,
-                             to_readtorch, to_torch)
+from tests.reference import (
+    Outcome,
+    assert_close,
+    assert_same_aliasing,
+    assert_same_grad_fn,
+    assert_same_gradients,
+    own_copy,
+    rebuild,
+    same_strides,
+    seed_both,
+    tensors_in,
+    to_readtorch,
+    to_torch,
+)
 
 NOTES = ("strides", "wording", "alias", "bases")
 
 GRAD_DTYPES = (torch.float64, torch.complex128)
 
 # Their numbers come from the generator: not one bit may differ.
-RANDOM = {"rand_like", "randn_like", "randn", "rand", "randint", "randint_like", "normal", "bernoulli",
-          "multinomial", "uniform", "exponential", "nn.functional.dropout", "nn.functional.dropout2d",
-          "nn.functional.dropout3d"}
+RANDOM = {
+    "rand_like",
+    "randn_like",
+    "randn",
+    "rand",
+    "randint",
+    "randint_like",
+    "normal",
+    "bernoulli",
+    "multinomial",
+    "uniform",
+    "exponential",
+    "nn.functional.dropout",
+    "nn.functional.dropout2d",
+    "nn.functional.dropout3d",
+}
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 # Their factors are only determined up to signs or phases; op_db's output_process_fn_grad removes these.
 UP_TO_PHASE = {"svd_lowrank", "pca_lowrank", "linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
@@ -42,18 +67,19 @@ TOLERANCES = {torch.float32: (1e-5, 2e-5), torch.complex64: (1e-5, 2e-5)}
 
 @dataclasses.dataclass
 class Finding:
-    kind: str           # FAIL, strides, wording or alias
-    form: str           # function, method, in-place, out=, operator, alias, gradient, error input
+    kind: str  # FAIL, strides, wording or alias
+    form: str  # function, method, in-place, out=, operator, alias, gradient, error input
     reason: str
     sample: str = ""
     trace: str = ""
     dtype: str = ""
-    number: int = 0     # of the sample within a run
+    number: int = 0  # of the sample within a run
 
 
 @dataclasses.dataclass
 class Form:
     """One way of calling an operator, on both sides."""
+
     name: str
     theirs: object
     ours: object
@@ -62,8 +88,12 @@ class Form:
 def forms_of(info):
     """The forms that the OpInfo lists. For a name that readtorch lacks, ours is a Missing."""
     function = Form("function", info.op, _ours(info.op, info.name.removeprefix("torch.")))
-    methods = [("method", info.method_variant), ("in-place", info.inplace_variant),
-               ("operator", info.operator_variant), ("in-place operator", info.inplace_operator_variant)]
+    methods = [
+        ("method", info.method_variant),
+        ("in-place", info.inplace_variant),
+        ("operator", info.operator_variant),
+        ("in-place operator", info.inplace_operator_variant),
+    ]
     return [function] + [Form(name, theirs, _ours(theirs)) for name, theirs in methods if theirs is not None]
 
 
@@ -110,8 +140,7 @@ def check_sample(info, sample, dtype, deep=True):
         findings += guarded(form.name, describe(sample), check_form, info, form, sample, dtype)
     if deep:
         strided = sample.noncontiguous()
-        findings += guarded("non-contiguous", describe(strided), check_form, info, forms_of(info)[0], strided,
-                            dtype)
+        findings += guarded("non-contiguous", describe(strided), check_form, info, forms_of(info)[0], strided, dtype)
     if info.supports_out:
         findings += guarded("out=", describe(sample), _check_out, info, sample, dtype, deep)
     return findings
@@ -122,8 +151,7 @@ def check_aliases(info, sample):
     findings = []
     for alias in info.aliases:
         form = Form("alias", alias.op, _ours(alias.op, alias.name))
-        found = guarded(f"alias {alias.name}", describe(sample), check_form, info, form, sample,
-                        torch.float32)
+        found = guarded(f"alias {alias.name}", describe(sample), check_form, info, form, sample, torch.float32)
         findings += [dataclasses.replace(f, kind="alias" if f.kind == "FAIL" else f.kind) for f in found]
     return findings
 
@@ -191,8 +219,14 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
     assert_same_aliasing(ours, theirs, our_args, their_args)
     if dtype in GRAD_DTYPES and info.supports_autograd:
         assert_same_grad_fn(ours, theirs)
-        assert_same_gradients(process(ours), sample.output_process_fn_grad(theirs), our_args, their_args,
-                              orders=2 if info.supports_gradgrad else 1, **close)
+        assert_same_gradients(
+            process(ours),
+            sample.output_process_fn_grad(theirs),
+            our_args,
+            their_args,
+            orders=2 if info.supports_gradgrad else 1,
+            **close,
+        )
     return findings
 
 
@@ -231,8 +265,9 @@ def _shapes_and_dtypes(value):
 
 def compare_strides(ours, theirs):
     for i, (a, b) in enumerate(zip(tensors_in(ours), tensors_in(theirs))):
-        assert a.is_contiguous() == b.is_contiguous(), \
+        assert a.is_contiguous() == b.is_contiguous(), (
             f"result {i} has strides {a.stride()} instead of {b.stride()} (shape {tuple(b.shape)})"
+        )
         if not same_strides(a, b):
             text = f"result {i}: {a.stride()} instead of {b.stride()}, shape {tuple(b.shape)}"
             return [Finding("strides", "", text)]
@@ -278,8 +313,12 @@ def _compare_out(info, function, args, outs, dtype):
     if ours.error is not None:
         raise AssertionError(f"raised {ours.describe_error()}") from ours.error
     if info.name not in UNINITIALISED and info.name not in UP_TO_PHASE:
-        assert_close(what_is_ranked(info, args, our_out), what_is_ranked(info, args, their_out), where="out",
-                     **_tolerance(info, dtype))
+        assert_close(
+            what_is_ranked(info, args, our_out),
+            what_is_ranked(info, args, their_out),
+            where="out",
+            **_tolerance(info, dtype),
+        )
     for a, b, c, d in zip(*map(tensors_in, (ours.value, our_out, theirs.value, their_out))):
         assert (a is b) == (c is d), "the result is not the tensor passed as out="
     return compare_strides(our_out, their_out)
@@ -334,11 +373,24 @@ def translate_all(args):
         if callable(value) and not isinstance(value, torch.Tensor):
             return translate(value)
         return to_readtorch(value, share)
+
     return walk(args)
 
 
-SUPPORTED_DTYPES = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
-                    torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128}
+SUPPORTED_DTYPES = {
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+}
 
 
 MOST_DIMS = 64  # of a NumPy array, which carries the numbers from one side to the other

@@ -4,6 +4,7 @@ Nothing is skipped silently. A failure that an entry of DIFFERENCES describes is
 instead of as a failure; a test runs every entry, and fails when the difference no longer happens. A name of
 op_db that readtorch lacks is either in LEFT_OUT, or it counts as missing.
 """
+
 import dataclasses
 import re
 
@@ -12,30 +13,45 @@ from tests.reference import FUSES
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    name: str           # of the operator, module or optimizer
-    pattern: str        # a regular expression that finds the failure: in "form dtype sample: reason"
+    name: str  # of the operator, module or optimizer
+    pattern: str  # a regular expression that finds the failure: in "form dtype sample: reason"
     why: str
 
 
-FIRST_OPERAND = ("the sum of two tensors that lie differently in memory is laid out in the order of its "
-                 "dimensions, by NumPy; PyTorch lays it out like the first one. The numbers are the same")
+FIRST_OPERAND = (
+    "the sum of two tensors that lie differently in memory is laid out in the order of its "
+    "dimensions, by NumPy; PyTorch lays it out like the first one. The numbers are the same"
+)
 
-LAZY_CONJ = ("PyTorch's conj of a complex tensor is a view with a bit that later kernels look at; here it is computed "
-             "at once")
+LAZY_CONJ = (
+    "PyTorch's conj of a complex tensor is a view with a bit that later kernels look at; here it is computed at once"
+)
 CONJUGATED = r"is not a view|shares storage with inputs|has strides"
 OWN_SERIES = "PyTorch's own series are off from the sixth digit on; ours are SciPy's functions"
 IHFFT_OUT = "with out=, PyTorch's function returns other numbers than without"
 
 DIFFERENCES = [
-    Difference("native_layer_norm", r": no error instead of RuntimeError: Expected a proper Tensor but got None",
-               "PyTorch's second derivative fails with an internal error where there is no weight; ours answers"),
+    Difference(
+        "native_layer_norm",
+        r": no error instead of RuntimeError: Expected a proper Tensor but got None",
+        "PyTorch's second derivative fails with an internal error where there is no weight; ours answers",
+    ),
     # PyTorch's default loops round twice, and nothing remains: Note [ Processors without FMA ] in reference.py
-    *[Difference("native_layer_norm", r"float16 \(b?f16\[1\], \(1\)",
-                 "a row of one element minus its mean is 0; PyTorch computes x / std - mean / std, of which the rounding "
-                 "remains")] * FUSES,
-    Difference("nn.functional.multi_head_attention_forward", r" float32 .*: result\[0\]: .*not close",
-               "scores of 10^5: float32 rounds them by a hundredth, a per cent of a softmax's weight; neither library "
-               "is nearer to float64, in which they agree"),
+    *[
+        Difference(
+            "native_layer_norm",
+            r"float16 \(b?f16\[1\], \(1\)",
+            "a row of one element minus its mean is 0; PyTorch computes x / std - mean / std, of which the rounding "
+            "remains",
+        )
+    ]
+    * FUSES,
+    Difference(
+        "nn.functional.multi_head_attention_forward",
+        r" float32 .*: result\[0\]: .*not close",
+        "scores of 10^5: float32 rounds them by a hundredth, a per cent of a softmax's weight; neither library "
+        "is nearer to float64, in which they agree",
+    ),
     Difference("TransformerDecoderLayer", r"^forward .*: result 0 has strides \(8, 4, 1\)", FIRST_OPERAND),
     Difference("conj", CONJUGATED, LAZY_CONJ),
     Difference("fft.ifft", CONJUGATED, LAZY_CONJ),
@@ -48,23 +64,46 @@ DIFFERENCES = [
     Difference("pca_lowrank", r"complex.* is not a view", LAZY_CONJ),
     Difference("special.bessel_j0", r"float64 .*not close", OWN_SERIES),
     Difference("special.bessel_y1", r"float64 .*not close", OWN_SERIES),
-    *[Difference("special.hermite_polynomial_he", r" float32 .*not close",
-                 "the terms of the recurrence cancel; a fused multiply-add, which PyTorch's compiler puts in, rounds "
-                 "otherwise than two operations")] * FUSES,
-    Difference("_segment_reduce", r" b?float16 .*not close",
-               "16-bit sums: PyTorch rounds after each addition, readtorch at the end"),
-    Difference("istft", r"complex128 .*gradient\[1\]: a tensor instead of None",
-               "PyTorch gives a complex window that is shorter than a frame no gradient; ours has one"),
-    Difference("as_strided_scatter", r"gradient\[0\]",
-               "PyTorch hands on the gradient of the part that was replaced; ours that of the part that was kept"),
-    Difference("linalg.householder_product", r"^function complex128 .*: second gradient",
-               "PyTorch inverts the reflections one after the other, and where one is nearly singular loses "
-               "digits; readtorch does not invert"),
-    Difference("matrix_exp", r" float32 .*: result",
-               "small elements among large ones: PyTorch computes in single precision, readtorch rounds at the "
-               "end"),
-    Difference("matrix_exp", r" b?float16 .*: result",
-               "PyTorch's 16-bit result is inf and nan, already for a matrix of ones; readtorch computes it"),
+    *[
+        Difference(
+            "special.hermite_polynomial_he",
+            r" float32 .*not close",
+            "the terms of the recurrence cancel; a fused multiply-add, which PyTorch's compiler puts in, rounds "
+            "otherwise than two operations",
+        )
+    ]
+    * FUSES,
+    Difference(
+        "_segment_reduce",
+        r" b?float16 .*not close",
+        "16-bit sums: PyTorch rounds after each addition, readtorch at the end",
+    ),
+    Difference(
+        "istft",
+        r"complex128 .*gradient\[1\]: a tensor instead of None",
+        "PyTorch gives a complex window that is shorter than a frame no gradient; ours has one",
+    ),
+    Difference(
+        "as_strided_scatter",
+        r"gradient\[0\]",
+        "PyTorch hands on the gradient of the part that was replaced; ours that of the part that was kept",
+    ),
+    Difference(
+        "linalg.householder_product",
+        r"^function complex128 .*: second gradient",
+        "PyTorch inverts the reflections one after the other, and where one is nearly singular loses "
+        "digits; readtorch does not invert",
+    ),
+    Difference(
+        "matrix_exp",
+        r" float32 .*: result",
+        "small elements among large ones: PyTorch computes in single precision, readtorch rounds at the end",
+    ),
+    Difference(
+        "matrix_exp",
+        r" b?float16 .*: result",
+        "PyTorch's 16-bit result is inf and nan, already for a matrix of ones; readtorch computes it",
+    ),
     Difference("complex", r" float16 ", "complex numbers of two half floats are left out"),
 ]
 
@@ -78,8 +117,7 @@ LEFT_OUT = {
     "it compiles code for a GPU while it runs": ["jiterator_*"],
     "complex32, complex numbers of two half floats, is left out": ["chalf"],
     "8-bit floating-point numbers are left out": ["torch._scaled_mm", "torch._scaled_mm_v2"],
-    "a kernel for GPUs": ["torch.ops.aten._flash_attention_forward",
-                          "torch.ops.aten._efficient_attention_forward"],
+    "a kernel for GPUs": ["torch.ops.aten._flash_attention_forward", "torch.ops.aten._efficient_attention_forward"],
 }
 
 

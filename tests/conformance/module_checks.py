@@ -3,6 +3,7 @@
 The inputs are ModuleInfos: module_db's, and our own for the classes that module_db lacks (more_modules.py).
 The findings are those of checks.py, and "bases": isinstance with a base class would answer differently.
 """
+
 import copy
 import dataclasses
 import inspect
@@ -12,16 +13,35 @@ import re
 import torch
 
 import readtorch as rt
-from tests.conformance.checks import (Finding, compare_errors, compare_strides, describe_arguments, guarded,
-                                      only_ours, tolerance_of, translate_all)
+from tests.conformance.checks import (
+    Finding,
+    compare_errors,
+    compare_strides,
+    describe_arguments,
+    guarded,
+    only_ours,
+    tolerance_of,
+    translate_all,
+)
 from tests.conformance.translate import Missing
-from tests.reference import (FUSES, Outcome, assert_close, assert_same_aliasing, assert_same_gradients,
-                             assert_same_grad_fn, own_copy, rebuild, seed_both, to_readtorch)
+from tests.reference import (
+    FUSES,
+    Outcome,
+    assert_close,
+    assert_same_aliasing,
+    assert_same_grad_fn,
+    assert_same_gradients,
+    own_copy,
+    rebuild,
+    seed_both,
+    to_readtorch,
+)
 
 
 @dataclasses.dataclass
 class Call:
     """A module's construction and what it is then called with, in the place of an operator's sample."""
+
     name: str
     construction: object
     forward: object
@@ -65,8 +85,9 @@ def check_class(name):
 def _check_class(name):
     ours, theirs = our_class(name), getattr(torch.nn, name)
     for method in ("__init__", "forward") if issubclass(theirs, torch.nn.Module) else ("__init__",):
-        assert signature(ours, method) == signature(theirs, method), \
+        assert signature(ours, method) == signature(theirs, method), (
             f"{method}{signature(ours, method)} instead of {method}{signature(theirs, method)}"
+        )
     constants = [getattr(cls, "__constants__", None) for cls in (ours, theirs)]
     assert constants[0] == constants[1], f"__constants__ {constants[0]} instead of {constants[1]}"
     bases = [[base.__name__ for base in cls.__mro__] for cls in (ours, theirs)]
@@ -133,7 +154,9 @@ def constructed(call):
     if ours.error is not None:
         raise AssertionError(f"raised {ours.describe_error()}") from ours.error
     their_state = theirs.value.state_dict(keep_vars=True)
-    if not (FUSES or any(map(is_lazy, their_state.values()))):  # the last bits of what was drawn differ: go on with the reference's numbers
+    if not (
+        FUSES or any(map(is_lazy, their_state.values()))
+    ):  # the last bits of what was drawn differ: go on with the reference's numbers
         ours.value.load_state_dict(to_readtorch(theirs.value.state_dict()))
     return ours.value, theirs.value
 
@@ -197,8 +220,9 @@ def _described(item):
 @dataclasses.dataclass
 class Run:
     """One call of one side's module."""
-    leaves: list            # what may get gradients
-    given: object           # what the module was called with
+
+    leaves: list  # what may get gradients
+    given: object  # what the module was called with
     outcome: Outcome
 
 
@@ -301,6 +325,7 @@ def check_loading(call):
 def error_calls(info):
     """(call, whether the construction fails, the pattern of the message) for each error input."""
     from torch.testing._internal.common_modules import ModuleErrorEnum
+
     if info.module_error_inputs_func is None:
         return []
     seed_both(0)

@@ -1,4 +1,5 @@
 """One optimizer on both implementations: optim_db's settings for a few steps, its state, and its errors."""
+
 import copy
 import inspect
 import pickle
@@ -112,6 +113,7 @@ def check_error(name, error):
 
 def _check_error(name, error):
     from torch.testing._internal.common_optimizers import OptimizerErrorEnum
+
     given = error.optimizer_error_input
     args = given.params, given.kwargs
     their_args, our_args = args, translate_all(args)

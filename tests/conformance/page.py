@@ -2,6 +2,7 @@
 
 Needs neither torch nor readtorch: what a reader sees was measured when the file was written.
 """
+
 import collections
 import json
 import pathlib
@@ -29,21 +30,29 @@ class Results:
 
     def find(self, word):
         """Everything whose name contains `word`: a table."""
-        found = [(kind[:-1], code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
-                 for kind in KINDS for row in self.data[kind] if word.lower() in row["name"].lower()]
+        found = [
+            (kind[:-1], code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
+            for kind in KINDS
+            for row in self.data[kind]
+            if word.lower() in row["name"].lower()
+        ]
         return table(("Kind", "Name", "State", "Compared", "Why"), found)
 
     def about(self):
         """When and with what the file was made."""
         versions = ", ".join(f"{name} {version}" for name, version in self.data["versions"].items())
         samples = sum(row.get("samples", 0) for kind in KINDS for row in self.data[kind])
-        return (f"Measured on {self.data['date']} with {versions} ({self.data['machine']}): "
-                f"{samples:,} inputs, in the dtypes {', '.join(self.data['dtypes'])}.")
+        return (
+            f"Measured on {self.data['date']} with {versions} ({self.data['machine']}): "
+            f"{samples:,} inputs, in the dtypes {', '.join(self.data['dtypes'])}."
+        )
 
     def overview(self):
         counted = [(kind, collections.Counter(row["state"] for row in self.data[kind])) for kind in KINDS]
-        return table(("Kind", "All", *map(str.capitalize, STATES)),
-                     [(kind.capitalize(), n.total(), *(n[state] for state in STATES)) for kind, n in counted])
+        return table(
+            ("Kind", "All", *map(str.capitalize, STATES)),
+            [(kind.capitalize(), n.total(), *(n[state] for state in STATES)) for kind, n in counted],
+        )
 
     def by_group(self):
         """Operators: how many of each group are in which state."""
@@ -72,8 +81,10 @@ class Results:
 
     def differences(self, kind):
         """What is there and not the same: how many inputs show it, and the reason or what was found."""
-        rows = [(code(row["name"]), f"{row['failed']} of {row['samples']}", reason(row))
-                for row in self.rows(kind, "differs")]
+        rows = [
+            (code(row["name"]), f"{row['failed']} of {row['samples']}", reason(row))
+            for row in self.rows(kind, "differs")
+        ]
         return table(("Name", "Inputs that differ", "Why"), rows) if rows else "None."
 
     def left_out(self):
@@ -89,8 +100,7 @@ class Results:
         return self._paragraphs(lambda row: row["state"] == "absent" and not row["why"])
 
     def _paragraphs(self, wanted):
-        chosen = ((title, [code(row["name"]) for row in rows if wanted(row)])
-                  for title, rows in self.groups().items())
+        chosen = ((title, [code(row["name"]) for row in rows if wanted(row)]) for title, rows in self.groups().items())
         found = [f"**{title}** ({len(names)}): {', '.join(names)}" for title, names in chosen if names]
         return "\n\n".join(found) or "None."
 
@@ -107,22 +117,24 @@ class Results:
         return ", ".join(code(row["name"]) for row in self.rows(kind, state)) or "None"
 
     def optimizers(self):
-        rows = [(code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
-                for row in self.data["optimizers"]]
+        rows = [
+            (code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
+            for row in self.data["optimizers"]
+        ]
         return table(("Optimizer", "State", "Settings and errors tried", "Why"), rows)
 
     def random(self):
         """Operators that draw numbers, compared bit for bit."""
-        rows = [(code(row["name"]), row["state"], row.get("samples", 0))
-                for row in self.rows("operators", exact=True)]
+        rows = [(code(row["name"]), row["state"], row.get("samples", 0)) for row in self.rows("operators", exact=True)]
         return table(("Operator", "State", "Inputs compared bit for bit"), rows)
 
     def notes(self):
         """What is looked at and does not count: how many operators and modules show it."""
         every = (row for kind in KINDS for row in self.data[kind])
         n = collections.Counter(note for row in every for note in row.get("notes", {}))
-        return table(("Note", "What it means", "Operators and modules"),
-                     [(note, text, n[note]) for note, text in NOTES.items()])
+        return table(
+            ("Note", "What it means", "Operators and modules"), [(note, text, n[note]) for note, text in NOTES.items()]
+        )
 
 
 def reason(row):

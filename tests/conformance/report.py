@@ -5,6 +5,7 @@
 Operators: all names of op_db, with every CPU sample of four dtypes (or --samples N). Modules: all classes of
 torch.nn. Optimizers: all of optim_db. Each is "same", "differs" or "absent", with what was tried and why.
 """
+
 import datetime
 import importlib.metadata
 import json

@@ -1,4 +1,5 @@
 """Runs the checks for one operator, module or optimizer: all its variants, dtypes and samples."""
+
 import dataclasses
 import time
 
@@ -11,14 +12,15 @@ from tests.reference import DTYPES, seed_both
 @dataclasses.dataclass
 class Report:
     """What one operator's run found."""
+
     name: str
     group: str
     variants: int = 0
-    samples: int = 0                 # sample inputs and error inputs that were tried
-    skipped: int = 0                 # samples with devices, layouts or dtypes that readtorch does not have
+    samples: int = 0  # sample inputs and error inputs that were tried
+    skipped: int = 0  # samples with devices, layouts or dtypes that readtorch does not have
     seconds: float = 0.0
     findings: list = dataclasses.field(default_factory=list)
-    known: list = dataclasses.field(default_factory=list)    # the known differences that were met
+    known: list = dataclasses.field(default_factory=list)  # the known differences that were met
 
     @property
     def failures(self):
@@ -46,8 +48,7 @@ class Report:
         self.known = known_differences.explain(self.name, self.findings)
         if complete:
             gone = [d for d in known_differences.differences_of(self.name) if d not in self.known]
-            self.findings += [checks.Finding("FAIL", "known difference", f"happens no more: {d.why}")
-                              for d in gone]
+            self.findings += [checks.Finding("FAIL", "known difference", f"happens no more: {d.why}") for d in gone]
         self.seconds = time.perf_counter() - began
         return self
 

@@ -2,6 +2,7 @@
 
 On the reference's own inputs, a bounded number each; --full-conformance (or READTORCH_FULL_CONFORMANCE=1) runs them all.
 """
+
 import pytest
 import torch
 

@@ -1,4 +1,5 @@
 """The result file and the tables that the book makes of it."""
+
 import json
 
 import pytest

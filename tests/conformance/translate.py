@@ -4,6 +4,7 @@ A public function or method is looked up by its dotted name. Anything else that 
 partials, helpers) is rebuilt from its own code with the globals and closure cells it uses translated, `torch`
 becoming `readtorch`: op_db's test inputs are run as they are written, not as we would retell them.
 """
+
 import dataclasses
 import functools
 import types
@@ -31,9 +32,15 @@ def look_up(root, path):
 @functools.cache
 def _public_names():
     """Every public callable of the reference -> its dotted name below `torch`."""
-    places = {"": torch, "nn.functional.": torch.nn.functional, "linalg.": torch.linalg,
-              "Tensor.": torch.Tensor, "special.": torch.special, "fft.": torch.fft,
-              "nn.init.": torch.nn.init}
+    places = {
+        "": torch,
+        "nn.functional.": torch.nn.functional,
+        "linalg.": torch.linalg,
+        "Tensor.": torch.Tensor,
+        "special.": torch.special,
+        "fft.": torch.fft,
+        "nn.init.": torch.nn.init,
+    }
     found = {}
     for prefix, place in places.items():
         for name in dir(place):
@@ -43,8 +50,7 @@ def _public_names():
     return found
 
 
-_CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
-              types.WrapperDescriptorType)
+_CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def translate(value):

@@ -1,6 +1,7 @@
 """Runs the launchers of aten/native/cuda on the simulator, and finds out which kernels they launch with which
 types.
 """
+
 import numpy as np
 
 from readtorch.c10.cuda import simulator
@@ -21,7 +22,7 @@ def aligned(array):
     """A copy that begins at a multiple of 16, as memory of the chip does."""
     room = np.empty(array.nbytes + 16, np.uint8)
     start = -room.ctypes.data % 16
-    copy = room[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 
@@ -29,10 +30,12 @@ def aligned(array):
 def launched_by(function, *arguments, **options):
     """[(kernel, argument types)] of a call, which does not compute anything."""
     from readtorch.c10.cuda.compile import signature_of
+
     found = []
 
     def note(kernel, grid, block, *arguments, shared=0):
         found.append((kernel, signature_of(arguments)))
+
     with launching_by(note):
         function(*arguments, **options)
     return found

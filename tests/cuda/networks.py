@@ -31,11 +31,7 @@ class ResidualBlock(nn.Module):
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding, self.lstm, self.head = (
-            nn.Embedding(7, 4),
-            nn.LSTM(4, 5, batch_first=True),
-            nn.Linear(5, 7),
-        )
+        self.embedding, self.lstm, self.head = (nn.Embedding(7, 4), nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 7))
 
     def forward(self, x):
         return self.head(self.lstm(self.embedding(x))[0])

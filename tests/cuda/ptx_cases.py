@@ -1,22 +1,58 @@
 """What is compiled without a GPU: name -> (launcher, arguments); the kernels that it launches are compiled.
 
 The arrays are small: only their types and layouts count."""
+
 import numpy as np
 
-from readtorch.aten.native import math as functions, math_special
+from readtorch.aten.native import math as functions
+from readtorch.aten.native import math_special
 from readtorch.aten.native.cuda import (
-    adaptive_average_pooling, adaptive_max_pooling2d, adaptive_max_pooling3d, average_pool2d, average_pool3d,
-    batch_linear_algebra_lib, bucketization, conv_shared, cuda_blas, dilated_max_pool2d, dilated_max_pool3d,
-    distance_kernel, distribution_templates, distributions, dropout, embedding, embedding_bag,
-    fractional_max_pool3d, grid_sampler, group_norm_kernel, im2col, index_kernel, layer_norm_kernel,
-    loops, loss, loss_ctc, multi_tensor_apply, multinomial_kernel, naive_convolution_transpose3d, normalization,
-    randperm, reflection_pad, repeat, scan_kernels, scatter_gather_kernel, segment_reduce, softmax,
-    sort, sorting, unique, up_sample,
+    adaptive_average_pooling,
+    adaptive_max_pooling2d,
+    adaptive_max_pooling3d,
+    average_pool2d,
+    average_pool3d,
+    batch_linear_algebra_lib,
+    bucketization,
+    conv_shared,
+    cuda_blas,
+    dilated_max_pool2d,
+    dilated_max_pool3d,
+    distance_kernel,
+    distribution_templates,
+    distributions,
+    dropout,
+    embedding,
+    embedding_bag,
+    fractional_max_pool3d,
+    grid_sampler,
+    group_norm_kernel,
+    im2col,
+    index_kernel,
+    layer_norm_kernel,
+    loops,
+    loss,
+    loss_ctc,
+    multi_tensor_apply,
+    multinomial_kernel,
+    naive_convolution_transpose3d,
+    normalization,
+    randperm,
+    reflection_pad,
+    repeat,
+    scan_kernels,
+    scatter_gather_kernel,
+    segment_reduce,
+    softmax,
+    sort,
+    sorting,
+    unique,
+    up_sample,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import reduce as reductions
-from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from readtorch.aten.native.cuda.reduce import reduce
+from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
@@ -26,15 +62,25 @@ ALPHA = (f32(1),)
 def layout_cases():
     m = floats(2, 3, 4)
     for inputs, function in ((1, functions.exp), (2, functions.add), (3, functions.addcmul)):
-        yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs,
-                                                     floats(4, 2, 3), ALPHA)
+        yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs, floats(4, 2, 3), ALPHA)
         yield f"double {inputs}", loops.pointwise, (function, [np.ones(8)] * inputs, np.ones(8), (1.0,))
 
 
-OF_INTEGERS = ("gcd", "lcm", "shift_left", "shift_right", "is_negative", "bitwise_and", "bitwise_or", "bitwise_xor",
-               "integer_remainder")
-KINDS = {**dict.fromkeys(OF_INTEGERS, np.int64),
-         **dict.fromkeys(("angle_of_complex", "conjugate", "direction"), np.complex64)}
+OF_INTEGERS = (
+    "gcd",
+    "lcm",
+    "shift_left",
+    "shift_right",
+    "is_negative",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "integer_remainder",
+)
+KINDS = {
+    **dict.fromkeys(OF_INTEGERS, np.int64),
+    **dict.fromkeys(("angle_of_complex", "conjugate", "direction"), np.complex64),
+}
 RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent": np.int32, "angle_of_complex": f32}
 
 
@@ -52,7 +98,7 @@ def function_cases():
 
 def signature(function):
     code = getattr(function, "__code__", None)
-    return code.co_varnames[:code.co_argcount] if code else ()
+    return code.co_varnames[: code.co_argcount] if code else ()
 
 
 def reduce_cases():
@@ -65,8 +111,7 @@ def reduce_cases():
     counts = np.ones(40, np.int64)
     yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), counts)
     for wins in (largest, smallest):
-        yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3),
-                                                          np.zeros(3, np.int64))
+        yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3), np.zeros(3, np.int64))
 
 
 def softmax_cases():
@@ -83,15 +128,27 @@ def norm_cases():
         w = c if affine else None
         rows = floats(4, 6)
         yield f"layer_norm affine={affine}", layer_norm_kernel.layer_norm, (rows, 6, w, w, 1e-5, rows, m, m)
-        yield (f"layer_norm backward affine={affine}", layer_norm_kernel.layer_norm_backward,
-               (floats(4, 6), floats(4, 6), 6, m, m, w, floats(4, 6), c, c))
+        yield (
+            f"layer_norm backward affine={affine}",
+            layer_norm_kernel.layer_norm_backward,
+            (floats(4, 6), floats(4, 6), 6, m, m, w, floats(4, 6), c, c),
+        )
         yield f"group_norm affine={affine}", group_norm_kernel.group_norm, (x, 1, w, w, 1e-5, x, m, m)
-        yield (f"group_norm backward affine={affine}", group_norm_kernel.group_norm_backward,
-               (x, x, 1, m, m, w, x.copy(), c, c))
-        yield (f"batch_norm affine={affine}", normalization.batch_norm,
-               (x, w, w, c, c, affine, 0.1, 1e-5, x.copy(), c.copy(), c.copy()))
-        yield (f"batch_norm backward affine={affine}", normalization.batch_norm_backward,
-               (x, x, w, True, c, c, x.copy(), c.copy(), c.copy()))
+        yield (
+            f"group_norm backward affine={affine}",
+            group_norm_kernel.group_norm_backward,
+            (x, x, 1, m, m, w, x.copy(), c, c),
+        )
+        yield (
+            f"batch_norm affine={affine}",
+            normalization.batch_norm,
+            (x, w, w, c, c, affine, 0.1, 1e-5, x.copy(), c.copy(), c.copy()),
+        )
+        yield (
+            f"batch_norm backward affine={affine}",
+            normalization.batch_norm_backward,
+            (x, x, w, True, c, c, x.copy(), c.copy(), c.copy()),
+        )
 
 
 def matmul_cases():
@@ -123,8 +180,11 @@ def loss_cases():
     x, target, one = floats(3, 4), np.zeros(3, np.int64), np.zeros((), np.float32)
     for weight in (None, floats(4)):
         yield f"nll_loss weight={weight is not None}", loss.nll_loss, (x, target, weight, 1, -100, one, one)
-        yield (f"nll_loss backward weight={weight is not None}", loss.nll_loss_backward,
-               (one, target, weight, 1, -100, one, x))
+        yield (
+            f"nll_loss backward weight={weight is not None}",
+            loss.nll_loss_backward,
+            (one, target, weight, 1, -100, one, x),
+        )
 
 
 def random_cases():
@@ -165,8 +225,11 @@ def foreach_cases():
     lists = [[floats(3)] for _ in range(5)]
     for flag in (False, True):
         yield f"sgd {flag}", multi_tensor_apply.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
-        yield (f"adam {flag}", multi_tensor_apply.adam,
-               (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag))
+        yield (
+            f"adam {flag}",
+            multi_tensor_apply.adam,
+            (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag),
+        )
 
 
 def order_cases():
@@ -192,13 +255,20 @@ def resizing_cases():
     for mode, align in ((0, False), (1, True), (2, False)):
         settings = (mode, 2, align)
         yield f"grid_sampler {mode}", grid_sampler.sample_points, (x, grid, *settings, points)
-        yield (f"grid_sampler backward {mode}", grid_sampler.sample_backward,
-               (points, x, grid, *settings, x.copy(), grid.copy()))
+        yield (
+            f"grid_sampler backward {mode}",
+            grid_sampler.sample_backward,
+            (points, x, grid, *settings, x.copy(), grid.copy()),
+        )
     places = np.zeros(5, np.int64)
     yield "times_band", up_sample.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
     where = np.zeros((1, 2, 2, 2), np.int64)
     yield "adaptive_max_pool2d", adaptive_max_pooling2d.adaptive_max_pool2d, (x, floats(1, 2, 2, 2), where)
-    yield "adaptive_max_pool2d backward", adaptive_max_pooling2d.adaptive_max_pool2d_backward, (floats(1, 2, 2, 2), where, x)
+    yield (
+        "adaptive_max_pool2d backward",
+        adaptive_max_pooling2d.adaptive_max_pool2d_backward,
+        (floats(1, 2, 2, 2), where, x),
+    )
     how, volume, weight = ((1, 1, 1), (0, 0, 0), (1, 1, 1), 1), floats(1, 2, 2, 3, 3), floats(2, 2, 1, 2, 2)
     result = floats(1, 2, 2, 2, 2)
     yield "conv3d", naive_convolution_transpose3d.conv3d, (volume, weight, floats(2), *how, result)
@@ -214,15 +284,25 @@ def combining_cases():
             yield f"combine {how} {dtype.__name__}", scatter_gather_kernel.combine, (how, x, 1, index, x.copy())
     weight, out, lengths = floats(3, 4), floats(2, 4), np.zeros(2, np.int64)
     for name, factors, takes_max, takes_mean in (
-            ("sum", None, 0, 0), ("weighted sum", floats(2), 0, 0), ("mean", None, 0, 1), ("max", None, 1, 0)):
-        yield (f"bags {name}", embedding_bag.reduce_bags,
-               (weight, lengths, lengths.copy(), factors, takes_max, takes_mean, -1, out, lengths.copy(), index[:2]))
+        ("sum", None, 0, 0),
+        ("weighted sum", floats(2), 0, 0),
+        ("mean", None, 0, 1),
+        ("max", None, 1, 0),
+    ):
+        yield (
+            f"bags {name}",
+            embedding_bag.reduce_bags,
+            (weight, lengths, lengths.copy(), factors, takes_max, takes_mean, -1, out, lengths.copy(), index[:2]),
+        )
     yield "bernoulli_each", distribution_templates.bernoulli_each, ((1, 4), floats(8), floats(8))
     yield "multinomial", multinomial_kernel.sample, ((1, 4), weight, weight.copy(), index)
     log_probs, alpha, numbers = floats(4, 2, 3), floats(2, 4, 5), (lengths,) * 4
     yield "ctc_loss", loss_ctc.ctc_loss, (log_probs, *numbers, 0, alpha, floats(2))
-    yield ("ctc_loss backward", loss_ctc.ctc_loss_backward,
-           (floats(2), log_probs, *numbers, floats(2), alpha, 0, True, log_probs.copy()))
+    yield (
+        "ctc_loss backward",
+        loss_ctc.ctc_loss_backward,
+        (floats(2), log_probs, *numbers, floats(2), alpha, 0, True, log_probs.copy()),
+    )
 
 
 def factor_cases():
@@ -248,14 +328,23 @@ def volume_cases():
         yield f"avg_pool3d backward {name}", average_pool3d.avg_pool3d_backward, (small, *two, True, 0, x)
         yield f"max_pool3d {name}", dilated_max_pool3d.max_pool3d, (x, *two, (1, 1, 1), small, where)
         yield f"adaptive_max_pool3d {name}", adaptive_max_pooling3d.adaptive_max_pool3d, (x, small, where)
-        yield (f"fractional_max_pool {name}", fractional_max_pool3d.fractional_max_pool,
-               (x, (1, 2, 2), np.ones((1, 2, 3), dtype), (0, 1, 2), small, where))
+        yield (
+            f"fractional_max_pool {name}",
+            fractional_max_pool3d.fractional_max_pool,
+            (x, (1, 2, 2), np.ones((1, 2, 3), dtype), (0, 1, 2), small, where),
+        )
         grid, points = np.ones((1, 5, 3), dtype), np.ones((1, 2, 5), dtype)
         for mode in (0, 1):
-            yield (f"grid_sampler of volumes {mode} {name}", grid_sampler.sample_points,
-                   (x, grid, mode, 2, False, points))
-            yield (f"grid_sampler of volumes backward {mode} {name}", grid_sampler.sample_backward,
-                   (points, x, grid, mode, 2, False, x.copy(), grid.copy()))
+            yield (
+                f"grid_sampler of volumes {mode} {name}",
+                grid_sampler.sample_points,
+                (x, grid, mode, 2, False, points),
+            )
+            yield (
+                f"grid_sampler of volumes backward {mode} {name}",
+                grid_sampler.sample_backward,
+                (points, x, grid, mode, 2, False, x.copy(), grid.copy()),
+            )
 
 
 def row_cases():
@@ -266,17 +355,26 @@ def row_cases():
             yield f"cdist {p} {name}", distance_kernel.cdist, (x, y, p, pairs)
             yield f"cdist backward {p} {name}", distance_kernel.cdist_backward, (pairs, x, y, p, pairs, x)
         yield f"pdist {name}", distance_kernel.pdist, (x[0], 2.0, pairs[0, :, 0].copy())
-        yield (f"pdist backward {name}", distance_kernel.pdist_backward,
-               (pairs[0, :, 0].copy(), x[0], 2.0, pairs[0, :, 0].copy(), x[0].copy()))
+        yield (
+            f"pdist backward {name}",
+            distance_kernel.pdist_backward,
+            (pairs[0, :, 0].copy(), x[0], 2.0, pairs[0, :, 0].copy(), x[0].copy()),
+        )
         for how in segment_reduce.HOW:
             yield f"segments {how} {name}", segment_reduce.reduce_each_segment, (how, x, edges, dtype(0), y, dtype(0))
-            yield (f"segments backward {how} {name}", segment_reduce.reduce_backward,
-                   (how, y, y, x, edges, dtype(0), x.copy()))
+            yield (
+                f"segments backward {how} {name}",
+                segment_reduce.reduce_backward,
+                (how, y, y, x, edges, dtype(0), x.copy()),
+            )
         yield f"logcumsumexp {name}", scan_kernels.logcumsumexp, (x, 1, x.copy())
     for dtype in (np.float32, np.float64, np.int32, np.int64):
         x = np.ones((3, 4), dtype)
-        yield (f"cummax {dtype.__name__}", scan_kernels.running_extreme,
-               (scan_kernels.at_least, x, 1, x.copy(), x.astype(np.int64)))
+        yield (
+            f"cummax {dtype.__name__}",
+            scan_kernels.running_extreme,
+            (scan_kernels.at_least, x, 1, x.copy(), x.astype(np.int64)),
+        )
     x = floats(3, 4)
     yield "cummin", scan_kernels.running_extreme, (scan_kernels.at_most, x, 1, x.copy(), np.zeros((3, 4), np.int64))
 
@@ -293,14 +391,42 @@ def sample_cases():
     yield "shuffle_equal", randperm.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
 
 
-FAMILIES = [layout_cases, function_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
-            loss_cases,
-            random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
-            factor_cases, volume_cases, row_cases, sample_cases]
-IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32",  # CUDA's own functions bring large arguments down so
-              "pointwise sinc", "pointwise digamma", "pointwise trigamma", "pointwise spherical_j0", "pointwise tan",
-              "pointwise j0", "pointwise j1", "pointwise y0", "pointwise y1",
-              "pointwise polynomial")  # a whole number times a float32 is a float64
+FAMILIES = [
+    layout_cases,
+    function_cases,
+    reduce_cases,
+    softmax_cases,
+    norm_cases,
+    matmul_cases,
+    indexing_cases,
+    loss_cases,
+    random_cases,
+    image_cases,
+    sort_cases,
+    foreach_cases,
+    order_cases,
+    resizing_cases,
+    combining_cases,
+    factor_cases,
+    volume_cases,
+    row_cases,
+    sample_cases,
+]
+IN_FLOAT64 = (
+    "pointwise sin",
+    "pointwise cos",
+    "cauchy float32",  # CUDA's own functions bring large arguments down so
+    "pointwise sinc",
+    "pointwise digamma",
+    "pointwise trigamma",
+    "pointwise spherical_j0",
+    "pointwise tan",
+    "pointwise j0",
+    "pointwise j1",
+    "pointwise y0",
+    "pointwise y1",
+    "pointwise polynomial",
+)  # a whole number times a float32 is a float64
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
 

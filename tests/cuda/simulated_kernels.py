@@ -1,5 +1,6 @@
 """Kernels for the simulator's tests, plain functions as numba compiles them; the first few without a mistake,
 so that numba's own simulator can run them too."""
+
 import math
 
 import numpy as np

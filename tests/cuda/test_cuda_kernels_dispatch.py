@@ -168,9 +168,7 @@ def test_conformance(name):
 
 
 def test_an_operator_without_a_kernel_says_so():
-    with pytest.raises(
-        NotImplementedError, match="Could not run 'aten::linalg_eig' with arguments from the 'CUDA'"
-    ):
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::linalg_eig' with arguments from the 'CUDA'"):
         rt.linalg.eig(rt.eye(2, device="cuda"))
 
 
@@ -242,9 +240,7 @@ def test_work_goes_to_the_current_stream():
 
 def test_errors_of_the_device_name_the_operator():
     table, place = rt.ones(2, 2, device="cuda"), rt.tensor([5], device="cuda")
-    with pytest.raises(
-        rt.AcceleratorError, match=r"out of bounds[\s\S]*This was the operator 'aten::embedding'"
-    ):
+    with pytest.raises(rt.AcceleratorError, match=r"out of bounds[\s\S]*This was the operator 'aten::embedding'"):
         F.embedding(place, table)
 
 

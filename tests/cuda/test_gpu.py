@@ -3,6 +3,7 @@ none.
 
 No run has been recorded yet: benchmarks/results/gpu/README.md.
 """
+
 import math
 import os
 
@@ -74,6 +75,7 @@ def test_copies_from_pinned_memory_need_not_be_waited_for():
 
 def test_numba_takes_our_memory():
     from numba import cuda as numba_cuda
+
     before = cuda.memory_allocated()
     array = numba_cuda.device_array(1000)
     assert cuda.memory_allocated() - before >= 8000
@@ -85,7 +87,7 @@ def test_random_numbers_are_those_of_a_simulated_device():
     """For so few elements the number of multiprocessors plays no part."""
     rt.manual_seed(0)
     found = [round(v, 4) for v in rt.rand(10, device="cuda").tolist()]
-    assert found == [.3990, .5167, .0249, .9401, .9459, .7967, .4150, .8203, .2290, .9096]
+    assert found == [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203, 0.2290, 0.9096]
 
 
 def test_nan_and_infinity_survive():

@@ -1,4 +1,5 @@
 """Convolution and pooling as CUDA kernels, on the simulator, against torch."""
+
 import numpy as np
 import pytest
 import torch
@@ -35,8 +36,7 @@ def test_conv2d(case, with_bias):
     x, weight, (stride, padding, dilation, groups) = floats(*case[0]), floats(*case[1], seed=1), case[2:]
     bias = floats(weight.shape[0], seed=2) if with_bias else None
     leaves = leaf(x), leaf(weight)
-    expected = F.conv2d(*leaves, None if bias is None else torch.from_numpy(bias), stride, padding, dilation,
-                        groups)
+    expected = F.conv2d(*leaves, None if bias is None else torch.from_numpy(bias), stride, padding, dilation, groups)
     out = np.full(expected.shape, np.nan, np.float32)
     grad = floats(*out.shape, seed=3)
     expected.backward(torch.from_numpy(grad))
@@ -60,8 +60,7 @@ def test_convolution_without_a_race():
     checked(conv_shared.conv2d_backward_input, out, weight, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(x))
 
 
-POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)),
-         ((2, 3), (3, 4), (0, 1))]
+POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)), ((2, 3), (3, 4), (0, 1))]
 
 
 @pytest.mark.parametrize("window, stride, padding", POOLS)

@@ -1,11 +1,12 @@
 """Kernels that pick, move and scan elements, and losses, on the simulator, against torch."""
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from readtorch.aten.native.cuda import embedding, index_kernel, loss, scan_kernels, scatter_gather_kernel, shape
 from readtorch.aten.native.cuda import copy as copies
+from readtorch.aten.native.cuda import embedding, index_kernel, loss, scan_kernels, scatter_gather_kernel, shape
 from readtorch.c10.cuda import simulator
 from tests.cuda.launches import checked, floats
 
@@ -18,8 +19,14 @@ def integers(high, *shape, low=0):
     return np.random.default_rng(0).integers(low, high, shape)
 
 
-SHAPES = [((5,), (3,), 0), ((4, 6), (4, 9), 1), ((4, 6), (2, 6), 0), ((3, 4, 5), (2, 4, 3), 1),
-          ((2, 3, 2, 3, 4), (2, 3, 1, 3, 2), 2), ((3, 4), (0, 4), 0)]
+SHAPES = [
+    ((5,), (3,), 0),
+    ((4, 6), (4, 9), 1),
+    ((4, 6), (2, 6), 0),
+    ((3, 4, 5), (2, 4, 3), 1),
+    ((2, 3, 2, 3, 4), (2, 3, 1, 3, 2), 2),
+    ((3, 4), (0, 4), 0),
+]
 
 
 @pytest.mark.parametrize("shape, index_shape, dim", SHAPES)
@@ -30,8 +37,7 @@ def test_gather_and_scatter(shape, index_shape, dim):
     np.testing.assert_array_equal(out, torch.gather(tensor(x), dim, tensor(index)))
     source, added = floats(*index_shape, seed=1), x.copy()
     checked(scatter_gather_kernel.scatter_add, added, dim, index, source)
-    np.testing.assert_allclose(added, tensor(x).scatter_add(dim, tensor(index), tensor(source)), rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose(added, tensor(x).scatter_add(dim, tensor(index), tensor(source)), rtol=1e-5, atol=1e-6)
 
 
 def test_scatter_without_repetition():
@@ -59,9 +65,17 @@ def test_out_of_bounds_is_seen():
         checked(scatter_gather_kernel.gather, floats(5), 0, np.array([5]), np.zeros(1, np.float32))
 
 
-@pytest.mark.parametrize("shape, indices",
-                         [((6,), [(4,)]), ((5, 6), [(4,)]), ((5, 6), [(3, 2), (2,)]),
-                          ((3, 4, 2), [(5,), (5,)]), ((3, 4), [(0,)]), ((3,), [()])])
+@pytest.mark.parametrize(
+    "shape, indices",
+    [
+        ((6,), [(4,)]),
+        ((5, 6), [(4,)]),
+        ((5, 6), [(3, 2), (2,)]),
+        ((3, 4, 2), [(5,), (5,)]),
+        ((3, 4), [(0,)]),
+        ((3,), [()]),
+    ],
+)
 def test_advanced_indexing(shape, indices):
     x = floats(*shape)
     indices = [np.asarray(integers(n, *i, low=-n)) for n, i in zip(shape, indices)]
@@ -110,6 +124,7 @@ def test_copies(shape):
 
 def test_a_transposing_copy_has_no_bank_conflict():
     from readtorch.c10.cuda.launch import launching_by
+
     recordings, x = [], floats(32, 32)
     with launching_by(lambda *launch, **options: recordings.append(simulator.record(*launch, **options))):
         copies.copy(x.T, np.zeros((32, 32), np.float32))
@@ -125,8 +140,9 @@ def test_cat(dim):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("shape, dim",
-                         [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0), ((0, 3), 0)])
+@pytest.mark.parametrize(
+    "shape, dim", [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0), ((0, 3), 0)]
+)
 def test_scans(shape, dim):
     x = floats(*shape)
     out = np.zeros(shape, np.float32)
@@ -148,8 +164,7 @@ def test_nll_loss(shape, reduction, weighted):
     target = integers(classes, shape[0], *shape[2:])
     target.flat[1:2] = -100
     weight = np.abs(floats(classes, seed=2)) + 0.1 if weighted else None
-    expected = F.nll_loss(log_p, tensor(target), None if weight is None else tensor(weight),
-                          reduction=reduction)
+    expected = F.nll_loss(log_p, tensor(target), None if weight is None else tensor(weight), reduction=reduction)
     grad = np.asarray(floats(*expected.shape, seed=3))
     expected.backward(tensor(grad).reshape(expected.shape))
     out, total = np.zeros(expected.shape, np.float32), np.zeros((), np.float32)

@@ -1,4 +1,5 @@
 """Matrix products as CUDA kernels, on the simulator, against NumPy."""
+
 import numpy as np
 import pytest
 import torch
@@ -49,8 +50,9 @@ def test_tiles_of_128():
     close(product(a, b, quarters=2), a @ b)
 
 
-@pytest.mark.parametrize("a, b", [((3, 4, 5), (3, 5, 2)), ((3, 4, 5), (5, 2)), ((2, 1, 4, 5), (1, 3, 5, 2)),
-                                  ((0, 4, 5), (5, 2))])
+@pytest.mark.parametrize(
+    "a, b", [((3, 4, 5), (3, 5, 2)), ((3, 4, 5), (5, 2)), ((2, 1, 4, 5), (1, 3, 5, 2)), ((0, 4, 5), (5, 2))]
+)
 def test_stacks(a, b):
     a, b = floats(*a), floats(*b, seed=1)
     close(product(a, b), a @ b)

@@ -1,4 +1,5 @@
 """Normalization as CUDA kernels, on the simulator, against torch."""
+
 import numpy as np
 import pytest
 import torch
@@ -20,8 +21,7 @@ def zeros_like(*arrays):
     return [None if a is None else np.zeros(a.shape, a.dtype) for a in arrays]
 
 
-@pytest.mark.parametrize("shape, n",
-                         [((3, 7), 7), ((2, 2, 70), 70), ((2, 5, 4), 20), ((1, 1), 1), ((300, 3), 3)])
+@pytest.mark.parametrize("shape, n", [((3, 7), 7), ((2, 2, 70), 70), ((2, 5, 4), 20), ((1, 1), 1), ((300, 3), 3)])
 @pytest.mark.parametrize("affine", [True, False])
 def test_layer_norm(shape, n, affine):
     x, grad = floats(*shape) + 1, floats(*shape, seed=1)

@@ -1,4 +1,5 @@
 """numba's memory from our allocator; and how launches reach numba. Without a GPU: contexts that are none."""
+
 import gc
 import types
 

@@ -1,5 +1,6 @@
 """Operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal to the
 CPU's, and without a race."""
+
 import gc
 
 import numpy as np
@@ -35,12 +36,17 @@ IMAGE, VOLUME = numbers(1, 2, 3, 4), numbers(1, 1, 2, 3, 3)
 TABLE = {
     "searchsorted": (lambda s, v: rt.searchsorted(s, v), SORTED, numbers(2, 3)),
     "searchsorted right, by a sorter": (
-        lambda s, v, order: rt.searchsorted(s.flip(1), v, side="right", sorter=order), SORTED, numbers(2, 3),
-        rt.tensor([[3, 2, 1, 0]] * 2)),
+        lambda s, v, order: rt.searchsorted(s.flip(1), v, side="right", sorter=order),
+        SORTED,
+        numbers(2, 3),
+        rt.tensor([[3, 2, 1, 0]] * 2),
+    ),
     "bucketize": (lambda s, v: rt.bucketize(v, s[0], out_int32=True), SORTED, numbers(3, 2)),
     "bucketize of a number": (lambda s: rt.bucketize(2, s[0], right=True), SORTED),
     "sums of nothing": (
-        lambda x: (x[:, :, :0].sum(), x[:0].sum((0, 2)), x[:0].prod(), x[:, :0].mean((1, 2))), numbers(2, 3, 2)),
+        lambda x: (x[:, :, :0].sum(), x[:0].sum((0, 2)), x[:0].prod(), x[:, :0].mean((1, 2))),
+        numbers(2, 3, 2),
+    ),
     "kthvalue": (lambda x: x[:1].kthvalue(2, 1), ROWS),
     "median": (lambda x: x.median(1), ROWS),
     "median of all": (lambda x: x[:1].median(), ROWS),
@@ -80,15 +86,26 @@ TABLE = {
     "hardshrink": (lambda x: F.hardshrink(x, 0.75), numbers(2, 5)),
     "softshrink": (lambda x: F.softshrink(x, 0.75), numbers(2, 5)),
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True), IMAGE),
-    **{f"grid_sample {mode} {padding} {align}": (
-        lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.75 - 1, m, p, a), IMAGE, numbers(1, 2, 2, 2))
-       for mode, padding, align in [("bilinear", "zeros", False), ("bilinear", "reflection", True),
-                                    ("nearest", "border", True), ("bicubic", "zeros", True),
-                                    ("bicubic", "reflection", False)]},
+    **{
+        f"grid_sample {mode} {padding} {align}": (
+            lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.75 - 1, m, p, a),
+            IMAGE,
+            numbers(1, 2, 2, 2),
+        )
+        for mode, padding, align in [
+            ("bilinear", "zeros", False),
+            ("bilinear", "reflection", True),
+            ("nearest", "border", True),
+            ("bicubic", "zeros", True),
+            ("bicubic", "reflection", False),
+        ]
+    },
     "ctc_loss": (lambda x, n: F.ctc_loss(x.log_softmax(2), n[:2, :2], (5, 4), (2, 1)), numbers(5, 2, 4), WORDS),
     "ctc_loss, impossible": (
         lambda x, n: F.ctc_loss(x.log_softmax(2), n[:3, 0], (1, 5), (2, 1), reduction="sum", zero_infinity=True),
-        numbers(5, 2, 4), WORDS),
+        numbers(5, 2, 4),
+        WORDS,
+    ),
     "channels last": (lambda x: F.max_pool2d(x.to(memory_format=rt.channels_last), 2, 1), IMAGE),
     "prelu": (lambda x, w: F.prelu(x, w), IMAGE, rt.tensor([0.25, -2.0])),
     "glu": (lambda x: F.glu(x, 1), IMAGE),
@@ -96,18 +113,32 @@ TABLE = {
     "scatter multiply": (lambda x, i: x.detach().scatter(0, i, 2.0, reduce="multiply"), numbers(2, 5), PLACES),
     "scatter_reduce sum": (lambda x, i, y: x.scatter_reduce(0, i, y, "sum"), numbers(2, 5), PLACES, ROWS),
     "scatter_reduce mean": (
-        lambda x, i, y: x.detach().scatter_reduce(0, i, y.detach(), "mean", include_self=False), numbers(2, 5), PLACES,
-        numbers(2, 5)),
+        lambda x, i, y: x.detach().scatter_reduce(0, i, y.detach(), "mean", include_self=False),
+        numbers(2, 5),
+        PLACES,
+        numbers(2, 5),
+    ),
     "scatter_reduce prod": (lambda n, i: n.scatter_reduce(0, i, n + 1, "prod"), PLACES, PLACES),
-    "scatter_reduce amax": (lambda x, i, y: x.scatter_reduce(1, i, y.double(), "amax"), numbers(2, 5).double(), PLACES,
-                            numbers(2, 5)),
+    "scatter_reduce amax": (
+        lambda x, i, y: x.scatter_reduce(1, i, y.double(), "amax"),
+        numbers(2, 5).double(),
+        PLACES,
+        numbers(2, 5),
+    ),
     "scatter_reduce amin": (
-        lambda x, i, y: x.detach().scatter_reduce(1, i, y.detach(), "amin", include_self=False), numbers(2, 5), PLACES,
-        ROWS),
+        lambda x, i, y: x.detach().scatter_reduce(1, i, y.detach(), "amin", include_self=False),
+        numbers(2, 5),
+        PLACES,
+        ROWS,
+    ),
     "embedding max_norm": (lambda w, i: F.embedding(i, w.detach(), max_norm=1.0), numbers(2, 3), PLACES),
     "embedding_bag sum": (
         lambda w, i, p, o: F.embedding_bag(i[0], w, o, mode="sum", per_sample_weights=p),
-        numbers(2, 3), PLACES, numbers(5), rt.tensor([0, 2, 2])),
+        numbers(2, 3),
+        PLACES,
+        numbers(5),
+        rt.tensor([0, 2, 2]),
+    ),
     "embedding_bag mean": (lambda w, i: F.embedding_bag(i, w, padding_idx=1), numbers(2, 3), PLACES),
     "embedding_bag max": (lambda w, i: F.embedding_bag(i, w, mode="max"), numbers(2, 3), PLACES),
 }
@@ -144,8 +175,9 @@ def test_as_on_the_cpu(name):
     compare(function, arguments)
 
 
-MATRICES = rt.tensor([[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
-                      [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]])
+MATRICES = rt.tensor(
+    [[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]]
+)
 SIDES = numbers(2, 3, 2)
 FACTORS = {
     "cholesky": lambda a, b: rt.linalg.cholesky(a, upper=True),
@@ -251,12 +283,15 @@ def drawn_again(draw):
         return [draw().cpu(), draw().cpu()]
 
 
-@pytest.mark.parametrize("draw", [
-    lambda place: rt.bernoulli(numbers(3, 3).abs().clamp(max=1).to(place)),
-    lambda place: rt.empty(7, dtype=rt.float64, device=place).bernoulli_(rt.full((7,), 0.4).to(place)),
-    lambda place: rt.multinomial(rt.tensor([[1.0, 0.0, 3.0, 2.0]] * 2).to(place), 3),
-    lambda place: rt.multinomial(rt.tensor([1.0, 0.0, 3.0]).to(place), 1, replacement=True),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda place: rt.bernoulli(numbers(3, 3).abs().clamp(max=1).to(place)),
+        lambda place: rt.empty(7, dtype=rt.float64, device=place).bernoulli_(rt.full((7,), 0.4).to(place)),
+        lambda place: rt.multinomial(rt.tensor([[1.0, 0.0, 3.0, 2.0]] * 2).to(place), 3),
+        lambda place: rt.multinomial(rt.tensor([1.0, 0.0, 3.0]).to(place), 1, replacement=True),
+    ],
+)
 def test_samples_are_those_of_simulated_devices(draw):
     """Whose numbers NumPy computes, from the same Philox states as a GPU."""
     ours = drawn_again(lambda: draw("cuda"))
@@ -273,9 +308,9 @@ def test_multinomial_with_replacement():
     with launching_by(simulator.check):
         found = rt.multinomial(chances.cuda(), 6, replacement=True)
     words = philox_rng_engine.draws(11, 0, 2 * 128, 1)[0, 0]
-    units = words.astype(np.float32) * np.float32(2.0 ** -32) + np.float32(2.0 ** -33)
+    units = words.astype(np.float32) * np.float32(2.0**-32) + np.float32(2.0**-33)
     for row, ends in enumerate(chances.cumsum(1).tolist()):
-        assert found[row].tolist() == np.searchsorted(ends, units[128 * row:128 * row + 6]).tolist()
+        assert found[row].tolist() == np.searchsorted(ends, units[128 * row : 128 * row + 6]).tolist()
 
 
 def test_normal_about_tensors():

@@ -1,4 +1,5 @@
 """Pointwise CUDA kernels on the simulator against NumPy and torch."""
+
 import numpy as np
 import pytest
 import torch
@@ -8,37 +9,61 @@ from readtorch.aten.native.cuda.loops import pointwise
 from tests.cuda.launches import aligned, checked, floats
 
 ONE = {
-    "neg": torch.neg, "absolute": torch.abs, "exp": torch.exp, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
-       "log": torch.log,
-    "reciprocal": torch.reciprocal, "sin": torch.sin, "cos": torch.cos, "tanh": torch.tanh, "erf": torch.erf,
-    "square": torch.square, "sign": torch.sign, "sigmoid": torch.sigmoid, "relu": torch.relu,
-    "silu": torch.nn.functional.silu, "gelu": torch.nn.functional.gelu,
-       "hardswish": torch.nn.functional.hardswish,
-    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"), "copy": torch.clone,
+    "neg": torch.neg,
+    "absolute": torch.abs,
+    "exp": torch.exp,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "log": torch.log,
+    "reciprocal": torch.reciprocal,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "square": torch.square,
+    "sign": torch.sign,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "silu": torch.nn.functional.silu,
+    "gelu": torch.nn.functional.gelu,
+    "hardswish": torch.nn.functional.hardswish,
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "copy": torch.clone,
 }
 WITH_NUMBERS = {
     "leaky_relu": ((0.1,), lambda x: torch.nn.functional.leaky_relu(x, 0.1)),
     "elu": ((0.5, 1.0, 1.0), lambda x: torch.nn.functional.elu(x, 0.5)),
     "softplus": ((2.0, 3.0), lambda x: torch.nn.functional.softplus(x, 2, 3)),
     "clamp": ((-0.5, 0.7), lambda x: torch.clamp(x, -0.5, 0.7)),
-    "power_of_number": ((3.0,), lambda x: x ** 3),
+    "power_of_number": ((3.0,), lambda x: x**3),
     "scale_and_shift": ((3.0, 0.5), lambda x: x * 3 + 0.5),
 }
 aten = torch.ops.aten
 TWO = {
     "add": ((2.0,), lambda x, y: torch.add(x, y, alpha=2)),
     "sub": ((2.0,), lambda x, y: torch.sub(x, y, alpha=2)),
-    "mul": ((), torch.mul), "div": ((), torch.div), "atan2": ((), torch.atan2), "power": ((), torch.pow),
-    "maximum": ((), torch.maximum), "minimum": ((), torch.minimum),
+    "mul": ((), torch.mul),
+    "div": ((), torch.div),
+    "atan2": ((), torch.atan2),
+    "power": ((), torch.pow),
+    "maximum": ((), torch.maximum),
+    "minimum": ((), torch.minimum),
     "threshold_backward": ((0.0,), lambda g, x: aten.threshold_backward(g, x, 0)),
-    "sigmoid_backward": ((), aten.sigmoid_backward), "tanh_backward": ((), aten.tanh_backward),
-    "silu_backward": ((), aten.silu_backward), "gelu_backward": ((), aten.gelu_backward),
+    "sigmoid_backward": ((), aten.sigmoid_backward),
+    "tanh_backward": ((), aten.tanh_backward),
+    "silu_backward": ((), aten.silu_backward),
+    "gelu_backward": ((), aten.gelu_backward),
     "gelu_tanh_backward": ((), lambda g, x: aten.gelu_backward(g, x, approximate="tanh")),
     "leaky_relu_backward": ((0.1,), lambda g, x: aten.leaky_relu_backward(g, x, 0.1, False)),
 }
-COMPARISONS = {"equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le,
-               "greater": torch.gt,
-               "greater_equal": torch.ge}
+COMPARISONS = {
+    "equal": torch.eq,
+    "not_equal": torch.ne,
+    "less": torch.lt,
+    "less_equal": torch.le,
+    "greater": torch.gt,
+    "greater_equal": torch.ge,
+}
 
 
 def f32s(numbers):
@@ -87,9 +112,17 @@ def test_three_arguments():
     compare("lerp", [x, y, np.abs(z)], (), torch.lerp)
 
 
-@pytest.mark.parametrize("a, b",
-                         [((3, 1), (1, 4)), ((), (5,)), ((2, 3, 4), (3, 1)), ((1,), (1,)), ((0, 3), (3,)),
-                                  ((2, 1, 2, 1, 2, 3), (2, 1, 3, 1, 3))])
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ((3, 1), (1, 4)),
+        ((), (5,)),
+        ((2, 3, 4), (3, 1)),
+        ((1,), (1,)),
+        ((0, 3), (3,)),
+        ((2, 1, 2, 1, 2, 3), (2, 1, 3, 1, 3)),
+    ],
+)
 def test_broadcasting(a, b):
     compare("mul", [floats(*a), floats(*b, seed=1)], (), torch.mul)
 

@@ -1,5 +1,6 @@
 """Pointwise operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal
 to the CPU's, in float32 and in float64, and without a race."""
+
 import math
 
 import pytest
@@ -11,7 +12,6 @@ from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
 from tests.cuda.test_operator_table import compare, device, numbers, results_on  # noqa: F401  (device: a fixture)
-
 
 TOLERANCES = {rt.float32: (2e-6, 1e-5), rt.float64: (1e-7, 1e-9)}
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, -2.0]
@@ -34,24 +34,79 @@ def of_pairs(function):
 
 # At the edges too, where gradients may be infinite or differ by their sign: without them.
 RESULTS = {
-    **{name: getattr(rt, name) for name in (
-        "angle", "ceil", "deg2rad", "digamma", "erfinv", "floor", "frac", "i0", "isneginf", "isposinf",
-        "isreal", "lgamma", "logit", "rad2deg", "round", "signbit", "sinc", "trunc")},
-    **{name: getattr(special, name) for name in (
-        "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "entr", "erfcx", "i0e", "i1", "i1e",
-        "log_ndtr", "modified_bessel_i0", "modified_bessel_i1",
-        "modified_bessel_k0", "modified_bessel_k1", "ndtri", "scaled_modified_bessel_k0",
-        "scaled_modified_bessel_k1", "spherical_bessel_j0")},
-    **{name: of_pairs(getattr(rt, name)) for name in (
-        "copysign", "fmod", "heaviside", "hypot", "igamma", "igammac", "logaddexp", "logaddexp2", "nextafter",
-        "remainder")},
+    **{
+        name: getattr(rt, name)
+        for name in (
+            "angle",
+            "ceil",
+            "deg2rad",
+            "digamma",
+            "erfinv",
+            "floor",
+            "frac",
+            "i0",
+            "isneginf",
+            "isposinf",
+            "isreal",
+            "lgamma",
+            "logit",
+            "rad2deg",
+            "round",
+            "signbit",
+            "sinc",
+            "trunc",
+        )
+    },
+    **{
+        name: getattr(special, name)
+        for name in (
+            "bessel_j0",
+            "bessel_j1",
+            "bessel_y0",
+            "bessel_y1",
+            "entr",
+            "erfcx",
+            "i0e",
+            "i1",
+            "i1e",
+            "log_ndtr",
+            "modified_bessel_i0",
+            "modified_bessel_i1",
+            "modified_bessel_k0",
+            "modified_bessel_k1",
+            "ndtri",
+            "scaled_modified_bessel_k0",
+            "scaled_modified_bessel_k1",
+            "spherical_bessel_j0",
+        )
+    },
+    **{
+        name: of_pairs(getattr(rt, name))
+        for name in (
+            "copysign",
+            "fmod",
+            "heaviside",
+            "hypot",
+            "igamma",
+            "igammac",
+            "logaddexp",
+            "logaddexp2",
+            "nextafter",
+            "remainder",
+        )
+    },
     **{name: of_pairs(getattr(special, name)) for name in ("xlog1py", "zeta")},
     **{f"polygamma {n}": lambda x, n=n: rt.polygamma(n, x) for n in range(5)},
     "frexp": lambda x: tuple(rt.frexp(x)),
     "logit within": lambda x: rt.logit(x, 0.1),
     "large whole numbers": lambda x: (rt.floor(x * 1e30), rt.round(x * 1e12), rt.round(x, decimals=1)),
-    "of numbers": lambda x: (special.xlog1py(2.0, x), special.xlog1py(x, -0.5), special.zeta(2.5, x),
-                             special.zeta(x, 0.5), x.copysign(-2)),
+    "of numbers": lambda x: (
+        special.xlog1py(2.0, x),
+        special.xlog1py(x, -0.5),
+        special.zeta(2.5, x),
+        special.zeta(x, 0.5),
+        x.copysign(-2),
+    ),
     "nansum": lambda x: (x[:12].nansum(), x[18:].nansum(0, keepdim=True), x[5:6].nansum(dtype=rt.float64)),
     "in place": lambda x: x.clone().erfinv_().copysign_(-x).polygamma_(1),
     "strided": lambda x: special.i0e(x[:20].view(4, 5).t()[::2]),
@@ -60,8 +115,7 @@ RESULTS = {
     "out": lambda x: rt.digamma(x, out=x.new_empty(0)),
 }
 SMOOTH = {
-    **{name: (getattr(rt, name), X[:5]) for name in (
-        "deg2rad", "digamma", "frac", "i0", "rad2deg", "sinc", "angle")},
+    **{name: (getattr(rt, name), X[:5]) for name in ("deg2rad", "digamma", "frac", "i0", "rad2deg", "sinc", "angle")},
     **{name: (getattr(special, name), X[:6]) for name in ("erfcx", "i0e", "i1", "i1e", "log_ndtr")},
     "erfinv": (rt.erfinv, X[:4]),
     "lgamma": (rt.lgamma, ABOVE),
@@ -76,8 +130,10 @@ SMOOTH = {
     "zeta": (lambda q: special.zeta(rt.tensor(2.5, device=q.device), q), ABOVE),
     "igamma": (lambda x: rt.igamma(rt.tensor(1.7, device=x.device), x), ABOVE),
     "igammac": (lambda x: rt.igammac(rt.tensor(1.7, device=x.device), x), ABOVE),
-    **{name: (of_pairs(getattr(rt, name)), X[:6]) for name in (
-        "copysign", "hypot", "logaddexp", "logaddexp2", "nextafter")},
+    **{
+        name: (of_pairs(getattr(rt, name)), X[:6])
+        for name in ("copysign", "hypot", "logaddexp", "logaddexp2", "nextafter")
+    },
     "xlog1py": (of_pairs(special.xlog1py), INSIDE),
     "nansum": (lambda x: (x / x.detach().relu()).nansum(), X[:6]),
     "celu": (lambda x: F.celu(x, 0.6), X[:7]),
@@ -88,11 +144,15 @@ SMOOTH = {
     "multi_margin_loss": (lambda x: F.multi_margin_loss(x, LABELS.to(x.device)), SCORES),
     "multi_margin_loss, weighted": (
         lambda x, w: F.multi_margin_loss(x, LABELS.to(x.device), 2, 0.75, w.detach(), reduction="none"),
-        SCORES, rt.tensor([1.0, 0.5, 2.0, 3.0])),
+        SCORES,
+        rt.tensor([1.0, 0.5, 2.0, 3.0]),
+    ),
     "multi_margin_loss of one": (lambda x: F.multi_margin_loss(x[0], LABELS[0].to(x.device)), SCORES),
     "multilabel_margin_loss": (lambda x: F.multilabel_margin_loss(x, LISTS.to(x.device)), SCORES),
     "multilabel_margin_loss, unreduced": (
-        lambda x: F.multilabel_margin_loss(x, LISTS.to(x.device), reduction="none"), SCORES),
+        lambda x: F.multilabel_margin_loss(x, LISTS.to(x.device), reduction="none"),
+        SCORES,
+    ),
 }
 
 
@@ -130,11 +190,9 @@ INTEGERS = {
     "shifts by numbers": lambda x: (x << 3, x >> 1, 3 << x, 100 >> x, x >> 100),
     "bits of numbers": lambda x: (rt.bitwise_and(5, x), rt.bitwise_or(5, x), rt.bitwise_xor(5, x)),
     "remainder of a number": lambda x: rt.remainder(7, x[1:]),
-    "isin": lambda x: (
-        rt.isin(x, 6), rt.isin(x, 6, invert=True), rt.isin(6, x), rt.isin(6, x[:2], invert=True)),
+    "isin": lambda x: (rt.isin(x, 6), rt.isin(x, 6, invert=True), rt.isin(6, x), rt.isin(6, x[:2], invert=True)),
     "signs": lambda x: (x.signbit(), x.isposinf(), x.isreal(), x.angle(), rt.heaviside(x, x + 1)),
-    "floats": lambda x: (
-        x.erfinv(), special.i0e(x), x.deg2rad(), x.copysign(x), special.xlog1py(x.abs(), x.abs())),
+    "floats": lambda x: (x.erfinv(), special.i0e(x), x.deg2rad(), x.copysign(x), special.xlog1py(x.abs(), x.abs())),
     "conjugates": lambda x: rt.conj_physical(x),
 }
 
@@ -156,7 +214,15 @@ def test_bools():
 
 def test_complex_numbers():
     z = rt.tensor([1 + 2j, -1 - 1j, 0j, 3 + 0j])
-    for function in (rt.abs, rt.angle, rt.isreal, rt.conj_physical, rt.conj, rt.sgn, lambda z: z.clone().conj_physical_()):
+    for function in (
+        rt.abs,
+        rt.angle,
+        rt.isreal,
+        rt.conj_physical,
+        rt.conj,
+        rt.sgn,
+        lambda z: z.clone().conj_physical_(),
+    ):
         assert function(z.cuda()).cpu().allclose(function(z))
     assert rt.vdot(z.cuda(), z.cuda()).cpu().allclose(rt.vdot(z, z))
 
@@ -209,11 +275,17 @@ def test_errors_are_the_cpus():
         return caught.type, str(caught.value)
 
     for function in (
-        lambda t: rt.heaviside(t, t.double()), lambda t: rt.signbit(t.to(rt.complex64)),
+        lambda t: rt.heaviside(t, t.double()),
+        lambda t: rt.signbit(t.to(rt.complex64)),
         lambda t: rt.polygamma(-1, t),
-        lambda t: rt.mvlgamma(t, 0), lambda t: F.celu(t, 0), lambda t: rt.frexp(t.int()),
-        lambda t: F.multi_margin_loss(t, t.long()), lambda t: F.multi_margin_loss(t, t[0].int()),
-        lambda t: F.multilabel_margin_loss(t, t[0].long()), lambda t: rt.isposinf(t, out=t.clone()),
-        lambda t: t.to(rt.complex64).abs_(), lambda t: rt.nansum(t, out=t.long()),
+        lambda t: rt.mvlgamma(t, 0),
+        lambda t: F.celu(t, 0),
+        lambda t: rt.frexp(t.int()),
+        lambda t: F.multi_margin_loss(t, t.long()),
+        lambda t: F.multi_margin_loss(t, t[0].int()),
+        lambda t: F.multilabel_margin_loss(t, t[0].long()),
+        lambda t: rt.isposinf(t, out=t.clone()),
+        lambda t: t.to(rt.complex64).abs_(),
+        lambda t: rt.nansum(t, out=t.long()),
     ):
         assert message("cuda", function) == message("cpu", function)

@@ -1,6 +1,7 @@
 """Every CUDA kernel compiles for real chips (sm_80, sm_90) without one; runs where numba-cuda and its
 compiler are.
 """
+
 import functools
 import importlib.util
 import pathlib
@@ -15,8 +16,10 @@ from tests.cuda.launches import launched_by
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (importlib.util.find_spec("numba_cuda") and importlib.util.find_spec("nvidia")),
-                       reason="needs numba-cuda with its compiler (pip install readtorch[ptx])"),
+    pytest.mark.skipif(
+        not (importlib.util.find_spec("numba_cuda") and importlib.util.find_spec("nvidia")),
+        reason="needs numba-cuda with its compiler (pip install readtorch[ptx])",
+    ),
 ]
 CASES = ptx_cases.cases()
 
@@ -27,27 +30,43 @@ def lowered(kernel, types):
     from numba.cuda import compiler
 
     from readtorch.c10.cuda.compile import for_numba
-    library, _ = compiler._compile_pyfunc_with_fixup(for_numba(kernel), types, device=False, abi="numba", cc=(8, 0),
-                                                     launch_bounds=getattr(kernel, "launch_bounds", None))
+
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        for_numba(kernel),
+        types,
+        device=False,
+        abi="numba",
+        cc=(8, 0),
+        launch_bounds=getattr(kernel, "launch_bounds", None),
+    )
     return library
 
 
 def assembler():
     """ptxas of the package nvidia-cuda-nvcc, or the system's."""
     import nvidia
+
     found = [str(path) for root in nvidia.__path__ for path in pathlib.Path(root).glob("*/bin/ptxas")]
     return next(iter(found), shutil.which("ptxas"))
 
 
 def assemble(text, capability, tmp_path):
-    """What ptxas says of the kernel (registers, spills), or None where there is no ptxas that knows this PTX.
-    """
+    """What ptxas says of the kernel (registers, spills), or None where there is no ptxas that knows this PTX."""
     if assembler() is None:
         return None
     (tmp_path / "kernel.ptx").write_text(text)
-    done = subprocess.run([assembler(), "-v", f"-arch=sm_{capability[0]}{capability[1]}",
-                           tmp_path / "kernel.ptx", "-o",
-                           tmp_path / "kernel.cubin"], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            assembler(),
+            "-v",
+            f"-arch=sm_{capability[0]}{capability[1]}",
+            tmp_path / "kernel.ptx",
+            "-o",
+            tmp_path / "kernel.cubin",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if "Unsupported .version" in done.stderr:
         return None
     assert done.returncode == 0, done.stderr
@@ -78,6 +97,7 @@ def instructions(text):
 @pytest.mark.parametrize("name", ["scatter_add", "softmax log=True", "matmul nn 64"])
 def test_one_lowering_serves_both_chips(name):
     from readtorch.c10.cuda.compile import ptx
+
     launcher, arguments = CASES[name]
     [(kernel, types)] = launched_by(launcher, *arguments)
     for capability in ((8, 0), (9, 0)):
@@ -87,6 +107,7 @@ def test_one_lowering_serves_both_chips(name):
 
 def test_four_at_a_time():
     from readtorch.c10.cuda.compile import ptx
+
     launcher, arguments = CASES["pointwise exp"]
     [(kernel, types)] = launched_by(launcher, *arguments)
     text = ptx(kernel, types, (8, 0))

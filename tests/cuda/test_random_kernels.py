@@ -1,4 +1,5 @@
 """Random numbers as CUDA kernels, on the simulator."""
+
 import numpy as np
 import pytest
 
@@ -11,8 +12,11 @@ u64 = np.uint64
 KNOWN = [
     ([0, 0, 0, 0], [0, 0], [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
     ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-    ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0],
-     [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
+    (
+        [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+        [0xA4093822, 0x299F31D0],
+        [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+    ),
 ]
 
 
@@ -34,6 +38,7 @@ def whole(words):
 @pytest.mark.parametrize("counter, key, answer", KNOWN)
 def test_known_answers(counter, key, answer):
     from readtorch.aten.native.cuda.philox_rng_engine import philox as ours
+
     with np.errstate(over="ignore"):
         assert list(ours(whole(key), whole(counter[2:]), whole(counter[:2]))) == answer
     assert philox(counter, key) == answer
@@ -48,10 +53,14 @@ def drawn(function, size, *arguments, dtype=np.float32, seed=0, offset=0, **opti
 def test_what_torch_gives():
     """Recorded: torch.manual_seed(s), then torch.rand or randn on a GPU, as PyTorch prints it."""
     close = dict(atol=5e-5, rtol=0)
-    np.testing.assert_allclose(drawn(distribution_templates.uniform, 8),
-                               [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203], **close)
-    np.testing.assert_allclose(drawn(distribution_templates.normal, 6), [-0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797],
-                               **close)
+    np.testing.assert_allclose(
+        drawn(distribution_templates.uniform, 8),
+        [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203],
+        **close,
+    )
+    np.testing.assert_allclose(
+        drawn(distribution_templates.normal, 6), [-0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797], **close
+    )
     np.testing.assert_allclose(drawn(distribution_templates.normal, 3, seed=42), [0.1940, 2.1614, -0.1721], **close)
 
 
@@ -64,7 +73,7 @@ def words(size, blocks, at_once, seed, offset):
         draw, part = divmod(row, at_once)
         counter = offset // 4 + draw
         numbers = philox([counter & 0xFFFFFFFF, counter >> 32, thread, 0], [seed & 0xFFFFFFFF, seed >> 32])
-        result.append(numbers[part * 4 // at_once:][:4 // at_once])
+        result.append(numbers[part * 4 // at_once :][: 4 // at_once])
     return np.array(result, u64)
 
 
@@ -77,7 +86,8 @@ def test_layout(seed, offset):
     words_64 = words(600, 1, 2, seed, offset)
     expected = (words_64[:, 0] ^ words_64[:, 1] << u64(21)) * 2.0**-53 + 2.0**-54
     np.testing.assert_array_equal(
-        drawn(distribution_templates.uniform, 600, dtype=np.float64, seed=seed, offset=offset, most_blocks=1), expected)
+        drawn(distribution_templates.uniform, 600, dtype=np.float64, seed=seed, offset=offset, most_blocks=1), expected
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -94,12 +104,15 @@ def test_distributions(dtype):
 
 
 def test_integers():
-    np.testing.assert_array_equal(drawn(distribution_templates.integers, 300, -3, 9, dtype=np.int64, most_blocks=1),
-                                  words(300, 1, 4, 0, 0)[:, 0].astype(np.int64) % 12 - 3)
+    np.testing.assert_array_equal(
+        drawn(distribution_templates.integers, 300, -3, 9, dtype=np.int64, most_blocks=1),
+        words(300, 1, 4, 0, 0)[:, 0].astype(np.int64) % 12 - 3,
+    )
     pairs = words(300, 1, 2, 0, 0)
     expected = (pairs[:, 0] << u64(32) | pairs[:, 1]) % u64(1 << 40)
-    np.testing.assert_array_equal(drawn(distribution_templates.integers, 300, 0, 1 << 40, dtype=np.int64, most_blocks=1),
-                                  expected)
+    np.testing.assert_array_equal(
+        drawn(distribution_templates.integers, 300, 0, 1 << 40, dtype=np.int64, most_blocks=1), expected
+    )
 
 
 def test_what_is_used():

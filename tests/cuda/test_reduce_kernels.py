@@ -1,17 +1,24 @@
 """Reductions as CUDA kernels, on the simulator, against NumPy and torch."""
+
 import numpy as np
 import pytest
 import torch
 
 from readtorch.aten.native.cuda import reduce as reductions
-from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from readtorch.aten.native.cuda.reduce import reduce
+from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from tests.cuda.launches import checked, floats
 
 OPERATIONS = {
-    "SUM": np.sum, "MEAN": np.mean, "PROD": np.prod, "AMAX": np.max, "AMIN": np.min, "ANY": np.any,
-              "ALL": np.all,
-    "NORM_1": lambda x, axis: np.abs(x).sum(axis), "NORM_2": lambda x, axis: np.sqrt((x * x).sum(axis)),
+    "SUM": np.sum,
+    "MEAN": np.mean,
+    "PROD": np.prod,
+    "AMAX": np.max,
+    "AMIN": np.min,
+    "ANY": np.any,
+    "ALL": np.all,
+    "NORM_1": lambda x, axis: np.abs(x).sum(axis),
+    "NORM_2": lambda x, axis: np.sqrt((x * x).sum(axis)),
     "NORM_INF": lambda x, axis: np.abs(x).max(axis),
 }
 
@@ -28,13 +35,21 @@ def test_operations(name, dims):
     x = floats(5, 37)
     x[0, 0] = 0
     dtype = bool if name in ("ANY", "ALL") else np.float32
-    np.testing.assert_allclose(reduced(name, x, dims, dtype), OPERATIONS[name](x, axis=dims), rtol=1e-4,
-                               atol=1e-5)
+    np.testing.assert_allclose(reduced(name, x, dims, dtype), OPERATIONS[name](x, axis=dims), rtol=1e-4, atol=1e-5)
 
 
-SHAPES = [((300,), (0,)), ((1, 1), (0,)), ((3, 70), (0,)), ((40, 3), (0,)), ((2, 9, 35), (1,)),
-          ((2, 9, 35), (0, 2)),
-          ((2, 3, 4, 5), (1, 3)), ((2, 3, 4, 5), (0, 2)), ((6, 1, 4), (1,)), ((2, 33), ())]
+SHAPES = [
+    ((300,), (0,)),
+    ((1, 1), (0,)),
+    ((3, 70), (0,)),
+    ((40, 3), (0,)),
+    ((2, 9, 35), (1,)),
+    ((2, 9, 35), (0, 2)),
+    ((2, 3, 4, 5), (1, 3)),
+    ((2, 3, 4, 5), (0, 2)),
+    ((6, 1, 4), (1,)),
+    ((2, 33), ()),
+]
 
 
 @pytest.mark.parametrize("shape, dims", SHAPES)

@@ -1,4 +1,5 @@
 """Virtual time: how long copies and kernels keep a simulated device busy, and who waits for whom."""
+
 import pytest
 
 import readtorch as rt
@@ -26,8 +27,14 @@ def test_copies_are_as_fast_as_what_lies_between(timeline):
     a.copy_(x)
     c.double()
     durations = [(device, label, round(end - start, 3)) for device, _, label, start, end in timeline]
-    assert durations == [(0, "_to_copy", 400.0), (1, "_to_copy", 40.0), (1, "clone", 8.0), (0, "copy_", 40.0),
-                         (0, "copy_", 400.0), (1, "_to_copy", 16.0)]
+    assert durations == [
+        (0, "_to_copy", 400.0),
+        (1, "_to_copy", 40.0),
+        (1, "clone", 8.0),
+        (0, "copy_", 40.0),
+        (0, "copy_", 400.0),
+        (1, "_to_copy", 16.0),
+    ]
 
 
 def test_both_ends_of_a_copy_wait(timeline):

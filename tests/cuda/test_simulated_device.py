@@ -1,4 +1,5 @@
 """Tensors on simulated devices: the same values as on the CPU, in memory that the caching allocator lends."""
+
 import copy
 import gc
 import io
@@ -34,13 +35,18 @@ def allocated(device=0):
 # ------------------------------------------------------------------------------------------------- operators
 
 # In PyTorch, too, these are not the same on a device: other random numbers, a view instead of a new tensor.
-DIFFERS = {"nn.functional.max_pool1d", "rand_like", "normal", "bernoulli", "multinomial",
-           "nn.functional.dropout",
-           "nn.functional.dropout2d"}
+DIFFERS = {
+    "nn.functional.max_pool1d",
+    "rand_like",
+    "normal",
+    "bernoulli",
+    "multinomial",
+    "nn.functional.dropout",
+    "nn.functional.dropout2d",
+}
 
 
-@pytest.mark.parametrize("name",
-                         [n for n in catalog.passing_names() if n in catalog.core_names() and n not in DIFFERS])
+@pytest.mark.parametrize("name", [n for n in catalog.passing_names() if n in catalog.core_names() and n not in DIFFERS])
 def test_operators_compute_the_same(name):
     with tensors_on("cuda"):
         report = runner.run_op(name, [torch.float32], limit=1, errors=False)
@@ -49,8 +55,17 @@ def test_operators_compute_the_same(name):
 
 def test_results_are_where_the_inputs_are():
     x = rt.randn(3, 4, device="cuda:1")
-    for result in (x + 1, x @ x.T, x[1:], x.sum(), x.max(0).values, x > 0, x.to(rt.float64), rt.zeros_like(x),
-                   x.new_ones(2)):
+    for result in (
+        x + 1,
+        x @ x.T,
+        x[1:],
+        x.sum(),
+        x.max(0).values,
+        x > 0,
+        x.to(rt.float64),
+        rt.zeros_like(x),
+        x.new_ones(2),
+    ):
         assert result.device == rt.device("cuda:1")
         assert runtime.driver().host(result.data_ptr(), result.element_size()).nbytes
 
@@ -58,8 +73,7 @@ def test_results_are_where_the_inputs_are():
 def test_operands_on_different_devices():
     a, b, c = rt.ones(2), rt.ones(2, device="cuda:0"), rt.ones(2, device="cuda:1")
     for left, right in ((a, b), (b, a), (b, c)):
-        with pytest.raises(RuntimeError,
-                           match="Expected all tensors to be on the same device, but found at least two"):
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two"):
             left + right
     assert (b + rt.tensor(2.0)).tolist() == [3.0, 3.0]  # a number without dimensions may be anywhere
     assert b[rt.tensor([0])].tolist() == [1.0]  # so may indices
@@ -79,8 +93,7 @@ def test_copies_between_devices():
 
 def test_default_device_and_devices_as_contexts():
     with rt.device("cuda:1"):
-        made = [rt.zeros(2), rt.tensor([1]), rt.rand(2), rt.arange(3), rt.full((2,), 1.0), nn.Linear(2,
-                                                                                                     2).weight]
+        made = [rt.zeros(2), rt.tensor([1]), rt.rand(2), rt.arange(3), rt.full((2,), 1.0), nn.Linear(2, 2).weight]
     assert {t.device for t in made} == {rt.device("cuda:1")}
     with cuda.device(1):
         assert rt.zeros(1, device="cuda").device.index == 1 and cuda.current_device() == 1
@@ -90,6 +103,7 @@ def test_default_device_and_devices_as_contexts():
 
 
 # ---------------------------------------------------------------------------------------------------- memory
+
 
 def test_memory_comes_and_goes():
     before = allocated()
@@ -106,18 +120,17 @@ def test_training_leaves_nothing_behind():
     model = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 2)).cuda()
     optimizer = rt.optim.Adam(model.parameters())
 
-    def step():
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(rt.randn(5, 10, device="cuda")), rt.zeros(5, dtype=rt.int64,
-                                                                                    device="cuda")).backward()
-        optimizer.step()
-    for _ in range(2):
-        step()
-    held = allocated()
-    for _ in range(3):
-        step()
-    assert allocated() == held
-    del model, optimizer, step
+    def steps(number):
+        for _ in range(number):
+            optimizer.zero_grad()
+            target = rt.zeros(5, dtype=rt.int64, device="cuda")
+            nn.functional.cross_entropy(model(rt.randn(5, 10, device="cuda")), target).backward()
+            optimizer.step()
+        return allocated()
+
+    assert steps(2) == steps(3)
+    optimizer.zero_grad()
+    model = optimizer = None
     gc.collect()
     assert allocated() == 0
 
@@ -131,8 +144,9 @@ def test_gradients_are_stolen_on_devices_too():
 
 
 def test_out_of_memory_and_on():
-    with pytest.raises(rt.OutOfMemoryError,
-                       match="CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total"):
+    with pytest.raises(
+        rt.OutOfMemoryError, match="CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total"
+    ):
         rt.empty(256 * MIB, device="cuda")
     assert rt.ones(3, device="cuda").sum().item() == 3
 
@@ -143,8 +157,7 @@ NETWORKS = {
     "mlp": (models.mlp, lambda: tasks.vectors(rt, 8), tasks.classification_loss),
     "cnn": (models.mnist_cnn, lambda: tasks.images(rt, 4, 1, 28), tasks.classification_loss),
     "lstm": (models.lstm_language_model, lambda: tasks.texts(rt, 2, 12, 100), tasks.language_loss),
-    "gpt": (lambda T: models.gpt(T, layers=2, d=32, context=16), lambda: tasks.texts(rt, 2, 16),
-            tasks.language_loss),
+    "gpt": (lambda T: models.gpt(T, layers=2, d=32, context=16), lambda: tasks.texts(rt, 2, 16), tasks.language_loss),
 }
 
 
@@ -187,6 +200,7 @@ def test_modules_checkpoints_and_copies():
 
 # ---------------------------------------------------------------------------------------- streams and events
 
+
 def test_streams_and_events():
     stream = cuda.Stream(1)
     assert cuda.current_stream(1) == cuda.default_stream(1)
@@ -199,8 +213,7 @@ def test_streams_and_events():
     x.record_stream(cuda.default_stream(1))
     cuda.synchronize(1)
     assert stream.query() and done.query()
-    with pytest.raises(NotImplementedError,
-                       match="Could not run 'aten::record_stream' with arguments from the 'CPU'"):
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::record_stream' with arguments from the 'CPU'"):
         rt.ones(1).record_stream(stream)
 
 
@@ -223,6 +236,7 @@ def test_time_between_events_is_the_devices():
 
 # -------------------------------------------------------------------------------------------- random numbers
 
+
 def test_each_device_has_its_numbers():
     rt.manual_seed(3)
     assert cuda.initial_seed() == 3
@@ -244,35 +258,87 @@ def printed(values):
 def test_numbers_are_those_of_real_gpus():
     """As torch prints them on NVIDIA GPUs; they stand in the tests and issues of many projects."""
     rt.manual_seed(0)
-    assert printed(rt.rand(10, device="cuda")) == [.3990, .5167, .0249, .9401, .9459, .7967, .4150, .8203,
-                                                   .2290, .9096]
-    assert printed(rt.rand(10, device="cuda")) == [.9722, .7910, .4690, .3300, .3345, .3783, .7640, .6405,
-                                                   .1103, .3594]
+    assert printed(rt.rand(10, device="cuda")) == [
+        0.3990,
+        0.5167,
+        0.0249,
+        0.9401,
+        0.9459,
+        0.7967,
+        0.4150,
+        0.8203,
+        0.2290,
+        0.9096,
+    ]
+    assert printed(rt.rand(10, device="cuda")) == [
+        0.9722,
+        0.7910,
+        0.4690,
+        0.3300,
+        0.3345,
+        0.3783,
+        0.7640,
+        0.6405,
+        0.1103,
+        0.3594,
+    ]
     rt.manual_seed(0)
     assert printed(rt.randn(3, 8, device="cuda")) == [
-        -.9247, -.4253, -2.6438, .1452, -.1209, -.5797, -.6229, -.3284, -1.0745, -.3631, -1.6711, 2.2655,
-                                                      .3117, -.1842,
-        1.2866, 1.1820, -.1271, 1.2169, 1.4353, 1.0605, -.4941, -1.4244, -.7244, -1.2973]
+        -0.9247,
+        -0.4253,
+        -2.6438,
+        0.1452,
+        -0.1209,
+        -0.5797,
+        -0.6229,
+        -0.3284,
+        -1.0745,
+        -0.3631,
+        -1.6711,
+        2.2655,
+        0.3117,
+        -0.1842,
+        1.2866,
+        1.1820,
+        -0.1271,
+        1.2169,
+        1.4353,
+        1.0605,
+        -0.4941,
+        -1.4244,
+        -0.7244,
+        -1.2973,
+    ]
 
 
 def test_philox_gives_the_known_answers():
     """The vectors that come with Random123."""
     ones, word = 0xFFFFFFFF, np.uint64
-    assert [int(x) for x in philox4x32([word(0)] * 4, (0, 0))] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C,
-                                                                   0x9B00DBD8]
-    assert [int(x) for x in philox4x32([word(ones)] * 4, (ones, ones))] == [0x408F276D, 0x41C83B0E,
-                                                                            0xA20BC7C6, 0x6D5451FD]
+    assert [int(x) for x in philox4x32([word(0)] * 4, (0, 0))] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert [int(x) for x in philox4x32([word(ones)] * 4, (ones, ones))] == [
+        0x408F276D,
+        0x41C83B0E,
+        0xA20BC7C6,
+        0x6D5451FD,
+    ]
 
 
-@pytest.mark.parametrize("draw, mean, std", [
-    (lambda x: x.uniform_(2, 4), 3, 12 ** -.5 * 2), (lambda x: x.normal_(1, 2), 1, 2),
-    (lambda x: x.exponential_(2), .5, .5), (lambda x: x.bernoulli_(.25), .25, (3 / 16) ** .5),
-    (lambda x: x.geometric_(.5), 2, 2 ** .5), (lambda x: x.random_(0, 10), 4.5, (99 / 12) ** .5)])
+@pytest.mark.parametrize(
+    "draw, mean, std",
+    [
+        (lambda x: x.uniform_(2, 4), 3, 12**-0.5 * 2),
+        (lambda x: x.normal_(1, 2), 1, 2),
+        (lambda x: x.exponential_(2), 0.5, 0.5),
+        (lambda x: x.bernoulli_(0.25), 0.25, (3 / 16) ** 0.5),
+        (lambda x: x.geometric_(0.5), 2, 2**0.5),
+        (lambda x: x.random_(0, 10), 4.5, (99 / 12) ** 0.5),
+    ],
+)
 @pytest.mark.parametrize("dtype", [rt.float32, rt.float64])
 def test_distributions(draw, mean, std, dtype):
     x = draw(rt.empty(200, 100, dtype=dtype, device="cuda").t()[:, ::2])
     assert x.mean().item() == pytest.approx(mean, abs=5 * std / 100)
-    assert x.std().item() == pytest.approx(std, rel=.1)
+    assert x.std().item() == pytest.approx(std, rel=0.1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 3000])

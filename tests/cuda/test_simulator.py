@@ -1,6 +1,7 @@
 """The kernel simulator: results against NumPy and numba's own simulator, and each kind of mistake, planted
 and found.
 """
+
 import json
 import math
 import os
@@ -60,8 +61,7 @@ def test_atomics_and_grid_stride(run):
 def test_constant_and_local_memory(run):
     x, out = floats(3, 20), np.zeros((3, 18), np.float32)
     run(kernels.blur, (2, 3), 16, x, out)
-    np.testing.assert_allclose(out, 0.25 * x[:, :-2] + 0.5 * x[:, 1:-1] + 0.25 * x[:, 2:], rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose(out, 0.25 * x[:, :-2] + 0.5 * x[:, 1:-1] + 0.25 * x[:, 2:], rtol=1e-5, atol=1e-6)
 
 
 @each_mode
@@ -133,6 +133,7 @@ def test_strided_arguments():
 @given(st.floats(width=32), st.floats(width=32), st.floats(width=32))
 def test_fma_rounds_once(a, b, c):
     from fractions import Fraction
+
     numbers = list(map(np.float32, (a, b, c)))
     with np.errstate(all="ignore"):
         got = arithmetic.fma(*numbers)
@@ -185,9 +186,9 @@ def test_before_the_beginning(run):
         run(kernels.before_the_beginning, 1, 32, floats(32), floats(32))
 
 
-@pytest.mark.parametrize("kernel, threads",
-                         [(kernels.missing_barrier, 64), (kernels.missing_syncwarp, 32),
-                          (kernels.half_syncwarp, 32)])
+@pytest.mark.parametrize(
+    "kernel, threads", [(kernels.missing_barrier, 64), (kernels.missing_syncwarp, 32), (kernels.half_syncwarp, 32)]
+)
 def test_a_missing_barrier(kernel, threads):
     with pytest.raises(simulator.DataRace) as error:
         simulator.check(kernel, 1, threads, floats(64), floats(64))
@@ -281,7 +282,7 @@ def from_a_sector(size):
     """Zeros whose first one lies at the beginning of a sector."""
     memory = np.zeros(size + 8, np.float32)
     start = -memory.ctypes.data % 32 // 4
-    return memory[start:start + size]
+    return memory[start : start + size]
 
 
 def test_coalescing():
@@ -331,10 +332,18 @@ def samples():
 
 def test_numbas_simulator_agrees():
     root = pathlib.Path(__file__).parents[2]
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1",
-                   "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SECOND_OPINION], env=environment, cwd=root,
-                          capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "NUMBA_ENABLE_CUDASIM": "1",
+        "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SECOND_OPINION],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     theirs = dict(map(json.loads, done.stdout.splitlines()))
     assert theirs.keys() == samples().keys()
@@ -345,11 +354,17 @@ def test_numbas_simulator_agrees():
 
 def test_numba_is_not_needed():
     """A kernel that only names `cuda` runs where numba cannot be imported."""
-    program = ("import sys; sys.modules['numba'] = None\n"
-               "import numpy as np\n"
-               "from readtorch.c10.cuda import simulator\n"
-               "def double(x): x[cuda.grid(1)] *= 2\n"
-               "x = np.arange(8); simulator.check(double, 2, 4, x); print(x.tolist())")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2] / "src")})
+    program = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import numpy as np\n"
+        "from readtorch.c10.cuda import simulator\n"
+        "def double(x): x[cuda.grid(1)] *= 2\n"
+        "x = np.arange(8); simulator.check(double, 2, 4, x); print(x.tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2] / "src")},
+    )
     assert done.stdout.strip() == "[0, 2, 4, 6, 8, 10, 12, 14]", done.stderr

@@ -1,4 +1,5 @@
 """softmax as CUDA kernels, on the simulator, against torch."""
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +8,7 @@ from readtorch.aten.native.cuda.softmax import softmax, softmax_backward
 from tests.cuda.launches import checked, floats
 
 FUNCTIONS = {False: torch.softmax, True: torch.log_softmax}
-SHAPES = [((3, 5), 1), ((2, 300), 1), ((70, 3), 0), ((2, 4, 5), 1), ((1,), 0), ((), 0), ((0, 4), 1),
-          ((2, 33), -1)]
+SHAPES = [((3, 5), 1), ((2, 300), 1), ((70, 3), 0), ((2, 4, 5), 1), ((1,), 0), ((), 0), ((0, 4), 1), ((2, 33), -1)]
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -26,9 +26,7 @@ def test_softmax(shape, dim, log):
     np.testing.assert_allclose(out, theirs.grad, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("view",
-                         [lambda x: x.T, lambda x: x[:, ::2],
-                          lambda x: x.reshape(4, 3, 12).transpose(2, 0, 1)])
+@pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[:, ::2], lambda x: x.reshape(4, 3, 12).transpose(2, 0, 1)])
 def test_strides(view):
     x = view(floats(12, 12))
     out = np.zeros(x.shape, np.float32)

@@ -1,4 +1,5 @@
 """sort, topk and optimizer steps as CUDA kernels, on the simulator, against NumPy and torch."""
+
 import numpy as np
 import pytest
 import torch
@@ -19,8 +20,7 @@ def sorted_by_us(x, dim, descending, k=None):
     return values, indices
 
 
-SHAPES = [((1,), 0), ((2,), 0), ((33,), 0), ((3, 20), 1), ((20, 3), 0), ((2, 5, 3), 1), ((70,), 0),
-          ((0, 3), 1)]
+SHAPES = [((1,), 0), ((2,), 0), ((33,), 0), ((3, 20), 1), ((20, 3), 0), ((2, 5, 3), 1), ((70,), 0), ((0, 3), 1)]
 
 
 @pytest.mark.parametrize("piece", [8, 1024])
@@ -28,8 +28,7 @@ SHAPES = [((1,), 0), ((2,), 0), ((33,), 0), ((3, 20), 1), ((20, 3), 0), ((2, 5, 
 @pytest.mark.parametrize("descending", [False, True])
 def test_sort(shape, dim, descending, piece, monkeypatch):
     monkeypatch.setattr(sort, "PIECE", piece)  # small pieces: rows that have to be merged
-    for x in (floats(*shape), np.round(floats(*shape)).astype(np.int64),
-              np.where(floats(*shape) > 0.5, np.nan, 1.0)):
+    for x in (floats(*shape), np.round(floats(*shape)).astype(np.int64), np.where(floats(*shape) > 0.5, np.nan, 1.0)):
         values, indices = sorted_by_us(x, dim, descending)
         theirs = torch.sort(torch.from_numpy(x), dim=dim, descending=descending, stable=True)
         np.testing.assert_array_equal(values, theirs.values)
@@ -74,9 +73,15 @@ def compare(params, theirs):
         np.testing.assert_allclose(ours, their.detach(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    {"momentum": 0.5, "dampening": 0.3, "maximize": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+        {"momentum": 0.5, "dampening": 0.3, "maximize": True},
+    ],
+)
 def test_sgd(options):
     params, theirs = problem()
     optimizer = torch.optim.SGD(theirs, lr=0.1, foreach=True, **options)
@@ -100,7 +105,19 @@ def test_adam(decoupled, options):
     for step in range(1, 4):
         grads = gradients(step, theirs)
         optimizer.step()
-        checked(multi_tensor_apply.adam, params, grads, means, squares, greatest if amsgrad else None, step, 0.1, 0.9,
-                0.999, 1e-8,
-                decoupled=decoupled, **options)
+        checked(
+            multi_tensor_apply.adam,
+            params,
+            grads,
+            means,
+            squares,
+            greatest if amsgrad else None,
+            step,
+            0.1,
+            0.9,
+            0.999,
+            1e-8,
+            decoupled=decoupled,
+            **options,
+        )
     compare(params, theirs)

@@ -23,19 +23,11 @@ TABLE = {
     "avg_pool3d, ceil": (lambda x: F.avg_pool3d(x[0], 3, 2, 1, True, False), VOLUME.double()),
     "avg_pool3d, divisor": (lambda x: F.avg_pool3d(x, 2, divisor_override=3), VOLUME),
     "max_pool3d": (lambda x: F.max_pool3d(x, (2, 3, 2), (1, 2, 1), (1, 1, 0), return_indices=True), VOLUME),
-    "max_pool3d, dilated": (
-        lambda x: F.max_pool3d(x[0], 2, 1, 0, (2, 1, 2), True, return_indices=True),
-        VOLUME,
-    ),
-    "max_pool3d, overlapping": (
-        lambda x: F.max_pool3d(x.to(memory_format=rt.channels_last_3d), 2, 1),
-        VOLUME.double(),
-    ),
+    "max_pool3d, dilated": (lambda x: F.max_pool3d(x[0], 2, 1, 0, (2, 1, 2), True, return_indices=True), VOLUME),
+    "max_pool3d, overlapping": (lambda x: F.max_pool3d(x.to(memory_format=rt.channels_last_3d), 2, 1), VOLUME.double()),
     "adaptive_max_pool3d": (lambda x: F.adaptive_max_pool3d(x, (3, 2, 3), return_indices=True), VOLUME),
     "fractional_max_pool2d": (
-        lambda x, s: F.fractional_max_pool2d(
-            x, (2, 3), (3, 2), return_indices=True, _random_samples=s.detach()
-        ),
+        lambda x, s: F.fractional_max_pool2d(x, (2, 3), (3, 2), return_indices=True, _random_samples=s.detach()),
         IMAGE,
         rt.tensor([[[0.3, 0.8]], [[0.6, 0.1]]]),
     ),
@@ -46,10 +38,7 @@ TABLE = {
         VOLUME,
         rt.tensor([[[0.3, 0.8, 0.9], [0.2, 0.5, 0.7]]]),
     ),
-    "max_unpool2d": (
-        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 6)),
-        IMAGE,
-    ),
+    "max_unpool2d": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 6)), IMAGE),
     "max_unpool3d": (
         lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2, output_size=(4, 5, 3)),
         VOLUME,
@@ -71,25 +60,13 @@ TABLE = {
     "put, adding": (lambda x, n, y: x.put(n % 2, y[:2], True), IMAGE[0, 0], PLACES, numbers(3, 3)),
     "take_along_dim": (lambda x, n: rt.take_along_dim(x, n % 5 - 5, 0), IMAGE[0, 0, :, :3], PLACES),
     "masked_scatter": (lambda x, m, y: x.masked_scatter(m > 3, y), numbers(3), PLACES, numbers(2, 4)),
-    "masked_scatter_": (
-        lambda x, m, y: x.clone().masked_scatter_(m[0] > 3, y),
-        numbers(2, 3),
-        PLACES,
-        numbers(2, 4),
-    ),
+    "masked_scatter_": (lambda x, m, y: x.clone().masked_scatter_(m[0] > 3, y), numbers(2, 3), PLACES, numbers(2, 4)),
     "index_fill": (lambda x, n: x.index_fill(1, n[0], 7), IMAGE[0, 0, :, :6], ORDER),
-    "index_fill by a tensor": (
-        lambda x, n, v: x.index_fill(0, n[0].int(), v),
-        IMAGE[0, 0],
-        ORDER,
-        rt.tensor(2.0),
-    ),
+    "index_fill by a tensor": (lambda x, n, v: x.index_fill(0, n[0].int(), v), IMAGE[0, 0], ORDER, rt.tensor(2.0)),
     "index_fill_": (lambda x, n: x.clone().index_fill_(-1, n[1], -1), IMAGE[0, 0], ORDER),
     **{
         f"index_reduce {how} {own}": (
-            lambda x, n, y, how=how, own=own: x.index_reduce(
-                1, n[0] % (2 if own else 5), y, how, include_self=own
-            ),
+            lambda x, n, y, how=how, own=own: x.index_reduce(1, n[0] % (2 if own else 5), y, how, include_self=own),
             numbers(2, 4),
             ORDER,
             numbers(2, 3) + 0.75,
@@ -113,10 +90,7 @@ TABLE = {
         numbers(2, 3),
         numbers(4, 3) + 0.25,
     ),
-    **{
-        f"pdist {p}": (lambda x, p=p: F.pdist(x, p), numbers(4, 3).double())
-        for p in (0, 1, 2, 2.5, float("inf"))
-    },
+    **{f"pdist {p}": (lambda x, p=p: F.pdist(x, p), numbers(4, 3).double()) for p in (0, 1, 2, 2.5, float("inf"))},
     **{
         f"segment_reduce {how}": (
             lambda x, n, how=how: rt.segment_reduce(x, how, lengths=n[0], axis=0),
@@ -156,21 +130,14 @@ TABLE = {
     "slice_scatter": (lambda x, y: rt.slice_scatter(x, y, 1, 1, 6, 2), IMAGE[0, 0], numbers(5, 3)),
     "select_scatter": (lambda x, y: rt.select_scatter(x.t(), y, 0, 2), IMAGE[0, 0], numbers(5)),
     "diagonal_scatter": (lambda x, y: rt.diagonal_scatter(x, y, 1), IMAGE[0, 0], numbers(5)),
-    "as_strided_scatter": (
-        lambda x, y: rt.as_strided_scatter(x, y, (2, 2), (1, 3), 1),
-        IMAGE[0, 0],
-        numbers(2, 2),
-    ),
+    "as_strided_scatter": (lambda x, y: rt.as_strided_scatter(x, y, (2, 2), (1, 3), 1), IMAGE[0, 0], numbers(2, 2)),
     "diagonal_copy": (lambda x: rt.diagonal_copy(x, 1), IMAGE[0, 0]),
     "chunk_cat": (lambda x, y: rt._chunk_cat([x.detach(), y.detach()], 0, 2), numbers(5, 2), numbers(4)),
     "rot90": (lambda x: (rt.rot90(x), rt.rot90(x, 2), rt.rot90(x, -1), rt.rot90(x, 4)), IMAGE[0, 0]),
     "block_diag": (lambda x, y: rt.block_diag(x, y[0], y[0, 0]), numbers(2, 3), numbers(2, 2)),
     "weight_norm": (lambda v, g: rt._weight_norm(v, g[0], 0), numbers(3, 2, 2) + 0.1, numbers(1, 3, 1, 1)),
     "weight_norm of columns": (lambda v, g: rt._weight_norm(v, g, 1), numbers(3, 2) + 0.1, numbers(1, 2)),
-    "pack_padded_sequence": (
-        lambda x: rt._pack_padded_sequence(x, rt.tensor([3, 2]), False)[0],
-        numbers(3, 2, 2),
-    ),
+    "pack_padded_sequence": (lambda x: rt._pack_padded_sequence(x, rt.tensor([3, 2]), False)[0], numbers(3, 2, 2)),
     "channel_shuffle": (lambda x: F.channel_shuffle(x, 3), numbers(1, 6, 1, 2)),
     "affine_grid": (lambda t: F.affine_grid(t, (1, 1, 3, 2), True), numbers(1, 2, 3)),
     "rrelu": (lambda x: F.rrelu(x - 1), numbers(2, 3)),
@@ -198,15 +165,8 @@ TABLE = {
     ),
     "nansum": (lambda x: (x.nansum(), x.nansum(1), x.nanmean(0)), ROWS),
     "isin of numbers": (lambda n: (rt.isin(n, 4), rt.isin(7, n, invert=True)), PLACES),
-    "masked index": (
-        lambda x, n: rt.ops.aten._unsafe_masked_index(x, n > 4, [n, None], 3.0),
-        numbers(5),
-        PLACES,
-    ),
-    "native_batch_norm": (
-        lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5),
-        numbers(3, 2),
-    ),
+    "masked index": (lambda x, n: rt.ops.aten._unsafe_masked_index(x, n > 4, [n, None], 3.0), numbers(5), PLACES),
+    "native_batch_norm": (lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5), numbers(3, 2)),
 }
 
 
@@ -272,8 +232,8 @@ def test_numbers_of_simulated_devices(draw):
 
 
 def test_equal_keys_are_shuffled():
-    from readtorch.aten.native.cuda.randperm import shuffle_equal
     from readtorch.aten.native.cpu.philox_kernels import _shuffle_islands
+    from readtorch.aten.native.cuda.randperm import shuffle_equal
 
     class Engine:
         def philox_state(self, n):
@@ -332,10 +292,7 @@ def test_rrelu_in_training():
 
 
 MATRICES = rt.tensor(
-    [
-        [[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
-        [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]],
-    ]
+    [[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]]
 )
 SIDES = numbers(2, 3, 2)
 FACTORS = {

@@ -7,6 +7,7 @@ nothing.
 A run takes a random loader and a random fault out of `FAULTS`. Afterwards there must be no child process,
 thread, descriptor, shared mapping or named segment that was not there before.
 """
+
 import argparse
 import collections
 import contextlib
@@ -30,9 +31,20 @@ from readtorch.utils.data._utils import worker, worker_pool
 PATIENCE = 1.0  # in place of MP_STATUS_CHECK_INTERVAL: how long the loader waits for a worker to end
 LONGEST_RUN = 60  # seconds; on a loaded machine most of it is waiting for the processor
 LENGTH = 24
-FAULTS = ["none", "kill itself", "killed", "raise in dataset", "raise in collate", "raise in worker_init_fn",
-          "hang",
-          "break", "interrupt", "raise in consumer", "exit", "unpicklable"]
+FAULTS = [
+    "none",
+    "kill itself",
+    "killed",
+    "raise in dataset",
+    "raise in collate",
+    "raise in worker_init_fn",
+    "hang",
+    "break",
+    "interrupt",
+    "raise in consumer",
+    "exit",
+    "unpicklable",
+]
 
 
 class Oops(Exception):
@@ -62,14 +74,23 @@ class Plan:
     @classmethod
     def draw(cls, seed):
         r = random.Random(seed)
-        return cls(seed, fault=FAULTS[seed % len(FAULTS)], at=r.randrange(LENGTH),
-                   delay=r.random() ** 2 * 0.15,
-                   batch_size=r.choice([1, 2, 3, 5]), num_workers=r.choice([1, 2, 2, 3]),
-                   prefetch_factor=r.choice([1, 2, 5]),
-                   persistent=r.random() < 0.3, iterable=r.random() < 0.3,
-                   in_order=r.random() < 0.8, strategy=r.choice(["file_descriptor"] * 4 + ["file_system"]),
-                   method=r.choice(["fork"] * 19 + ["spawn"]), payload=r.choice([1, 10, 1000, 50_000]),
-                   pause=r.choice([0, 0.005]), as_tensors=r.random() < 0.7)
+        return cls(
+            seed,
+            fault=FAULTS[seed % len(FAULTS)],
+            at=r.randrange(LENGTH),
+            delay=r.random() ** 2 * 0.15,
+            batch_size=r.choice([1, 2, 3, 5]),
+            num_workers=r.choice([1, 2, 2, 3]),
+            prefetch_factor=r.choice([1, 2, 5]),
+            persistent=r.random() < 0.3,
+            iterable=r.random() < 0.3,
+            in_order=r.random() < 0.8,
+            strategy=r.choice(["file_descriptor"] * 4 + ["file_system"]),
+            method=r.choice(["fork"] * 19 + ["spawn"]),
+            payload=r.choice([1, 10, 1000, 50_000]),
+            pause=r.choice([0, 0.005]),
+            as_tensors=r.random() < 0.7,
+        )
 
 
 # What runs in the workers
@@ -133,11 +154,18 @@ class InConsumer(Exception):
 def consume(plan, seen):
     """Go through the loader twice if its workers stay, else once; the samples go to `seen`."""
     dataset = (Streamed if plan.iterable else Mapped)(plan)
-    loader = DataLoader(dataset, plan.batch_size, num_workers=plan.num_workers, collate_fn=dataset.collate,
-                        worker_init_fn=dataset.init, persistent_workers=plan.persistent,
-                        in_order=plan.in_order,
-                        prefetch_factor=plan.prefetch_factor, multiprocessing_context=plan.method,
-                        timeout=1.5 if plan.fault == "hang" else 0)
+    loader = DataLoader(
+        dataset,
+        plan.batch_size,
+        num_workers=plan.num_workers,
+        collate_fn=dataset.collate,
+        worker_init_fn=dataset.init,
+        persistent_workers=plan.persistent,
+        in_order=plan.in_order,
+        prefetch_factor=plan.prefetch_factor,
+        multiprocessing_context=plan.method,
+        timeout=1.5 if plan.fault == "hang" else 0,
+    )
     for _ in range(1 + plan.persistent):
         seen.clear()
         iterator = iter(loader)
@@ -243,8 +271,11 @@ def check_outcome(plan, seen, error):
 
 
 def names_a_dead_worker(error):
-    return re.match(r"RuntimeError: DataLoader worker \(pid(\(s\))? [\d, ]+\) "
-                    "(exited unexpectedly|is killed by signal)", error)
+    return re.match(
+        r"RuntimeError: DataLoader worker \(pid(\(s\))? [\d, ]+\) "
+        "(exited unexpectedly|is killed by signal)",
+        error,
+    )
 
 
 # What is left
@@ -278,6 +309,7 @@ def is_open(fd):
 def keeps_tracker():
     """multiprocessing's resource tracker stays until the end, by design."""
     from multiprocessing.resource_tracker import _resource_tracker
+
     return _resource_tracker._pid is not None
 
 
@@ -300,8 +332,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0, help="the first run's")
-    parser.add_argument("--fork-only", action="store_true",
-                        help="leave out the start methods that import everything again")
+    parser.add_argument(
+        "--fork-only", action="store_true", help="leave out the start methods that import everything again"
+    )
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="This DataLoader will create")

@@ -1,10 +1,12 @@
 """default_collate, default_convert, the registry and the fetchers, next to the reference."""
+
 import collections
 import types
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 import readtorch.utils.data  # noqa: F401
 from tests.programs import same
@@ -14,6 +16,7 @@ Point = collections.namedtuple("Point", "x y")
 
 class Labelled(dict):
     """A mapping with something beside its items."""
+
     label = None
 
 
@@ -52,11 +55,19 @@ class Letters(collections.UserList):
 
 def leaf_of(kind, number, T):
     leaves = {
-        "int": int(number), "float": float(number), "bool": number > 0,
-        "str": f"s{number}", "bytes": b"%d" % number,
-        "tensor": T.full((2,), float(number)), "integers": T.tensor([[number]], dtype=T.int16),
-        "array": np.full((2, 1), number, np.float32), "scalar": np.float32(number), "whole": np.int8(number),
-        "truth": np.bool_(number > 0), "double": np.float64(number), "empty": T.zeros(0, 3),
+        "int": int(number),
+        "float": float(number),
+        "bool": number > 0,
+        "str": f"s{number}",
+        "bytes": b"%d" % number,
+        "tensor": T.full((2,), float(number)),
+        "integers": T.tensor([[number]], dtype=T.int16),
+        "array": np.full((2, 1), number, np.float32),
+        "scalar": np.float32(number),
+        "whole": np.int8(number),
+        "truth": np.bool_(number > 0),
+        "double": np.float64(number),
+        "empty": T.zeros(0, 3),
     }
     return leaves[kind]
 
@@ -67,20 +78,45 @@ def built(shape, number, T):
     if kind == "leaf":
         return leaf_of(inner, number, T)
     parts = [built(part, number + i, T) for i, part in enumerate(inner)]
-    makers = {"list": list, "tuple": tuple, "letters": Letters,
-              "dict": lambda parts: {f"k{i}": part for i, part in enumerate(parts)},
-              "frozen": lambda parts: Frozen(enumerate(parts)),
-              "ordered": lambda parts: collections.OrderedDict(enumerate(parts)),
-              "point": lambda parts: Point(parts[0], parts[-1]) if parts else Point(1, 2)}
+    makers = {
+        "list": list,
+        "tuple": tuple,
+        "letters": Letters,
+        "dict": lambda parts: {f"k{i}": part for i, part in enumerate(parts)},
+        "frozen": lambda parts: Frozen(enumerate(parts)),
+        "ordered": lambda parts: collections.OrderedDict(enumerate(parts)),
+        "point": lambda parts: Point(parts[0], parts[-1]) if parts else Point(1, 2),
+    }
     return makers[kind](parts)
 
 
-LEAVES = st.tuples(st.just("leaf"), st.sampled_from(
-    ["int", "float", "bool", "str", "bytes", "tensor", "integers", "array", "scalar", "whole", "truth",
-     "double", "empty"]))
-SHAPES = st.recursive(LEAVES, lambda inner: st.tuples(
-    st.sampled_from(["list", "tuple", "letters", "dict", "frozen", "ordered", "point"]),
-    st.lists(inner, max_size=3)), max_leaves=6)
+LEAVES = st.tuples(
+    st.just("leaf"),
+    st.sampled_from(
+        [
+            "int",
+            "float",
+            "bool",
+            "str",
+            "bytes",
+            "tensor",
+            "integers",
+            "array",
+            "scalar",
+            "whole",
+            "truth",
+            "double",
+            "empty",
+        ]
+    ),
+)
+SHAPES = st.recursive(
+    LEAVES,
+    lambda inner: st.tuples(
+        st.sampled_from(["list", "tuple", "letters", "dict", "frozen", "ordered", "point"]), st.lists(inner, max_size=3)
+    ),
+    max_leaves=6,
+)
 
 
 @given(SHAPES, st.integers(1, 4))
@@ -133,10 +169,25 @@ def test_what_collate_refuses():
     def program(T, show):
         collate = T.utils.data.default_collate
         no_batches = [
-            [None], [{1, 2}], [object()], [np.array(["a"])], [np.array([{}])], [[1, 2], [3]], [(1,), ()],
-            [{"a": None}], [{"a": 1}, {"b": 1}], [T.ones(2), T.ones(3)], [np.ones(2), np.ones(3)], [],
-            [1, "a"], [[None]], [T.eye(2).to_sparse()] * 2, [{"a": T.ones(2).to_sparse()}],
-            [np.datetime64("2020-01-01")], [np.str_("a")], [1j],
+            [None],
+            [{1, 2}],
+            [object()],
+            [np.array(["a"])],
+            [np.array([{}])],
+            [[1, 2], [3]],
+            [(1,), ()],
+            [{"a": None}],
+            [{"a": 1}, {"b": 1}],
+            [T.ones(2), T.ones(3)],
+            [np.ones(2), np.ones(3)],
+            [],
+            [1, "a"],
+            [[None]],
+            [T.eye(2).to_sparse()] * 2,
+            [{"a": T.ones(2).to_sparse()}],
+            [np.datetime64("2020-01-01")],
+            [np.str_("a")],
+            [1j],
         ]
         for batch in no_batches:
             show.error(lambda: show(collate(batch)))

@@ -1,4 +1,5 @@
 """The socket between the loader and a worker: what comes is believed only if it is a message."""
+
 import os
 import random
 import time
@@ -18,9 +19,17 @@ def ends():
     there.close()
 
 
-@pytest.mark.parametrize("garbage", [b"hello, I am a library\n" * 2, bytes(21), b"\xff" * 21,
-                                     _HEADER.pack(b"\xabRT\x01", 0xFFFFFFFF, 0, 0, 0), _HEADER.pack(b"\xabRT\x01", 5, 0xFFFFFFFF, 0, 0),
-                                     _HEADER.pack(b"\xabRT\x01", 5, 0, 0, 0) + b"12345"])
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"hello, I am a library\n" * 2,
+        bytes(21),
+        b"\xff" * 21,
+        _HEADER.pack(b"\xabRT\x01", 0xFFFFFFFF, 0, 0, 0),
+        _HEADER.pack(b"\xabRT\x01", 5, 0xFFFFFFFF, 0, 0),
+        _HEADER.pack(b"\xabRT\x01", 5, 0, 0, 0) + b"12345",
+    ],
+)
 def test_what_is_no_message(ends, garbage):
     here, there = ends
     there.send(Message.pack("a message"))
@@ -36,7 +45,7 @@ def test_what_is_no_message(ends, garbage):
 def test_half_a_message_does_not_keep_the_reader(ends):
     here, there = ends
     message = Message.pack([rt.ones(3), "text"])
-    (data, fds), = message.frames()
+    ((data, fds),) = message.frames()
     os.write(there.fileno(), data[:30])
     assert here.receive(wait=False) is None and here.receive(wait=False) is None
     there.send(message)  # its beginning comes in the place of the rest
@@ -59,10 +68,10 @@ def test_messages_in_pieces(ends):
 
 
 def test_any_change_of_a_message_is_found(ends):
-    (data, _), = Message.pack([1, 2.0, "three"]).frames()
+    ((data, _),) = Message.pack([1, 2.0, "three"]).frames()
     for position in range(len(data)):
         here, there = Connection.pair()
-        os.write(there.fileno(), data[:position] + bytes([data[position] ^ 1]) + data[position + 1:])
+        os.write(there.fileno(), data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
         there.close()
         with pytest.raises((InvalidMessage, EOFError)):
             here.receive()
@@ -100,6 +109,8 @@ class Writes:
 @pytest.mark.parametrize("garbage", [b"a line of some library\n" * 3, b"\xab", b"\xff" * 5000])
 def test_a_dataset_that_writes_into_the_socket(garbage, timeout):
     began = time.monotonic()
-    with pytest.raises(RuntimeError, match="sent something that is no message. Its dataset, or a library, has written to a descriptor"):
+    with pytest.raises(
+        RuntimeError, match="sent something that is no message. Its dataset, or a library, has written to a descriptor"
+    ):
         list(DataLoader(Writes(garbage), num_workers=1, timeout=timeout))
     assert time.monotonic() - began < 30

@@ -1,5 +1,6 @@
 """`DataLoader` next to the reference's: order, random numbers, errors, warnings; and what workers may do to
 it."""
+
 import os
 import random
 import re
@@ -69,8 +70,11 @@ def outcome(run, T):
             result = plain(run(T))
         except Exception as error:
             result = type(error), str(error)
-    return result, [str(w.message).replace("readtorch", "torch") for w in caught
-                    if "worker processes in total" not in str(w.message)]
+    return result, [
+        str(w.message).replace("readtorch", "torch")
+        for w in caught
+        if "worker processes in total" not in str(w.message)
+    ]
 
 
 def same(run):
@@ -87,25 +91,34 @@ def same(run):
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
-@pytest.mark.parametrize("options", [
-    {}, {"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}, {"batch_size": 4,
-                                                                                        "shuffle": True},
-    {"sampler": [3, 1, 2]}, {"batch_sampler": [[1, 2], [0]]}, {"shuffle": True, "batch_size": None},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 3},
+        {"batch_size": 3, "drop_last": True},
+        {"batch_size": None},
+        {"batch_size": 4, "shuffle": True},
+        {"sampler": [3, 1, 2]},
+        {"batch_sampler": [[1, 2], [0]]},
+        {"shuffle": True, "batch_size": None},
+    ],
+)
 def test_batches(options, workers):
     def run(T):
         loader = T.utils.data.DataLoader(datasets(T)[0](), num_workers=workers, **options)
         return [list(loader), len(loader), T.rand(3), list(loader)]
+
     same(run)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
-@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True},
-                                     {"batch_size": None}])
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True}, {"batch_size": None}])
 def test_streams(options, workers):
     def run(T):
         loader = T.utils.data.DataLoader(datasets(T)[1](), num_workers=workers, **options)
         return [len(loader), list(loader)]
+
     same(run)
 
 
@@ -116,6 +129,7 @@ def test_a_stream_longer_than_it_says():
         stream.__class__.__repr__ = lambda self: "Stream"
         loader = T.utils.data.DataLoader(stream, num_workers=1)
         return [len(loader), list(loader)]
+
     same(run)
 
 
@@ -125,9 +139,9 @@ def test_workers_draw_the_same_numbers(options):
         chosen = dict(options)
         if "generator" in chosen:
             chosen["generator"] = T.Generator().manual_seed(7)
-        loader = T.utils.data.DataLoader(datasets(T)[0](8, draw=True), 2, num_workers=2, shuffle=True,
-                                         **chosen)
+        loader = T.utils.data.DataLoader(datasets(T)[0](8, draw=True), 2, num_workers=2, shuffle=True, **chosen)
         return [list(loader), list(loader), T.rand(2)]
+
     same(run)
 
 
@@ -142,20 +156,29 @@ def test_what_a_worker_knows():
 
             def __getitem__(self, i):
                 info = data.get_worker_info()
-                return [info.id, info.num_workers, info.seed, info.dataset is self, len(said),
-                        T.get_num_threads(),
-                        info.worker_method, info.rng]
+                return [
+                    info.id,
+                    info.num_workers,
+                    info.seed,
+                    info.dataset is self,
+                    len(said),
+                    T.get_num_threads(),
+                    info.worker_method,
+                    info.rng,
+                ]
 
         loader = data.DataLoader(Facts(), num_workers=2, worker_init_fn=said.append, collate_fn=list)
         return [list(loader), data.get_worker_info()]
+
     same(run)
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_other_start_methods(method):
-    loader = rt.utils.data.DataLoader(rt.utils.data.TensorDataset(rt.arange(6.)), 2, num_workers=1,
-                                      multiprocessing_context=method)
-    assert [b.tolist() for b, in loader] == [[0, 1], [2, 3], [4, 5]]
+    loader = rt.utils.data.DataLoader(
+        rt.utils.data.TensorDataset(rt.arange(6.0)), 2, num_workers=1, multiprocessing_context=method
+    )
+    assert [b.tolist() for (b,) in loader] == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_persistent_workers_after_a_pass_left_half_way():
@@ -163,6 +186,7 @@ def test_persistent_workers_after_a_pass_left_half_way():
         loader = T.utils.data.DataLoader(datasets(T)[0](), 2, num_workers=2, persistent_workers=True)
         first = next(iter(loader))
         return [first, list(loader), list(loader)]
+
     same(run)
 
 
@@ -170,6 +194,7 @@ def test_a_fast_worker_may_overtake():
     def collate(samples):
         time.sleep(1 if samples[0][0] == 0 else 0)
         return samples[0][0]
+
     loader = rt.utils.data.DataLoader(datasets(rt)[0](6), num_workers=2, collate_fn=collate, in_order=False)
     order = list(loader)
     assert sorted(order) == list(range(6)) and order[0] != 0
@@ -179,6 +204,7 @@ def test_batches_travel_in_shared_memory():
     def run(T):
         loader = T.utils.data.DataLoader(datasets(T)[0](), 2, num_workers=1)
         return [[batch[1]["x"].is_shared(), batch[0].is_shared()] for batch in loader]
+
     same(run)
 
 
@@ -190,36 +216,49 @@ def test_long_messages_and_many_tensors():
         def __getitem__(self, i):
             return "x" * 100_000, np.full(50_000, i), [rt.full((2,), j) for j in range(600)]
 
-    for text, array, tensors in rt.utils.data.DataLoader(Long(), None, num_workers=2,
-                                                         collate_fn=lambda sample: sample):
+    for text, array, tensors in rt.utils.data.DataLoader(Long(), None, num_workers=2, collate_fn=lambda sample: sample):
         assert len(text) == 100_000 and len(set(array.tolist())) == 1
         assert [t.tolist() for t in tensors] == [[j, j] for j in range(600)]
 
 
 def test_indices_that_do_not_fit_into_the_socket():
     batches = [list(range(30_000))] * 40
-    loader = rt.utils.data.DataLoader(range(30_000), batch_sampler=batches, num_workers=1, prefetch_factor=40,
-                                      collate_fn=len)
+    loader = rt.utils.data.DataLoader(
+        range(30_000), batch_sampler=batches, num_workers=1, prefetch_factor=40, collate_fn=len
+    )
     assert list(loader) == [30_000] * 40
 
 
 # Errors and warnings
 
 
-@pytest.mark.parametrize("options", [
-    {"num_workers": -1}, {"timeout": -1}, {"prefetch_factor": 2}, {"num_workers": 1, "prefetch_factor": -1},
-    {"num_workers": 1, "prefetch_factor": 0}, {"persistent_workers": True}, {"sampler": [0], "shuffle": True},
-    {"batch_sampler": [[0]], "batch_size": 2}, {"batch_sampler": [[0]], "drop_last": True},
-    {"batch_size": None, "drop_last": True}, {"batch_size": 0}, {"multiprocessing_context": "fork"},
-    {"num_workers": 1, "multiprocessing_context": "knife"}, {"num_workers": 1, "multiprocessing_context": 3},
-    {"timeout": 1}, {"pin_memory": True, "pin_memory_device": "cuda"}, {"pin_memory": True},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_workers": -1},
+        {"timeout": -1},
+        {"prefetch_factor": 2},
+        {"num_workers": 1, "prefetch_factor": -1},
+        {"num_workers": 1, "prefetch_factor": 0},
+        {"persistent_workers": True},
+        {"sampler": [0], "shuffle": True},
+        {"batch_sampler": [[0]], "batch_size": 2},
+        {"batch_sampler": [[0]], "drop_last": True},
+        {"batch_size": None, "drop_last": True},
+        {"batch_size": 0},
+        {"multiprocessing_context": "fork"},
+        {"num_workers": 1, "multiprocessing_context": "knife"},
+        {"num_workers": 1, "multiprocessing_context": 3},
+        {"timeout": 1},
+        {"pin_memory": True, "pin_memory_device": "cuda"},
+        {"pin_memory": True},
+    ],
+)
 def test_arguments_that_do_not_fit(options):
     same(lambda T: list(T.utils.data.DataLoader(datasets(T)[0](3), **options)))
 
 
-@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]},
-                                     {"shuffle": False}])
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]}, {"shuffle": False}])
 def test_arguments_that_do_not_fit_a_stream(options):
     same(lambda T: list(T.utils.data.DataLoader(datasets(T)[1](3), **options)))
 
@@ -229,6 +268,7 @@ def test_fixed_attributes():
         loader = T.utils.data.DataLoader(datasets(T)[0](3))
         loader.num_workers = 0
         loader.batch_size = 2
+
     same(run)
 
 
@@ -244,9 +284,11 @@ def test_too_many_workers():
 
 def test_the_signature():
     import inspect
+
     theirs, ours = (inspect.signature(T.utils.data.DataLoader.__init__).parameters for T in BOTH)
-    assert [(p.name, p.default, p.kind) for p in theirs.values()] == [(p.name, p.default,
-                                                                       p.kind) for p in ours.values()]
+    assert [(p.name, p.default, p.kind) for p in theirs.values()] == [
+        (p.name, p.default, p.kind) for p in ours.values()
+    ]
 
 
 class Strange(Exception):
@@ -254,8 +296,7 @@ class Strange(Exception):
         super().__init__(a, b)
 
 
-@pytest.mark.parametrize("error", [ValueError("a"), KeyError("key"), Strange(1, 2), StopIteration(),
-                                   IndexError(3)])
+@pytest.mark.parametrize("error", [ValueError("a"), KeyError("key"), Strange(1, 2), StopIteration(), IndexError(3)])
 @pytest.mark.parametrize("where", ["dataset", "collate", "init"])
 def test_exceptions_arrive(error, where):
     def fail(at):
@@ -271,13 +312,15 @@ def test_exceptions_arrive(error, where):
                 fail("dataset")
                 return i
 
-        loader = T.utils.data.DataLoader(Failing(), num_workers=1, collate_fn=lambda batch: fail("collate"),
-                                         worker_init_fn=lambda i: fail("init"))
+        loader = T.utils.data.DataLoader(
+            Failing(), num_workers=1, collate_fn=lambda batch: fail("collate"), worker_init_fn=lambda i: fail("init")
+        )
         try:
             return list(loader)
         except Exception as caught:
             lines = str(caught).splitlines()
             return [type(caught).__name__, lines[:2], lines[-1]]
+
     same(run)
 
 
@@ -294,15 +337,18 @@ class Deadly(rt.utils.data.Dataset):
         return i
 
 
-@pytest.mark.parametrize("act, cause", [
-    (lambda: os.kill(os.getpid(), signal.SIGKILL),
-     r"DataLoader worker \(pid \d+\) is killed by signal: Killed. "),
-    (lambda: os._exit(3),
-     r"DataLoader worker \(pid \d+\) exited unexpectedly with exit code 3. Details are lost"),
-    (lambda: os._exit(0), None),
-    (lambda: os.kill(os.getpid(), signal.SIGBUS),
-     "signal: Bus error. It is possible that dataloader's workers are out"),
-])
+@pytest.mark.parametrize(
+    "act, cause",
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), r"DataLoader worker \(pid \d+\) is killed by signal: Killed. "),
+        (lambda: os._exit(3), r"DataLoader worker \(pid \d+\) exited unexpectedly with exit code 3. Details are lost"),
+        (lambda: os._exit(0), None),
+        (
+            lambda: os.kill(os.getpid(), signal.SIGBUS),
+            "signal: Bus error. It is possible that dataloader's workers are out",
+        ),
+    ],
+)
 def test_a_worker_dies(act, cause):
     """Found by whoever waits, with SIGCHLD's text as cause; or by SIGCHLD's handler between two waits."""
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid(\(s\))? \d+\) (exited|is killed)") as caught:
@@ -327,8 +373,9 @@ def test_news_of_a_dead_worker_comes_while_the_consumer_is_busy():
 def test_a_worker_hangs(monkeypatch):
     monkeypatch.setattr("readtorch.utils.data._utils.worker_pool.MP_STATUS_CHECK_INTERVAL", 0.2)
     loader = rt.utils.data.DataLoader(Deadly(lambda: time.sleep(1000)), num_workers=1, timeout=1)
-    with pytest.raises(RuntimeError,
-                       match=r"^DataLoader timed out after 1 seconds \(waiting for worker pid\(s\) \d+\)$"):
+    with pytest.raises(
+        RuntimeError, match=r"^DataLoader timed out after 1 seconds \(waiting for worker pid\(s\) \d+\)$"
+    ):
         list(loader)
 
 
@@ -351,8 +398,15 @@ def in_process(*arguments, **options):
     source = os.path.dirname(os.path.dirname(rt.__file__))
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     paths = os.pathsep.join([source, root, os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=200, cwd=root,
-                          env={**os.environ, "PYTHONPATH": paths}, **options)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": paths},
+        **options,
+    )
 
 
 PROGRAM = """
@@ -444,8 +498,11 @@ def test_a_forked_program_leaves_the_workers_alone():
 def test_the_record_tells_each_batch_s_way(workers):
     with record.recording() as events:
         list(rt.utils.data.DataLoader(range(6), 2, num_workers=workers))
-    way = ["send", "fetch begin", "fetch end", "put", "receive", "yield"] if workers else [
-        "fetch begin", "fetch end", "yield"]
+    way = (
+        ["send", "fetch begin", "fetch end", "put", "receive", "yield"]
+        if workers
+        else ["fetch begin", "fetch end", "yield"]
+    )
     for task in range(3):
         mine = sorted(e for e in events if e.task == task)
         assert [e.what for e in mine] == way

@@ -1,8 +1,10 @@
 """Datasets next to the reference."""
-import pytest
-from hypothesis import given, strategies as st
 
-import readtorch.utils.data  # noqa: F401
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import readtorch.utils.data
 from tests.programs import same
 
 
@@ -19,6 +21,7 @@ def stream(T, *values):
 
 def batched(T, values, lose=0):
     """A dataset that answers for a whole batch, and says when it is asked."""
+
     class Batched(T.utils.data.Dataset):
         def __getitem__(self, index):
             return values[index]
@@ -114,8 +117,7 @@ def test_subset():
     same(program)
 
 
-FRACTIONS = [[1.0], [0.5, 0.5], [0.3, 0.3, 0.4], [0.1] * 10, [0.99, 0.01], [0.0, 1.0], [1.5, -0.5],
-             [0.6, 0.6]]
+FRACTIONS = [[1.0], [0.5, 0.5], [0.3, 0.3, 0.4], [0.1] * 10, [0.99, 0.01], [0.0, 1.0], [1.5, -0.5], [0.6, 0.6]]
 
 
 @pytest.mark.parametrize("lengths", [[3, 7], [10, 0], [4, 4], [0.5, 4], *FRACTIONS], ids=str)
@@ -125,8 +127,11 @@ def test_random_split(size, lengths):
         split = T.utils.data.random_split
         generator = T.Generator().manual_seed(11)
         for options in ({}, {"generator": generator}, {"generator": generator}):
-            show.warnings(lambda: show.error(lambda: show(
-                *[(len(part), list(part)) for part in split(range(size), lengths, **options)])))
+            show.warnings(
+                lambda: show.error(
+                    lambda: show(*[(len(part), list(part)) for part in split(range(size), lengths, **options)])
+                )
+            )
         show(T.rand(1).item())
 
     same(program)
@@ -150,11 +155,23 @@ def test_names_of_the_package():
     """All of the reference's except datapipes, whose development ended."""
     import torch.utils.data
     from torch.utils.data import datapipes
-    left_out = {name for name in torch.utils.data.__all__
-                if getattr(torch.utils.data, name).__module__.startswith(datapipes.__name__)}
+
+    left_out = {
+        name
+        for name in torch.utils.data.__all__
+        if getattr(torch.utils.data, name).__module__.startswith(datapipes.__name__)
+    }
     assert left_out == {
-        "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation",
-        "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic", "runtime_validation",
-        "runtime_validation_disabled"}
+        "DFIterDataPipe",
+        "DataChunk",
+        "IterDataPipe",
+        "MapDataPipe",
+        "argument_validation",
+        "functional_datapipe",
+        "guaranteed_datapipes_determinism",
+        "non_deterministic",
+        "runtime_validation",
+        "runtime_validation_disabled",
+    }
     expected = [name for name in torch.utils.data.__all__ if name not in left_out]
     assert readtorch.utils.data.__all__ == expected

@@ -1,4 +1,5 @@
 """Batches in pinned memory, for simulated devices."""
+
 import collections
 import gc
 import warnings
@@ -40,12 +41,15 @@ class Custom:
         return self
 
 
-@pytest.mark.parametrize("collate, check", [
-    (lambda items: {"a": rt.stack(items), "b": ["text"]}, lambda b: b["a"].is_pinned() and b["b"] == ["text"]),
-    (lambda items: Pair(rt.stack(items), 1), lambda b: type(b) is Pair and b.x.is_pinned()),
-    (lambda items: [items, range(2)], lambda b: b[0][0].is_pinned() and list(b[1]) == [0, 1]),
-    (Custom, lambda b: b.is_mine),
-])
+@pytest.mark.parametrize(
+    "collate, check",
+    [
+        (lambda items: {"a": rt.stack(items), "b": ["text"]}, lambda b: b["a"].is_pinned() and b["b"] == ["text"]),
+        (lambda items: Pair(rt.stack(items), 1), lambda b: type(b) is Pair and b.x.is_pinned()),
+        (lambda items: [items, range(2)], lambda b: b[0][0].is_pinned() and list(b[1]) == [0, 1]),
+        (Custom, lambda b: b.is_mine),
+    ],
+)
 @pytest.mark.parametrize("workers", [0, 1])
 def test_tensors_are_found_in_anything(collate, check, workers):
     loader = DataLoader(list(rt.arange(4.0)), batch_size=2, num_workers=workers, pin_memory=True, collate_fn=collate)

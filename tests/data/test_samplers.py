@@ -1,10 +1,12 @@
 """Samplers next to the reference: the same order from the same seed, the same complaints."""
+
 import pytest
-from hypothesis import given, strategies as st
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import readtorch
 import readtorch.utils.data
-import torch
 from tests.programs import same
 
 SEEDS = st.integers(0, 2**31)
@@ -22,6 +24,7 @@ class Keyed:
 
 def same_order(make, seed, own_generator=True):
     """Two passes give the same on both sides, and leave the same random state behind."""
+
     def two_passes(T):
         T.manual_seed(seed)
         generator = T.Generator().manual_seed(seed + 1) if own_generator else None
@@ -58,8 +61,7 @@ def test_batch_sampler(n, batch_size, drop_last):
     same(program)
 
 
-@given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 5),
-       st.integers(0, 9))
+@given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 5), st.integers(0, 9))
 def test_distributed_sampler(n, num_replicas, shuffle, drop_last, epoch, seed):
     def program(T, show):
         for rank in range(num_replicas):
@@ -72,8 +74,9 @@ def test_distributed_sampler(n, num_replicas, shuffle, drop_last, epoch, seed):
 
 @given(st.integers(1, 60), st.integers(1, 8))
 def test_ranks_share_out_everything(n, num_replicas):
-    ranks = [list(readtorch.utils.data.DistributedSampler(range(n), num_replicas, rank))
-             for rank in range(num_replicas)]
+    ranks = [
+        list(readtorch.utils.data.DistributedSampler(range(n), num_replicas, rank)) for rank in range(num_replicas)
+    ]
     assert len({len(indices) for indices in ranks}) == 1
     assert {i for indices in ranks for i in indices} == set(range(n))
 

@@ -43,7 +43,9 @@ class Blocked(Dataset):
 
 def test_out_of_order_the_others_do_the_work_of_one_that_waits():
     go_on = multiprocessing.Event()
-    batches = iter(DataLoader(Blocked(go_on), batch_size=None, num_workers=2, prefetch_factor=1, in_order=False, timeout=10))
+    batches = iter(
+        DataLoader(Blocked(go_on), batch_size=None, num_workers=2, prefetch_factor=1, in_order=False, timeout=10)
+    )
     assert [next(batches) for _ in range(7)] == [f"1: {index}" for index in range(1, 8)]
     go_on.set()
     assert list(batches) == ["0: 0"]

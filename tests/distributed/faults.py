@@ -6,6 +6,7 @@
 A run is a program of random collectives, or a training with DistributedDataParallel. At a random step one rank, the
 culprit, raises, is killed, returns, hangs, or runs another collective than the others. Each rank notes how it ended.
 """
+
 import argparse
 import json
 import os
@@ -21,8 +22,8 @@ from pathlib import Path
 
 import readtorch
 from readtorch import distributed as dist
-from readtorch.csrc.distributed.process_group_wrapper import GRACE
 from readtorch.csrc.distributed.process_group_mpi import is_available as mpi_is_available
+from readtorch.csrc.distributed.process_group_wrapper import GRACE
 from tests.distributed.launch import ROOT, environment, mpirun, readtorchrun
 
 LEAVES = ("exception", "killed", "returns", "hangs")  # the culprit does not come
@@ -47,14 +48,23 @@ def draw(seed, backends):
     ranks = rng.choice([2, 3, 4])
     program = rng.choice(["collectives", "collectives", "training"])
     kinds = LEAVES + (DEVIATES if program == "collectives" else ("one too many",))
-    return {"seed": seed, "backend": backend, "ranks": ranks, "program": program, "kind": rng.choice(kinds),
-            "culprit": rng.randrange(ranks), "step": rng.randrange(1, 6)}
+    return {
+        "seed": seed,
+        "backend": backend,
+        "ranks": ranks,
+        "program": program,
+        "kind": rng.choice(kinds),
+        "culprit": rng.randrange(ranks),
+        "step": rng.randrange(1, 6),
+    }
 
 
 def steps(plan):
     """The collectives of a run, the same on all ranks: (name, elements, root)"""
     rng = random.Random(plan["seed"] + 1)
-    drawn = [[rng.choice(COLLECTIVES), plan["ranks"] * rng.randrange(1, 50), rng.randrange(plan["ranks"])] for _ in range(8)]
+    drawn = [
+        [rng.choice(COLLECTIVES), plan["ranks"] * rng.randrange(1, 50), rng.randrange(plan["ranks"])] for _ in range(8)
+    ]
     if plan["kind"] in ("shape", "dtype", "reduce op"):
         drawn[plan["step"]][0] = "all_reduce"  # a barrier has no shape
     if plan["kind"] == "root":

@@ -1,4 +1,5 @@
 """Starting ranks that are processes."""
+
 import os
 import pickle
 import shutil
@@ -13,16 +14,22 @@ from readtorch.csrc.distributed.process_group_mpi import is_available
 ROOT = Path(__file__).parents[2]
 
 # Where CI is set there must be an MPI: then these tests fail instead of being skipped.
-needs_mpi = pytest.mark.skipif(not is_available() and not os.environ.get("CI"), reason="needs mpi4py and an MPI (mpirun)")
+needs_mpi = pytest.mark.skipif(
+    not is_available() and not os.environ.get("CI"), reason="needs mpi4py and an MPI (mpirun)"
+)
 
 
 def environment():
     """For all ranks: one thread each, more of them than processors, and root may start them (in a container it must)."""
     return os.environ | {
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMP_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
     }
 

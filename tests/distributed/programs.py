@@ -5,6 +5,7 @@
 runs one as a rank of a launcher and leaves what it returns in FOLDER, pickled, in a file a rank. With threads as ranks the
 tests call the functions themselves.
 """
+
 import importlib
 import pickle
 import sys
@@ -50,8 +51,12 @@ def collectives(api, rank):
         dist.all_reduce(t, getattr(dist.ReduceOp, op))
         seen[op] = t
     mine = api.tensor(arrays(10 + rank, 2, 3))
-    for name, t in (("large", api.tensor(arrays(20 + rank, 7001))), ("none", api.zeros(0)), ("scalar", api.tensor(rank + 1.0)),
-                    ("not contiguous", api.tensor(arrays(30 + rank, 4, 6)).t())):
+    for name, t in (
+        ("large", api.tensor(arrays(20 + rank, 7001))),
+        ("none", api.zeros(0)),
+        ("scalar", api.tensor(rank + 1.0)),
+        ("not contiguous", api.tensor(arrays(30 + rank, 4, 6)).t()),
+    ):
         dist.all_reduce(t)
         seen[name] = t
     t = mine.clone()
@@ -83,7 +88,9 @@ def collectives(api, rank):
     seen["all_to_all_single"] = t
     t = api.zeros(sum(range(1, size + 1)), 2)  # rank i sends j + 1 rows to rank j
     uneven = api.zeros(size * (rank + 1), 2)
-    dist.all_to_all_single(uneven, t + rank, output_split_sizes=[rank + 1] * size, input_split_sizes=list(range(1, size + 1)))
+    dist.all_to_all_single(
+        uneven, t + rank, output_split_sizes=[rank + 1] * size, input_split_sizes=list(range(1, size + 1))
+    )
     seen["uneven all_to_all_single"] = uneven
     objects = [None] * size
     dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
@@ -108,11 +115,18 @@ def groups(api, rank, size):
     dist = api.distributed
     ends = dist.new_group([0, size - 1])
     alone = dist.new_group([1])
-    t, seen = api.ones(2) * (rank + 1), {"ranks": [dist.get_rank(ends), dist.get_world_size(ends), dist.get_rank(alone)]}
+    t, seen = (
+        api.ones(2) * (rank + 1),
+        {"ranks": [dist.get_rank(ends), dist.get_world_size(ends), dist.get_rank(alone)]},
+    )
     if rank in (0, size - 1):
         dist.all_reduce(t, group=ends)
         dist.broadcast(t, src=size - 1, group=ends)
-        seen["of the group"] = dist.get_process_group_ranks(ends), dist.get_global_rank(ends, 1), dist.get_group_rank(ends, 0)
+        seen["of the group"] = (
+            dist.get_process_group_ranks(ends),
+            dist.get_global_rank(ends, 1),
+            dist.get_group_rank(ends, 0),
+        )
     return seen | {"in a group": t, "not in it": dist.get_rank(alone) == -1}
 
 
@@ -197,6 +211,7 @@ def data_parallel(api, rank):
 def sync_batch_norm(api, rank):
     """See tests/distributed/test_sync_batch_norm.py."""
     from tests.distributed.test_sync_batch_norm import SIZES, all_cases
+
     return all_cases(rank, SIZES[api.distributed.get_world_size()])
 
 

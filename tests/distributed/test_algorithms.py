@@ -1,4 +1,5 @@
 """Ring, tree and recursive doubling: the right sum, the same bits everywhere, and as many messages as the model says."""
+
 import math
 import time
 
@@ -13,11 +14,13 @@ from readtorch.csrc.distributed.types import RedOpType
 
 def run(name, ranks, values, op=RedOpType.SUM):
     """(array, messages, bytes) of each rank."""
+
     def fn(rank):
         links = algorithms.GroupLinks(dist.group.WORLD)
         array = values[rank].copy()
         algorithms.ALL_REDUCE[name](links, array, op)
         return array, links.messages, links.bytes
+
     return dist.run_threads(fn, ranks)
 
 
@@ -71,6 +74,7 @@ def test_simulated_network_takes_its_time():
         for work in works:
             work.wait()
         return [work.ended - works[0].began for work in works]
+
     for first, second in dist.run_threads(fn, 2, network=network):
         assert 0.09 < first < 0.18 and 0.19 < second < 0.35
 
@@ -87,6 +91,7 @@ def test_measured_and_modelled(name):
         began = time.perf_counter()
         algorithms.ALL_REDUCE[name](links, array)
         return time.perf_counter() - began
+
     measured = min(max(dist.run_threads(fn, 4, network=network)) for _ in range(3))
     modelled = algorithms.COST[name](4, size, network.latency, 1 / network.bandwidth)
     assert modelled * 0.95 < measured < modelled * 1.3 + 0.05
@@ -101,4 +106,5 @@ def test_messages_arrive_in_order():
             t.zero_()
             dist.recv(t, 0)
         return [int(t) for t in tensors]
+
     assert dist.run_threads(fn, 2, network=dist.Network(latency=1e-3, bandwidth=1e6))[1] == list(range(50))

@@ -1,4 +1,5 @@
 """What strangers can do to ranks that meet: nothing is unpickled, nothing is believed, nobody waits for them."""
+
 import os
 import pickle
 import re
@@ -19,8 +20,8 @@ import pytest
 
 from readtorch import distributed as dist
 from readtorch.csrc.distributed import authentication, full_mesh, process_group_wrapper, tcp_store_backend, utils
-from readtorch.csrc.distributed.store import HashStore
 from readtorch.csrc.distributed.process_group_gloo import _reserve, _send_all
+from readtorch.csrc.distributed.store import HashStore
 from readtorch.distributed.run import free_port
 from tests.distributed.launch import ROOT, environment, readtorchrun, run
 
@@ -66,7 +67,12 @@ class Payload:
 def test_a_stranger_runs_no_code(tmp_path):
     store = serving()
     data = pickle.dumps(Payload(tmp_path / "made"))
-    for message in (data, struct.pack("<Q", len(data)) + data, struct.pack("<I", len(data)) + data, authentication.MAGIC + data):
+    for message in (
+        data,
+        struct.pack("<Q", len(data)) + data,
+        struct.pack("<I", len(data)) + data,
+        authentication.MAGIC + data,
+    ):
         connection = stranger(store.port)
         connection.sendall(message.ljust(200, b"x"))
         assert is_closed(connection)
@@ -78,9 +84,11 @@ def test_a_rank_unpickles_no_answer(tmp_path):
     """A stranger who listens where the store should be."""
     data = pickle.dumps(Payload(tmp_path / "made"))
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def answer():
             connection, _ = server.accept()
             connection.sendall((struct.pack("<Q", len(data)) + data).ljust(200, b"x"))
+
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(dist.DistNetworkError, match="not readtorch"):
             dist.TCPStore("127.0.0.1", server.getsockname()[1], timeout=TEN)
@@ -143,6 +151,7 @@ def test_what_is_passed_on_proves_nothing():
     """A stranger who has the address first waits for a rank, and stands between it and the store from then on."""
     store, answers = serving(), []
     with socket.create_server(("127.0.0.1", 0)) as between:
+
         def relay():
             caller, _ = between.accept()
             listener = stranger(store.port)
@@ -151,6 +160,7 @@ def test_what_is_passed_on_proves_nothing():
             answers.append(listener.recv(32))
             caller.sendall(answers[0])
             is_closed(caller)
+
         thread = threading.Thread(target=relay)
         thread.start()
         with pytest.raises(dist.DistNetworkError, match="something between them changes addresses"):
@@ -165,9 +175,18 @@ def raw_client(port, secret=b"s" * 32):
     return connection
 
 
-@pytest.mark.parametrize("request_", [
-    b"", b"\xff", b"\x03", b"\x03\xff\xff\xff\xff", b"\x03" + b"\x01\0\0\0n" + b"\x03\0\0\0abc", b"\x00" + b"\x01\0\0\0\xff" * 2,
-    b"\x05" + b"\x00\0\0\0" * 3])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"",
+        b"\xff",
+        b"\x03",
+        b"\x03\xff\xff\xff\xff",
+        b"\x03" + b"\x01\0\0\0n" + b"\x03\0\0\0abc",
+        b"\x00" + b"\x01\0\0\0\xff" * 2,
+        b"\x05" + b"\x00\0\0\0" * 3,
+    ],
+)
 def test_what_is_no_request_ends_the_connection(request_):
     store = serving()
     connection = raw_client(store.port)
@@ -245,7 +264,10 @@ def test_idle_strangers_make_nobody_wait():
     second = dist.TCPStore("127.0.0.1", store.port, timeout=TEN)
     assert second.add("n", 1) == 1
     assert time.monotonic() - began < 2
-    assert sum(bool(select.select([c], [], [], 0)[0] and is_left(c)) for c in idle) >= 100 - authentication.Listener.MOST_PENDING
+    assert (
+        sum(bool(select.select([c], [], [], 0)[0] and is_left(c)) for c in idle)
+        >= 100 - authentication.Listener.MOST_PENDING
+    )
     assert threading.active_count() < 20
 
 
@@ -344,8 +366,16 @@ def by_hand(tmp_path, **names):
     (tmp_path / "program.py").write_text(OBJECTS)
     shared = {**environment(), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **names}
     shared.pop(authentication.VARIABLE, None)
-    ranks = [subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=shared | {"RANK": str(rank)}, cwd=ROOT,
-                              stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(tmp_path / "program.py")],
+            env=shared | {"RANK": str(rank)},
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
     said = [rank.communicate(timeout=60)[1] for rank in ranks]
     return [rank.returncode for rank in ranks], said
 
@@ -358,7 +388,10 @@ def test_ranks_by_hand_exchange_objects(tmp_path):
 def test_without_any_secret_objects_are_refused(tmp_path):
     codes, said = by_hand(tmp_path, XDG_STATE_HOME="/proc/1")
     assert codes == [1, 1]
-    assert all("this group has no secret by which its ranks know one another. Set READTORCH_GROUP_TOKEN" in text for text in said)
+    assert all(
+        "this group has no secret by which its ranks know one another. Set READTORCH_GROUP_TOKEN" in text
+        for text in said
+    )
 
 
 def test_the_launcher_makes_a_secret_for_each_run(tmp_path, monkeypatch):
@@ -381,6 +414,7 @@ def check_in_all(places, store=None, timeout=2.0):
             results[i] = full_mesh.check_in(store, *places[i], timeout)
         except dist.DistError as error:
             results[i] = str(error)
+
     threads = [threading.Thread(target=one, args=(i,)) for i in range(len(places))]
     for thread in threads:
         thread.start()
@@ -389,12 +423,17 @@ def check_in_all(places, store=None, timeout=2.0):
     return results
 
 
-@pytest.mark.parametrize("places, words", [
-    ([(0, 3), (1, 3), (7, 3)], "there is a rank 7 in a world of 3, whose ranks are 0 to 2"),
-    ([(0, 2), (-1, 2)], "there is a rank -1 in a world of 2"), ([(-1, 2), (0, 2)], "there is a rank -1 in a world of 2"),
-    ([(0, 3), (1, 3), (1, 3)], r"there are two processes with rank 1 \(world size 3\)"),
-    ([(0, 3), (1, 3), (2, 4)], "says that there are . ranks, rank . that there are"),
-    ([(0, 4), (1, 3), (2, 3)], "says that there are . ranks, rank . that there are")])
+@pytest.mark.parametrize(
+    "places, words",
+    [
+        ([(0, 3), (1, 3), (7, 3)], "there is a rank 7 in a world of 3, whose ranks are 0 to 2"),
+        ([(0, 2), (-1, 2)], "there is a rank -1 in a world of 2"),
+        ([(-1, 2), (0, 2)], "there is a rank -1 in a world of 2"),
+        ([(0, 3), (1, 3), (1, 3)], r"there are two processes with rank 1 \(world size 3\)"),
+        ([(0, 3), (1, 3), (2, 4)], "says that there are . ranks, rank . that there are"),
+        ([(0, 4), (1, 3), (2, 3)], "says that there are . ranks, rank . that there are"),
+    ],
+)
 def test_ranks_that_do_not_fit_fail_all(places, words):
     for text in check_in_all(places):
         assert re.search(words, str(text)), text
@@ -419,6 +458,7 @@ def test_threads_with_ranks_that_do_not_exist():
             dist.init_process_group("threads", store=store, rank=rank, world_size=2, timeout=TEN)
         except dist.DistError as error:
             errors.append(str(error))
+
     threads = [threading.Thread(target=one, args=(rank,)) for rank in (0, 5)]
     for thread in threads:
         thread.start()
@@ -429,8 +469,10 @@ def test_threads_with_ranks_that_do_not_exist():
 
 def test_a_group_meets_again(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("from readtorch import distributed as dist\nfor _ in range(3):\n    dist.init_process_group()\n"
-                       "    dist.barrier()\n    dist.destroy_process_group()\n")
+    program.write_text(
+        "from readtorch import distributed as dist\nfor _ in range(3):\n    dist.init_process_group()\n"
+        "    dist.barrier()\n    dist.destroy_process_group()\n"
+    )
     done = run(readtorchrun(2, program), timeout=60)
     assert done.returncode == 0, done.stderr
 
@@ -446,6 +488,7 @@ def test_a_send_has_one_deadline():
     def sip():
         while not over.wait(0.1):
             there.recv(1 << 16)
+
     threading.Thread(target=sip, daemon=True).start()
     began = time.perf_counter()
     with pytest.raises(TimeoutError):
@@ -472,6 +515,9 @@ def test_checks_are_no_pickles(tmp_path):
 
 def test_fingerprints_travel():
     a = np.zeros(6, np.float32)
-    for call in (process_group_wrapper.Collective("all_reduce", a, a, a, root=1), process_group_wrapper.Collective("barrier", None, None, None),
-                 process_group_wrapper.Collective("all_to_all", a, a, a, source_counts=[1, 5], target_counts=[2, 4])):
+    for call in (
+        process_group_wrapper.Collective("all_reduce", a, a, a, root=1),
+        process_group_wrapper.Collective("barrier", None, None, None),
+        process_group_wrapper.Collective("all_to_all", a, a, a, source_counts=[1, 5], target_counts=[2, 4]),
+    ):
         assert process_group_wrapper.from_bytes(process_group_wrapper.to_bytes(call.finger)) == call.finger

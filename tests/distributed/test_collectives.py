@@ -1,4 +1,5 @@
 """Collectives on every backend, next to PyTorch's with Gloo."""
+
 import datetime
 
 import numpy as np
@@ -56,6 +57,7 @@ def test_reductions_over_other_numbers_of_ranks(ranks):
         t = readtorch.tensor(values[rank])
         dist.all_reduce(t)
         return t.numpy()
+
     for result in dist.run_threads(reduce, ranks):
         np.testing.assert_allclose(result, sum(values), rtol=1e-13)
 
@@ -65,6 +67,7 @@ def test_reductions_over_other_numbers_of_ranks(ranks):
 
 def test_async_work():
     """A handle is complete when all have come; its future passes the tensors on."""
+
     def fn(rank):
         t = readtorch.ones(3) * (rank + 1)
         work = dist.all_reduce(t, async_op=True)
@@ -74,17 +77,20 @@ def test_async_work():
         assert work.is_completed() and work.is_success() and work.exception() is None
         assert work.result()[0] is t and future.done() and work.get_future() is future
         return doubled.wait().tolist()
+
     assert dist.run_threads(fn, 3) == [[12.0] * 3] * 3
 
 
 def test_works_overlap_in_order():
     """Several are under way at once, and each gets its own values."""
+
     def fn(rank):
         tensors = [readtorch.full((2,), float(10 * i + rank)) for i in range(20)]
         works = [dist.all_reduce(t, async_op=True) for t in tensors]
         for work in reversed(works):
             work.wait()
         return [t[0].item() for t in tensors]
+
     expected = [sum(10.0 * i + rank for rank in range(4)) for i in range(20)]
     assert dist.run_threads(fn, 4) == [expected] * 4
 
@@ -97,11 +103,21 @@ def test_group_names_and_numbers():
         own, subgroups = dist.new_subgroups(2)
         assert own in subgroups and len(subgroups) == 2
         assert dist.get_pg_count() == 3
-        return (dist.get_rank(mine), dist.get_world_size(mine), dist.get_process_group_ranks(mine),
-                dist.get_process_group_ranks(own), dist.get_backend(mine), mine.name())
+        return (
+            dist.get_rank(mine),
+            dist.get_world_size(mine),
+            dist.get_process_group_ranks(mine),
+            dist.get_process_group_ranks(own),
+            dist.get_backend(mine),
+            mine.name(),
+        )
+
     assert dist.run_threads(fn, 4) == [
-        (0, 2, [0, 2], [0, 1], "threads", "threads"), (0, 2, [1, 3], [0, 1], "threads", "threads"),
-        (1, 2, [0, 2], [2, 3], "threads", "threads"), (1, 2, [1, 3], [2, 3], "threads", "threads")]
+        (0, 2, [0, 2], [0, 1], "threads", "threads"),
+        (0, 2, [1, 3], [0, 1], "threads", "threads"),
+        (1, 2, [0, 2], [2, 3], "threads", "threads"),
+        (1, 2, [1, 3], [2, 3], "threads", "threads"),
+    ]
 
 
 def test_a_group_in_another_order():
@@ -110,6 +126,7 @@ def test_a_group_in_another_order():
         parts = [readtorch.zeros(1) for _ in range(3)]
         dist.all_gather(parts, readtorch.tensor([float(rank)]), group=group)
         return dist.get_rank(group), [t.item() for t in parts]
+
     order = [2.0, 0.0, 1.0]
     assert dist.run_threads(fn, 3) == [(1, order), (2, order), (0, order)]
 
@@ -122,6 +139,7 @@ def test_not_in_the_group():
             with pytest.warns(UserWarning, match="Running all_reduce on global rank 1 which does not belong"):
                 assert dist.all_reduce(t, group=group) is None
             assert dist.get_world_size(group) == dist.get_rank(group) == -1
+
     dist.run_threads(fn, 2)
 
 
@@ -130,33 +148,85 @@ def test_not_in_the_group():
 one = readtorch.ones
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: dist.all_reduce(3), TypeError, r"Expected parameter `tensor` of type torch.Tensor\s+but got <class 'int'>"),
-    (lambda: dist.all_reduce(one(3), dist.ReduceOp.BAND), RuntimeError, "Cannot use ReduceOp.BAND with non-integral dtype"),
-    (lambda: dist.all_reduce(readtorch.arange(3), dist.ReduceOp.AVG), RuntimeError,
-     "result type Float can't be cast to the desired output type Long"),
-    (lambda: dist.all_reduce(one(3) * 1j, dist.ReduceOp.MAX), ValueError, "all_reduce does not support .*MAX.* on complex"),
-    (lambda: dist.all_gather([one(3)], one(3)), RuntimeError, r"invalid output tensor list at index 0 \(expected length 2, got 1"),
-    (lambda: dist.all_gather([one(3), one(2)], one(3)), RuntimeError, r"invalid tensor size at index 1 \(expected \(3\), got \(2\)"),
-    (lambda: dist.all_gather([one(3), one(3)], one(3).double()), ValueError, "Invalid usage of tensors with different dtypes"),
-    (lambda: dist.all_gather((one(3), one(3)), one(3)), TypeError, r"of type List\[torch.Tensor\]"),
-    (lambda: dist.gather(one(3), None, dst=dist.get_rank()), ValueError, "``gather_list`` must be specified on destination"),
-    (lambda: dist.scatter(one(3), [one(3)] * 2, src=1 - dist.get_rank()), ValueError, "must NOT be specified on non-source"),
-    (lambda: dist.all_to_all_single(one(4), one(4), [1, 2], [2, 2]), RuntimeError, "Split sizes doesn't match total dim 0 size"),
-    (lambda: dist.reduce(one(4), dst=7), RuntimeError, "invalid root rank: 7"),
-    (lambda: dist.broadcast(one(4)), ValueError, "Must specify global_rank or group_rank"),
-    (lambda: dist.send(one(2), dist.get_rank()), ValueError, "destination rank should not be the same as the rank of the current"),
-    (lambda: dist.batch_isend_irecv([3]), ValueError, "Invalid ``p2p_op_list``"),
-    (lambda: dist.init_process_group("threads"), ValueError, "trying to initialize the default process group twice!"),
-    (lambda: dist.new_group([0, 5]), ValueError, "The new group's rank should be within the world_size"),
-    (lambda: dist.get_group_rank("x", 0), ValueError, "Group x is not registered"),
-    (lambda: dist.monitored_barrier(timeout=3), TypeError, "datetime.timedelta, got 3"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (
+            lambda: dist.all_reduce(3),
+            TypeError,
+            r"Expected parameter `tensor` of type torch.Tensor\s+but got <class 'int'>",
+        ),
+        (
+            lambda: dist.all_reduce(one(3), dist.ReduceOp.BAND),
+            RuntimeError,
+            "Cannot use ReduceOp.BAND with non-integral dtype",
+        ),
+        (
+            lambda: dist.all_reduce(readtorch.arange(3), dist.ReduceOp.AVG),
+            RuntimeError,
+            "result type Float can't be cast to the desired output type Long",
+        ),
+        (
+            lambda: dist.all_reduce(one(3) * 1j, dist.ReduceOp.MAX),
+            ValueError,
+            "all_reduce does not support .*MAX.* on complex",
+        ),
+        (
+            lambda: dist.all_gather([one(3)], one(3)),
+            RuntimeError,
+            r"invalid output tensor list at index 0 \(expected length 2, got 1",
+        ),
+        (
+            lambda: dist.all_gather([one(3), one(2)], one(3)),
+            RuntimeError,
+            r"invalid tensor size at index 1 \(expected \(3\), got \(2\)",
+        ),
+        (
+            lambda: dist.all_gather([one(3), one(3)], one(3).double()),
+            ValueError,
+            "Invalid usage of tensors with different dtypes",
+        ),
+        (lambda: dist.all_gather((one(3), one(3)), one(3)), TypeError, r"of type List\[torch.Tensor\]"),
+        (
+            lambda: dist.gather(one(3), None, dst=dist.get_rank()),
+            ValueError,
+            "``gather_list`` must be specified on destination",
+        ),
+        (
+            lambda: dist.scatter(one(3), [one(3)] * 2, src=1 - dist.get_rank()),
+            ValueError,
+            "must NOT be specified on non-source",
+        ),
+        (
+            lambda: dist.all_to_all_single(one(4), one(4), [1, 2], [2, 2]),
+            RuntimeError,
+            "Split sizes doesn't match total dim 0 size",
+        ),
+        (lambda: dist.reduce(one(4), dst=7), RuntimeError, "invalid root rank: 7"),
+        (lambda: dist.broadcast(one(4)), ValueError, "Must specify global_rank or group_rank"),
+        (
+            lambda: dist.send(one(2), dist.get_rank()),
+            ValueError,
+            "destination rank should not be the same as the rank of the current",
+        ),
+        (lambda: dist.batch_isend_irecv([3]), ValueError, "Invalid ``p2p_op_list``"),
+        (
+            lambda: dist.init_process_group("threads"),
+            ValueError,
+            "trying to initialize the default process group twice!",
+        ),
+        (lambda: dist.new_group([0, 5]), ValueError, "The new group's rank should be within the world_size"),
+        (lambda: dist.get_group_rank("x", 0), ValueError, "Group x is not registered"),
+        (lambda: dist.monitored_barrier(timeout=3), TypeError, "datetime.timedelta, got 3"),
+    ],
+)
 def test_refusals(call, error, words):
     """On the rank that calls, at once, so that no other has to wait."""
+
     def fn(rank):
         with pytest.raises(error, match=words):
             call()
+
     dist.run_threads(fn, 2, timeout=datetime.timedelta(seconds=5))
 
 
@@ -173,6 +243,7 @@ def test_outside_of_any_group():
 def test_threads_that_meet_at_a_store():
     """Ranks that the caller starts himself, as in a script."""
     import threading
+
     store, seen = dist.HashStore(), []
 
     def rank(number):
@@ -181,6 +252,7 @@ def test_threads_that_meet_at_a_store():
         dist.all_reduce(t)
         seen.append((dist.get_rank(), t.tolist()))
         dist.destroy_process_group()
+
     threads = [threading.Thread(target=rank, args=(i,)) for i in range(3)]
     for thread in threads:
         thread.start()

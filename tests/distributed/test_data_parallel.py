@@ -1,4 +1,5 @@
 """DistributedDataParallel over several ranks = one process with the whole batch."""
+
 import io
 import pickle
 import time
@@ -16,8 +17,14 @@ from tests.distributed import programs
 from tests.distributed.launch import needs_mpi, results
 from tests.distributed.programs import BATCH, OPTIMIZERS, arrays, make_model, plain, train
 
-WAYS = [{}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True},
-        {"bucket_cap_mb": 1e-4}, {"bucket_cap_mb_list": [1e-4, 3e-4], "gradient_as_bucket_view": True}]
+WAYS = [
+    {},
+    {"gradient_as_bucket_view": True},
+    {"find_unused_parameters": True},
+    {"static_graph": True},
+    {"bucket_cap_mb": 1e-4},
+    {"bucket_cap_mb_list": [1e-4, 3e-4], "gradient_as_bucket_view": True},
+]
 
 
 @pytest.fixture(scope="module", params=OPTIMIZERS)
@@ -39,6 +46,7 @@ def test_twenty_steps(whole, ranks, way):
     def fn(rank):
         part = slice(rank * BATCH // ranks, (rank + 1) * BATCH // ranks)
         return train(readtorch, DDP(make_model(readtorch), **way), optimizer, part)[1]
+
     for parameters in dist.run_threads(fn, ranks):
         assert_close(parameters, expected)
 
@@ -49,7 +57,10 @@ def test_with_a_simulated_network(whole):
     network = dist.Network(latency=2e-3, bandwidth=1e6)
 
     def fn(rank):
-        return train(readtorch, DDP(make_model(readtorch), bucket_cap_mb=1e-4), optimizer, slice(6 * rank, 6 * rank + 6))[1]
+        return train(
+            readtorch, DDP(make_model(readtorch), bucket_cap_mb=1e-4), optimizer, slice(6 * rank, 6 * rank + 6)
+        )[1]
+
     for parameters in dist.run_threads(fn, 2, network=network):
         assert_close(parameters, expected)
 
@@ -82,7 +93,7 @@ def test_no_sync(view):
 
     def fn(rank):
         model = DDP(make_model(readtorch), gradient_as_bucket_view=view)
-        mine = x[:, 2 * rank:2 * rank + 2]
+        mine = x[:, 2 * rank : 2 * rank + 2]
         for _ in range(2):
             model.zero_grad()
             with model.no_sync():
@@ -91,6 +102,7 @@ def test_no_sync(view):
             model(mine[1]).sum().backward()
             assert model.process_group.sequence > sequence
         return plain([p.grad for p in model.parameters()])
+
     alone = make_model(readtorch)
     (alone(x[0]).sum() + alone(x[1]).sum()).backward()
     for grads in dist.run_threads(fn, 2):
@@ -103,12 +115,16 @@ def test_gradients_are_views_of_the_buckets():
         for _ in range(2):
             model(readtorch.ones(2, 6).double()).sum().backward()
         bucket = model.reducer.buckets[0].flat
-        return all(p.grad.untyped_storage().data_ptr() == bucket.untyped_storage().data_ptr() for p in model.parameters())
+        return all(
+            p.grad.untyped_storage().data_ptr() == bucket.untyped_storage().data_ptr() for p in model.parameters()
+        )
+
     assert dist.run_threads(fn, 2) == [True, True]
 
 
 def test_hooks_of_the_user_run_too():
     """A tensor hook before the average, and one that sees what the parameter has gathered."""
+
     def fn(rank):
         model, seen = DDP(nn.Linear(1, 1, bias=False)), []
         (weight,) = model.parameters()
@@ -116,17 +132,20 @@ def test_hooks_of_the_user_run_too():
         weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.item()))
         model(readtorch.full((1, 1), rank + 1.0)).sum().backward()
         return seen, weight.grad.item()
+
     assert dist.run_threads(fn, 2) == [([1.0, 10.0], 15.0), ([2.0, 20.0], 15.0)]
 
 
 def test_a_reducer_of_ten_lines_in_hooks():
     """All ranks may wait in hooks of leaves at once: nothing is held there that another rank needs."""
+
     def fn(rank):
         model = make_model(readtorch)
         for p in model.parameters():
             p.register_post_accumulate_grad_hook(lambda p: dist.all_reduce(p.grad))
         model(readtorch.ones(2, 6).double() * (rank + 1)).sum().backward()
         return plain([p.grad for p in model.parameters()])
+
     seen = dist.run_threads(fn, 4)
     for grads in seen[1:]:
         assert_close(grads, seen[0])
@@ -135,17 +154,24 @@ def test_a_reducer_of_ten_lines_in_hooks():
 # -- communication hooks ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hook, atol", [(default_hooks.allreduce_hook, 1e-13), (default_hooks.fp16_compress_hook, 1e-3),
-                                        (default_hooks.bf16_compress_hook, 1e-2),
-                                        (default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook), 1e-3)])
+@pytest.mark.parametrize(
+    "hook, atol",
+    [
+        (default_hooks.allreduce_hook, 1e-13),
+        (default_hooks.fp16_compress_hook, 1e-3),
+        (default_hooks.bf16_compress_hook, 1e-2),
+        (default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook), 1e-3),
+    ],
+)
 def test_communication_hooks(hook, atol):
     x = readtorch.tensor(arrays(3, 4, 6))
 
     def fn(rank):
         model = DDP(make_model(readtorch))
         model.register_comm_hook(None, hook)
-        model(x[2 * rank:2 * rank + 2]).mean().backward()
+        model(x[2 * rank : 2 * rank + 2]).mean().backward()
         return plain([p.grad for p in model.parameters()])
+
     alone = make_model(readtorch)
     alone(x).mean().backward()
     for grads in dist.run_threads(fn, 2):
@@ -157,11 +183,19 @@ def test_what_a_hook_sees():
         model, seen = DDP(make_model(readtorch), bucket_cap_mb=1e-4), []
 
         def hook(state, bucket: dist.GradBucket) -> readtorch.futures.Future:
-            seen.append((bucket.index(), bucket.buffer().numel(), len(bucket.parameters()), bucket.is_last(),
-                         [tuple(g.shape) for g in bucket.gradients()]))
+            seen.append(
+                (
+                    bucket.index(),
+                    bucket.buffer().numel(),
+                    len(bucket.parameters()),
+                    bucket.is_last(),
+                    [tuple(g.shape) for g in bucket.gradients()],
+                )
+            )
             done = readtorch.futures.Future()
             done.set_result(bucket.buffer() * 0 + 7)
             return done
+
         model.register_comm_hook("state", hook)
         with pytest.raises(RuntimeError, match="can only be called once"):
             model.register_comm_hook(None, hook)
@@ -171,6 +205,7 @@ def test_what_a_hook_sees():
             model(readtorch.ones(2, 6).double()).sum().backward()
         assert all((p.grad == 7).all() for p in model.parameters())
         return seen
+
     (seen,) = dist.run_threads(fn, 1)
     assert [s[:4] for s in seen] == [(0, 27, 2, False), (1, 64, 1, False), (2, 56, 2, True)]
     assert [sorted(s[4]) for s in seen] == [[(3,), (3, 8)], [(8, 8)], [(8,), (8, 6)]]
@@ -182,6 +217,7 @@ def test_a_hook_without_a_future():
         model.register_comm_hook(None, lambda state, bucket: bucket.buffer())
         with pytest.raises(RuntimeError, match="callback must return a torch.futures.Future object, but got"):
             model(readtorch.ones(2, 6).double()).sum().backward()
+
     dist.run_threads(fn, 1)
 
 
@@ -204,6 +240,7 @@ def test_join(by_all, way):
                 model(x[i, rank]).pow(2).mean().backward()
                 step.step()
         return plain(list(model.parameters()))
+
     alone = make_model(readtorch)
     step = readtorch.optim.SGD(alone.parameters(), lr=0.1)
     for i in range(max(counts)):
@@ -217,6 +254,7 @@ def test_join(by_all, way):
 
 def test_join_with_buffers_and_no_sync():
     """Buffers come from a rank that still trains, and an iteration without reduction is shadowed as such."""
+
     def fn(rank):
         model = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double())
         with model.join():
@@ -228,6 +266,7 @@ def test_join_with_buffers_and_no_sync():
                 else:
                     model(x).sum().backward()
         return plain(list(model.module.buffers()))
+
     first, second = dist.run_threads(fn, 2)
     assert_close(first, second)
     assert second[2] == 4
@@ -240,6 +279,7 @@ def test_join_that_ends_early():
         with pytest.raises(RuntimeError, match=words), model.join(throw_on_early_termination=True):
             for _ in range(1 + rank):
                 model(readtorch.ones(2, 6).double()).sum().backward()
+
     dist.run_threads(fn, 2)
 
 
@@ -254,12 +294,14 @@ def test_buffers_of_rank_0_come_before_each_forward(sync):
             model(readtorch.full((2, 1), float(rank)).double() + readtorch.arange(2.0)[:, None]).sum().backward()
         model.eval()(readtorch.ones(1, 1).double())
         return model.module.running_mean.item()
+
     first, second = dist.run_threads(fn, 2)
     assert (first == second) is sync
 
 
 def test_names_and_checkpoints():
     """Keys begin with "module."; a checkpoint goes from a wrapped model into a plain one and back."""
+
     def fn(rank):
         model = DDP(make_model(readtorch))
         train(readtorch, model, "SGD", slice(rank, None, 2))
@@ -273,8 +315,11 @@ def test_names_and_checkpoints():
         plain_model = make_model(readtorch)
         plain_model.load_state_dict(loaded)
         again = pickle.loads(pickle.dumps(model))
-        return all((a == b).all() and (a == c).all() for a, b, c in zip(model.parameters(), plain_model.parameters(),
-                                                                        again.parameters()))
+        return all(
+            (a == b).all() and (a == c).all()
+            for a, b, c in zip(model.parameters(), plain_model.parameters(), again.parameters())
+        )
+
     assert dist.run_threads(fn, 2) == [True, True]
 
 
@@ -289,6 +334,7 @@ def test_each_rank_draws_the_same_numbers_whatever_the_others_do():
             numbers.append(readtorch.rand(1).item())
             time.sleep(1e-4 * rank)
         return numbers
+
     readtorch.manual_seed(3)
     seen = dist.run_threads(fn, 4)
     assert all(numbers == seen[0] for numbers in seen)
@@ -313,6 +359,7 @@ def test_timeline():
             with timeline.record(recording):
                 model(x).sum().backward()
         return recording.export()
+
     for seen in dist.run_threads(fn, 2, network=network):
         buckets = [s for s in seen["spans"] if s["lane"] == "communication"]
         arrived = {i["parameter"]: i["at"] for i in seen["instants"] if i["name"] == "gradient"}
@@ -328,8 +375,14 @@ def test_timeline():
 
 def test_hidden_share():
     def spans(*waits):
-        return {"spans": [{"lane": "communication", "moving": 0.0, "end": 4.0}, {"lane": "communication", "moving": 3.0, "end": 8.0},
-                          *[{"lane": "wait", "begin": b, "end": e} for b, e in waits]]}
+        return {
+            "spans": [
+                {"lane": "communication", "moving": 0.0, "end": 4.0},
+                {"lane": "communication", "moving": 3.0, "end": 8.0},
+                *[{"lane": "wait", "begin": b, "end": e} for b, e in waits],
+            ]
+        }
+
     assert timeline.hidden_share(spans()) == 1
     assert timeline.hidden_share(spans((6.0, 8.0))) == 0.75
     assert timeline.hidden_share(spans((0.0, 9.0))) == 0
@@ -355,7 +408,7 @@ def test_each_rank_on_a_device_of_its_own(whole, two_devices, view):
         model = DDP(model, device_ids=[rank], gradient_as_bucket_view=view)
         step = getattr(readtorch.optim, optimizer)(model.parameters(), **OPTIMIZERS[optimizer])
         for i in range(programs.STEPS):
-            x, y = (readtorch.tensor(arrays(2 * i + k, BATCH, n))[6 * rank:6 * rank + 6] for k, n in ((0, 6), (1, 3)))
+            x, y = (readtorch.tensor(arrays(2 * i + k, BATCH, n))[6 * rank : 6 * rank + 6] for k, n in ((0, 6), (1, 3)))
             step.zero_grad()
             out = model(x)
             assert out.device.index == rank
@@ -363,6 +416,7 @@ def test_each_rank_on_a_device_of_its_own(whole, two_devices, view):
             step.step()
         assert all(p.grad.device.index == rank for p in model.parameters())
         return plain([p.cpu() for p in model.parameters()])
+
     for parameters in dist.run_threads(fn, 2):
         assert_close(parameters, expected)
 
@@ -402,6 +456,7 @@ def test_sparse_gradients(way):
         states = steps(model, slice(2 * rank, 2 * rank + 2))
         assert model.module.table.weight.grad.is_sparse
         return states
+
     for states in dist.run_threads(fn, 2):
         assert_close(states, steps(Words().double(), slice(None)))
 
@@ -414,6 +469,7 @@ def test_join_with_sparse_gradients():
                 model.zero_grad()
                 model(readtorch.tensor([i, rank])).sum().backward()
         return model.module.table.weight.grad.to_dense()[2].tolist()
+
     alone = Words().double()
     alone(readtorch.tensor([2, 1])).sum().backward()  # the last iteration, in which rank 0 had no inputs
     _, second = dist.run_threads(fn, 2)

@@ -1,4 +1,5 @@
 """Some of the runs of `python -m tests.distributed.faults`: every surviving rank gets an error, in time."""
+
 import time
 from datetime import timedelta
 
@@ -52,6 +53,7 @@ def test_a_broken_group_says_so_at_once():
         for _ in range(2):
             with pytest.raises(dist.DistBackendError, match="rank 1 will not come, it failed with Culprit: on purpose"):
                 dist.all_reduce(readtorch.ones(2))
+
     with pytest.raises(faults.Culprit) as caught:
         dist.run_threads(fn, 2)
     assert caught.value.__notes__ == ["raised on rank 1 of 2"]
@@ -59,12 +61,14 @@ def test_a_broken_group_says_so_at_once():
 
 def test_a_mismatch_does_not_break_the_group():
     """All ranks learn of it before data moves, and may go on."""
+
     def fn(rank):
         with pytest.raises(dist.DistBackendError, match=r"Tensor shapes: \[\d\] vs \[\d\]"):
             dist.all_reduce(readtorch.ones(2 + rank))
         t = readtorch.ones(1)
         dist.all_reduce(t)
         return t.item()
+
     assert dist.run_threads(fn, 2) == [2.0, 2.0]
 
 
@@ -72,6 +76,7 @@ def test_a_mismatch_names_root_0():
     def fn(rank):
         with pytest.raises(dist.DistBackendError, match="Root rank: 0 vs 1"):
             dist.broadcast(readtorch.ones(2), int(rank > 0))
+
     dist.run_threads(fn, 3)
 
 
@@ -79,6 +84,7 @@ def test_uneven_all_to_all_that_does_not_fit():
     def fn(rank):
         with pytest.raises(dist.DistBackendError, match="Rank 0 sends 1 elements to Rank 0, which expects 2"):
             dist.all_to_all_single(readtorch.empty(4), readtorch.ones(4), [2, 2], [1, 3] if rank == 0 else [2, 2])
+
     dist.run_threads(fn, 2)
 
 
@@ -89,16 +95,22 @@ def test_monitored_barrier():
             return
         with pytest.raises(RuntimeError, match="(?s)failed to pass monitoredBarrier in 200 ms.*rank 1 did not come"):
             dist.monitored_barrier(timeout=timedelta(milliseconds=200))
+
     dist.run_threads(fn, 2)
 
 
 def test_a_receiver_whose_sender_has_gone():
     def fn(rank):
         if rank == 0:
-            with pytest.raises(dist.DistBackendError, match="recv from rank 1.*rank 1 will not come, its function has returned"):
+            with pytest.raises(
+                dist.DistBackendError, match="recv from rank 1.*rank 1 will not come, its function has returned"
+            ):
                 dist.recv(readtorch.empty(1), 1)
-            with pytest.raises(dist.DistBackendError, match=r"got a tensor of shape \[3\] and type float32, expected \[2\]"):
+            with pytest.raises(
+                dist.DistBackendError, match=r"got a tensor of shape \[3\] and type float32, expected \[2\]"
+            ):
                 dist.recv(readtorch.empty(2), 2)
         if rank == 2:
             dist.send(readtorch.ones(3), 0)
+
     dist.run_threads(fn, 3)

@@ -1,4 +1,5 @@
 """Names and parameters are PyTorch's."""
+
 import inspect
 
 import pytest
@@ -15,8 +16,11 @@ OURS_IS_SHORTER = {"init_process_group"}  # `_ranks`, for PyTorch's own use
 
 
 def parameters(function):
-    return [(p.name, p.default if p.default is not dist.ReduceOp.SUM and p.default is not reference.ReduceOp.SUM else "SUM")
-            for p in inspect.signature(function).parameters.values() if p.name != "_ranks"]
+    return [
+        (p.name, p.default if p.default is not dist.ReduceOp.SUM and p.default is not reference.ReduceOp.SUM else "SUM")
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "_ranks"
+    ]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -28,14 +32,20 @@ def test_there_are_many():
     assert len(FUNCTIONS) > 50
 
 
-@pytest.mark.parametrize("ours, theirs", [
-    (join.Join.__init__, reference_join.Join.__init__), (dist.P2POp.__init__, reference.P2POp.__init__),
-    (readtorch.nn.SyncBatchNorm.__init__, torch.nn.SyncBatchNorm.__init__),
-    (readtorch.nn.SyncBatchNorm.convert_sync_batchnorm, torch.nn.SyncBatchNorm.convert_sync_batchnorm),
-    (readtorch.nn.parallel.DistributedDataParallel.join, torch.nn.parallel.DistributedDataParallel.join),
-    (readtorch.nn.parallel.DistributedDataParallel.register_comm_hook,
-     torch.nn.parallel.DistributedDataParallel.register_comm_hook),
-])
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [
+        (join.Join.__init__, reference_join.Join.__init__),
+        (dist.P2POp.__init__, reference.P2POp.__init__),
+        (readtorch.nn.SyncBatchNorm.__init__, torch.nn.SyncBatchNorm.__init__),
+        (readtorch.nn.SyncBatchNorm.convert_sync_batchnorm, torch.nn.SyncBatchNorm.convert_sync_batchnorm),
+        (readtorch.nn.parallel.DistributedDataParallel.join, torch.nn.parallel.DistributedDataParallel.join),
+        (
+            readtorch.nn.parallel.DistributedDataParallel.register_comm_hook,
+            torch.nn.parallel.DistributedDataParallel.register_comm_hook,
+        ),
+    ],
+)
 def test_methods(ours, theirs):
     assert parameters(ours) == parameters(theirs)
 
@@ -45,7 +55,7 @@ def test_data_parallel_takes_the_same_in_the_same_order():
     ours = [p for p in inspect.signature(readtorch.nn.parallel.DistributedDataParallel.__init__).parameters.values()]
     theirs = inspect.signature(torch.nn.parallel.DistributedDataParallel.__init__).parameters
     by_position = [p.name for p in ours if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert by_position == list(theirs)[:len(by_position)]
+    assert by_position == list(theirs)[: len(by_position)]
     assert all(p.name in theirs and p.default == theirs[p.name].default for p in ours[1:])
 
 
@@ -57,7 +67,14 @@ def test_methods_of_classes(cls):
     assert absent <= {"barrier", "block_current_stream", "boxed", "unbox", "get_future_result"}
 
 
-INSTANCE = {"timeout", "host", "port", "libuvBackend", "path", "underlying_store"}  # attributes of an object, not of the class
+INSTANCE = {
+    "timeout",
+    "host",
+    "port",
+    "libuvBackend",
+    "path",
+    "underlying_store",
+}  # attributes of an object, not of the class
 
 
 def test_errors_form_the_same_tree():

@@ -1,4 +1,5 @@
 """The launcher: environment, exit codes, and that it stops the others."""
+
 import os
 import signal
 import subprocess
@@ -35,14 +36,28 @@ def test_arguments_and_modules(tmp_path):
 
 
 def test_one_machine_of_several(tmp_path):
-    command = readtorchrun(2, "--nnodes", "3", "--node-rank", "1", "--master-addr", "10.0.0.1", "--master-port", "5",
-                           script(tmp_path, SHOW))
+    command = readtorchrun(
+        2,
+        "--nnodes",
+        "3",
+        "--node-rank",
+        "1",
+        "--master-addr",
+        "10.0.0.1",
+        "--master-port",
+        "5",
+        script(tmp_path, SHOW),
+    )
     assert sorted(run(command).stdout.splitlines()) == ["2 0 6 2 10.0.0.1", "3 1 6 2 10.0.0.1"]
 
 
 def test_exit_code_of_the_first_that_fails(tmp_path):
     began = time.monotonic()
-    done = run(readtorchrun(2, script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(60)")))
+    done = run(
+        readtorchrun(
+            2, script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(60)")
+        )
+    )
     assert done.returncode == 7 and "rank 1 failed with exit code 7" in done.stderr
     assert time.monotonic() - began < 30  # the other one was stopped
 

@@ -1,4 +1,5 @@
 """Stores, next to PyTorch's: the same operations give the same answers."""
+
 import random
 import threading
 from datetime import timedelta
@@ -34,9 +35,16 @@ KEYS = ["a", "b", "counter"]
 def random_operation(rng, with_queues):
     """(method, arguments); counters and other values live under different keys."""
     key, value = rng.choice("abcd"), rng.choice(["", "x", "yy", "zzz"])
-    choices = [("set", key, value), ("compare_set", key, rng.choice(["", value, "x"]), value), ("append", key, "!"),
-               ("add", "counter", rng.randrange(-3, 9)), ("check", [key, rng.choice("abcd")]), ("delete_key", key),
-               ("multi_set", ["a", "b"], ["1", value]), ("get", key)]
+    choices = [
+        ("set", key, value),
+        ("compare_set", key, rng.choice(["", value, "x"]), value),
+        ("append", key, "!"),
+        ("add", "counter", rng.randrange(-3, 9)),
+        ("check", [key, rng.choice("abcd")]),
+        ("delete_key", key),
+        ("multi_set", ["a", "b"], ["1", value]),
+        ("get", key),
+    ]
     queue = [("queue_push", "q", value), ("queue_push", "q", "last"), ("queue_len", "q")]
     return rng.choice(choices + queue * with_queues)
 
@@ -123,12 +131,15 @@ def test_rendezvous_by_file(tmp_path):
     assert (type(store), rank, size) == (dist.FileStore, 1, 2)
 
 
-@pytest.mark.parametrize("url, words", [
-    ("tcp://127.0.0.1?rank=0&world_size=1", "port number missing"),
-    ("tcp://127.0.0.1:80?world_size=1", "rank parameter missing"),
-    ("file:///x?rank=1", "world size parameter missing"),
-    ("file://?rank=1&world_size=2", "path missing"),
-])
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        ("tcp://127.0.0.1?rank=0&world_size=1", "port number missing"),
+        ("tcp://127.0.0.1:80?world_size=1", "rank parameter missing"),
+        ("file:///x?rank=1", "world size parameter missing"),
+        ("file://?rank=1&world_size=2", "path missing"),
+    ],
+)
 def test_bad_addresses(url, words):
     for api in (dist, reference):
         with pytest.raises(ValueError, match=words):

@@ -1,4 +1,5 @@
 """Ranks that are threads run forward and backward at the same time: nothing of one is seen by another."""
+
 import numpy as np
 
 import readtorch
@@ -10,6 +11,7 @@ RANKS, ROUNDS = 6, 30
 
 def test_independent_graphs():
     """Gradients, grad mode, hooks on saved tensors and nested backwards, in all threads at once."""
+
     def alone(rank):
         rng, seen = np.random.default_rng(rank), []
         for i in range(ROUNDS):
@@ -25,6 +27,7 @@ def test_independent_graphs():
             second.sum().backward()
             seen.append(x.grad.detach().numpy().copy())
         return seen
+
     together = dist.run_threads(alone, RANKS)
     for rank in range(RANKS):
         for a, b in zip(together[rank], alone(rank), strict=True):
@@ -38,6 +41,7 @@ def test_one_leaf_of_all():
     def fn(rank):
         for _ in range(ROUNDS):
             (weight * (rank + 1)).sum().backward()
+
     dist.run_threads(fn, RANKS)
     assert (weight.grad == ROUNDS * sum(range(1, RANKS + 1))).all()
 
@@ -52,4 +56,5 @@ def test_callbacks_belong_to_the_backward_of_their_thread():
             x.mul(2).sum().backward()
             dist.barrier()
         return order
+
     assert dist.run_threads(fn, RANKS) == [[rank] * ROUNDS for rank in range(RANKS)]

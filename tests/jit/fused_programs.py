@@ -117,13 +117,7 @@ STEPS = [
     lambda api, a, b: api.log1p(a * a),
     lambda api, a, b: api.nn.functional.gelu(a),
 ]
-ENDS = [
-    lambda a: a,
-    lambda a: a.sum(-1),
-    lambda a: a.mean(),
-    lambda a: a.sum(),
-    lambda a: a.mean(-1, keepdim=True),
-]
+ENDS = [lambda a: a, lambda a: a.sum(-1), lambda a: a.mean(), lambda a: a.sum(), lambda a: a.mean(-1, keepdim=True)]
 
 
 class RandomChain:

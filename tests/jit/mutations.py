@@ -74,7 +74,9 @@ def a_global_changes_its_type(lib, compile):
     before = SCALE
     try:
         set_global("SCALE", 1)()
-        return calls(compile(lambda x: x * SCALE), lib.ones(2, dtype=lib.int64), *[set_global("SCALE", v) for v in (1.0, True)])
+        return calls(
+            compile(lambda x: x * SCALE), lib.ones(2, dtype=lib.int64), *[set_global("SCALE", v) for v in (1.0, True)]
+        )
     finally:
         set_global("SCALE", before)()
 
@@ -275,7 +277,9 @@ def a_closed_over_tensor_is_the_argument(lib, compile):
 @program
 def a_list_of_closed_over_tensors(lib, compile):
     ws = [lib.tensor([2.0]), lib.tensor([3.0])]
-    return calls(compile(lambda x: x * ws[0] + ws[1]), lib.ones(2), ws.reverse, lambda: ws.__setitem__(0, lib.tensor([9.0])))
+    return calls(
+        compile(lambda x: x * ws[0] + ws[1]), lib.ones(2), ws.reverse, lambda: ws.__setitem__(0, lib.tensor([9.0]))
+    )
 
 
 @program
@@ -333,7 +337,7 @@ def a_partial(lib, compile):
 @program
 def a_value_by_getattr(lib, compile):
     c = Config()
-    return calls(compile(lambda x: x * getattr(c, "s")), lib.ones(2), lambda: setattr(c, "s", 5.0))  # noqa: B009
+    return calls(compile(lambda x: x * getattr(c, "s")), lib.ones(2), lambda: setattr(c, "s", 5.0))
 
 
 # ---------------------------------------------------------------------------------------------------- arguments
@@ -723,7 +727,11 @@ def a_method_of_a_module(lib, compile):
     net = net_of(lib, lambda self, x: self.helper(x), k=2.0)
     type(net).helper = lambda self, x: x * self.k
     return of_module(
-        lib, compile, net, lambda: setattr(net, "k", 3.0), lambda: setattr(type(net), "helper", lambda self, x: x - self.k)
+        lib,
+        compile,
+        net,
+        lambda: setattr(net, "k", 3.0),
+        lambda: setattr(type(net), "helper", lambda self, x: x - self.k),
     )
 
 
@@ -836,7 +844,9 @@ def a_list_of_functions(lib, compile):
             x = each(x)
         return x
 
-    return calls(compile(f), lib.ones(2), table.reverse, lambda: table.append(lib.exp), lambda: table.__setitem__(0, lib.sin))
+    return calls(
+        compile(f), lib.ones(2), table.reverse, lambda: table.append(lib.exp), lambda: table.__setitem__(0, lib.sin)
+    )
 
 
 @program
@@ -1016,7 +1026,9 @@ def a_property_of_a_module(lib, compile):
 def a_module_with_getattr(lib, compile):
     net = net_of(lib, lambda self, x: x * self.unknown)
     values = [2.0]
-    type(net).__getattr__ = lambda self, name: values[0] if name == "unknown" else super(type(self), self).__getattr__(name)
+    type(net).__getattr__ = lambda self, name: (
+        values[0] if name == "unknown" else super(type(self), self).__getattr__(name)
+    )
     return of_module(lib, compile, net, lambda: values.__setitem__(0, 3.0))
 
 
@@ -1286,9 +1298,7 @@ def whether_an_argument_is_a_closed_over_tensor(lib, compile):
 @program
 def the_shape_of_a_tensor_in_a_list(lib, compile):
     given = [lib.ones(3)]
-    return calls(
-        compile(lambda x: x * given[0].shape[0]), lib.ones(2), lambda: setattr(given[0], "data", lib.ones(5))
-    )
+    return calls(compile(lambda x: x * given[0].shape[0]), lib.ones(2), lambda: setattr(given[0], "data", lib.ones(5)))
 
 
 @program
@@ -1427,9 +1437,7 @@ def parameters_in_another_order(lib, compile):
 @program
 def a_layer_gets_a_parameter(lib, compile):
     net = net_of(lib, sum_of_parameters, part=lib.nn.ReLU())
-    return of_module(
-        lib, compile, net, lambda: net.part.register_parameter("w", lib.nn.Parameter(lib.ones(2)))
-    )
+    return of_module(lib, compile, net, lambda: net.part.register_parameter("w", lib.nn.Parameter(lib.ones(2))))
 
 
 @program

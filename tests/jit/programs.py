@@ -108,9 +108,7 @@ class Generator:
 
     def bool(self, depth=2):
         if depth == 0 or self.random.random() < 0.2:
-            return self.pick(
-                ["b", "True", "False", "n > m", "f < g", "o is None", '"a" in d', "n in xs", 's == "ab"']
-            )
+            return self.pick(["b", "True", "False", "n > m", "f < g", "o is None", '"a" in d', "n in xs", 's == "ab"'])
         a, b = self.bool(depth - 1), self.bool(depth - 1)
         n, m = self.int(depth - 1), self.int(depth - 1)
         return self.pick(
@@ -154,7 +152,7 @@ class Generator:
         return self.pick(
             [
                 f"(s + {self.str(0)})[:6]",
-                f'f"{{n}}{{m}}"',
+                'f"{n}{m}"',
                 f"str({self.int(0)})",
                 "s.upper()",
                 f"s.replace('a', {self.str(0)})[:8]",
@@ -187,13 +185,7 @@ class Generator:
         return textwrap.indent(self.block(depth - 1, loops), "    ")
 
     def statement(self, depth, loops):
-        kinds = [self.assignment] * 6 + [
-            self.container,
-            self.in_place,
-            self.unpacking,
-            self.optional,
-            self.call,
-        ]
+        kinds = [self.assignment] * 6 + [self.container, self.in_place, self.unpacking, self.optional, self.call]
         if depth:
             kinds += [self.if_, self.if_, self.for_, self.while_, self.over_list]
         if loops:
@@ -207,13 +199,7 @@ class Generator:
         return f"{self.pick(NAMES[kind])} = {self.any(kind)}\n"
 
     def any(self, kind):
-        return {
-            "Tensor": self.tensor,
-            "int": self.int,
-            "float": self.float,
-            "bool": self.bool,
-            "str": self.str,
-        }[kind]()
+        return {"Tensor": self.tensor, "int": self.int, "float": self.float, "bool": self.bool, "str": self.str}[kind]()
 
     def container(self, depth, loops):
         key = self.pick(['"a"', '"b"', "s"])
@@ -279,9 +265,7 @@ class Generator:
 
     def for_(self, depth, loops):
         i = self.fresh()
-        bounds = self.pick(
-            [f"{self.random.randint(0, 4)}", f"{self.int(1)} % 4", "1, 6, 2", "4, 0, -1", "n % 3, 4"]
-        )
+        bounds = self.pick([f"{self.random.randint(0, 4)}", f"{self.int(1)} % 4", "1, 6, 2", "4, 0, -1", "n % 3, 4"])
         return f"for {i} in range({bounds}):\n    n = (n + {i}) % 30\n{self.inner(depth, loops + 1)}"
 
     def over_list(self, depth, loops):
@@ -296,9 +280,7 @@ class Generator:
             ]
         )
         unrolled = "(1.5" in head
-        return head + (
-            textwrap.indent(self.assignment(0, 0), "    ") if unrolled else self.inner(depth, loops + 1)
-        )
+        return head + (textwrap.indent(self.assignment(0, 0), "    ") if unrolled else self.inner(depth, loops + 1))
 
     def while_(self, depth, loops):
         i = self.fresh()
@@ -383,9 +365,7 @@ def check(seed):
         rewrite(every)
     every.lint()
     assert of_graph(every) == expected, f"seed {seed}: all passes"
-    assert outcome(lambda *a: GraphExecutor(graph, "program").run(list(a))[0]) == expected, (
-        f"seed {seed}: executor"
-    )
+    assert outcome(lambda *a: GraphExecutor(graph, "program").run(list(a))[0]) == expected, f"seed {seed}: executor"
     buffer = io.BytesIO()
     readtorch.jit.save(scripted, buffer)
     buffer.seek(0)

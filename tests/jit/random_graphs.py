@@ -1,6 +1,7 @@
 """Random programs, written straight into graphs: numbers, lists, tuples, tensors that are written to, If and
 Loop.
 """
+
 import random
 
 from readtorch.csrc.jit.ir import Graph
@@ -54,9 +55,7 @@ class RandomProgram:
 
     def number(self, scope, depth):
         a = self.random.choice([self.pick(scope, INT), self.random.randint(-3, 3)])
-        kind = self.random.choice(
-            ["aten::add", "aten::sub", "aten::mul", "prim::min", "prim::max", "aten::floordiv"]
-        )
+        kind = self.random.choice(["aten::add", "aten::sub", "aten::mul", "prim::min", "prim::max", "aten::floordiv"])
         b = self.random.randint(1, 4) if kind == "aten::floordiv" else self.pick(scope, INT)
         value = self.op(kind, a if kind != "aten::floordiv" else self.pick(scope, INT), b)
         scope[INT].append(self.small(value) if kind == "aten::mul" else value)
@@ -114,9 +113,7 @@ class RandomProgram:
         elif kind == "len":
             scope[INT].append(self.op("aten::len", l))
         elif kind == "slice":
-            scope[INTS].append(
-                self.op("aten::add", self.op("aten::slice", l, 1), self.op("aten::slice", l, None, 4))
-            )
+            scope[INTS].append(self.op("aten::add", self.op("aten::slice", l, 1), self.op("aten::slice", l, None, 4)))
         elif kind == "sum":
             scope[INT].append(self.small(self.op("aten::sum", l)))
         elif kind == "add":
@@ -160,9 +157,7 @@ class RandomProgram:
 
     def branch(self, scope, depth):
         constant = self.random.random() < 0.2
-        condition = (
-            self.graph.insertConstant(self.random.random() < 0.5) if constant else self.pick(scope, BOOL)
-        )
+        condition = self.graph.insertConstant(self.random.random() < 0.5) if constant else self.pick(scope, BOOL)
         node = self.graph.insertNode(self.graph.create("prim::If", [condition], 0))
         kinds = self.kinds()
         for _ in range(2):
@@ -175,11 +170,7 @@ class RandomProgram:
 
     def loop(self, scope, depth):
         constant = self.random.random() < 0.5
-        turns = (
-            self.graph.insertConstant(self.random.randint(0, 4))
-            if constant
-            else self.small(self.pick(scope, INT))
-        )
+        turns = self.graph.insertConstant(self.random.randint(0, 4)) if constant else self.small(self.pick(scope, INT))
         kinds = self.kinds()
         start = [self.pick(scope, kind) for kind in kinds]
         true = self.graph.insertConstant(True)

@@ -213,9 +213,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, length, _ = x.shape
-        q, k, v = (
-            self.qkv(x).view(n, length, 3, self.heads, self.d // self.heads).permute(2, 0, 3, 1, 4).unbind()
-        )
+        q, k, v = self.qkv(x).view(n, length, 3, self.heads, self.d // self.heads).permute(2, 0, 3, 1, 4).unbind()
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(n, length, self.d))
 

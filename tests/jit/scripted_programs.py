@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
 # ----------------------------------------------------------------------------------------------- control flow
 
 

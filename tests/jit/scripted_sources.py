@@ -2,6 +2,7 @@
 
 A module of its own, so that the compiler finds their source.
 """
+
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -67,7 +68,16 @@ def dicts(n: int):
 
 
 def strings(a: str, n: int):
-    return a + "-" + str(n), f"{a}:{n}", a.upper(), a.replace("o", "0"), "{} {}".format(n, 1.5), len(a), a[0], a.split("o")
+    return (
+        a + "-" + str(n),
+        f"{a}:{n}",
+        a.upper(),
+        a.replace("o", "0"),
+        "{} {}".format(n, 1.5),
+        len(a),
+        a[0],
+        a.split("o"),
+    )
 
 
 def tuples(t: Tuple[int, float]):
@@ -86,8 +96,30 @@ def optional(x: Optional[int]):
 
 
 def numbers(a: int, b: int, x: float, y: float):
-    return a // b, a % b, a / b, a ** b, x // y, x % y, round(x), int(x), a << b, a ^ b, a & b, abs(a), min(a, b), max(x, y), \
-        a == x, bool(a), float(a), -a, divmod(a, b), x ** y, a < b or x < y, not a > b
+    return (
+        a // b,
+        a % b,
+        a / b,
+        a**b,
+        x // y,
+        x % y,
+        round(x),
+        int(x),
+        a << b,
+        a ^ b,
+        a & b,
+        abs(a),
+        min(a, b),
+        max(x, y),
+        a == x,
+        bool(a),
+        float(a),
+        -a,
+        divmod(a, b),
+        x**y,
+        a < b or x < y,
+        not a > b,
+    )
 
 
 def nested(n: int):
@@ -103,7 +135,13 @@ def nested(n: int):
 def tensors(x: torch.Tensor, y: torch.Tensor):
     z = torch.cat([x, y], dim=0)
     a, b = z.split(x.size(0))
-    return (a @ b.t()).relu().sum(dim=[0]), z.shape, z.view(-1, x.size(1)).mean(1), torch.zeros(2, 3), x.to(torch.float64)
+    return (
+        (a @ b.t()).relu().sum(dim=[0]),
+        z.shape,
+        z.view(-1, x.size(1)).mean(1),
+        torch.zeros(2, 3),
+        x.to(torch.float64),
+    )
 
 
 def inplace(x: torch.Tensor):
@@ -160,11 +198,25 @@ def asserts(n: int):
 
 
 FUNCTIONS = [
-    (branch, [[torch.ones(2)], [-torch.ones(2)]]), (loop, [[torch.ones(2), 5], [torch.ones(2), 0], [torch.arange(3.), 21]]),
-    (while_loop, [[1], [6], [27]]), (early_exit, [[[1, 2, 3], 3], [[1, -1, 3], 3], [[], 1]]), (lists, [[4]]), (dicts, [[3]]),
-    (strings, [["foo", 3], ["x", -1]]), (tuples, [[(1, 2.5)]]), (named, [[Point(torch.ones(2), 3)]]), (optional, [[None], [4]]),
-    (numbers, [[7, 3, 7.5, 2.0], [-7, 3, -7.5, 2.0], [1, 2, 0.5, 0.25]]), (nested, [[0], [5], [17]]),
-    (tensors, [[torch.arange(6.).reshape(2, 3), torch.ones(2, 3)]]), (inplace, [[torch.zeros(2, 2)]]),
-    (constants, [[torch.ones(2)]]), (common, [[torch.arange(3.)]]), (calls, [[torch.ones(2)]]),
-    (list_of_tensors, [[torch.ones(2), 3]]), (ternary, [[1, torch.ones(1)], [3, torch.ones(1)], [4, torch.ones(1)]]),
-    (fixed_turns, [[torch.ones(2)]]), (asserts, [[3]])]
+    (branch, [[torch.ones(2)], [-torch.ones(2)]]),
+    (loop, [[torch.ones(2), 5], [torch.ones(2), 0], [torch.arange(3.0), 21]]),
+    (while_loop, [[1], [6], [27]]),
+    (early_exit, [[[1, 2, 3], 3], [[1, -1, 3], 3], [[], 1]]),
+    (lists, [[4]]),
+    (dicts, [[3]]),
+    (strings, [["foo", 3], ["x", -1]]),
+    (tuples, [[(1, 2.5)]]),
+    (named, [[Point(torch.ones(2), 3)]]),
+    (optional, [[None], [4]]),
+    (numbers, [[7, 3, 7.5, 2.0], [-7, 3, -7.5, 2.0], [1, 2, 0.5, 0.25]]),
+    (nested, [[0], [5], [17]]),
+    (tensors, [[torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)]]),
+    (inplace, [[torch.zeros(2, 2)]]),
+    (constants, [[torch.ones(2)]]),
+    (common, [[torch.arange(3.0)]]),
+    (calls, [[torch.ones(2)]]),
+    (list_of_tensors, [[torch.ones(2), 3]]),
+    (ternary, [[1, torch.ones(1)], [3, torch.ones(1)], [4, torch.ones(1)]]),
+    (fixed_turns, [[torch.ones(2)]]),
+    (asserts, [[3]]),
+]

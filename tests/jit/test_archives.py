@@ -5,10 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-import readtorch
-import readtorch.jit
 import torch
 
+import readtorch
+import readtorch.jit
 from tests.training import models
 
 PHOTO = np.random.RandomState(0).rand(2, 3, 32, 32).astype(np.float32)

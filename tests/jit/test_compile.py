@@ -7,12 +7,12 @@ import pickle
 import threading
 
 import pytest
-import readtorch
 import torch
+
+import readtorch
 from readtorch import _dynamo, nn
 from readtorch._dynamo.eval_frame import compiling
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, Unsupported
-
 from tests.jit.fused_programs import chain
 from tests.reference import assert_close, to_torch
 
@@ -144,12 +144,7 @@ def test_sizes_that_the_function_read_are_guarded():
     def mean(x):
         return x.sum() / x.shape[0]
 
-    assert (
-        mean(readtorch.ones(4)).item()
-        == mean(readtorch.ones(8)).item()
-        == mean(readtorch.ones(4)).item()
-        == 1
-    )
+    assert mean(readtorch.ones(4)).item() == mean(readtorch.ones(8)).item() == mean(readtorch.ones(4)).item() == 1
     assert graphs(mean) == 2
     static = readtorch.compile(pointwise, dynamic=False)
     for n in (2, 3, 2):
@@ -213,9 +208,7 @@ def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, cap
     for f in (compiled, function):
         COUNT = 0
         values = [f(readtorch.tensor([v, 1.0])) for v in (3.0, -3.0, 2.0)]
-        found.append(
-            [v.tolist() if isinstance(v, readtorch.Tensor) else v for v in values] + [capsys.readouterr().out]
-        )
+        found.append([v.tolist() if isinstance(v, readtorch.Tensor) else v for v in values] + [capsys.readouterr().out])
     assert found[0] == found[1]
     (reason,) = state_of(compiled).reasons
     assert why in reason
@@ -329,16 +322,19 @@ def test_optimized_module():
     assert len(compiled) == 5 and compiled._orig_mod is net
 
 
-@pytest.mark.parametrize("made, shape", [
-    (lambda: nn.LSTM(8, 3), (2, 4, 8)),
-    (lambda: nn.GRU(8, 3, 2, bidirectional=True), (2, 4, 8)),
-    (lambda: nn.Conv2d(4, 2, 3, padding=1, padding_mode="reflect"), (2, 4, 8, 8)),
-    (lambda: nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), (2, 4, 8, 8)),
-    (lambda: nn.GroupNorm(2, 4), (2, 4, 8)),
-    (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2), (2, 4, 8)),
-    (lambda: nn.Upsample(scale_factor=2), (2, 4, 8)),
-    (lambda: nn.Sequential(nn.PReLU(), nn.GLU(), nn.Softmax(-1), nn.LogSoftmax(-1)), (2, 4, 8)),
-])
+@pytest.mark.parametrize(
+    "made, shape",
+    [
+        (lambda: nn.LSTM(8, 3), (2, 4, 8)),
+        (lambda: nn.GRU(8, 3, 2, bidirectional=True), (2, 4, 8)),
+        (lambda: nn.Conv2d(4, 2, 3, padding=1, padding_mode="reflect"), (2, 4, 8, 8)),
+        (lambda: nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), (2, 4, 8, 8)),
+        (lambda: nn.GroupNorm(2, 4), (2, 4, 8)),
+        (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2), (2, 4, 8)),
+        (lambda: nn.Upsample(scale_factor=2), (2, 4, 8)),
+        (lambda: nn.Sequential(nn.PReLU(), nn.GLU(), nn.Softmax(-1), nn.LogSoftmax(-1)), (2, 4, 8)),
+    ],
+)
 def test_layers_are_compiled(made, shape):
     """Every field that a layer's code may read has a guard: none is of a kind that is not known."""
     net, x = made(), readtorch.rand(shape)

@@ -4,8 +4,9 @@ import functools
 
 import numpy as np
 import pytest
-import readtorch
 import torch
+
+import readtorch
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the tracer's kernels
@@ -13,7 +14,6 @@ from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_o
 from readtorch.csrc.jit.tensorexpr.cuda_codegen import cuda_source, run_on_cuda
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
 from readtorch.csrc.jit.tensorexpr.loop_nest import LoopNest, Profile, Unfusable
-
 from tests.jit import fused_programs as programs
 
 

@@ -1,4 +1,5 @@
 """Freezing, forks, and execution with and without optimisation."""
+
 import warnings
 
 import pytest
@@ -43,8 +44,10 @@ def test_freeze_folds_attributes_and_batch_norm():
 
 
 def test_freeze_wants_eval_and_a_script_module():
-    for mod, message in ((rt.nn.Linear(1, 1), "Freezing expects a ScriptModule as input"),
-                         (rt.jit.trace(rt.nn.Linear(1, 1), rt.ones(1)), "only implemented for modules in eval mode")):
+    for mod, message in (
+        (rt.nn.Linear(1, 1), "Freezing expects a ScriptModule as input"),
+        (rt.jit.trace(rt.nn.Linear(1, 1), rt.ones(1)), "only implemented for modules in eval mode"),
+    ):
         with pytest.raises(RuntimeError, match=message):
             rt.jit.freeze(mod)
 
@@ -75,6 +78,7 @@ def test_preserved_attributes_stay():
 
 
 # ---------------------------------------------------------------------------------------------------------------- forks
+
 
 def forks(library, x):
     y = x * 2
@@ -131,6 +135,7 @@ with prim::fork_0 = graph(%x : Tensor):
 
 # ------------------------------------------------------------------------------------------------------------- execution
 
+
 def test_unoptimised_execution_runs_the_graph_as_it_is():
     trace = rt.jit.trace(lambda x: x.exp() + x.exp(), rt.ones(2))
     with rt.jit.optimized_execution(False):
@@ -151,8 +156,10 @@ def test_the_traceback_leads_to_the_line():
     with pytest.raises(RuntimeError) as caught:
         trace(rt.ones(2, 3))
     message = str(caught.value)
-    assert message.startswith("The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most "
-                              "recent call last):\n")
+    assert message.startswith(
+        "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most "
+        "recent call last):\n"
+    )
     assert __file__ in message and "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)" in message
 
 

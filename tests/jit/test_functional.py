@@ -1,13 +1,14 @@
 """`nn.functional`, compiled as it stands, here and in the reference: which functions, with which types, and what they compute."""
+
 import inspect
 
 import pytest
-import readtorch as rt
-import readtorch.jit
 import torch
 import torch.nn.functional as their_functional
 from torch._jit_internal import boolean_dispatched as their_dispatched
 
+import readtorch as rt
+import readtorch.jit
 from readtorch._jit_internal import boolean_dispatched
 from readtorch.nn import functional as our_functional
 from tests.reference import assert_close, own_copy, seed_both, to_readtorch
@@ -88,12 +89,16 @@ def chosen(lib, F):
     return choose
 
 
-@pytest.mark.parametrize("program, given", [
-    (sizes, (torch.randn(1, 2, 4, 4),)),
-    (dispatched, (torch.randn(1, 2, 4, 4),)),
-    (sampled, (torch.randn(1, 2, 4, 4), torch.tensor([[[0.5, 0.1, 0], [0, 1, 0.2]]]))),
-    (chosen, (torch.randn(2, 3, 4),)),
-], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "program, given",
+    [
+        (sizes, (torch.randn(1, 2, 4, 4),)),
+        (dispatched, (torch.randn(1, 2, 4, 4),)),
+        (sampled, (torch.randn(1, 2, 4, 4), torch.tensor([[[0.5, 0.1, 0], [0, 1, 0.2]]]))),
+        (chosen, (torch.randn(2, 3, 4),)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_values(program, given):
     both_programs(program, *given)
 

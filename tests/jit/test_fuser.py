@@ -4,16 +4,16 @@ import functools
 
 import numpy as np
 import pytest
-import readtorch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import readtorch
 from readtorch.csrc.jit.frontend import tracer
 from readtorch.csrc.jit.ir.irparser import parse_ir
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
 from readtorch.csrc.jit.tensorexpr import autodiff
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
-
 from tests.jit import fused_programs as programs
 from tests.reference import assert_close, to_readtorch, to_torch
 
@@ -107,18 +107,13 @@ LAYOUTS = {
     "expanded": lambda: (torch.randn(5, 1).expand(5, 8), torch.randn(5, 8)),
     "middle": lambda: (torch.randn(3, 1, 4), torch.randn(3, 2, 4)),
     "corner": lambda: (torch.randn(3, 4)[1:, 1:], torch.randn(3)),
-    "channels last": lambda: (
-        torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
-        torch.randn(3, 1, 1),
-    ),
+    "channels last": lambda: (torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(3, 1, 1)),
 }
 
 
 def laid_out(t):
     """The same layout here."""
-    base = torch.as_strided(
-        t, (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0,), (1,)
-    )
+    base = torch.as_strided(t, (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0,), (1,))
     return to_readtorch(base.clone()).as_strided(tuple(t.shape), t.stride())
 
 
@@ -181,9 +176,7 @@ def test_threads_share_large_arrays():
             kernel, _ = fused(program, readtorch.randn(3, 4), readtorch.randn(3, 4))
             x, y = torch.randn(300, 1000), torch.randn(300, 1000)
             for _ in range(2):
-                assert_close(
-                    kernel(to_readtorch(x), to_readtorch(y)), program(torch, x, y), rtol=1e-4, atol=1e-3
-                )
+                assert_close(kernel(to_readtorch(x), to_readtorch(y)), program(torch, x, y), rtol=1e-4, atol=1e-3)
     finally:
         readtorch.set_num_threads(before)
 
@@ -221,11 +214,7 @@ graph(%x : Tensor, %y : Tensor):
   %3 : Tensor = aten::tanh(%1)
   %4 : Tensor = aten::matmul(%2, %3)
   return (%4)""")
-    assert sorted(n.kind() for n in graph.nodes()) == [
-        "aten::matmul",
-        "aten::matmul",
-        "prim::TensorExprGroup",
-    ]
+    assert sorted(n.kind() for n in graph.nodes()) == ["aten::matmul", "aten::matmul", "prim::TensorExprGroup"]
 
 
 def test_what_is_written_in_place_is_not_fused():
@@ -342,9 +331,7 @@ def gradients(function, operands, weight):
     operands = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in operands]
     result = function(*operands)
     api = torch if isinstance(result, torch.Tensor) else readtorch
-    return result, api.autograd.grad(
-        result, [x for x in operands if x.requires_grad], weight, allow_unused=True
-    )
+    return result, api.autograd.grad(result, [x for x in operands if x.requires_grad], weight, allow_unused=True)
 
 
 @pytest.mark.parametrize("layout", ["flat", "two dimensions", "row", "column", "number", "middle"])
@@ -428,9 +415,7 @@ def test_the_joint_trace_recognises_saved_results():
     """tanh saves its result; without recognising it the gradient would hold a constant."""
     kernel, _ = fused(lambda api, x: api.tanh(x) * 2, readtorch.randn(3))
     graph, _ = autodiff.trace_gradients(kernel.graph, [readtorch.randn(3)], (True,), [readtorch.ones(3)])
-    constants = [
-        n for n in graph.nodes() if n.kind() == "prim::Constant" and hasattr(n.output().toIValue(), "_array")
-    ]
+    constants = [n for n in graph.nodes() if n.kind() == "prim::Constant" and hasattr(n.output().toIValue(), "_array")]
     assert all(n.output().toIValue()._array.ndim == 0 for n in constants)
 
 
@@ -439,9 +424,7 @@ SHAPES = [((6,), (6,), (6,)), ((3, 4), (4,), (3, 4)), ((2, 3), (2, 1), ()), ((4,
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(
-    seed=st.integers(0, 10**6),
-    shapes=st.sampled_from(SHAPES),
-    dtype=st.sampled_from([torch.float32, torch.float64]),
+    seed=st.integers(0, 10**6), shapes=st.sampled_from(SHAPES), dtype=st.sampled_from([torch.float32, torch.float64])
 )
 def test_random_chains_and_their_gradients(seed, shapes, dtype):
     program = programs.RandomChain(seed)
@@ -456,7 +439,7 @@ def test_random_chains_and_their_gradients(seed, shapes, dtype):
         operands,
         None if not program(torch, *operands).dim() else torch.ones_like(program(torch, *operands)),
     )
-    run = lambda *x: executor.run(list(x))[0]  # noqa: E731
+    run = lambda *x: executor.run(list(x))[0]
     result, mine = gradients(
         run,
         [to_readtorch(x) for x in operands],

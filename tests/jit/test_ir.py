@@ -1,4 +1,5 @@
 """Graphs built by hand: names, uses, insertion, order, lint, types and their text."""
+
 import pytest
 import torch
 
@@ -6,20 +7,68 @@ import readtorch as rt
 from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
 from readtorch.csrc.jit.frontend.schema_type_parser import parse_type
 from readtorch.csrc.jit.ir import Graph, parse_ir
-from readtorch.csrc.jit.ir.type import (FloatType, IntType, ListType, NoneType, NumberType, OptionalType, StringType, TensorType,
-                                        TupleType, union_of)
-from readtorch.csrc.jit.ir.type import unifyTypes
+from readtorch.csrc.jit.ir.type import (
+    FloatType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+    unifyTypes,
+    union_of,
+)
 from readtorch.csrc.jit.runtime.operator import all_names, getAllOperatorsFor
 from tests.reference import to_readtorch
 
 CONSTANTS = [
-    1, -3, 1.0, 1e-5, 0.1, 1 / 3, 1e20, 1e16, 123456789.0, -0.0, float("inf"), float("nan"), True, "a\n\"'b\t\\", None, [1, 2],
-    [1.0, 2.5], [True, False], ["a", "b"], (1, 2.0), ("a", None), 2 + 3j, {"a": 1}, [[1], [2]], torch.device("cuda:1"),
-    torch.float32, torch.bfloat16, torch.strided, torch.tensor(1), torch.tensor(1.5), torch.tensor([True]), torch.tensor([1, 2]),
-    torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([1.5, 1e-9, float("inf")]), torch.arange(150).reshape(3, 50) / 150,
-    torch.tensor([]), torch.arange(10.0).reshape(1, 10) * 1.5, torch.tensor([[0.01, 0.02], [0.03, 0.01]]),
-    torch.tensor([-1.5, 2.0]), torch.tensor([1.0, float("nan")]), torch.arange(8).reshape(2, 2, 2) / 8, torch.tensor([1 + 2j]),
-    torch.tensor(1e-8), torch.tensor(1e6)]
+    1,
+    -3,
+    1.0,
+    1e-5,
+    0.1,
+    1 / 3,
+    1e20,
+    1e16,
+    123456789.0,
+    -0.0,
+    float("inf"),
+    float("nan"),
+    True,
+    "a\n\"'b\t\\",
+    None,
+    [1, 2],
+    [1.0, 2.5],
+    [True, False],
+    ["a", "b"],
+    (1, 2.0),
+    ("a", None),
+    2 + 3j,
+    {"a": 1},
+    [[1], [2]],
+    torch.device("cuda:1"),
+    torch.float32,
+    torch.bfloat16,
+    torch.strided,
+    torch.tensor(1),
+    torch.tensor(1.5),
+    torch.tensor([True]),
+    torch.tensor([1, 2]),
+    torch.tensor([[1.0, 2], [3, 4]]),
+    torch.tensor([1.5, 1e-9, float("inf")]),
+    torch.arange(150).reshape(3, 50) / 150,
+    torch.tensor([]),
+    torch.arange(10.0).reshape(1, 10) * 1.5,
+    torch.tensor([[0.01, 0.02], [0.03, 0.01]]),
+    torch.tensor([-1.5, 2.0]),
+    torch.tensor([1.0, float("nan")]),
+    torch.arange(8).reshape(2, 2, 2) / 8,
+    torch.tensor([1 + 2j]),
+    torch.tensor(1e-8),
+    torch.tensor(1e6),
+]
 
 
 @pytest.mark.parametrize("value", CONSTANTS, ids=lambda v: repr(v).replace("\n", " ")[:40])
@@ -31,10 +80,33 @@ def test_constants_print_as_in_the_reference(value):
     assert str(parse_ir(str(ours))) == str(ours)
 
 
-TYPES = ["Tensor", "Float(2, *)", "Float(*, *, requires_grad=1)", "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)",
-         "Float()", "Long(device=cpu)", "Scalar", "Device", "Generator", "NoneType", "Any", "int?", "int[]?[]", "Dict(str, Tensor[])",
-         "(int, float)", "()", "Union(int, str)", "complex", "Half(2)", "BFloat16(2)", "Bool(2)", "Tensor?", "int[][]",
-         "((int, str), Tensor?)[]", "Dict(int, Dict(str, float))"]
+TYPES = [
+    "Tensor",
+    "Float(2, *)",
+    "Float(*, *, requires_grad=1)",
+    "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)",
+    "Float()",
+    "Long(device=cpu)",
+    "Scalar",
+    "Device",
+    "Generator",
+    "NoneType",
+    "Any",
+    "int?",
+    "int[]?[]",
+    "Dict(str, Tensor[])",
+    "(int, float)",
+    "()",
+    "Union(int, str)",
+    "complex",
+    "Half(2)",
+    "BFloat16(2)",
+    "Bool(2)",
+    "Tensor?",
+    "int[][]",
+    "((int, str), Tensor?)[]",
+    "Dict(int, Dict(str, float))",
+]
 
 
 @pytest.mark.parametrize("text", TYPES)
@@ -47,15 +119,42 @@ def test_types_print_as_in_the_reference(text):
 
 
 def pairs_of_types():
-    simple = ["Tensor", "int", "float", "Scalar", "str", "NoneType", "int?", "Tensor?", "int[]", "float[]", "Tensor[]", "(int, float)",
-              "(int, int)", "Any", "bool", "Union(int, str)", "Dict(str, int)", "Float(2, *)", "Float(2, 3)", "Double(2, 3)", "int?[]"]
+    simple = [
+        "Tensor",
+        "int",
+        "float",
+        "Scalar",
+        "str",
+        "NoneType",
+        "int?",
+        "Tensor?",
+        "int[]",
+        "float[]",
+        "Tensor[]",
+        "(int, float)",
+        "(int, int)",
+        "Any",
+        "bool",
+        "Union(int, str)",
+        "Dict(str, int)",
+        "Float(2, *)",
+        "Float(2, 3)",
+        "Double(2, 3)",
+        "int?[]",
+    ]
     return [(a, b) for a in simple for b in simple]
 
 
 def test_subtypes_are_the_references():
-    types = {text: next(torch._C.parse_ir(f"graph(%x : {text}):\n  return (%x)\n").inputs()).type() for text, _ in pairs_of_types()}
-    wrong = [(a, b) for a, b in pairs_of_types()
-             if parse_type(a).isSubtypeOf(parse_type(b)) != types[a].isSubtypeOf(types[b])]
+    types = {
+        text: next(torch._C.parse_ir(f"graph(%x : {text}):\n  return (%x)\n").inputs()).type()
+        for text, _ in pairs_of_types()
+    }
+    wrong = [
+        (a, b)
+        for a, b in pairs_of_types()
+        if parse_type(a).isSubtypeOf(parse_type(b)) != types[a].isSubtypeOf(types[b])
+    ]
     assert wrong == []
 
 
@@ -63,8 +162,9 @@ def test_unification():
     assert unifyTypes(IntType.get(), NoneType.get()) == OptionalType(IntType.get())
     assert unifyTypes(IntType.get(), StringType.get()) is None
     assert unifyTypes(IntType.get(), StringType.get(), True) == union_of([StringType.get(), IntType.get()])
-    assert unifyTypes(TupleType([IntType.get(), NoneType.get()]), TupleType([IntType.get(), FloatType.get()])) == TupleType(
-        [IntType.get(), OptionalType(FloatType.get())])
+    assert unifyTypes(
+        TupleType([IntType.get(), NoneType.get()]), TupleType([IntType.get(), FloatType.get()])
+    ) == TupleType([IntType.get(), OptionalType(FloatType.get())])
     assert unifyTypes(IntType.get(), NumberType.get()) == NumberType.get()
     assert unifyTypes(parse_type("Float(2, 3)"), parse_type("Float(2, 4)")).str() == "Float(2, *)"
 
@@ -84,20 +184,37 @@ def test_schemas_are_the_references():
                     differing.append(str(operator.schema))
     assert compared > 1500
     # padding=0 there, padding=[0, 0] here; names of outputs, defaults of operators that only others call
-    assert [d for d in differing if not d.startswith(("aten::avg_pool", "aten::max_pool", "aten::_histogramdd", "aten::slice_back",
-                                                      "aten::_sparse_coo", "aten::linalg_eigh.", "aten::max.dim_max",
-                                                      "aten::min.dim_min"))] == []
+    assert [
+        d
+        for d in differing
+        if not d.startswith(
+            (
+                "aten::avg_pool",
+                "aten::max_pool",
+                "aten::_histogramdd",
+                "aten::slice_back",
+                "aten::_sparse_coo",
+                "aten::linalg_eigh.",
+                "aten::max.dim_max",
+                "aten::min.dim_min",
+            )
+        )
+    ] == []
 
 
 def test_a_schema_reads_back():
-    for text in ("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", "aten::format(str self, ...) -> str",
-                 "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=[1, 1]) -> Tensor",
-                 "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-                 "aten::update.str(Dict(str, t)(a!) self, Dict(str, t)(a!) to_add) -> ()"):
+    for text in (
+        "aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)",
+        "aten::format(str self, ...) -> str",
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=[1, 1]) -> Tensor",
+        "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "aten::update.str(Dict(str, t)(a!) self, Dict(str, t)(a!) to_add) -> ()",
+    ):
         assert str(parse_schema(text)) == text
 
 
 # ---------------------------------------------------------------------------------------------------------------- graphs
+
 
 def test_names_are_unique_and_the_latest_has_no_suffix():
     theirs, ours = torch._C.Graph(), Graph()
@@ -206,10 +323,15 @@ def test_tensor_type_of_a_tensor():
     assert TensorType.create_from_tensor(t).str() == "Float(3, 2, strides=[1, 3], requires_grad=0, device=cpu)"
 
 
-@pytest.mark.parametrize("text, message", [
-    ("graph(%x : Tensor):\n  return (%y)\n", "Cannot find a variable with name 'y'"),
-    ("graph(%x : Tensr):\n  return (%x)\n", "unknown type specifier"),
-    ("nothing", "expected a graph"), ("graph(%x : Tensor):\n  %1 : Tensor = relu(%x)\n  return (%1)\n", "expected an operator")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("graph(%x : Tensor):\n  return (%y)\n", "Cannot find a variable with name 'y'"),
+        ("graph(%x : Tensr):\n  return (%x)\n", "unknown type specifier"),
+        ("nothing", "expected a graph"),
+        ("graph(%x : Tensor):\n  %1 : Tensor = relu(%x)\n  return (%1)\n", "expected an operator"),
+    ],
+)
 def test_what_is_no_graph(text, message):
     with pytest.raises(RuntimeError, match=message):
         parse_ir(text)

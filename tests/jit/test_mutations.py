@@ -5,10 +5,10 @@ Each program of `mutations.py` is run by our compiler, by PyTorch's, with the ba
 
 import numpy as np
 import pytest
-import readtorch
 import torch
-from readtorch import _dynamo
 
+import readtorch
+from readtorch import _dynamo
 from tests.jit.mutations import PROGRAMS
 
 

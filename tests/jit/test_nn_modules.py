@@ -1,6 +1,7 @@
 """Every layer of `nn`, scripted and traced here and in the reference: what compiles, what it computes, the
 operators of its trace.
 """
+
 import contextlib
 import inspect
 import io
@@ -8,11 +9,11 @@ import warnings
 from functools import cache
 
 import pytest
-import readtorch as rt
-import readtorch.jit
 import torch
 from torch.testing._internal.common_modules import module_db
 
+import readtorch as rt
+import readtorch.jit
 from tests.conformance import more_modules
 from tests.conformance.checks import translate_all
 from tests.conformance.module_checks import calls_of, construct, runs_here
@@ -20,8 +21,16 @@ from tests.reference import assert_close, own_copy, seed_both
 
 # What the reference cannot script: most use Python that TorchScript has not, a few are its bugs.
 NOT_THERE = (
-    "AdaptiveLogSoftmaxWithLoss", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "GaussianNLLLoss",
-    "LinearCrossEntropyLoss", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "SyncBatchNorm",
+    "AdaptiveLogSoftmaxWithLoss",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "GaussianNLLLoss",
+    "LinearCrossEntropyLoss",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "SyncBatchNorm",
     "TripletMarginWithDistanceLoss",
 )
 # Its scripted recurrent layers have no `forward` to call: two overloads stand in its place.
@@ -152,13 +161,7 @@ def test_known_differences_of_traces(name):
     assert differing_traces(name)[1] > 0
 
 
-ATTENTION = [
-    {},
-    {"add_bias_kv": True},
-    {"add_zero_attn": True},
-    {"kdim": 3, "vdim": 5},
-    {"batch_first": True},
-]
+ATTENTION = [{}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"kdim": 3, "vdim": 5}, {"batch_first": True}]
 
 
 class Attended:
@@ -189,13 +192,21 @@ def test_attention(settings):
     assert operators[0] == operators[1]
     their_script, our_script = torch.jit.script(theirs.module.attention), rt.jit.script(ours.module.attention)
     causal = [lib.triu(lib.full((3, 5), float("-inf")), diagonal=1) for lib in (torch, rt)]
-    for their_given, our_given in (({}, {}), ({"need_weights": False}, {"need_weights": False}),
-                                   ({"average_attn_weights": False}, {"average_attn_weights": False})):
-        assert_close(our_script(*ours.inputs, **our_given), their_script(*theirs.inputs, **their_given),
-                     rtol=1e-4, atol=1e-5)
+    for their_given, our_given in (
+        ({}, {}),
+        ({"need_weights": False}, {"need_weights": False}),
+        ({"average_attn_weights": False}, {"average_attn_weights": False}),
+    ):
+        assert_close(
+            our_script(*ours.inputs, **our_given), their_script(*theirs.inputs, **their_given), rtol=1e-4, atol=1e-5
+        )
     if "batch_first" not in settings:
-        assert_close(our_script(*ours.inputs, attn_mask=causal[1]),
-                     their_script(*theirs.inputs, attn_mask=causal[0]), rtol=1e-4, atol=1e-5)
+        assert_close(
+            our_script(*ours.inputs, attn_mask=causal[1]),
+            their_script(*theirs.inputs, attn_mask=causal[0]),
+            rtol=1e-4,
+            atol=1e-5,
+        )
     for scripted, eager in zip(our_script(*ours.inputs), ours.module.attention(*ours.inputs)):
         assert rt.allclose(scripted, eager, rtol=1e-5, atol=1e-6)
 
@@ -215,6 +226,7 @@ def test_encoder_with_padding():
 
 def test_the_grad_mode_is_asked_for_at_each_run():
     """It is no constant of the program, though it has no input."""
+
     def graph_is_recorded(x):
         return rt.is_grad_enabled()
 

@@ -1,4 +1,5 @@
 """Some of the random programs of programs.py. All 5,000: `python -m tests.jit.programs`."""
+
 import warnings
 
 import pytest

@@ -1,10 +1,11 @@
 """Random programs mean the same before and after every pass, after all of them, and after being printed and
 read.
 """
+
 import pytest
 
 import readtorch as rt
-import readtorch.jit  # noqa: F401
+import readtorch.jit
 from readtorch.csrc.jit.ir import parse_ir
 from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor

@@ -1,4 +1,5 @@
 """Graphs that the reference compiled: read from their text, run, rewritten by each pass, printed and read again."""
+
 import pytest
 import torch
 
@@ -16,8 +17,17 @@ from readtorch.csrc.jit.runtime.interpreter import run
 from tests.jit.scripted_sources import FUNCTIONS
 from tests.reference import assert_close, to_readtorch
 
-PASSES = [EliminateDeadCode, LowerSimpleTuples, ConstantPropagation, ConstantPropagationImmutableTypes, PeepholeOptimize,
-          EliminateCommonSubexpression, ConstantPooling, UnrollLoops, UnrollConstantLoops]
+PASSES = [
+    EliminateDeadCode,
+    LowerSimpleTuples,
+    ConstantPropagation,
+    ConstantPropagationImmutableTypes,
+    PeepholeOptimize,
+    EliminateCommonSubexpression,
+    ConstantPooling,
+    UnrollLoops,
+    UnrollConstantLoops,
+]
 CASES = [pytest.param(f, inputs, id=f.__name__) for f, inputs in FUNCTIONS]
 
 

@@ -8,10 +8,10 @@ import io
 import warnings
 
 import pytest
-import readtorch
-import readtorch.jit
 import torch
 
+import readtorch
+import readtorch.jit
 from tests.jit.both_libraries import load, module_from_text, operators
 
 warnings.filterwarnings("ignore", category=DeprecationWarning)
@@ -20,9 +20,7 @@ warnings.filterwarnings("ignore", category=DeprecationWarning)
 def paired(name):
     """(name, the reference's function or module, its arguments, ours, its arguments) of every case of a file."""
     found = []
-    for (reference, given), (own, own_given) in zip(
-        load(name, "torch").cases(), load(name, "readtorch").cases()
-    ):
+    for (reference, given), (own, own_given) in zip(load(name, "torch").cases(), load(name, "readtorch").cases()):
         title = getattr(reference, "__name__", type(reference).__name__)
         found.append(pytest.param(reference, given, own, own_given, id=f"{title}-{len(found)}"))
     return found
@@ -85,11 +83,7 @@ ONE_PROCESS = ("enums", "named_tuple_argument")
 
 @pytest.mark.parametrize(
     "reference, given, own, own_given",
-    [
-        p
-        for p in paired("scripted_programs")
-        if p.id.rpartition("-")[0] not in ONE_PROCESS and p.values[1] != (None,)
-    ],
+    [p for p in paired("scripted_programs") if p.id.rpartition("-")[0] not in ONE_PROCESS and p.values[1] != (None,)],
 )
 def test_function_in_an_archive(reference, given, own, own_given):
     theirs, ours = torch.jit.script(reference), readtorch.jit.script(own)
@@ -137,9 +131,7 @@ ERRORS = {
     "return types": "def f(n: int):\n    if n > 1:\n        return 1\n    return 'a'\n",
     "annotated return": "def f(n: int) -> str:\n    return n\n",
     "missing return": "def f(n: int) -> int:\n    if n > 1:\n        return n\n",
-    "break outside": (
-        "def f(n: int):\n    for i in (1, 2):\n        if i > n:\n            break\n    return n\n"
-    ),
+    "break outside": ("def f(n: int):\n    for i in (1, 2):\n        if i > n:\n            break\n    return n\n"),
     "too many values": "def f(t: Tuple[int, int]):\n    a, b, c = t\n    return a\n",
     "tuple index": "def f(t: Tuple[int, int]):\n    return t[2]\n",
     "wrong argument": "def f(x):\n    return torch.relu(x, 3)\n",
@@ -222,9 +214,7 @@ def test_a_scripted_module_is_a_module():
     assert scripted.fc.weight is module.fc.weight
     scripted.load_state_dict({k: v * 0 for k, v in scripted.state_dict().items()})
     assert scripted(readtorch.ones(1, 3)).tolist() == [[0, 0]]
-    assert repr(scripted).startswith(
-        "RecursiveScriptModule(\n  original_name=Net\n  (fc): RecursiveScriptModule("
-    )
+    assert repr(scripted).startswith("RecursiveScriptModule(\n  original_name=Net\n  (fc): RecursiveScriptModule(")
     loss = scripted(readtorch.ones(1, 3)).sum()
     loss.backward()
     assert module.fc.weight.grad is not None
@@ -276,7 +266,7 @@ class Net(nn.Module):
     assert saved_and_loaded(made[0], torch, readtorch)(readtorch.ones(2)).tolist() == [4, 4]
 
 
-DATACLASSES = '''
+DATACLASSES = """
 import torch
 from dataclasses import InitVar, dataclass, field
 from typing import List, Optional
@@ -326,7 +316,7 @@ def scaled(t: torch.Tensor) -> torch.Tensor:
 
 def same(n: int) -> bool:
     return Same(n) == Same(n + 1)
-'''
+"""
 
 
 def test_dataclasses(tmp_path, monkeypatch):
@@ -336,7 +326,9 @@ def test_dataclasses(tmp_path, monkeypatch):
         found = []
         for lib in (torch, readtorch):
             title = f"dataclasses_of_{lib.__name__}_{name}"  # PyTorch wants a file
-            (tmp_path / f"{title}.py").write_text(DATACLASSES.replace("import torch", f"import {lib.__name__} as torch"))
+            (tmp_path / f"{title}.py").write_text(
+                DATACLASSES.replace("import torch", f"import {lib.__name__} as torch")
+            )
             module = importlib.import_module(title)
             for each in (module.Point, module.Version, module.Scaled, module.Same):
                 assert lib.jit.script(each) is each

@@ -1,4 +1,5 @@
 """Traces of the same functions and modules, here and in the reference: results, graphs, warnings, errors."""
+
 import warnings
 
 import numpy as np
@@ -52,8 +53,7 @@ def test_functions(function, inputs):
     assert operators(our_trace.graph) == operators(their_trace.graph)
     other = [i if isinstance(i, (tuple, dict, list)) else i * 1.5 + 0.25 for i in inputs]
     assert_close(
-        flat(our_trace(*with_tensors(rt, tuple(other)))),
-        flat(their_trace(*with_tensors(torch, tuple(other)))),
+        flat(our_trace(*with_tensors(rt, tuple(other)))), flat(their_trace(*with_tensors(torch, tuple(other))))
     )
     text = str(our_trace.graph)
     assert str(parse_ir(text)) == text
@@ -67,10 +67,7 @@ def test_types_and_names_are_the_references(function, inputs):
         graph = quietly(library, program, with_tensors(library, tuple(inputs)), check_trace=False).graph
         graphs.append(
             [
-                (
-                    n.kind(),
-                    [str(o.type()) if library is torch else o.type().annotation_str for o in n.outputs()],
-                )
+                (n.kind(), [str(o.type()) if library is torch else o.type().annotation_str for o in n.outputs()])
                 for n in graph.nodes()
             ]
         )
@@ -82,14 +79,9 @@ def test_modules(name):
     torch.manual_seed(0)
     (theirs, inputs), (ours, _) = modules(torch)[name], modules(rt)[name]
     theirs.eval(), ours.eval()
-    ours.load_state_dict(
-        {key: rt.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()}
-    )
+    ours.load_state_dict({key: rt.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()})
     their_inputs, our_inputs = with_tensors(torch, tuple(inputs)), with_tensors(rt, tuple(inputs))
-    their_trace, our_trace = (
-        quietly(torch, theirs, their_inputs, check_trace=False),
-        quietly(rt, ours, our_inputs),
-    )
+    their_trace, our_trace = (quietly(torch, theirs, their_inputs, check_trace=False), quietly(rt, ours, our_inputs))
     for graph in ("graph", "inlined_graph"):
         getattr(our_trace, graph).lint()
         assert operators(getattr(our_trace, graph)) == operators(getattr(their_trace, graph)), graph
@@ -115,6 +107,7 @@ def test_gradients_reach_parameters_and_inputs():
 
 # --------------------------------------------------------------------------------------------------- warnings
 
+
 def leaks(library, x):
     if x.sum() > 0:
         pass
@@ -129,8 +122,11 @@ def warnings_of(library, function, *inputs, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         library.jit.trace(function, inputs, check_trace=False, **options)
-    return [(w.category.__name__, str(w.message), w.filename == __file__) for w in caught
-            if w.category is not DeprecationWarning]
+    return [
+        (w.category.__name__, str(w.message), w.filename == __file__)
+        for w in caught
+        if w.category is not DeprecationWarning
+    ]
 
 
 def test_warns_where_python_values_leak():
@@ -146,6 +142,7 @@ def test_warns_of_lists():
 
 
 # ----------------------------------------------------------------------------------------------------- errors
+
 
 def error_of(library, function, inputs, **options):
     with pytest.raises(Exception) as caught:
@@ -193,12 +190,14 @@ def test_wrong_arguments_of_a_trace():
 
 # ------------------------------------------------------------------------------------------------ check_trace
 
+
 def test_check_trace_finds_what_differs_from_run_to_run():
     state = []
 
     def counts(x):
         state.append(0)
         return x * len(state)
+
     with pytest.raises(rt.jit.TracingCheckError, match="Tensor-valued Constant nodes differed"):
         quietly(rt, counts, (rt.ones(2),))
 
@@ -209,6 +208,7 @@ def test_check_trace_finds_another_graph():
     def grows(x):
         state.append(0)
         return x + 1 if len(state) % 2 else x - 1
+
     with pytest.raises(rt.jit.TracingCheckError, match="Graphs differed across invocations"):
         quietly(rt, grows, (rt.ones(2),))
 
@@ -221,11 +221,13 @@ def test_check_trace_warns_of_random_nodes():
 def test_check_inputs_take_the_other_branch():
     def branch(x):
         return x * 2 if x.sum() > 0 else x - 1
+
     with pytest.warns(rt.jit.TracerWarning, match="does not match"), pytest.raises(rt.jit.TracingCheckError):
         rt.jit.trace(branch, (rt.ones(2),), check_inputs=[(-rt.ones(2) * 3,)])
 
 
 # ----------------------------------------------------------------------------------------------------- others
+
 
 def test_trace_module_has_several_methods():
     class Two(rt.nn.Module):
@@ -273,7 +275,5 @@ def test_an_error_inside_ends_the_trace():
 
 
 def test_force_outplace():
-    trace = quietly(
-        rt, lambda x: x.clone().add_(1).mul_(2), (rt.ones(2),), _force_outplace=True, check_trace=False
-    )
+    trace = quietly(rt, lambda x: x.clone().add_(1).mul_(2), (rt.ones(2),), _force_outplace=True, check_trace=False)
     assert operators(trace.graph) == ["aten::clone", "aten::add", "aten::mul"]

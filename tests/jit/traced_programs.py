@@ -3,6 +3,7 @@
 A function takes the library first. Operators, views, in-place writes, sizes, lists, tuples, constants, nested
 modules.
 """
+
 import numpy as np
 
 
@@ -19,22 +20,7 @@ def poly(torch, x):
 
 
 def arithmetic(torch, x, y):
-    return (
-        x + y,
-        x - y,
-        x * y,
-        x / y,
-        -x,
-        x + 1,
-        x * 2.5,
-        1 - x,
-        3 / (x * x + 1),
-        x % 2,
-        x // 2,
-        x**2,
-        2**x,
-        abs(x),
-    )
+    return (x + y, x - y, x * y, x / y, -x, x + 1, x * 2.5, 1 - x, 3 / (x * x + 1), x % 2, x // 2, x**2, 2**x, abs(x))
 
 
 def comparisons(torch, x, y):
@@ -234,8 +220,12 @@ def activations(torch, x):
 
 def losses(torch, x, y):
     F = torch.nn.functional
-    return F.cross_entropy(x, torch.tensor([0, 2])), F.nll_loss(x, torch.tensor([1, 0])), \
-        F.binary_cross_entropy_with_logits(x, y.sigmoid()), F.kl_div(x, y.softmax(1), reduction="batchmean")
+    return (
+        F.cross_entropy(x, torch.tensor([0, 2])),
+        F.nll_loss(x, torch.tensor([1, 0])),
+        F.binary_cross_entropy_with_logits(x, y.sigmoid()),
+        F.kl_div(x, y.softmax(1), reduction="batchmean"),
+    )
 
 
 def layers_by_hand(torch, x, v):
@@ -333,12 +323,7 @@ def repeats(torch, x):
 
 
 def alphas(torch, x, y):
-    return (
-        torch.add(x, y, alpha=2),
-        torch.sub(x, y, alpha=3),
-        x.addcmul(x, y, value=0.5),
-        torch.lerp(x, y, 0.3),
-    )
+    return (torch.add(x, y, alpha=2), torch.sub(x, y, alpha=3), x.addcmul(x, y, value=0.5), torch.lerp(x, y, 0.3))
 
 
 def linear_algebra(torch, x):
@@ -391,17 +376,7 @@ def selections(torch, x):
 
 def in_place_chain(torch, x):
     y = x.clone()
-    return (
-        y.copy_(y * 2),
-        y.fill_(3),
-        y.zero_(),
-        y.clamp_(0, 1),
-        y.exp_(),
-        y.sub_(1),
-        y.div_(2),
-        y.pow_(2),
-        y.neg_(),
-    )
+    return (y.copy_(y * 2), y.fill_(3), y.zero_(), y.clamp_(0, 1), y.exp_(), y.sub_(1), y.div_(2), y.pow_(2), y.neg_())
 
 
 def like_another(torch, x):
@@ -482,6 +457,7 @@ FUNCTIONS = [
 
 
 # ---------------------------------------------------------------------------------------------------- modules
+
 
 def modules(torch):
     """name -> (maker of a module, inputs)"""
@@ -567,15 +543,9 @@ def modules(torch):
         "GRU": (nn.GRU(3, 4, batch_first=True), [rand(2, 5, 3)]),
         "LayerNorm": (nn.LayerNorm(3), [X]),
         "GroupNorm": (nn.GroupNorm(1, 3), [IMAGE]),
-        "activations": (
-            nn.Sequential(nn.Softmax(-1), nn.LeakyReLU(), nn.ELU(), nn.PReLU(), nn.Hardswish()),
-            [X],
-        ),
+        "activations": (nn.Sequential(nn.Softmax(-1), nn.LeakyReLU(), nn.ELU(), nn.PReLU(), nn.Hardswish()), [X]),
         "ConvTranspose2d": (nn.ConvTranspose2d(3, 2, 3), [IMAGE]),
-        "images": (
-            nn.Sequential(nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool2d(1), nn.PixelShuffle(1)),
-            [IMAGE],
-        ),
+        "images": (nn.Sequential(nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool2d(1), nn.PixelShuffle(1)), [IMAGE]),
         "Bilinear": (nn.Bilinear(3, 3, 2), [X, Y]),
         "Conv1d": (nn.Sequential(nn.Conv1d(3, 4, 3), nn.AvgPool1d(2)), [sequence]),
     }

@@ -4,6 +4,7 @@
 usage: compare.py [FOLDER] [--python PYTHON] [--only NAME] [--rtol 1e-4] [--atol 5e-5]
 Exit status: the number of scripts that differ or crash (at most 100).
 """
+
 import argparse
 import pathlib
 import re
@@ -48,15 +49,21 @@ def main():
     parser.add_argument("--atol", type=float, default=5e-5)
     parser.add_argument("--limit", type=int, default=300, help="seconds a script may take")
     o = parser.parse_args()
-    scripts = [s for s in sorted(o.folder.glob("*.py")) if s.name not in NOT_SCRIPTS and (not o.only or o.only in s.name)]
+    scripts = [
+        s for s in sorted(o.folder.glob("*.py")) if s.name not in NOT_SCRIPTS and (not o.only or o.only in s.name)
+    ]
     failed = 0
     for s in scripts:
         want, why = run([o.python, "-W", "ignore"], s, o.limit)
         if want is None:
-            print(f"{s.stem}: the reference itself failed: {why}"); failed += 1; continue
+            print(f"{s.stem}: the reference itself failed: {why}")
+            failed += 1
+            continue
         got, why = run([o.python, "-W", "ignore", "-m", "readtorch", "run"], s, o.limit)
         if got is None:
-            print(f"{s.stem}: crashes: {why}"); failed += 1; continue
+            print(f"{s.stem}: crashes: {why}")
+            failed += 1
+            continue
         d = first_difference(want, got, o.rtol, o.atol)
         if d:
             failed += 1

@@ -2,6 +2,7 @@
 
 A row is a program: its name, what it is about, how many lines it printed, and the first line that differs, if there is one.
 """
+
 import ast
 
 from benchmarks import record
@@ -13,8 +14,12 @@ def row(script):
     theirs = output_of(str(HERE / script))
     ours = output_of("-m", "readtorch", "run", str(HERE / script))
     about = ast.get_docstring(ast.parse((HERE / script).read_text(encoding="utf8"))).split("\n")[0]
-    return {"name": script.removesuffix(".py"), "about": about, "lines": len(theirs.splitlines()),
-            "difference": compare.first_difference(theirs, ours, **TOLERANCES)}
+    return {
+        "name": script.removesuffix(".py"),
+        "about": about,
+        "lines": len(theirs.splitlines()),
+        "difference": compare.first_difference(theirs, ours, **TOLERANCES),
+    }
 
 
 if __name__ == "__main__":

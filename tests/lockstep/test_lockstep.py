@@ -1,4 +1,5 @@
 """Every script of this folder prints the same with the reference and with readtorch."""
+
 import os
 import pathlib
 import subprocess
@@ -16,11 +17,13 @@ SCRIPTS = sorted(p.name for p in HERE.glob("*.py") if p.name not in compare.NOT_
 def output_of(*command):
     """What a script prints, in a fresh process of one thread that finds the package under test."""
     import readtorch
+
     source = str(pathlib.Path(readtorch.__file__).parent.parent)
     paths = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True,
-                          timeout=300, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *command], capture_output=True, text=True, timeout=300, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -34,14 +37,17 @@ def test_both_print_the_same(script):
     assert parted is None, "line {}\nreference  {}\nreadtorch  {}".format(*parted)
 
 
-@pytest.mark.parametrize("a, b, line", [
-    ("loss 0.50001\n", "loss 0.50002\n", None),
-    ("loss 0.5\n", "loss 0.501\n", 1),
-    ("a 1\nb 3\n", "a 1\nb 4\n", 2),
-    ("a\n", "a\nb\n", 2),
-    ("Linear\n", "linear\n", 1),
-    ("nan\n", "nan\n", None),
-])
+@pytest.mark.parametrize(
+    "a, b, line",
+    [
+        ("loss 0.50001\n", "loss 0.50002\n", None),
+        ("loss 0.5\n", "loss 0.501\n", 1),
+        ("a 1\nb 3\n", "a 1\nb 4\n", 2),
+        ("a\n", "a\nb\n", 2),
+        ("Linear\n", "linear\n", 1),
+        ("nan\n", "nan\n", None),
+    ],
+)
 def test_the_comparison_tells_rounding_from_difference(a, b, line):
     parted = compare.first_difference(a, b, **TOLERANCES)
     assert (parted[0] if parted else None) == line

@@ -1,4 +1,5 @@
 """Tensors in messages between processes, next to the reference's; and that nothing stays behind."""
+
 import gc
 import multiprocessing
 import os
@@ -39,7 +40,7 @@ def descriptors():
 
 
 def test_all_tensors_of_a_storage_move_with_it(strategy):
-    x = rt.arange(12.)
+    x = rt.arange(12.0)
     views = [x[2:], x.view(3, 4).t(), x.detach(), rt.nn.Parameter(x)]
     x.share_memory_()
     x += 100
@@ -59,23 +60,39 @@ def test_a_storage_moves_under_one_tensor():
 
 def test_what_was_taken_out_of_numpy_stays_where_it_is():
     import numpy as np
-    array = np.arange(3.)
+
+    array = np.arange(3.0)
     x = rt.from_numpy(array).share_memory_()
     x += 1
     assert array.tolist() == [0, 1, 2] and x.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("make", [
-    lambda T: T.tensor(3), lambda T: T.ones(2, 3).t(), lambda T: T.nn.Linear(2,
-                                                                                                   2).weight,
-    lambda T: T.ones(2, dtype=T.bool), lambda T: T.ones(3, dtype=T.bfloat16), lambda T: T.ones(4)[1:3],
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda T: T.tensor(3),
+        lambda T: T.ones(2, 3).t(),
+        lambda T: T.nn.Linear(2, 2).weight,
+        lambda T: T.ones(2, dtype=T.bool),
+        lambda T: T.ones(3, dtype=T.bfloat16),
+        lambda T: T.ones(4)[1:3],
+    ],
+)
 def test_there_and_back(make, strategy):
     def run(T):
         t = make(T)
         back = pickle.loads(ForkingPickler.dumps(t))
-        return (back.detach(), back.requires_grad, type(back).__name__, back.is_shared(), t.is_shared(),
-                back.data_ptr() == t.data_ptr(), back.stride(), back.storage_offset())
+        return (
+            back.detach(),
+            back.requires_grad,
+            type(back).__name__,
+            back.is_shared(),
+            t.is_shared(),
+            back.data_ptr() == t.data_ptr(),
+            back.stride(),
+            back.storage_offset(),
+        )
+
     theirs, ours = run(torch), run(rt)
     assert theirs[1:] == ours[1:] and theirs[0].tolist() == ours[0].tolist()
 
@@ -86,7 +103,7 @@ def test_an_empty_tensor(strategy):
 
 
 def test_tensors_of_a_message_share_what_they_shared(strategy):
-    x = rt.arange(4.)
+    x = rt.arange(4.0)
     a, b = pickle.loads(ForkingPickler.dumps((x, x[1:])))
     a[1] = 9
     assert b[0] == 9 and x[1] == 9
@@ -109,7 +126,7 @@ def test_hooks_are_left_out_with_a_warning():
 
 
 def test_shared_memory_does_not_grow():
-    x = rt.arange(3.).share_memory_()
+    x = rt.arange(3.0).share_memory_()
     with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
         x.untyped_storage().resize_(100)
     assert x.resize_(2).tolist() == [0, 1]
@@ -170,7 +187,7 @@ def answer(inbox, outbox, given):
 def test_queues(method, strategy):
     context = mp.get_context(method)
     inbox, outbox = context.Queue(), context.Queue()
-    given, sent = rt.zeros(3).share_memory_(), rt.arange(4.)
+    given, sent = rt.zeros(3).share_memory_(), rt.arange(4.0)
     process = context.Process(target=answer, args=(inbox, outbox, given))
     process.start()
     inbox.put(sent)
@@ -189,7 +206,7 @@ def test_queues(method, strategy):
 
 def test_pipes_and_pools(strategy):
     ours, theirs = mp.Pipe()
-    sent = rt.arange(3.)
+    sent = rt.arange(3.0)
     ours.send(sent)
     theirs.recv().add_(1)
     assert sent.tolist() == [1, 2, 3]
@@ -248,12 +265,18 @@ def test_names_of_threads():
 
 
 def test_names_go_when_the_program_is_killed():
-    program = ("import os, signal, readtorch as rt; rt.multiprocessing.set_sharing_strategy('file_system'); "
-               "x = rt.ones(3).share_memory_(); print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGKILL)")
+    program = (
+        "import os, signal, readtorch as rt; rt.multiprocessing.set_sharing_strategy('file_system'); "
+        "x = rt.ones(3).share_memory_(); print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
     source = os.path.dirname(os.path.dirname(rt.__file__))
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True,
-                          timeout=100,
-                          env={**os.environ, "PYTHONPATH": source})
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "PYTHONPATH": source},
+    )
     assert done.returncode == -signal.SIGKILL
     end = time.monotonic() + 20
     while any(name.startswith(f"readtorch_{done.stdout.strip()}_") for name in os.listdir("/dev/shm")):

@@ -35,7 +35,10 @@ LONGEST = 300  # seconds of tests that pass, after which a bug counts as survivi
 NEAREST = 40  # tests that run before those of other files are even collected
 
 # Tests of what everything shares: tensors, their texts, random numbers, pickles, graphs.
-GENERAL = [f"tests/test_{name}.py" for name in ("front_door", "graphs", "pickle", "random", "random_kernels", "tensor_constructor", "tensor_str")]
+GENERAL = [
+    f"tests/test_{name}.py"
+    for name in ("front_door", "graphs", "pickle", "random", "random_kernels", "tensor_constructor", "tensor_str")
+]
 
 # Files under the first path (but not under a room of their own) are guarded by these tests.
 ROOMS = {
@@ -44,7 +47,14 @@ ROOMS = {
     "csrc/autograd": ["tests/autograd", "tests/aten", "tests/viz/test_record_backward.py", *GENERAL],
     "optim": ["tests/optim", "tests/conformance"],
     "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep", "tests/distributed/test_sync_batch_norm.py"],
-    "c10": ["tests/aten", "tests/autograd", "tests/serialization", "tests/multiprocessing", "tests/attack/test_caches.py", *GENERAL],
+    "c10": [
+        "tests/aten",
+        "tests/autograd",
+        "tests/serialization",
+        "tests/multiprocessing",
+        "tests/attack/test_caches.py",
+        *GENERAL,
+    ],
     "c10/cuda": ["tests/allocator", "tests/cuda"],
     "utils/data": ["tests/data", "tests/lockstep"],
 }
@@ -52,7 +62,9 @@ ROOMS = {
 
 def files_of(room, package):
     own = [name for name in ROOMS if name.startswith(room + "/")]
-    return [path for path in (package / room).rglob("*.py") if not any(path.is_relative_to(package / name) for name in own)]
+    return [
+        path for path in (package / room).rglob("*.py") if not any(path.is_relative_to(package / name) for name in own)
+    ]
 
 
 def drawn(options, package):
@@ -62,7 +74,7 @@ def drawn(options, package):
     for number, (room, file, bug) in enumerate(plant.draw(places, options.count + len(excused), options.seed)):
         if options.numbers or key_of(file.relative_to(package), bug, file.read_text(encoding="utf8")) not in excused:
             bugs.append((number, room, file, bug))
-    return [bug for bug in bugs if bug[0] in options.numbers] if options.numbers else bugs[:options.count]
+    return [bug for bug in bugs if bug[0] in options.numbers] if options.numbers else bugs[: options.count]
 
 
 def equivalents():
@@ -78,7 +90,9 @@ def context(source, bug):
     """The piece that is replaced, between « and », in its line."""
     begin = source.rfind("\n", 0, bug.start) + 1
     end = source.find("\n", bug.end)
-    return " ".join(f"{source[begin:bug.start]}«{source[bug.start:bug.end].strip()}»{source[bug.end:end]}".split())
+    return " ".join(
+        f"{source[begin : bug.start]}«{source[bug.start : bug.end].strip()}»{source[bug.end : end]}".split()
+    )
 
 
 # ------------------------------------------------------------------------------------------------- one bug
@@ -92,7 +106,9 @@ def tests_for(room, name, known, whole=False):
     at_import = name.endswith(":None") or name in known.imported
     if not (at_import or whole):
         return nearest, "the tests that run it" if nearest else "no test runs it"
-    related = sorted((-share, test) for test, share in tests_of_file(name.partition(":")[0], known).items() if test in within)
+    related = sorted(
+        (-share, test) for test, share in tests_of_file(name.partition(":")[0], known).items() if test in within
+    )
     order = dict.fromkeys([*nearest, *(test for _, test in related), *all_of_room])
     return list(order), "all of the room" + ": it runs at import" * at_import
 
@@ -111,7 +127,14 @@ class Attempt:
     """One bug, in one copy."""
 
     def __init__(self, number, room, file, bug, workplace, known, whole):
-        self.number, self.room, self.bug, self.workplace, self.known, self.whole = number, room, bug, workplace, known, whole
+        self.number, self.room, self.bug, self.workplace, self.known, self.whole = (
+            number,
+            room,
+            bug,
+            workplace,
+            known,
+            whole,
+        )
         self.file = file.relative_to(workplace.package)
         self.source = file.read_text(encoding="utf8")
         self.name = f"{self.file}:{trace.function_around(self.source, bug.start, bug.end)}"
@@ -124,9 +147,20 @@ class Attempt:
                 outcome, seconds, by, words = self.tried(copy, tests)
         finally:
             self.workplace.copies.put(copy)
-        return {"seed": None, "number": self.number, "room": self.room, "file": str(self.file), "line": self.bug.line, "kind": self.bug.kind,
-                "change": f"{context(self.source, self.bug)} -> {self.bug.text.strip()}", "outcome": outcome, "by": by, "words": words,
-                "tests": f"{len(tests)}, {why}", "seconds": round(seconds)}
+        return {
+            "seed": None,
+            "number": self.number,
+            "room": self.room,
+            "file": str(self.file),
+            "line": self.bug.line,
+            "kind": self.bug.kind,
+            "change": f"{context(self.source, self.bug)} -> {self.bug.text.strip()}",
+            "outcome": outcome,
+            "by": by,
+            "words": words,
+            "tests": f"{len(tests)}, {why}",
+            "seconds": round(seconds),
+        }
 
     def tried(self, copy, tests):
         spent = 0
@@ -149,7 +183,11 @@ class Attempt:
         """Compiled kernels for this attempt alone: those of the copies as they were, unless the bug stands in compiled code."""
         place = folder / "kernels"
         stem = str(self.file) + ":"
-        if any(name.startswith(stem) for name in self.known.compiled) or "njit" in self.source or "overload" in self.source:
+        if (
+            any(name.startswith(stem) for name in self.known.compiled)
+            or "njit" in self.source
+            or "overload" in self.source
+        ):
             place.mkdir()
         else:
             shutil.copytree(self.workplace.kernels, place, copy_function=linked)
@@ -189,8 +227,11 @@ def run(options):
         row = Attempt(*drawn, workplace, known, options.whole).row() | {"seed": options.seed}
         with open(done, "a", encoding="utf8") as file:
             file.write(json.dumps(row) + "\n")
-        print(f"{row['number']:3} {row['outcome']:8} {row['seconds']:4} s  {row['file']}:{row['line']}  {row['kind']}: {row['change']}\n"
-              f"        {row['tests']}  {row['by']}  {row['words']}", flush=True)
+        print(
+            f"{row['number']:3} {row['outcome']:8} {row['seconds']:4} s  {row['file']}:{row['line']}  {row['kind']}: {row['change']}\n"
+            f"        {row['tests']}  {row['by']}  {row['words']}",
+            flush=True,
+        )
         return row
 
     with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
@@ -208,31 +249,58 @@ def write(rows, commit):
     old = json.loads(path.read_text(encoding="utf8")) if path.exists() else {"rows": [], "runs": {}}
     seed, new = rows[0]["seed"], {(row["seed"], row["number"]) for row in rows}
     kept = [row for row in old["rows"] if (row["seed"], row["number"]) not in new]
-    everything = sorted(kept + rows, key=lambda row: (list(old["runs"]).index(str(row["seed"])) if str(row["seed"]) in old["runs"] else 99, row["number"]))
-    counts = {outcome: sum(row["seed"] == seed and row["outcome"] == outcome for row in everything) for outcome in
-              ("caught", "survives", "equivalent", "doubtful")}
+    everything = sorted(
+        kept + rows,
+        key=lambda row: (
+            list(old["runs"]).index(str(row["seed"])) if str(row["seed"]) in old["runs"] else 99,
+            row["number"],
+        ),
+    )
+    counts = {
+        outcome: sum(row["seed"] == seed and row["outcome"] == outcome for row in everything)
+        for outcome in ("caught", "survives", "equivalent", "doubtful")
+    }
     runs = old["runs"] | {str(seed): {**record.about(), "commit": commit, "counts": counts}}
     record.write("results", everything, folder=HERE, runs=runs)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--numbers", type=int, nargs="+", default=())
     parser.add_argument("--commit", default="HEAD")
-    parser.add_argument("--whole", action="store_true", help="tests that do not run the function, too: what else they start is not recorded")
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="tests that do not run the function, too: what else they start is not recorded",
+    )
     parser.add_argument("--list", action="store_true", help="say which bugs would be planted")
     options = parser.parse_args()
     if options.list:
         for number, room, file, bug in drawn(options, trace.ROOT / "src/readtorch"):
             source = file.read_text(encoding="utf8")
-            print(number, room, f"{file.relative_to(trace.ROOT)}:{bug.line}", bug.kind, context(source, bug), "->", bug.text.strip())
+            print(
+                number,
+                room,
+                f"{file.relative_to(trace.ROOT)}:{bug.line}",
+                bug.kind,
+                context(source, bug),
+                "->",
+                bug.text.strip(),
+            )
         return
     commit, rows = run(options)
-    print({outcome: sum(row["outcome"] == outcome for row in rows) for outcome in sorted({row["outcome"] for row in rows})})
+    print(
+        {
+            outcome: sum(row["outcome"] == outcome for row in rows)
+            for outcome in sorted({row["outcome"] for row in rows})
+        }
+    )
     if options.rooms == list(ROOMS) and (options.numbers or options.count == 100):
         write(rows, commit)
 

@@ -2,14 +2,35 @@
 
 A bug replaces one piece of the source by another text; everything else stays as it is, to the letter.
 """
+
 import ast
 import dataclasses
 import random
 
-COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
-               ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"}
-SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "//", ast.LShift: ">>",
-         ast.RShift: "<<", ast.BitAnd: "|", ast.BitOr: "&"}
+COMPARISONS = {
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+SIGNS = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "/",
+    ast.Div: "*",
+    ast.FloorDiv: "*",
+    ast.Mod: "//",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+    ast.BitAnd: "|",
+    ast.BitOr: "&",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +44,7 @@ class Bug:
     text: str
 
     def planted(self, source):
-        return source[:self.start] + self.text + source[self.end:]
+        return source[: self.start] + self.text + source[self.end :]
 
 
 class Places(ast.NodeVisitor):
@@ -90,8 +111,13 @@ class Places(ast.NodeVisitor):
             text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             if text:
                 continue
-            changes = isinstance(statement, ast.AugAssign) or isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) \
-                or isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
+            changes = (
+                isinstance(statement, ast.AugAssign)
+                or isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Call)
+                or isinstance(statement, ast.Assign)
+                and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
+            )
             if droppable and changes:
                 self.add("dropped statement", statement, "pass")
             self.visit(statement)
@@ -148,8 +174,12 @@ class Places(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node):
-        texts = any(isinstance(side, (ast.JoinedStr, ast.List, ast.Tuple)) or isinstance(side, ast.Constant) and isinstance(side.value, str)
-                    for side in (node.left, node.right))
+        texts = any(
+            isinstance(side, (ast.JoinedStr, ast.List, ast.Tuple))
+            or isinstance(side, ast.Constant)
+            and isinstance(side.value, str)
+            for side in (node.left, node.right)
+        )
         if type(node.op) in SIGNS and not texts:
             self.between("changed sign", node, node.left, node.right, SIGNS[type(node.op)])
         self.generic_visit(node)

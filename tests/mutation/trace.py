@@ -27,7 +27,9 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 
 
 def commit_of(name):
-    return subprocess.run(["git", "rev-parse", name], cwd=ROOT, text=True, capture_output=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "rev-parse", name], cwd=ROOT, text=True, capture_output=True, check=True
+    ).stdout.strip()
 
 
 class Workplace:
@@ -56,7 +58,11 @@ class Workplace:
             orders = {"tests": tests, "limits": dict.fromkeys(tests, 600), "now": f"{folder}/now"}
             _, _, output = copy.pytest(files_of(tests), orders, self.kernels, 3000, stop=False)
         self.copies.put(copy)
-        failed = {line.partition(" ")[2].partition(" - ")[0] for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))}
+        failed = {
+            line.partition(" ")[2].partition(" - ")[0]
+            for line in output.splitlines()
+            if line.startswith(("FAILED", "ERROR"))
+        }
         return [test for test in tests if test.partition(" - ")[0] in failed]
 
 
@@ -65,7 +71,9 @@ class Copy:
 
     def __init__(self, root, workplace):
         self.root, self.workplace = root, workplace
-        root.mkdir(exist_ok=True)  # what Python has compiled for an earlier run is kept: the files have the commit's date
+        root.mkdir(
+            exist_ok=True
+        )  # what Python has compiled for an earlier run is kept: the files have the commit's date
         archive = subprocess.run(["git", "archive", workplace.commit], cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "-x"], cwd=root, input=archive, check=True)
         shutil.copytree(ROOT / "tests/mutation", root / "tests/mutation", dirs_exist_ok=True)
@@ -90,13 +98,39 @@ class Copy:
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "orders.json"
             file.write_text(json.dumps(orders), encoding="utf8")
-            environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": f"{self.root}/src:{self.root}", "NUMBA_CACHE_DIR": str(kernels),
-                           "READTORCH_MUTATION": str(file), "READTORCH_QUIET": "1", "COLUMNS": "300"}
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutation.watch", "--no-header",
-                       "--tb=line", *(["-x"] if stop else []), *arguments]
+            environment = {
+                **os.environ,
+                **dict.fromkeys(THREADS, "1"),
+                "PYTHONPATH": f"{self.root}/src:{self.root}",
+                "NUMBA_CACHE_DIR": str(kernels),
+                "READTORCH_MUTATION": str(file),
+                "READTORCH_QUIET": "1",
+                "COLUMNS": "300",
+            }
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "tests.mutation.watch",
+                "--no-header",
+                "--tb=line",
+                *(["-x"] if stop else []),
+                *arguments,
+            ]
             with open(pathlib.Path(folder) / "printed", "w+", errors="replace") as printed:
                 began = time.monotonic()
-                process = subprocess.Popen(command, cwd=self.root, env=environment, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True)
+                process = subprocess.Popen(
+                    command,
+                    cwd=self.root,
+                    env=environment,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
                 try:
                     status = watched(process, began + limit)
                 finally:
@@ -171,8 +205,12 @@ class Record:
 
     def tests_of(self, paths):
         """Every test that passes in these files or folders."""
-        return [test for file, found in self.files.items() for test, ran in found["tests"].items()
-                if not ran["failed"] and is_within(file, paths)]
+        return [
+            test
+            for file, found in self.files.items()
+            for test, ran in found["tests"].items()
+            if not ran["failed"] and is_within(file, paths)
+        ]
 
 
 def is_within(file, paths):
@@ -184,8 +222,13 @@ def recorded(workplace, paths):
     folder = workplace.folder / "record"
     folder.mkdir(exist_ok=True)
     copy = workplace.folder / "0"
-    files = sorted({str(file.relative_to(copy)) for path in paths for file in
-                    ([copy / path] if path.endswith(".py") else (copy / path).rglob("test_*.py"))})
+    files = sorted(
+        {
+            str(file.relative_to(copy))
+            for path in paths
+            for file in ([copy / path] if path.endswith(".py") else (copy / path).rglob("test_*.py"))
+        }
+    )
     with concurrent.futures.ThreadPoolExecutor(workplace.copies.qsize()) as pool:
         found = pool.map(lambda file: one_file(workplace, file, folder / (file.replace("/", "-") + ".json")), files)
         known = Record(dict(zip(files, found)))
@@ -219,6 +262,9 @@ def function_around(source, start, end):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             body = node.body if isinstance(node.body, list) else [node.body]
-            if starts[body[0].lineno - 1] + body[0].col_offset <= first and last <= starts[body[-1].end_lineno - 1] + body[-1].end_col_offset:
+            if (
+                starts[body[0].lineno - 1] + body[0].col_offset <= first
+                and last <= starts[body[-1].end_lineno - 1] + body[-1].end_col_offset
+            ):
                 inner = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     return inner  # ast.walk comes to inner nodes later

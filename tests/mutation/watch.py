@@ -143,8 +143,14 @@ class Record:
         number = {name: i for i, name in enumerate(functions)}
         for test in self.tests.values():
             test["ran"] = [number[name] for name in test["ran"]]
-        text = json.dumps({"functions": functions, "imported": sorted(self.imported or ()), "compiled": sorted(self.compiled),
-                           "tests": self.tests})
+        text = json.dumps(
+            {
+                "functions": functions,
+                "imported": sorted(self.imported or ()),
+                "compiled": sorted(self.compiled),
+                "tests": self.tests,
+            }
+        )
         pathlib.Path(ORDERS["record"]).write_text(text, encoding="utf8")
 
 

@@ -3,6 +3,7 @@
 Compared after each of several steps, in training and in evaluation: outputs, all gradients, the running statistics and the
 number of batches.
 """
+
 import random
 
 import numpy as np
@@ -21,8 +22,11 @@ def configuration(seed):
     features = draw.randint(1, 7)
     spatial = draw.choice([0, 1]) if dims == 1 else dims
     options = {
-        "eps": draw.choice([1e-5, 1e-3, 0.1, 1e-12]), "momentum": draw.choice([0.1, 0.01, 1.0, 0.0, None]),
-        "affine": draw.random() < 0.7, "track_running_stats": draw.random() < 0.7, "bias": draw.random() < 0.8,
+        "eps": draw.choice([1e-5, 1e-3, 0.1, 1e-12]),
+        "momentum": draw.choice([0.1, 0.01, 1.0, 0.0, None]),
+        "affine": draw.random() < 0.7,
+        "track_running_stats": draw.random() < 0.7,
+        "bias": draw.random() < 0.8,
     }
     sizes = [draw.randint(1, 4) for _ in range(spatial)]
     shapes = [(draw.randint(2, 6), features, *sizes) for _ in range(4)]

@@ -1,4 +1,5 @@
 """Layers that look across channels: local response normalization and the shuffle of groups."""
+
 import pytest
 import torch
 
@@ -25,7 +26,9 @@ def test_channel_shuffle():
     both(lambda T, x: T.nn.ChannelShuffle(3)(x), torch.randn(2, 6, 2, 2, requires_grad=True))
 
 
-@pytest.mark.parametrize("make", [lambda T: T.nn.LocalResponseNorm(2, k=2), lambda T: T.nn.CrossMapLRN2d(3),
-                                  lambda T: T.nn.ChannelShuffle(2)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda T: T.nn.LocalResponseNorm(2, k=2), lambda T: T.nn.CrossMapLRN2d(3), lambda T: T.nn.ChannelShuffle(2)],
+)
 def test_repr(make):
     assert repr(make(rt)) == repr(make(torch))

@@ -1,4 +1,5 @@
 """Clipping gradients: numbers, versions, orders of norms, refusals."""
+
 import pytest
 import torch
 
@@ -21,10 +22,12 @@ def gradients(dtype=torch.float64, scale=1.0):
 
 def clip(call, *settings):
     """The result of the call, the gradients after it, and how often they were written to."""
+
     def program(T, *gradients):
         parameters = with_gradients(T, *gradients)
         result = getattr(T.nn.utils, call)(parameters, *settings)
         return result, [p.grad for p in parameters[:-1]], [p.grad._version for p in parameters[:-1]]
+
     return program
 
 
@@ -54,6 +57,7 @@ def test_parts():
         parameters = with_gradients(T, *g)
         T.nn.utils.clip_grads_with_norm_(parameters, 1.0, T.tensor(4.0))
         return [p.grad for p in parameters[:-1]]
+
     both(by_norm, *gradients())
     both(lambda T: T.nn.utils.clip_grads_with_norm_([], 1.0, T.tensor(4.0)))
 
@@ -75,11 +79,13 @@ def test_one_parameter_a_generator_and_none():
     def one(T, g):
         p, _ = with_gradients(T, g)
         return T.nn.utils.clip_grad_norm_(p, 1.0), p.grad, T.nn.utils.clip_grad_value_(p, 0.1), p.grad
+
     both(one, gradients()[0])
 
     def generated(T, *g):
         parameters = with_gradients(T, *g)
         return T.nn.utils.clip_grad_norm_((p for p in parameters), 1.0), [p.grad for p in parameters[:-1]]
+
     both(generated, *gradients())
     both(lambda T: (T.nn.utils.clip_grad_norm_([], 1.0), T.nn.utils.clip_grad_norm_((p for p in ()), 1.0)))
     both(lambda T: T.nn.utils.clip_grad_norm_([T.nn.Parameter(T.zeros(2))], 1.0))

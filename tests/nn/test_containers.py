@@ -1,4 +1,5 @@
 """Containers next to the reference: order, names, slices, repr, errors."""
+
 from collections import OrderedDict
 
 from tests.programs import same
@@ -85,8 +86,17 @@ def test_module_dict():
         d.update(OrderedDict(z=T.nn.ReLU()))
         d.update(T.nn.ModuleDict({"w": T.nn.ReLU()}))
         show(d)
-        for bad in (3, [3], [(1, 2, 3)], [("k", 3)], {"k": 3}, {"a.b": T.nn.ReLU()}, {"": T.nn.ReLU()},
-                    {"items": T.nn.ReLU()}, {1: T.nn.ReLU()}):
+        for bad in (
+            3,
+            [3],
+            [(1, 2, 3)],
+            [("k", 3)],
+            {"k": 3},
+            {"a.b": T.nn.ReLU()},
+            {"": T.nn.ReLU()},
+            {"items": T.nn.ReLU()},
+            {1: T.nn.ReLU()},
+        ):
             show.error(lambda: d.update(bad))
         show.error(lambda: d["nothing"])
         show.error(lambda: d.pop("nothing"))

@@ -1,7 +1,9 @@
 """Random edits of containers, next to the reference: what is in them afterwards, under which names, and every error."""
+
 from collections import OrderedDict
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.programs import same
 
@@ -11,16 +13,19 @@ names = st.sampled_from(["0", "1", "2", "7", "a", "b", "training", "", "a.b"])
 values = st.sampled_from(["relu", "tanh", "none", "number", "lines"])
 several = st.lists(values, max_size=3)
 
-sequence_steps = st.lists(st.one_of(
-    st.tuples(st.sampled_from(["get", "delete", "pop"]), indices | slices | names),
-    st.tuples(st.just("set"), indices | slices | names, values),
-    st.tuples(st.just("insert"), indices, values),
-    st.tuples(st.just("append"), values),
-    st.tuples(st.sampled_from(["extend", "+", "+=", "same +="]), several),
-    st.tuples(st.sampled_from(["*", "*="]), st.integers(-1, 3)),
-    st.tuples(st.sampled_from(["add_module", "setattr"]), names, values),
-    st.tuples(st.sampled_from(["delattr"]), names),
-), max_size=8)
+sequence_steps = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["get", "delete", "pop"]), indices | slices | names),
+        st.tuples(st.just("set"), indices | slices | names, values),
+        st.tuples(st.just("insert"), indices, values),
+        st.tuples(st.just("append"), values),
+        st.tuples(st.sampled_from(["extend", "+", "+=", "same +="]), several),
+        st.tuples(st.sampled_from(["*", "*="]), st.integers(-1, 3)),
+        st.tuples(st.sampled_from(["add_module", "setattr"]), names, values),
+        st.tuples(st.sampled_from(["delattr"]), names),
+    ),
+    max_size=8,
+)
 
 
 def value(T, kind):
@@ -33,6 +38,7 @@ def value(T, kind):
 
 def edit(T, c, step, *args):
     """One step on the container `c`; returns what becomes of `c`, and what the step gave."""
+
     def new(kinds):
         return type(c)(*[value(T, k) for k in kinds]) if type(c) is T.nn.Sequential else [value(T, k) for k in kinds]
 
@@ -71,10 +77,12 @@ def edit(T, c, step, *args):
 
 def follow(T, show, container, steps):
     for step in steps:
+
         def act():
             nonlocal container
             container, result = edit(T, container, *step)
             show(result)
+
         show(step)
         show.error(act)
         show([(name, type(m).__name__) for name, m in container._modules.items()], len(container))
@@ -99,12 +107,15 @@ def test_sequences(kind, start, steps):
 dict_keys = st.sampled_from(["a", "b", "c", "", "x.y", "keys", "training", 3])
 pairs = st.lists(st.tuples(dict_keys, values), max_size=3)
 forms = st.sampled_from(["dict", "OrderedDict", "pairs", "own", "three", "flat", "number"])
-dict_steps = st.lists(st.one_of(
-    st.tuples(st.sampled_from(["get", "delete", "pop", "in", "get default", "setdefault"]), dict_keys),
-    st.tuples(st.just("set"), dict_keys, values),
-    st.tuples(st.sampled_from(["update", "|", "|=", "new"]), pairs, forms),
-    st.tuples(st.sampled_from(["clear", "copy", "popitem", "reversed", "iterate"])),
-), max_size=8)
+dict_steps = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["get", "delete", "pop", "in", "get default", "setdefault"]), dict_keys),
+        st.tuples(st.just("set"), dict_keys, values),
+        st.tuples(st.sampled_from(["update", "|", "|=", "new"]), pairs, forms),
+        st.tuples(st.sampled_from(["clear", "copy", "popitem", "reversed", "iterate"])),
+    ),
+    max_size=8,
+)
 
 
 def parameter(T, kind):
@@ -114,8 +125,15 @@ def parameter(T, kind):
 
 def mapping(T, own, make, pairs, form):
     pairs = [(key, make(T, kind)) for key, kind in pairs]
-    return {"dict": lambda: dict(pairs), "OrderedDict": lambda: OrderedDict(pairs), "pairs": lambda: pairs,
-            "own": lambda: own(pairs), "three": lambda: [(1, 2, 3)], "flat": lambda: [3], "number": lambda: 3}[form]()
+    return {
+        "dict": lambda: dict(pairs),
+        "OrderedDict": lambda: OrderedDict(pairs),
+        "pairs": lambda: pairs,
+        "own": lambda: own(pairs),
+        "three": lambda: [(1, 2, 3)],
+        "flat": lambda: [3],
+        "number": lambda: 3,
+    }[form]()
 
 
 def edit_dict(T, d, make, step, *args):
@@ -157,10 +175,12 @@ def test_dictionaries(kind, steps):
     def program(T, show):
         d = getattr(T.nn, kind)()
         for step in steps:
+
             def act():
                 nonlocal d
                 d, result = edit_dict(T, d, value if kind == "ModuleDict" else parameter, *step)
                 show(result)
+
             show(step)
             show.error(act)
             show.error(lambda: show(d, len(d), list(d), list(d.state_dict())))
@@ -169,13 +189,16 @@ def test_dictionaries(kind, steps):
     same(program)
 
 
-list_steps = st.lists(st.one_of(
-    st.tuples(st.just("get"), indices | slices | names),
-    st.tuples(st.just("set"), indices | slices, values),
-    st.tuples(st.just("append"), values),
-    st.tuples(st.sampled_from(["extend", "+="]), several),
-    st.tuples(st.just("setattr"), names, values),
-), max_size=8)
+list_steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("get"), indices | slices | names),
+        st.tuples(st.just("set"), indices | slices, values),
+        st.tuples(st.just("append"), values),
+        st.tuples(st.sampled_from(["extend", "+="]), several),
+        st.tuples(st.just("setattr"), names, values),
+    ),
+    max_size=8,
+)
 
 
 @settings(max_examples=60)

@@ -1,4 +1,5 @@
 """Convolution layers: initial values, text, padding modes, output sizes, lazy ones, errors, training."""
+
 import pickle
 
 import pytest
@@ -44,6 +45,7 @@ def test_channels_last_weight_starts_with_the_same_numbers():
 def test_padding_modes(mode, padding):
     def run(T, x):
         return T.nn.Conv2d(3, 4, (3, 4), padding=padding, padding_mode=mode)(x)
+
     both(run, torch.randn(2, 3, 7, 6, requires_grad=True))
 
 
@@ -51,6 +53,7 @@ def test_padding_modes(mode, padding):
 def test_output_size(size):
     def run(T, x):
         return T.nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1)(x, output_size=size)
+
     both(run, torch.randn(2, 3, 6, 7, requires_grad=True))
 
 
@@ -58,17 +61,21 @@ def test_output_size(size):
 def test_output_sizes_out_of_reach(size):
     def run(T, x):
         return T.nn.ConvTranspose2d(3, 5, 3, 2, 1)(x, output_size=size)
+
     error, _ = both(run, torch.randn(2, 3, 6, 7))
     assert isinstance(error, ValueError)
 
 
-@pytest.mark.parametrize("make", [
-    lambda nn: nn.Conv2d(3, 4, 3, groups=2),
-    lambda nn: nn.Conv2d(4, 3, 3, groups=2),
-    lambda nn: nn.Conv2d(4, 4, 3, groups=0),
-    lambda nn: nn.Conv2d(4, 4, 3, padding="same", stride=2),
-    lambda nn: nn.ConvTranspose1d(4, 4, 3, padding_mode="reflect"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda nn: nn.Conv2d(3, 4, 3, groups=2),
+        lambda nn: nn.Conv2d(4, 3, 3, groups=2),
+        lambda nn: nn.Conv2d(4, 4, 3, groups=0),
+        lambda nn: nn.Conv2d(4, 4, 3, padding="same", stride=2),
+        lambda nn: nn.ConvTranspose1d(4, 4, 3, padding_mode="reflect"),
+    ],
+)
 def test_refused_settings(make):
     error, _ = both(lambda T: make(T.nn))
     assert isinstance(error, ValueError)
@@ -88,6 +95,7 @@ def test_lazy_layers(kind, dim):
         assert repr(layer).startswith(f"{kind}{dim}d(0, 4")
         result = layer(x)
         return result, layer.weight, layer.bias, repr(layer), type(layer).__name__
+
     both(run, torch.randn(2, 6, *[5] * dim))
 
 
@@ -100,6 +108,7 @@ def test_pickle_and_overridden_convolution():
     class Doubled(rt.nn.Conv1d):
         def _conv_forward(self, input, weight, bias):
             return super()._conv_forward(input, weight * 2, bias)
+
     x = rt.randn(1, 2, 5)
     layer = rt.nn.Conv1d(2, 3, 2, bias=False)
     assert rt.equal(pickle.loads(pickle.dumps(layer))(x), layer(x))
@@ -111,9 +120,15 @@ def test_pickle_and_overridden_convolution():
 def network(nn):
     """Each way to convolve once: few channels, rows of pixels, depthwise, one tap, transposed."""
     return nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, stride=2, padding=1), nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 16, 1), nn.ReLU(),
-        nn.ConvTranspose2d(16, 3, 2, stride=2))
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding=1, groups=32),
+        nn.Conv2d(32, 16, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(16, 3, 2, stride=2),
+    )
 
 
 def test_training_side_by_side():

@@ -1,4 +1,5 @@
 """DataParallel on simulated devices computes what one device computes, and fails as the reference does."""
+
 import gc
 from collections import namedtuple
 
@@ -60,8 +61,12 @@ def test_many_devices_compute_what_one_computes(count, batch):
     net.zero_grad()
     out, dx = call(nn.DataParallel(net, list(range(count))), batch)
     assert out["h"].device.index == 0
-    for a, b in ((out["h"], expected["h"]), (out["sums"][0], expected["sums"][0]), (out["sums"][1][0], expected["sums"][1][0]),
-                 (dx, x_grad)):
+    for a, b in (
+        (out["h"], expected["h"]),
+        (out["sums"][0], expected["sums"][0]),
+        (out["sums"][1][0], expected["sums"][1][0]),
+        (dx, x_grad),
+    ):
         assert close(a, b)
     for p, g in zip(net.parameters(), grads):
         assert p.grad is None and g is None or close(p.grad, g)
@@ -71,8 +76,10 @@ def one_by_one(net, count, pair, scale, extra):
     """Chunks of the batch, one after the other on one device (`mean` of a part is not the mean of all)."""
     parts = zip(pair["x"].chunk(count), pair["more"][0].chunk(count), extra["z"].chunk(count))
     outs = [net({"x": x, "more": [y]}, scale, extra={"z": z}) for x, y, z in parts]
-    return {"h": rt.cat([o["h"] for o in outs]), "sums": (rt.cat([o["sums"][0] for o in outs]),
-                                                          [rt.cat([o["sums"][1][0] for o in outs])])}
+    return {
+        "h": rt.cat([o["h"] for o in outs]),
+        "sums": (rt.cat([o["sums"][0] for o in outs]), [rt.cat([o["sums"][1][0] for o in outs])]),
+    }
 
 
 def test_training_is_that_of_one_device():
@@ -124,7 +131,7 @@ def test_gradients_of_scatter_and_gather():
     parts = scatter(x, [0, 1, 2])
     (gather([p * (i + 1) for i, p in enumerate(parts)], 0) ** 2).sum().backward()
     factor = rt.tensor([1.0, 1, 2, 2, 3], dtype=rt.float64)[:, None]
-    assert close(x.grad, 2 * x.detach() * factor ** 2) and x.grad.device.type == "cpu"
+    assert close(x.grad, 2 * x.detach() * factor**2) and x.grad.device.type == "cpu"
 
 
 def test_comm():
@@ -133,7 +140,9 @@ def test_comm():
     tensors = [rt.randn(3, 2, device="cuda"), rt.randint(0, 9, (4,), device="cuda"), rt.randn(5, device="cuda")]
     for size in (1, 30, 10**6):
         copies = comm.broadcast_coalesced(tensors, [0, 1, 3], size)
-        assert all(a.equal(b.to(a.device)) for row in copies for a, b in zip(row, tensors)) and copies[0][0] is tensors[0]
+        assert (
+            all(a.equal(b.to(a.device)) for row in copies for a, b in zip(row, tensors)) and copies[0][0] is tensors[0]
+        )
         assert [t.device.index for row in copies for t in row] == [0] * 3 + [1] * 3 + [3] * 3
         copies[1][0].zero_()
         assert copies[1][2]._version == 0  # neighbours in a buffer do not count each other's writes
@@ -151,7 +160,9 @@ def test_an_exception_in_a_replica_is_raised_with_its_traceback():
                 raise ValueError("no luck here")
             return x
 
-    with pytest.raises(ValueError, match="(?s)Caught ValueError in replica 2 on device 2.*Original Traceback.*no luck here"):
+    with pytest.raises(
+        ValueError, match="(?s)Caught ValueError in replica 2 on device 2.*Original Traceback.*no luck here"
+    ):
         nn.DataParallel(Fails())(rt.ones(4, 1))
 
 
@@ -189,8 +200,11 @@ def test_the_function():
 
 def test_wrong_places():
     net = nn.DataParallel(nn.Linear(2, 2))
-    with pytest.raises(RuntimeError, match=r"module must have its parameters and buffers on device cuda:0 \(device_ids\[0\]\) "
-                                           "but found one of them on device: cpu"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"module must have its parameters and buffers on device cuda:0 \(device_ids\[0\]\) "
+        "but found one of them on device: cpu",
+    ):
         net(rt.ones(4, 2))
     with pytest.raises(RuntimeError, match=r"all tensors must be on devices\[0\]"):
         comm.broadcast_coalesced([rt.ones(2, device="cuda:1")], [0, 1])
@@ -202,7 +216,9 @@ def test_wrong_places():
         comm.broadcast(rt.ones(2))
     with pytest.raises(RuntimeError, match=r"Gather got an input of invalid size: got \[2, 2\], but expected \[2, 3\]"):
         comm.gather([rt.ones(2, 3, device="cuda:0"), rt.ones(2, 2, device="cuda:1")], 0)
-    with pytest.raises(RuntimeError, match="reduce_add expects destination to be on the same GPU with one of the tensors"):
+    with pytest.raises(
+        RuntimeError, match="reduce_add expects destination to be on the same GPU with one of the tensors"
+    ):
         comm.reduce_add([rt.ones(2, device="cuda:1")], 0)
 
 
@@ -239,5 +255,7 @@ def test_a_scripted_module():
 def test_a_python_module_in_a_scripted_one():
     scripted = rt.jit.script(nn.Sequential(nn.Linear(4, 3)).cuda())
     scripted._modules["added"] = nn.ReLU()
-    with pytest.raises(RuntimeError, match="Cannot replicate network where python modules are children of ScriptModule"):
+    with pytest.raises(
+        RuntimeError, match="Cannot replicate network where python modules are children of ScriptModule"
+    ):
         replicate(scripted, [0, 1])

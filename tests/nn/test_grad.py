@@ -1,4 +1,5 @@
 """`nn.grad` next to the reference."""
+
 import pytest
 import torch
 
@@ -14,5 +15,10 @@ def test_both_gradients(dims, kwargs):
     x, w = torch.randn(2, 4, *[6] * dims), torch.randn(6, 4 // groups, *[3] * dims)
     y = getattr(torch.nn.functional, f"conv{dims}d")(x, w, **kwargs)
     for name, arguments in (("input", (x.shape, w)), ("weight", (x, w.shape))):
-        both(lambda T, a, b, g: getattr(T.nn.grad, f"conv{dims}d_{name}")(a, b, g, **kwargs), *arguments,
-             torch.randn(y.shape), rtol=1e-4, atol=1e-4)
+        both(
+            lambda T, a, b, g: getattr(T.nn.grad, f"conv{dims}d_{name}")(a, b, g, **kwargs),
+            *arguments,
+            torch.randn(y.shape),
+            rtol=1e-4,
+            atol=1e-4,
+        )

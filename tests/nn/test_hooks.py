@@ -1,4 +1,5 @@
 """Hooks of modules next to the reference: what is called, in which order, with which arguments, and what it changes."""
+
 from collections import namedtuple
 from importlib import import_module
 
@@ -18,7 +19,9 @@ def test_order_of_everything():
         handles = [
             module.register_module_forward_pre_hook(lambda m, a: show("global pre", type(m).__name__, shapes(a))),
             module.register_module_forward_hook(lambda m, a, o: show("global post", type(m).__name__, shapes(o))),
-            module.register_module_full_backward_pre_hook(lambda m, g: show("global bpre", type(m).__name__, shapes(g))),
+            module.register_module_full_backward_pre_hook(
+                lambda m, g: show("global bpre", type(m).__name__, shapes(g))
+            ),
             module.register_module_full_backward_hook(lambda m, i, o: show("global b", type(m).__name__, shapes(i))),
         ]
         try:
@@ -53,17 +56,23 @@ def test_forward_hooks_replace():
             show.error(lambda: show(m(*args, **kwargs)))
 
         for hook, options in (
-            (lambda mod, a: None, {}), (lambda mod, a: a[0] + 1, {}), (lambda mod, a: (a[0] + 2, 7), {}),
-            (lambda mod, a: [a[0]], {}), (lambda mod, a, k: None, {"with_kwargs": True}),
+            (lambda mod, a: None, {}),
+            (lambda mod, a: a[0] + 1, {}),
+            (lambda mod, a: (a[0] + 2, 7), {}),
+            (lambda mod, a: [a[0]], {}),
+            (lambda mod, a, k: None, {"with_kwargs": True}),
             (lambda mod, a, k: ((5,), {"b": 6}), {"with_kwargs": True}),
-            (lambda mod, a, k: a, {"with_kwargs": True}), (lambda mod, a, k: 3, {"with_kwargs": True}),
+            (lambda mod, a, k: a, {"with_kwargs": True}),
+            (lambda mod, a, k: 3, {"with_kwargs": True}),
         ):
             handle = m.register_forward_pre_hook(hook, **options)
             check(1)
             check(1, b=2)
             handle.remove()
         for hook, options in (
-            (lambda mod, a, o: None, {}), (lambda mod, a, o: 3, {}), (lambda mod, a, o: (o, a), {}),
+            (lambda mod, a, o: None, {}),
+            (lambda mod, a, o: 3, {}),
+            (lambda mod, a, o: (o, a), {}),
             (lambda mod, a, k, o: (o, k), {"with_kwargs": True}),
         ):
             handles.append(m.register_forward_hook(hook, **options))

@@ -2,26 +2,40 @@
 
 A hook may replace what it sees, raise, remove itself or another, or register a new one while the net is being called.
 """
+
 import contextlib
 from importlib import import_module
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.programs import same
 
 FORWARD = ["pre", "post"]
 BACKWARD = ["bpre", "b"]
-ACTIONS = ["nothing", "nothing", "replace", "raise", "remove itself", "remove first", "remove last", "register",
-           "wrong length", "odd value"]
+ACTIONS = [
+    "nothing",
+    "nothing",
+    "replace",
+    "raise",
+    "remove itself",
+    "remove first",
+    "remove last",
+    "register",
+    "wrong length",
+    "odd value",
+]
 
-hook_specs = st.fixed_dictionaries({
-    "where": st.sampled_from(["global", "net", "a", "b"]),
-    "kind": st.sampled_from(FORWARD + BACKWARD),
-    "action": st.sampled_from(ACTIONS),
-    "with_kwargs": st.booleans(),
-    "always_call": st.booleans(),
-    "prepend": st.booleans(),
-})
+hook_specs = st.fixed_dictionaries(
+    {
+        "where": st.sampled_from(["global", "net", "a", "b"]),
+        "kind": st.sampled_from(FORWARD + BACKWARD),
+        "action": st.sampled_from(ACTIONS),
+        "with_kwargs": st.booleans(),
+        "always_call": st.booleans(),
+        "prepend": st.booleans(),
+    }
+)
 
 
 def net_of(T):
@@ -62,12 +76,17 @@ class Hooks:
     def target(self, spec):
         kind, is_global = spec["kind"], spec["where"] == "global"
         name = {"pre": "forward_pre", "post": "forward", "bpre": "full_backward_pre", "b": "full_backward"}[kind]
-        allowed = {"pre": ("with_kwargs", "prepend"), "post": ("with_kwargs", "always_call", "prepend")}.get(kind, ("prepend",))
+        allowed = {"pre": ("with_kwargs", "prepend"), "post": ("with_kwargs", "always_call", "prepend")}.get(
+            kind, ("prepend",)
+        )
         if is_global:
             allowed = ("with_kwargs", "always_call") if kind == "post" else ()
             target, name = import_module(self.T.__name__ + ".nn.modules.module"), f"register_module_{name}_hook"
         else:
-            target, name = (self.net if spec["where"] == "net" else getattr(self.net, spec["where"])), f"register_{name}_hook"
+            target, name = (
+                (self.net if spec["where"] == "net" else getattr(self.net, spec["where"])),
+                f"register_{name}_hook",
+            )
         return target, name, {option: spec[option] for option in allowed}
 
     def pre(self, number, spec):
@@ -77,24 +96,28 @@ class Hooks:
             self.log(number, spec, module, args, rest)
             replaced = tuple(a + 1 for a in args)
             return self.act(number, spec, replaced if not with_kwargs else (replaced, {"k": 3.0}))
+
         return hook
 
     def post(self, number, spec):
         def hook(module, args, *rest):
             self.log(number, spec, module, args, rest)
             return self.act(number, spec, rest[-1] * 2)
+
         return hook
 
     def bpre(self, number, spec):
         def hook(module, grad_output):
             self.log(number, spec, module, grad_output)
             return self.act(number, spec, tuple(g * 2 for g in grad_output))
+
         return hook
 
     def b(self, number, spec):
         def hook(module, grad_input, grad_output):
             self.log(number, spec, module, grad_input, grad_output)
             return self.act(number, spec, tuple(None if g is None else g * 2 for g in grad_input))
+
         return hook
 
     def log(self, number, spec, module, *values):
@@ -138,7 +161,9 @@ def some_hooks(T, show, net, specs):
 
 
 @settings(max_examples=150)
-@given(st.lists(hook_specs, min_size=1, max_size=5), st.sampled_from([None, None, None, "net", "a", "b"]), st.booleans())
+@given(
+    st.lists(hook_specs, min_size=1, max_size=5), st.sampled_from([None, None, None, "net", "a", "b"]), st.booleans()
+)
 def test_any_hooks(specs, fail, requires_grad):
     def program(T, show):
         net = net_of(T)

@@ -1,4 +1,5 @@
 """Layers and functionals next to the reference: results, gradients, repr, warnings, errors."""
+
 import inspect
 import math
 
@@ -9,11 +10,35 @@ import readtorch
 from tests.programs import same
 
 ACTIVATIONS = [
-    ("ReLU", ()), ("ReLU6", ()), ("Sigmoid", ()), ("Tanh", ()), ("SiLU", ()), ("Mish", ()), ("SELU", ()),
-    ("Hardsigmoid", ()), ("Hardswish", ()), ("ELU", ()), ("ELU", (0.5,)), ("CELU", (2.0,)), ("LeakyReLU", (0.2,)),
-    ("Threshold", (0.1, 2.0)), ("Hardtanh", (-0.5, 0.7)), ("RReLU", ()), ("GELU", ()), ("GELU", ("tanh",)),
-    ("GLU", ()), ("Hardshrink", (0.3,)), ("Softshrink", (0.3,)), ("Softplus", (2.0, 3.0)), ("LogSigmoid", ()),
-    ("PReLU", ()), ("PReLU", (4,)), ("Softsign", ()), ("Tanhshrink", ()), ("Softmax", (1,)), ("Softmin", (0,)),
+    ("ReLU", ()),
+    ("ReLU6", ()),
+    ("Sigmoid", ()),
+    ("Tanh", ()),
+    ("SiLU", ()),
+    ("Mish", ()),
+    ("SELU", ()),
+    ("Hardsigmoid", ()),
+    ("Hardswish", ()),
+    ("ELU", ()),
+    ("ELU", (0.5,)),
+    ("CELU", (2.0,)),
+    ("LeakyReLU", (0.2,)),
+    ("Threshold", (0.1, 2.0)),
+    ("Hardtanh", (-0.5, 0.7)),
+    ("RReLU", ()),
+    ("GELU", ()),
+    ("GELU", ("tanh",)),
+    ("GLU", ()),
+    ("Hardshrink", (0.3,)),
+    ("Softshrink", (0.3,)),
+    ("Softplus", (2.0, 3.0)),
+    ("LogSigmoid", ()),
+    ("PReLU", ()),
+    ("PReLU", (4,)),
+    ("Softsign", ()),
+    ("Tanhshrink", ()),
+    ("Softmax", (1,)),
+    ("Softmin", (0,)),
     ("LogSoftmax", (1,)),
 ]
 
@@ -58,10 +83,21 @@ def test_softmax_without_dim():
 
 
 LOSSES = [
-    ("MSELoss", {}), ("L1Loss", {}), ("SmoothL1Loss", {}), ("SmoothL1Loss", {"beta": 0.3}), ("SmoothL1Loss", {"beta": 0.0}),
-    ("HuberLoss", {"delta": 0.4}), ("BCELoss", {}), ("BCEWithLogitsLoss", {}), ("KLDivLoss", {}),
-    ("KLDivLoss", {"log_target": True}), ("CrossEntropyLoss", {}), ("CrossEntropyLoss", {"label_smoothing": 0.2}),
-    ("CrossEntropyLoss", {"ignore_index": 2}), ("NLLLoss", {}), ("NLLLoss", {"ignore_index": 2}),
+    ("MSELoss", {}),
+    ("L1Loss", {}),
+    ("SmoothL1Loss", {}),
+    ("SmoothL1Loss", {"beta": 0.3}),
+    ("SmoothL1Loss", {"beta": 0.0}),
+    ("HuberLoss", {"delta": 0.4}),
+    ("BCELoss", {}),
+    ("BCEWithLogitsLoss", {}),
+    ("KLDivLoss", {}),
+    ("KLDivLoss", {"log_target": True}),
+    ("CrossEntropyLoss", {}),
+    ("CrossEntropyLoss", {"label_smoothing": 0.2}),
+    ("CrossEntropyLoss", {"ignore_index": 2}),
+    ("NLLLoss", {}),
+    ("NLLLoss", {"ignore_index": 2}),
 ]
 
 
@@ -112,8 +148,15 @@ def test_loss_warnings_and_errors():
     def program(T, show):
         x, y = T.ones(2, 3), T.ones(3)
         F = T.nn.functional
-        for function in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
-                         F.binary_cross_entropy_with_logits, F.kl_div):
+        for function in (
+            F.mse_loss,
+            F.l1_loss,
+            F.smooth_l1_loss,
+            F.huber_loss,
+            F.binary_cross_entropy,
+            F.binary_cross_entropy_with_logits,
+            F.kl_div,
+        ):
             show.warnings(lambda: show.error(lambda: show.numbers(function(x, y))))
             show.warnings(lambda: show.error(lambda: function(x, x, reduction="other")))
             if function is not F.huber_loss:
@@ -148,11 +191,16 @@ def test_dropout():
 def test_linear_bilinear_identity_flatten():
     def program(T, show):
         for layer, inputs in (
-            (T.nn.Linear(3, 2), [example(T, 4, 3)]), (T.nn.Linear(3, 2, bias=False), [example(T, 2, 2, 3)]),
-            (T.nn.Linear(3, 1), [example(T, 3)]), (T.nn.Bilinear(3, 2, 4), [example(T, 5, 3), example(T, 5, 2)]),
-            (T.nn.Identity(3, a=4), [example(T, 2)]), (T.nn.Flatten(), [example(T, 2, 3, 2)]),
-            (T.nn.Flatten(0, 1), [example(T, 2, 3, 2)]), (T.nn.Unflatten(1, (2, 3)), [example(T, 2, 6)]),
-            (T.nn.LayerNorm(3), [example(T, 2, 3)]), (T.nn.LayerNorm((2, 3), eps=0.1), [example(T, 4, 2, 3)]),
+            (T.nn.Linear(3, 2), [example(T, 4, 3)]),
+            (T.nn.Linear(3, 2, bias=False), [example(T, 2, 2, 3)]),
+            (T.nn.Linear(3, 1), [example(T, 3)]),
+            (T.nn.Bilinear(3, 2, 4), [example(T, 5, 3), example(T, 5, 2)]),
+            (T.nn.Identity(3, a=4), [example(T, 2)]),
+            (T.nn.Flatten(), [example(T, 2, 3, 2)]),
+            (T.nn.Flatten(0, 1), [example(T, 2, 3, 2)]),
+            (T.nn.Unflatten(1, (2, 3)), [example(T, 2, 6)]),
+            (T.nn.LayerNorm(3), [example(T, 2, 3)]),
+            (T.nn.LayerNorm((2, 3), eps=0.1), [example(T, 4, 2, 3)]),
             (T.nn.LayerNorm(3, bias=False), [example(T, 2, 3)]),
             (T.nn.LayerNorm(3, elementwise_affine=False), [example(T, 2, 3)]),
         ):
@@ -171,22 +219,31 @@ def shown(default):
     return default.__name__ if callable(default) else default
 
 
-@pytest.mark.parametrize("name", sorted(
-    n for n, v in vars(readtorch.nn).items() if inspect.isclass(v) and issubclass(v, readtorch.nn.Module)))
+@pytest.mark.parametrize(
+    "name",
+    sorted(n for n, v in vars(readtorch.nn).items() if inspect.isclass(v) and issubclass(v, readtorch.nn.Module)),
+)
 def test_signature_of_layer(name):
     ours, theirs = (inspect.signature(getattr(T.nn, name).__init__) for T in (readtorch, torch))
     if [p for p in theirs.parameters if p not in ("self", "args", "kwargs")]:
         assert [(p.name, shown(p.default)) for p in ours.parameters.values()] == [
-            (p.name, shown(p.default)) for p in theirs.parameters.values()]
+            (p.name, shown(p.default)) for p in theirs.parameters.values()
+        ]
 
 
-@pytest.mark.parametrize("name", sorted(
-    n for n, v in vars(torch.nn.functional).items()  # PyTorch's built-in functions have no signature
-    if inspect.isfunction(v) and hasattr(readtorch.nn.functional, n) and not n.startswith("_")))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        n
+        for n, v in vars(torch.nn.functional).items()  # PyTorch's built-in functions have no signature
+        if inspect.isfunction(v) and hasattr(readtorch.nn.functional, n) and not n.startswith("_")
+    ),
+)
 def test_signature_of_functional(name):
     function = getattr(torch.nn.functional, name)
     if "return_indices" in (closure := inspect.getclosurevars(function).nonlocals).get("arg_name", ""):
         function = closure["if_true"]  # PyTorch chooses between two functions of one signature
     ours, theirs = inspect.signature(getattr(readtorch.nn.functional, name)), inspect.signature(function)
     assert [(p.name, p.default) for p in ours.parameters.values()] == [
-        (p.name, p.default) for p in theirs.parameters.values()]
+        (p.name, p.default) for p in theirs.parameters.values()
+    ]

@@ -1,4 +1,5 @@
 """Lazy modules next to the reference: what an uninitialized tensor allows, and how it gets its shape."""
+
 import copy
 import pickle
 
@@ -9,7 +10,16 @@ def test_what_is_allowed():
     def program(T, show):
         P = T.nn.parameter
         for t in (P.UninitializedParameter(), P.UninitializedBuffer(dtype=T.float64)):
-            show(t, P.is_lazy(t), isinstance(t, P.Parameter), isinstance(t, P.Buffer), t.size(), t.ndim, t.dtype, t.device)
+            show(
+                t,
+                P.is_lazy(t),
+                isinstance(t, P.Parameter),
+                isinstance(t, P.Buffer),
+                t.size(),
+                t.ndim,
+                t.dtype,
+                t.device,
+            )
             show(t.is_floating_point(), t.is_complex(), t.get_device(), t.is_leaf, t.requires_grad, t.grad, t.grad_fn)
             show(t.cpu() is t, t.to(t.dtype) is t, isinstance(hash(t), int))
             again = pickle.loads(pickle.dumps(t))
@@ -26,11 +36,32 @@ def test_what_is_allowed():
 def test_what_is_refused():
     def program(T, show):
         p, x = T.nn.UninitializedParameter(), T.ones(2, 2)
-        for refused in (lambda: p.shape, p.share_memory_, p.dim, p.numel, p.detach, p.clone, p.requires_grad_, p.bfloat16,
-                        p.zero_, p.stride, p.is_contiguous, lambda: p == p, lambda: p.add(1)):
+        for refused in (
+            lambda: p.shape,
+            p.share_memory_,
+            p.dim,
+            p.numel,
+            p.detach,
+            p.clone,
+            p.requires_grad_,
+            p.bfloat16,
+            p.zero_,
+            p.stride,
+            p.is_contiguous,
+            lambda: p == p,
+            lambda: p.add(1),
+        ):
             show.error(refused)
-        for refused in (lambda: T.add(p, 1), lambda: T.nn.functional.linear(x, p), lambda: p + 1, lambda: p[0],
-                        lambda: x @ p, lambda: T.nn.init.zeros_(p), lambda: len(p), lambda: T.empty_like(p)):
+        for refused in (
+            lambda: T.add(p, 1),
+            lambda: T.nn.functional.linear(x, p),
+            lambda: p + 1,
+            lambda: p[0],
+            lambda: x @ p,
+            lambda: T.nn.init.zeros_(p),
+            lambda: len(p),
+            lambda: T.empty_like(p),
+        ):
             try:
                 show("no error", refused())
             except ValueError as e:
@@ -72,7 +103,13 @@ def test_first_call_infers_sizes():
     def without_operator_names(T, show):
         class Show(type(show)):
             def __call__(self, *values):
-                show(*[str(v).replace("an operator", "<built-in method empty_like of type object at 0x1>") for v in values])
+                show(
+                    *[
+                        str(v).replace("an operator", "<built-in method empty_like of type object at 0x1>")
+                        for v in values
+                    ]
+                )
+
         inner = Show()
         inner.arrays = show.arrays
         program(T, inner)

@@ -1,4 +1,5 @@
 """Distances and the losses with a margin, next to the reference: values, gradients, graphs, errors."""
+
 from tests.programs import same
 
 
@@ -47,11 +48,17 @@ def test_values_gradients_and_graphs():
 def test_errors():
     def program(T, show):
         F, x, one = T.nn.functional, T.ones(3, 4), T.tensor(1.0)
-        for wrong in (lambda: F.cosine_similarity(x.long(), x.long()), lambda: F.cosine_similarity(x, x[:2]),
-                      lambda: F.cosine_embedding_loss(x, x, x), lambda: F.cosine_embedding_loss(x[0], x, x[:, 0]),
-                      lambda: F.cosine_embedding_loss(x, x, one), lambda: F.triplet_margin_loss(x, x, x[0]),
-                      lambda: F.triplet_margin_loss(x, x, x, margin=0), lambda: F.margin_ranking_loss(x, x, x[0]),
-                      lambda: F.hinge_embedding_loss(x, x, reduction="foo")):
+        for wrong in (
+            lambda: F.cosine_similarity(x.long(), x.long()),
+            lambda: F.cosine_similarity(x, x[:2]),
+            lambda: F.cosine_embedding_loss(x, x, x),
+            lambda: F.cosine_embedding_loss(x[0], x, x[:, 0]),
+            lambda: F.cosine_embedding_loss(x, x, one),
+            lambda: F.triplet_margin_loss(x, x, x[0]),
+            lambda: F.triplet_margin_loss(x, x, x, margin=0),
+            lambda: F.margin_ranking_loss(x, x, x[0]),
+            lambda: F.hinge_embedding_loss(x, x, reduction="foo"),
+        ):
             show.error(wrong)
         show(F.cosine_similarity(x, x[0].double()), F.pairwise_distance(x, x.long()))
         out = T.empty(0)

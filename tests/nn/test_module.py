@@ -1,7 +1,9 @@
 """`nn.Module` next to the reference: registration, attributes, lookup, iteration, casts, repr, errors word for word."""
+
 import copy
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.programs import same
 
@@ -81,8 +83,12 @@ def test_lookup_by_name():
 def test_registration_errors():
     def program(T, show):
         b = block(T)
-        for register, good in ((b.register_parameter, T.nn.Parameter(T.ones(1))), (b.register_buffer, T.ones(1)),
-                               (b.add_module, T.nn.ReLU()), (b.register_module, T.nn.ReLU())):
+        for register, good in (
+            (b.register_parameter, T.nn.Parameter(T.ones(1))),
+            (b.register_buffer, T.ones(1)),
+            (b.add_module, T.nn.ReLU()),
+            (b.register_module, T.nn.ReLU()),
+        ):
             for name in (3, "a.b", "", "training", "forward", "kept", "scale", "tied", None):
                 show.error(lambda: register(name, good))
             for bad in (3, T.ones(1), "text", T.nn.Linear, T.nn.ReLU()):
@@ -131,8 +137,11 @@ def test_names_move_between_kinds():
         m = T.nn.Module()
 
         def where():
-            show(*[(d, list(getattr(m, d))) for d in ("_parameters", "_buffers", "_modules")], "x" in m.__dict__,
-                 m._non_persistent_buffers_set)
+            show(
+                *[(d, list(getattr(m, d))) for d in ("_parameters", "_buffers", "_modules")],
+                "x" in m.__dict__,
+                m._non_persistent_buffers_set,
+            )
 
         m.x = 3
         where()
@@ -173,14 +182,22 @@ KINDS = ["parameter", "module", "buffer", "hidden buffer", "tensor", "none", "nu
 
 def new_value(T, kind):
     return {
-        "parameter": lambda: T.nn.Parameter(T.zeros(1)), "module": T.nn.ReLU, "buffer": lambda: T.nn.Buffer(T.zeros(1)),
-        "hidden buffer": lambda: T.nn.Buffer(T.zeros(1), persistent=False), "tensor": lambda: T.zeros(1),
-        "none": lambda: None, "number": lambda: 3,
+        "parameter": lambda: T.nn.Parameter(T.zeros(1)),
+        "module": T.nn.ReLU,
+        "buffer": lambda: T.nn.Buffer(T.zeros(1)),
+        "hidden buffer": lambda: T.nn.Buffer(T.zeros(1), persistent=False),
+        "tensor": lambda: T.zeros(1),
+        "none": lambda: None,
+        "number": lambda: 3,
     }[kind]()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["set", "set", "set", "del", "get"]), st.sampled_from("ab"),
-                          st.sampled_from(KINDS)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["set", "set", "set", "del", "get"]), st.sampled_from("ab"), st.sampled_from(KINDS)),
+        max_size=12,
+    )
+)
 def test_any_sequence_of_assignments(steps):
     def program(T, show):
         m = T.nn.Module()
@@ -192,8 +209,14 @@ def test_any_sequence_of_assignments(steps):
                 show.error(lambda: delattr(m, name))
             else:
                 show.error(lambda: getattr(m, name))
-            show(list(m._parameters.items()), list(m._buffers.items()), list(m._modules.items()),
-                 m._non_persistent_buffers_set, sorted(set("ab") & set(m.__dict__)), list(m.state_dict()))
+            show(
+                list(m._parameters.items()),
+                list(m._buffers.items()),
+                list(m._modules.items()),
+                m._non_persistent_buffers_set,
+                sorted(set("ab") & set(m.__dict__)),
+                list(m.state_dict()),
+            )
         show("end")
 
     same(program)
@@ -257,6 +280,7 @@ def test_missing_forward():
 def test_registration_hooks():
     def program(T, show):
         from importlib import import_module
+
         module = import_module(T.__name__ + ".nn.modules.module")
         handles = [
             module.register_module_parameter_registration_hook(lambda m, n, p: show("param", n)),
@@ -316,11 +340,23 @@ def test_casts():
         b.register_buffer("count", T.zeros(1, dtype=T.int64))
         scale = b.scale
         b(T.ones(2)).sum().backward()
-        for cast in (lambda: b.double(), lambda: b.half(), lambda: b.bfloat16(), lambda: b.float(),
-                     lambda: b.to(T.float64), lambda: b.to(dtype=T.float32), lambda: b.to("cpu"), lambda: b.cpu(),
-                     lambda: b.to(T.zeros(1, dtype=T.float64)), lambda: b.type(T.float32), lambda: b.to("cpu", T.float64)):
+        for cast in (
+            lambda: b.double(),
+            lambda: b.half(),
+            lambda: b.bfloat16(),
+            lambda: b.float(),
+            lambda: b.to(T.float64),
+            lambda: b.to(dtype=T.float32),
+            lambda: b.to("cpu"),
+            lambda: b.cpu(),
+            lambda: b.to(T.zeros(1, dtype=T.float64)),
+            lambda: b.type(T.float32),
+            lambda: b.to("cpu", T.float64),
+        ):
             show(cast() is b, b.scale.dtype, b.kept.dtype, b.count.dtype, b.scale.grad.dtype, b.scale is scale)
-        show(c.layers[0] is c.tied if (c := copy.deepcopy(b)) else None, c.scale is not b.scale, c.scale is c.same_scale)
+        show(
+            c.layers[0] is c.tied if (c := copy.deepcopy(b)) else None, c.scale is not b.scale, c.scale is c.same_scale
+        )
         show.error(lambda: b.to(T.int64))
         show.warnings(lambda: T.nn.Linear(1, 1).to(T.complex64))
 

@@ -1,9 +1,11 @@
 """What `to`, `float` and the rest of `_apply` do to parameters, gradients and buffers, in each of the three ways."""
+
 import contextlib
 import weakref
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.programs import same
 
@@ -39,18 +41,30 @@ def net_of(T):
 
 
 CASTS = {
-    "double": lambda T, m: m.double(), "float": lambda T, m: m.float(), "half": lambda T, m: m.half(),
-    "bfloat16": lambda T, m: m.bfloat16(), "cpu": lambda T, m: m.cpu(), "to float64": lambda T, m: m.to(T.float64),
-    "to complex": lambda T, m: m.to(T.complex64), "to tensor": lambda T, m: m.to(T.zeros(1, dtype=T.float64)),
-    "to device": lambda T, m: m.to("cpu"), "to both": lambda T, m: m.to("cpu", T.float64, True),
-    "type": lambda T, m: m.type(T.float64), "type name": lambda T, m: m.type("torch.DoubleTensor"),
-    "to_empty": lambda T, m: m.to_empty(device="cpu"), "to_empty here": lambda T, m: m.to_empty(device="cpu", recurse=False),
-    "own": lambda T, m: m._apply(lambda t: t * 2), "own here": lambda T, m: m._apply(lambda t: t + 1, recurse=False),
+    "double": lambda T, m: m.double(),
+    "float": lambda T, m: m.float(),
+    "half": lambda T, m: m.half(),
+    "bfloat16": lambda T, m: m.bfloat16(),
+    "cpu": lambda T, m: m.cpu(),
+    "to float64": lambda T, m: m.to(T.float64),
+    "to complex": lambda T, m: m.to(T.complex64),
+    "to tensor": lambda T, m: m.to(T.zeros(1, dtype=T.float64)),
+    "to device": lambda T, m: m.to("cpu"),
+    "to both": lambda T, m: m.to("cpu", T.float64, True),
+    "type": lambda T, m: m.type(T.float64),
+    "type name": lambda T, m: m.type("torch.DoubleTensor"),
+    "to_empty": lambda T, m: m.to_empty(device="cpu"),
+    "to_empty here": lambda T, m: m.to_empty(device="cpu", recurse=False),
+    "own": lambda T, m: m._apply(lambda t: t * 2),
+    "own here": lambda T, m: m._apply(lambda t: t + 1, recurse=False),
 }
 
 
-@given(st.lists(st.sampled_from(sorted(CASTS)), min_size=1, max_size=3), st.sampled_from(["data", "overwrite", "swap"]),
-       st.booleans())
+@given(
+    st.lists(st.sampled_from(sorted(CASTS)), min_size=1, max_size=3),
+    st.sampled_from(["data", "overwrite", "swap"]),
+    st.booleans(),
+)
 @pytest.mark.filterwarnings("ignore")  # of complex modules: `test_module.test_casts` has it
 def test_any_casts(casts, way, with_gradient):
     def program(T, show):

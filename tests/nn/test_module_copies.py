@@ -1,12 +1,13 @@
 """Modules that are pickled and copied: what they share, what becomes of their hooks, pickles of older versions."""
+
 import copy
 import gc
 import pickle
 from collections import OrderedDict
 
-import readtorch
 import torch
 
+import readtorch
 from tests.programs import same
 
 
@@ -60,9 +61,16 @@ def test_sharing_and_hooks_survive():
         net = net_of(T)
         net.linear.weight.requires_grad_(False)
         for other in copies(net):
-            show(other.again is other.linear, other.linear is net.linear, other.b is net.b, other._non_persistent_buffers_set)
+            show(
+                other.again is other.linear,
+                other.linear is net.linear,
+                other.b is net.b,
+                other._non_persistent_buffers_set,
+            )
             show(type(other.linear.weight).__name__, other.linear.weight.requires_grad, other.linear.bias.requires_grad)
-            show(list(other._forward_hooks) == list(net._forward_hooks), len(other.linear._forward_pre_hooks_with_kwargs))
+            show(
+                list(other._forward_hooks) == list(net._forward_hooks), len(other.linear._forward_pre_hooks_with_kwargs)
+            )
             show.numbers(other(T.ones(1, 2)), net(T.ones(1, 2)))
 
     same(program)
@@ -138,7 +146,13 @@ def test_parameters_and_buffers():
         p.grad = T.ones(2)
         b = T.nn.Buffer(T.ones(2), persistent=False)
         for other in (copy.deepcopy(p), copy.copy(p), pickle.loads(pickle.dumps(p))):
-            show(type(other).__name__, other.requires_grad, getattr(other, "note", None), other.grad, other.data_ptr() == p.data_ptr())
+            show(
+                type(other).__name__,
+                other.requires_grad,
+                getattr(other, "note", None),
+                other.grad,
+                other.data_ptr() == p.data_ptr(),
+            )
         for other in (copy.deepcopy(b), pickle.loads(pickle.dumps(b))):
             show(type(other).__name__, isinstance(other, T.nn.Buffer), other.persistent)
 

@@ -1,4 +1,5 @@
 """Corners of `nn.Module` next to the reference: properties, odd names and arguments, subclasses that override, handles."""
+
 import pickle
 from collections import OrderedDict
 
@@ -17,8 +18,21 @@ def test_lookup_through_properties_and_odd_paths():
             child = property(lambda self: self.a)
 
         net = Net()
-        for path in ("a..0", "a.", ".a", "a.0", "child.0", "child", "broken", "__class__", "_modules", "a.forward",
-                     None, 3, b"a"):
+        for path in (
+            "a..0",
+            "a.",
+            ".a",
+            "a.0",
+            "child.0",
+            "child",
+            "broken",
+            "__class__",
+            "_modules",
+            "a.forward",
+            None,
+            3,
+            b"a",
+        ):
             show.error(lambda: show(net.get_submodule(path)))
             show.error(lambda: net.get_parameter(path))
             show.error(lambda: net.get_buffer(path))
@@ -45,11 +59,23 @@ def test_assignment_to_properties_and_class_attributes():
 
             fixed = property(lambda self: 1)
 
-        for value in (3, T.nn.Parameter(T.ones(1)), T.nn.ReLU(), T.nn.Buffer(T.ones(1)), None, T.nn.Parameter, T.ones(1)):
+        for value in (
+            3,
+            T.nn.Parameter(T.ones(1)),
+            T.nn.ReLU(),
+            T.nn.Buffer(T.ones(1)),
+            None,
+            T.nn.Parameter,
+            T.ones(1),
+        ):
             for name in ("number", "kept", "fixed", "forward"):
                 net = Net()
                 show.error(lambda: setattr(net, name, value))
-                show(name, *[(d, list(getattr(net, d))) for d in ("_parameters", "_buffers", "_modules")], name in net.__dict__)
+                show(
+                    name,
+                    *[(d, list(getattr(net, d))) for d in ("_parameters", "_buffers", "_modules")],
+                    name in net.__dict__,
+                )
                 show.error(lambda: show(getattr(net, name)))
         net.forward = lambda x: x + 1
         show(net(3))
@@ -66,14 +92,34 @@ def test_odd_arguments():
     def program(T, show):
         m = T.nn.Linear(1, 1)
         for call in (
-            lambda: m.train(1), lambda: m.train(None), lambda: m.to("nowhere"), lambda: m.to(T.int64), lambda: m.to(T.bool),
-            lambda: m.to(T.float32, T.float64), lambda: m.to("cpu", copy=True), lambda: m.to("cpu", copy=False),
-            lambda: m.to(None), lambda: m.to(device=None), lambda: m.to(memory_format=T.channels_last), lambda: m.type("none"),
-            lambda: m.type(T.int64), lambda: m.to_empty(), lambda: m.apply(3), lambda: m.zero_grad(3), lambda: m.parameters(1, 2),
-            lambda: m.register_forward_hook(print, 1), lambda: m.register_full_backward_hook(print, True),
-            lambda: m.state_dict(3), lambda: m.state_dict(prefix=3), lambda: m.load_state_dict(), lambda: m.load_state_dict({3: 4}),
-            lambda: m.load_state_dict({3: 4}, strict=False), lambda: m.load_state_dict(m.state_dict(), True, True, True),
-            lambda: m.add_module(), lambda: m.get_submodule(), lambda: m.named_modules(1, 2, 3, 4),
+            lambda: m.train(1),
+            lambda: m.train(None),
+            lambda: m.to("nowhere"),
+            lambda: m.to(T.int64),
+            lambda: m.to(T.bool),
+            lambda: m.to(T.float32, T.float64),
+            lambda: m.to("cpu", copy=True),
+            lambda: m.to("cpu", copy=False),
+            lambda: m.to(None),
+            lambda: m.to(device=None),
+            lambda: m.to(memory_format=T.channels_last),
+            lambda: m.type("none"),
+            lambda: m.type(T.int64),
+            lambda: m.to_empty(),
+            lambda: m.apply(3),
+            lambda: m.zero_grad(3),
+            lambda: m.parameters(1, 2),
+            lambda: m.register_forward_hook(print, 1),
+            lambda: m.register_full_backward_hook(print, True),
+            lambda: m.state_dict(3),
+            lambda: m.state_dict(prefix=3),
+            lambda: m.load_state_dict(),
+            lambda: m.load_state_dict({3: 4}),
+            lambda: m.load_state_dict({3: 4}, strict=False),
+            lambda: m.load_state_dict(m.state_dict(), True, True, True),
+            lambda: m.add_module(),
+            lambda: m.get_submodule(),
+            lambda: m.named_modules(1, 2, 3, 4),
         ):
             show.error(call)
         m.register_forward_hook(3)
@@ -179,7 +225,9 @@ def test_lazy_modules_load_in_every_way():
                     T.__future__.set_swap_module_params_on_conversion(swap)
                     show.error(lambda: show(m.load_state_dict(state, **options)))
                     T.__future__.set_swap_module_params_on_conversion(False)
-                    show([(n, type(t).__name__, t.requires_grad) for n, t in [*m.named_parameters(), *m.named_buffers()]])
+                    show(
+                        [(n, type(t).__name__, t.requires_grad) for n, t in [*m.named_parameters(), *m.named_buffers()]]
+                    )
                     show(m.state_dict())
 
     same(program)

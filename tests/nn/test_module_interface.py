@@ -1,4 +1,5 @@
 """Every public name of the classes around `nn.Module`, generated from the reference: it exists here, with the same arguments."""
+
 import importlib
 import inspect
 
@@ -6,22 +7,35 @@ import pytest
 import torch
 
 import readtorch
-
 from tests.programs import same
 
 CLASSES = [f"nn.modules.module.{name}" for name in ("Module", "_IncompatibleKeys", "_WrappedHook")]
-CLASSES += [f"nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Container")]
-CLASSES += [f"nn.parameter.{name}" for name in (
-    "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin")]
+CLASSES += [
+    f"nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Container")
+]
+CLASSES += [
+    f"nn.parameter.{name}"
+    for name in ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin")
+]
 CLASSES += ["nn.modules.lazy.LazyModuleMixin", "utils.hooks.RemovableHandle", "utils.hooks.BackwardHook"]
 
 MODULES = ["nn.modules.module", "nn.modules.container", "nn.modules.lazy", "nn.parameter", "utils.hooks", "__future__"]
 
 # Names of Python's or of the reference's own machinery.
-PRIVATE = {"__annotations__", "__class_getitem__", "__firstlineno__", "__match_args__", "__orig_bases__",
-           "__init_subclass__", "__parameters__", "__replace__", "__static_attributes__",
-           "__deprecated__", "__torch_function__",
-           "___needs_generation_tag_patch"}  # torch.compile leaves it on the class, once it has run
+PRIVATE = {
+    "__annotations__",
+    "__class_getitem__",
+    "__firstlineno__",
+    "__match_args__",
+    "__orig_bases__",
+    "__init_subclass__",
+    "__parameters__",
+    "__replace__",
+    "__static_attributes__",
+    "__deprecated__",
+    "__torch_function__",
+    "___needs_generation_tag_patch",
+}  # torch.compile leaves it on the class, once it has run
 
 
 def of(T, path):

@@ -40,8 +40,10 @@ def test_module_backward_hooks_of_all():
         def hook(module, grad_input, grad_output):
             show(type(module).__name__, len(grad_input), len(grad_output))
 
-        for first, second in ((modules.register_module_backward_hook, modules.register_module_full_backward_hook),
-                              (modules.register_module_full_backward_hook, modules.register_module_backward_hook)):
+        for first, second in (
+            (modules.register_module_backward_hook, modules.register_module_full_backward_hook),
+            (modules.register_module_full_backward_hook, modules.register_module_backward_hook),
+        ):
             modules._global_is_full_backward_hook = None
             handle = first(hook)
             show.error(lambda: second(hook))
@@ -68,61 +70,170 @@ def test_renamed_and_deprecated():
     same(program)
 
 
-@pytest.mark.parametrize("make", [
-    lambda T: T.nn.BatchNorm1d(2)(T.ones(2)), lambda T: T.nn.BatchNorm2d(2)(T.ones(2, 2)), lambda T: T.nn.BatchNorm3d(2)(T.ones(2, 2, 2)),
-    lambda T: T.nn.modules.batchnorm._BatchNorm(2)(T.ones(2, 2)), lambda T: T.nn.modules.instancenorm._InstanceNorm(2)(T.ones(2, 2)),
-    lambda T: T.nn.InstanceNorm1d(2)(T.ones(2)), lambda T: T.nn.InstanceNorm2d(2)(T.ones(2, 2)), lambda T: T.nn.InstanceNorm3d(2)(T.ones(2, 2)),
-    lambda T: T.nn.LazyBatchNorm2d()(T.ones(2, 2)), lambda T: T.nn.BatchNorm1d(3)(T.ones(2, 2)), lambda T: T.nn.GroupNorm(2, 3),
-    lambda T: T.nn.LayerNorm((2,))(T.ones(3)), lambda T: T.nn.Linear(2, 2)(T.ones(3)), lambda T: T.nn.Bilinear(0, 1, 1),
-    lambda T: T.nn.Conv2d(3, 4, 1, groups=2), lambda T: T.nn.Conv2d(2, 3, 1, groups=2), lambda T: T.nn.Conv2d(2, 2, 1, groups=0),
-    lambda T: T.nn.Conv2d(2, 2, 1, padding="x"), lambda T: T.nn.Conv2d(2, 2, 1, stride=2, padding="same"),
-    lambda T: T.nn.ConvTranspose2d(2, 2, 1, padding_mode="reflect"),
-    lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(9, 9)),
-    lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(3,)),
-    lambda T: T.nn.Dropout(1.5), lambda T: T.nn.Dropout(-0.1), lambda T: T.nn.Embedding(2, 2, padding_idx=2), lambda T: T.nn.Embedding(2, 2, padding_idx=-3),
-    lambda T: T.nn.Embedding.from_pretrained(T.ones(2)), lambda T: T.nn.Embedding(2, 2, _weight=T.ones(2, 3)), lambda T: T.nn.EmbeddingBag(2, 2, padding_idx=2),
-    lambda T: T.nn.EmbeddingBag(2, 2, padding_idx=-3), lambda T: T.nn.EmbeddingBag(2, 2, _weight=T.ones(3, 2)),
-    lambda T: T.nn.RNN(2, 2, nonlinearity="x"), lambda T: T.nn.LSTM(2, 2, proj_size=2), lambda T: T.nn.LSTM(2, 2, proj_size=-1), lambda T: T.nn.GRU(2, 2, proj_size=1),
-    lambda T: T.nn.RNN(2, 2, dropout=2), lambda T: T.nn.RNN(2, 2, dropout=True), lambda T: T.nn.RNN(2, 2.0), lambda T: T.nn.RNN(2, 0), lambda T: T.nn.RNN(2, 2, 0),
-    lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 3)), lambda T: T.nn.RNN(2, 2)(T.ones(2)), lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2), T.ones(1, 2)),
-    lambda T: T.nn.RNN(2, 2)(T.ones(1, 2), T.ones(1, 1, 2)), lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2), T.ones(1, 2, 2)),
-    lambda T: T.nn.LSTM(2, 2)(T.ones(1, 1, 2), (T.ones(1, 2), T.ones(1, 2))), lambda T: T.nn.LSTM(2, 2)(T.ones(1, 2), (T.ones(1, 1, 2), T.ones(1, 1, 2))),
-    lambda T: T.nn.LSTM(2, 2)(T.ones(1, 1, 2), (T.ones(1, 1, 2), T.ones(1, 2, 2))), lambda T: T.nn.GRU(2, 2)(T.ones(1, 1, 2), T.ones(2, 1, 2)),
-    lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2, dtype=T.float64)), lambda T: T.nn.GRU(2, 2)(T.ones(1, 2), T.ones(1, 1, 2)),
-    lambda T: T.nn.RNNCell(2, 2)(T.ones(1, 1, 2)), lambda T: T.nn.RNNCell(2, 2, nonlinearity="x")(T.ones(2)), lambda T: T.nn.RNNCell(2, 2)(T.ones(2), T.ones(1, 1, 2)),
-    lambda T: T.nn.LSTMCell(2, 2)(T.ones(1, 1, 2)), lambda T: T.nn.LSTMCell(2, 2)(T.ones(2), (T.ones(1, 1, 2), T.ones(2))),
-    lambda T: T.nn.LSTMCell(2, 2)(T.ones(2), (T.ones(2), T.ones(1, 1, 2))), lambda T: T.nn.GRUCell(2, 2)(T.ones(1, 1, 2)), lambda T: T.nn.GRUCell(2, 2)(T.ones(2), T.ones(1, 1, 2)),
-    lambda T: T.nn.MultiheadAttention(3, 2), lambda T: T.nn.MultiheadAttention(0, 1), lambda T: T.nn.MultiheadAttention(2, 0), lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 1, 2)] * 3),
-    lambda T: T.nn.MultiheadAttention(2, 1)(T.ones(1, 1, 3), *[T.ones(1, 1, 2)] * 2), lambda T: T.nn.MultiheadAttention(2, 1)(T.ones(1, 2), *[T.ones(1, 1, 2)] * 2),
-    lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, attn_mask=T.ones(3, 3)), lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, key_padding_mask=T.ones(3, 3)),
-    lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, is_causal=True, need_weights=False),
-    lambda T: T.nn.Transformer(2, 1, 1, 1)(T.ones(1, 1, 2), T.ones(1, 2, 2)), lambda T: T.nn.Transformer(2, 1, 1, 1)(T.ones(1, 1, 3), T.ones(1, 1, 2)),
-    lambda T: T.nn.TransformerEncoderLayer(2, 1, activation="x"), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [3, 2]), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [0, 2]),
-    lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [4]), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(1, 2), T.tensor([4])),
-    lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2, 2), T.tensor([1])), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2), T.tensor([1])),
-    lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2), T.ones(1, 1).long()), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(1, 2), T.tensor([-1])),
-    lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [1.5]), lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2, 2]),
-    lambda T: T.nn.MultiMarginLoss(3), lambda T: T.nn.MultiMarginLoss(weight=T.ones(2, 2)), lambda T: T.nn.CosineEmbeddingLoss()(T.ones(1, 2), T.ones(1, 2), T.ones(1, 1)),
-    lambda T: T.nn.TripletMarginLoss(margin=-1.0), lambda T: T.nn.TripletMarginWithDistanceLoss(margin=-1.0), lambda T: T.nn.KLDivLoss("x")(T.ones(1), T.ones(1)),
-    lambda T: T.nn.L1Loss("x")(T.ones(1), T.ones(1)), lambda T: T.nn.HuberLoss(delta=-1.0)(T.ones(1), T.ones(1)), lambda T: T.nn.SmoothL1Loss(beta=-1.0)(T.ones(1), T.ones(1)),
-    lambda T: T.nn.GaussianNLLLoss(reduction="x")(T.ones(2), T.ones(2), T.ones(2)), lambda T: T.nn.GaussianNLLLoss()(T.ones(2), T.ones(2), -T.ones(2)),
-    lambda T: T.nn.GaussianNLLLoss()(T.ones(2, 3), T.ones(2, 3), T.ones(2, 2)), lambda T: T.nn.BCELoss()(T.ones(2), T.ones(3)), lambda T: T.nn.BCELoss()(T.ones(2) * 2, T.ones(2)),
-    lambda T: T.nn.BCEWithLogitsLoss()(T.ones(2), T.ones(3)), lambda T: T.nn.FractionalMaxPool2d(2), lambda T: T.nn.FractionalMaxPool2d(2, 1, 0.5), lambda T: T.nn.FractionalMaxPool2d(2, output_ratio=1.5),
-    lambda T: T.nn.FractionalMaxPool3d(2), lambda T: T.nn.FractionalMaxPool3d(2, 1, 0.5), lambda T: T.nn.FractionalMaxPool3d(2, output_ratio=0.0),
-    lambda T: T.nn.MaxUnpool2d(2)(T.ones(1, 1, 1), T.ones(1, 1, 1).long(), (9, 9)), lambda T: T.nn.MaxUnpool2d(2)(T.ones(1, 1, 1), T.ones(1, 1, 1).long(), (9,)),
-    lambda T: T.nn.Softmax2d()(T.ones(2)), lambda T: T.nn.Threshold(None, 1)(T.ones(1)), lambda T: T.nn.Hardtanh(1, 0), lambda T: T.nn.GLU()(T.ones(3)), lambda T: T.nn.RReLU(2, 1)(T.ones(1)),
-    lambda T: T.nn.PixelShuffle(2)(T.ones(1, 1, 1, 1)), lambda T: T.nn.PixelUnshuffle(2)(T.ones(1, 1, 1, 1)), lambda T: T.nn.ChannelShuffle(2)(T.ones(1, 3, 1, 1)),
-    lambda T: T.nn.Upsample(2, scale_factor=2)(T.ones(1, 1, 1)), lambda T: T.nn.Unflatten(0, 2), lambda T: T.nn.Unflatten("a", 2), lambda T: T.nn.Unflatten(0, (1.5,)), lambda T: T.nn.Unflatten(0, "x"),
-    lambda T: T.nn.Unflatten("a", ((1, 2),)), lambda T: T.nn.Unflatten("a", (("b", 2, 3),)), lambda T: T.nn.Unflatten("a", (2,)),
-    lambda T: T.nn.Sequential(3), lambda T: T.nn.ModuleList([3]), lambda T: T.nn.ModuleList().extend(3), lambda T: T.nn.ModuleDict(3), lambda T: T.nn.ModuleDict({"a": 3}), lambda T: T.nn.ModuleDict([1]),
-    lambda T: T.nn.ModuleDict([(1, 2, 3)]), lambda T: T.nn.ModuleDict().update(3), lambda T: T.nn.ParameterList().extend(3), lambda T: T.nn.ParameterList(3), lambda T: T.nn.ParameterDict(3), lambda T: T.nn.ParameterDict([1]),
-    lambda T: T.nn.ParameterDict([(1, 2, 3)]), lambda T: T.nn.ModuleList()[0], lambda T: T.nn.Sequential().insert(1, T.nn.ReLU()), lambda T: T.nn.Sequential() + 3, lambda T: T.nn.Sequential() * 1.5,
-    lambda T: T.nn.Sequential(T.nn.ReLU()) * 0, lambda T: T.nn.Sequential().append(3), lambda T: T.nn.Sequential().extend([3]), lambda T: T.nn.Sequential().insert(0, 3), lambda T: T.nn.Sequential().__iadd__(3),
-    lambda T: T.nn.Container(), lambda T: T.nn.SyncBatchNorm(2)(T.ones(2)), lambda T: T.nn.CircularPad1d(1)(T.ones(1)), lambda T: T.nn.ReflectionPad2d(2)(T.ones(1, 2, 2)), lambda T: T.nn.ZeroPad2d(1, 2),
-    lambda T: T.nn.LocalResponseNorm(2)(T.ones(2)), lambda T: T.nn.CrossEntropyLoss(label_smoothing=2.0)(T.ones(1, 2), T.tensor([1])), lambda T: T.nn.CTCLoss(reduction="x")(T.ones(1, 1, 2), T.ones(1, 1).long(), (1,), (1,)),
-    lambda T: T.nn.Identity()(), lambda T: T.nn.Flatten()(T.ones(2), 3), lambda T: T.nn.Fold(2, 2)(T.ones(1, 3, 1)), lambda T: T.nn.Unfold(3)(T.ones(1, 1, 2, 2)), lambda T: T.nn.PReLU(2)(T.ones(2, 3)),
-    lambda T: T.nn.ConvTranspose1d(1, 1, 2)(T.ones(1, 1, 2), output_size=(1,)), lambda T: T.nn.LazyLinear(2).weight.sum(), lambda T: T.nn.LazyLinear(2).to(T.float16)(T.ones(1, 2)), lambda T: T.nn.PairwiseDistance()(T.ones(2), T.ones(3)),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda T: T.nn.BatchNorm1d(2)(T.ones(2)),
+        lambda T: T.nn.BatchNorm2d(2)(T.ones(2, 2)),
+        lambda T: T.nn.BatchNorm3d(2)(T.ones(2, 2, 2)),
+        lambda T: T.nn.modules.batchnorm._BatchNorm(2)(T.ones(2, 2)),
+        lambda T: T.nn.modules.instancenorm._InstanceNorm(2)(T.ones(2, 2)),
+        lambda T: T.nn.InstanceNorm1d(2)(T.ones(2)),
+        lambda T: T.nn.InstanceNorm2d(2)(T.ones(2, 2)),
+        lambda T: T.nn.InstanceNorm3d(2)(T.ones(2, 2)),
+        lambda T: T.nn.LazyBatchNorm2d()(T.ones(2, 2)),
+        lambda T: T.nn.BatchNorm1d(3)(T.ones(2, 2)),
+        lambda T: T.nn.GroupNorm(2, 3),
+        lambda T: T.nn.LayerNorm((2,))(T.ones(3)),
+        lambda T: T.nn.Linear(2, 2)(T.ones(3)),
+        lambda T: T.nn.Bilinear(0, 1, 1),
+        lambda T: T.nn.Conv2d(3, 4, 1, groups=2),
+        lambda T: T.nn.Conv2d(2, 3, 1, groups=2),
+        lambda T: T.nn.Conv2d(2, 2, 1, groups=0),
+        lambda T: T.nn.Conv2d(2, 2, 1, padding="x"),
+        lambda T: T.nn.Conv2d(2, 2, 1, stride=2, padding="same"),
+        lambda T: T.nn.ConvTranspose2d(2, 2, 1, padding_mode="reflect"),
+        lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(9, 9)),
+        lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(3,)),
+        lambda T: T.nn.Dropout(1.5),
+        lambda T: T.nn.Dropout(-0.1),
+        lambda T: T.nn.Embedding(2, 2, padding_idx=2),
+        lambda T: T.nn.Embedding(2, 2, padding_idx=-3),
+        lambda T: T.nn.Embedding.from_pretrained(T.ones(2)),
+        lambda T: T.nn.Embedding(2, 2, _weight=T.ones(2, 3)),
+        lambda T: T.nn.EmbeddingBag(2, 2, padding_idx=2),
+        lambda T: T.nn.EmbeddingBag(2, 2, padding_idx=-3),
+        lambda T: T.nn.EmbeddingBag(2, 2, _weight=T.ones(3, 2)),
+        lambda T: T.nn.RNN(2, 2, nonlinearity="x"),
+        lambda T: T.nn.LSTM(2, 2, proj_size=2),
+        lambda T: T.nn.LSTM(2, 2, proj_size=-1),
+        lambda T: T.nn.GRU(2, 2, proj_size=1),
+        lambda T: T.nn.RNN(2, 2, dropout=2),
+        lambda T: T.nn.RNN(2, 2, dropout=True),
+        lambda T: T.nn.RNN(2, 2.0),
+        lambda T: T.nn.RNN(2, 0),
+        lambda T: T.nn.RNN(2, 2, 0),
+        lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 3)),
+        lambda T: T.nn.RNN(2, 2)(T.ones(2)),
+        lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2), T.ones(1, 2)),
+        lambda T: T.nn.RNN(2, 2)(T.ones(1, 2), T.ones(1, 1, 2)),
+        lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2), T.ones(1, 2, 2)),
+        lambda T: T.nn.LSTM(2, 2)(T.ones(1, 1, 2), (T.ones(1, 2), T.ones(1, 2))),
+        lambda T: T.nn.LSTM(2, 2)(T.ones(1, 2), (T.ones(1, 1, 2), T.ones(1, 1, 2))),
+        lambda T: T.nn.LSTM(2, 2)(T.ones(1, 1, 2), (T.ones(1, 1, 2), T.ones(1, 2, 2))),
+        lambda T: T.nn.GRU(2, 2)(T.ones(1, 1, 2), T.ones(2, 1, 2)),
+        lambda T: T.nn.RNN(2, 2)(T.ones(1, 1, 2, dtype=T.float64)),
+        lambda T: T.nn.GRU(2, 2)(T.ones(1, 2), T.ones(1, 1, 2)),
+        lambda T: T.nn.RNNCell(2, 2)(T.ones(1, 1, 2)),
+        lambda T: T.nn.RNNCell(2, 2, nonlinearity="x")(T.ones(2)),
+        lambda T: T.nn.RNNCell(2, 2)(T.ones(2), T.ones(1, 1, 2)),
+        lambda T: T.nn.LSTMCell(2, 2)(T.ones(1, 1, 2)),
+        lambda T: T.nn.LSTMCell(2, 2)(T.ones(2), (T.ones(1, 1, 2), T.ones(2))),
+        lambda T: T.nn.LSTMCell(2, 2)(T.ones(2), (T.ones(2), T.ones(1, 1, 2))),
+        lambda T: T.nn.GRUCell(2, 2)(T.ones(1, 1, 2)),
+        lambda T: T.nn.GRUCell(2, 2)(T.ones(2), T.ones(1, 1, 2)),
+        lambda T: T.nn.MultiheadAttention(3, 2),
+        lambda T: T.nn.MultiheadAttention(0, 1),
+        lambda T: T.nn.MultiheadAttention(2, 0),
+        lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 1, 2)] * 3),
+        lambda T: T.nn.MultiheadAttention(2, 1)(T.ones(1, 1, 3), *[T.ones(1, 1, 2)] * 2),
+        lambda T: T.nn.MultiheadAttention(2, 1)(T.ones(1, 2), *[T.ones(1, 1, 2)] * 2),
+        lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, attn_mask=T.ones(3, 3)),
+        lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, key_padding_mask=T.ones(3, 3)),
+        lambda T: T.nn.MultiheadAttention(2, 1)(*[T.ones(1, 1, 2)] * 3, is_causal=True, need_weights=False),
+        lambda T: T.nn.Transformer(2, 1, 1, 1)(T.ones(1, 1, 2), T.ones(1, 2, 2)),
+        lambda T: T.nn.Transformer(2, 1, 1, 1)(T.ones(1, 1, 3), T.ones(1, 1, 2)),
+        lambda T: T.nn.TransformerEncoderLayer(2, 1, activation="x"),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [3, 2]),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [0, 2]),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [4]),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(1, 2), T.tensor([4])),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2, 2), T.tensor([1])),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2), T.tensor([1])),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(2), T.ones(1, 1).long()),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2])(T.ones(1, 2), T.tensor([-1])),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [1.5]),
+        lambda T: T.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2, 2]),
+        lambda T: T.nn.MultiMarginLoss(3),
+        lambda T: T.nn.MultiMarginLoss(weight=T.ones(2, 2)),
+        lambda T: T.nn.CosineEmbeddingLoss()(T.ones(1, 2), T.ones(1, 2), T.ones(1, 1)),
+        lambda T: T.nn.TripletMarginLoss(margin=-1.0),
+        lambda T: T.nn.TripletMarginWithDistanceLoss(margin=-1.0),
+        lambda T: T.nn.KLDivLoss("x")(T.ones(1), T.ones(1)),
+        lambda T: T.nn.L1Loss("x")(T.ones(1), T.ones(1)),
+        lambda T: T.nn.HuberLoss(delta=-1.0)(T.ones(1), T.ones(1)),
+        lambda T: T.nn.SmoothL1Loss(beta=-1.0)(T.ones(1), T.ones(1)),
+        lambda T: T.nn.GaussianNLLLoss(reduction="x")(T.ones(2), T.ones(2), T.ones(2)),
+        lambda T: T.nn.GaussianNLLLoss()(T.ones(2), T.ones(2), -T.ones(2)),
+        lambda T: T.nn.GaussianNLLLoss()(T.ones(2, 3), T.ones(2, 3), T.ones(2, 2)),
+        lambda T: T.nn.BCELoss()(T.ones(2), T.ones(3)),
+        lambda T: T.nn.BCELoss()(T.ones(2) * 2, T.ones(2)),
+        lambda T: T.nn.BCEWithLogitsLoss()(T.ones(2), T.ones(3)),
+        lambda T: T.nn.FractionalMaxPool2d(2),
+        lambda T: T.nn.FractionalMaxPool2d(2, 1, 0.5),
+        lambda T: T.nn.FractionalMaxPool2d(2, output_ratio=1.5),
+        lambda T: T.nn.FractionalMaxPool3d(2),
+        lambda T: T.nn.FractionalMaxPool3d(2, 1, 0.5),
+        lambda T: T.nn.FractionalMaxPool3d(2, output_ratio=0.0),
+        lambda T: T.nn.MaxUnpool2d(2)(T.ones(1, 1, 1), T.ones(1, 1, 1).long(), (9, 9)),
+        lambda T: T.nn.MaxUnpool2d(2)(T.ones(1, 1, 1), T.ones(1, 1, 1).long(), (9,)),
+        lambda T: T.nn.Softmax2d()(T.ones(2)),
+        lambda T: T.nn.Threshold(None, 1)(T.ones(1)),
+        lambda T: T.nn.Hardtanh(1, 0),
+        lambda T: T.nn.GLU()(T.ones(3)),
+        lambda T: T.nn.RReLU(2, 1)(T.ones(1)),
+        lambda T: T.nn.PixelShuffle(2)(T.ones(1, 1, 1, 1)),
+        lambda T: T.nn.PixelUnshuffle(2)(T.ones(1, 1, 1, 1)),
+        lambda T: T.nn.ChannelShuffle(2)(T.ones(1, 3, 1, 1)),
+        lambda T: T.nn.Upsample(2, scale_factor=2)(T.ones(1, 1, 1)),
+        lambda T: T.nn.Unflatten(0, 2),
+        lambda T: T.nn.Unflatten("a", 2),
+        lambda T: T.nn.Unflatten(0, (1.5,)),
+        lambda T: T.nn.Unflatten(0, "x"),
+        lambda T: T.nn.Unflatten("a", ((1, 2),)),
+        lambda T: T.nn.Unflatten("a", (("b", 2, 3),)),
+        lambda T: T.nn.Unflatten("a", (2,)),
+        lambda T: T.nn.Sequential(3),
+        lambda T: T.nn.ModuleList([3]),
+        lambda T: T.nn.ModuleList().extend(3),
+        lambda T: T.nn.ModuleDict(3),
+        lambda T: T.nn.ModuleDict({"a": 3}),
+        lambda T: T.nn.ModuleDict([1]),
+        lambda T: T.nn.ModuleDict([(1, 2, 3)]),
+        lambda T: T.nn.ModuleDict().update(3),
+        lambda T: T.nn.ParameterList().extend(3),
+        lambda T: T.nn.ParameterList(3),
+        lambda T: T.nn.ParameterDict(3),
+        lambda T: T.nn.ParameterDict([1]),
+        lambda T: T.nn.ParameterDict([(1, 2, 3)]),
+        lambda T: T.nn.ModuleList()[0],
+        lambda T: T.nn.Sequential().insert(1, T.nn.ReLU()),
+        lambda T: T.nn.Sequential() + 3,
+        lambda T: T.nn.Sequential() * 1.5,
+        lambda T: T.nn.Sequential(T.nn.ReLU()) * 0,
+        lambda T: T.nn.Sequential().append(3),
+        lambda T: T.nn.Sequential().extend([3]),
+        lambda T: T.nn.Sequential().insert(0, 3),
+        lambda T: T.nn.Sequential().__iadd__(3),
+        lambda T: T.nn.Container(),
+        lambda T: T.nn.SyncBatchNorm(2)(T.ones(2)),
+        lambda T: T.nn.CircularPad1d(1)(T.ones(1)),
+        lambda T: T.nn.ReflectionPad2d(2)(T.ones(1, 2, 2)),
+        lambda T: T.nn.ZeroPad2d(1, 2),
+        lambda T: T.nn.LocalResponseNorm(2)(T.ones(2)),
+        lambda T: T.nn.CrossEntropyLoss(label_smoothing=2.0)(T.ones(1, 2), T.tensor([1])),
+        lambda T: T.nn.CTCLoss(reduction="x")(T.ones(1, 1, 2), T.ones(1, 1).long(), (1,), (1,)),
+        lambda T: T.nn.Identity()(),
+        lambda T: T.nn.Flatten()(T.ones(2), 3),
+        lambda T: T.nn.Fold(2, 2)(T.ones(1, 3, 1)),
+        lambda T: T.nn.Unfold(3)(T.ones(1, 1, 2, 2)),
+        lambda T: T.nn.PReLU(2)(T.ones(2, 3)),
+        lambda T: T.nn.ConvTranspose1d(1, 1, 2)(T.ones(1, 1, 2), output_size=(1,)),
+        lambda T: T.nn.LazyLinear(2).weight.sum(),
+        lambda T: T.nn.LazyLinear(2).to(T.float16)(T.ones(1, 2)),
+        lambda T: T.nn.PairwiseDistance()(T.ones(2), T.ones(3)),
+    ],
+)
 def test_what_modules_refuse(make):
     def program(T, show):
         show.error(lambda: make(T))
@@ -144,7 +255,11 @@ def test_renamed_arguments_and_assertions():
         lazy.reset_parameters()
         show(lazy, T.nn.LazyConv2d(2, 1), T.nn.LazyLinear(3), T.nn.Bilinear(1, 2, 3, bias=False).bias)
         show.error(lambda: T.nn.LazyConv2d(2, 1)(T.ones(2)))
-        show(T.nn.RNN(2, 3, 1, "relu").nonlinearity, T.nn.RNN(2, 3, 2, "tanh", False).bias, T.nn.Linear(1, 1).state_dict({}, "a.", True)["a.weight"].requires_grad)
+        show(
+            T.nn.RNN(2, 3, 1, "relu").nonlinearity,
+            T.nn.RNN(2, 3, 2, "tanh", False).bias,
+            T.nn.Linear(1, 1).state_dict({}, "a.", True)["a.weight"].requires_grad,
+        )
 
     same(program)
 
@@ -153,7 +268,9 @@ def test_renamed_arguments_and_assertions():
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_padding_modes_of_convolutions(dims, mode):
     def program(T, show):
-        net = getattr(T.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=tuple(range(1, dims + 1))[::-1] if dims < 3 else 1, padding_mode=mode)
+        net = getattr(T.nn, f"Conv{dims}d")(
+            2, 3, 3, stride=2, padding=tuple(range(1, dims + 1))[::-1] if dims < 3 else 1, padding_mode=mode
+        )
         x = T.arange(2.0 * 4**dims).reshape(2, *[4] * dims).cos().requires_grad_()
         y = net(x)
         y.square().sum().backward()
@@ -170,14 +287,27 @@ def test_masks_of_attention():
         padding = T.tensor([[False, False, True], [False, True, False]])
         causal = T.ones(3, 3, dtype=T.bool).triu(1)
         each = T.stack([causal, causal.t(), causal, ~T.eye(3, dtype=T.bool)])
-        for settings in ({}, {"attn_mask": causal}, {"attn_mask": each}, {"key_padding_mask": padding}, {"attn_mask": causal, "key_padding_mask": padding},
-                         {"attn_mask": each, "key_padding_mask": padding}, {"attn_mask": causal, "is_causal": True}, {"attn_mask": causal.float()}, {"average_attn_weights": False}):
+        for settings in (
+            {},
+            {"attn_mask": causal},
+            {"attn_mask": each},
+            {"key_padding_mask": padding},
+            {"attn_mask": causal, "key_padding_mask": padding},
+            {"attn_mask": each, "key_padding_mask": padding},
+            {"attn_mask": causal, "is_causal": True},
+            {"attn_mask": causal.float()},
+            {"average_attn_weights": False},
+        ):
             for weights in (True, False):
                 for mode in (T.no_grad, T.enable_grad):
                     with mode():
                         out, found = net(x, x, x, need_weights=weights, **settings)
                     show.numbers(out.nan_to_num(), None if found is None else found.nan_to_num())
-        show(net.merge_masks(each, padding, x)[1], net.merge_masks(causal, padding, x)[0].shape, net.merge_masks(None, None, x))
+        show(
+            net.merge_masks(each, padding, x)[1],
+            net.merge_masks(causal, padding, x)[0].shape,
+            net.merge_masks(None, None, x),
+        )
 
     same(program, rtol=1e-4)
 
@@ -190,13 +320,28 @@ def test_transformers_of_other_parts():
         net = T.nn.Transformer(4, 2, custom_encoder=encoder, custom_decoder=decoder)
         show(net.encoder is encoder, net.decoder is decoder, net(T.ones(2, 1, 4), T.ones(2, 1, 4)))
         show(T.nn.Transformer.generate_square_subsequent_mask(3))
-        for settings in ({"nhead": 1}, {"nhead": 2, "activation": "gelu"}, {"nhead": 2, "norm_first": True}, {"nhead": 2, "bias": False}):
+        for settings in (
+            {"nhead": 1},
+            {"nhead": 2, "activation": "gelu"},
+            {"nhead": 2, "norm_first": True},
+            {"nhead": 2, "bias": False},
+        ):
             for batch_first in (True, False):
-                layer = T.nn.TransformerEncoderLayer(4, dim_feedforward=6, dropout=0.0, batch_first=batch_first, **settings).eval()
+                layer = T.nn.TransformerEncoderLayer(
+                    4, dim_feedforward=6, dropout=0.0, batch_first=batch_first, **settings
+                ).eval()
                 x = T.arange(24.0).reshape(2, 3, 4).sin()
                 for mode in (T.no_grad, T.enable_grad):
                     with mode():
-                        show.numbers(layer(x), layer(x, src_key_padding_mask=T.zeros(x.shape[:2] if batch_first else x.shape[1::-1], dtype=T.bool)))
+                        show.numbers(
+                            layer(x),
+                            layer(
+                                x,
+                                src_key_padding_mask=T.zeros(
+                                    x.shape[:2] if batch_first else x.shape[1::-1], dtype=T.bool
+                                ),
+                            ),
+                        )
                 show.warnings(lambda: T.nn.TransformerEncoder(layer, 1))
 
     same(program, rtol=1e-4)
@@ -227,10 +372,14 @@ def test_recurrent_weights_that_were_replaced():
 def test_hooks_of_all_modules_with_keywords():
     def program(T, show):
         modules = T.nn.modules.module
-        handles = [modules.register_module_forward_pre_hook(lambda m, args: show("before", type(m).__name__, args)),
-                   modules.register_module_forward_hook(lambda m, args, out: show("after", args, out)),
-                   modules.register_module_forward_hook(lambda m, args, kwargs, out: show("with keywords", args, kwargs), with_kwargs=True),
-                   modules.register_module_forward_hook(lambda m, args, out: show("always", out), always_call=True)]
+        handles = [
+            modules.register_module_forward_pre_hook(lambda m, args: show("before", type(m).__name__, args)),
+            modules.register_module_forward_hook(lambda m, args, out: show("after", args, out)),
+            modules.register_module_forward_hook(
+                lambda m, args, kwargs, out: show("with keywords", args, kwargs), with_kwargs=True
+            ),
+            modules.register_module_forward_hook(lambda m, args, out: show("always", out), always_call=True),
+        ]
 
         class Net(T.nn.Module):
             def forward(self, x, *, wrong=False):

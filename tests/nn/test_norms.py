@@ -1,4 +1,5 @@
 """The modules of normalization next to the reference: repr, state, training, checkpoints, errors."""
+
 import pytest
 
 from tests.programs import same
@@ -49,6 +50,7 @@ def test_training_then_evaluation(name, args, options, shape):
         show_state(show, layer)
         layer.reset_parameters()
         show_state(show, layer)
+
     same(program)
 
 
@@ -59,11 +61,13 @@ def test_statistics_that_are_there_but_not_tracked_do_not_move():
         layer(data(T, 4, 3))
         show_state(show, layer)
         show.numbers(layer.eval()(data(T, 4, 3)))
+
     same(program)
 
 
 def test_old_checkpoints():
     """Before version 2 there was no num_batches_tracked; before version 1 instance norm had statistics."""
+
     def program(T, show):
         layer = T.nn.BatchNorm1d(2)
         old = T.nn.BatchNorm1d(2).state_dict()
@@ -75,6 +79,7 @@ def test_old_checkpoints():
         show(layer.load_state_dict(old), layer.num_batches_tracked)
         instance = T.nn.InstanceNorm1d(2)
         show.error(lambda: instance.load_state_dict({"running_mean": T.zeros(2), "running_var": T.ones(2)}))
+
     same(program)
 
 
@@ -87,6 +92,7 @@ def test_lazy_forms_become_ordinary_ones():
             show.numbers(layer(data(T, *shape)))
             show(layer, type(layer).__name__)
             show_state(show, layer)
+
     same(program)
 
 
@@ -95,8 +101,15 @@ def test_errors_and_warnings():
         nn = T.nn
         for dims in range(1, 7):
             x = data(T, *[2] * dims)
-            for layer in (nn.BatchNorm1d(2), nn.BatchNorm2d(2), nn.BatchNorm3d(2), nn.InstanceNorm1d(2),
-                          nn.InstanceNorm2d(2), nn.InstanceNorm3d(2), nn.LazyBatchNorm2d()):
+            for layer in (
+                nn.BatchNorm1d(2),
+                nn.BatchNorm2d(2),
+                nn.BatchNorm3d(2),
+                nn.InstanceNorm1d(2),
+                nn.InstanceNorm2d(2),
+                nn.InstanceNorm3d(2),
+                nn.LazyBatchNorm2d(),
+            ):
                 show.error(lambda: layer(x))
         show.error(lambda: nn.GroupNorm(3, 4))
         show.error(lambda: nn.GroupNorm(2, 4)(data(T, 2, 3, 5)))
@@ -106,4 +119,5 @@ def test_errors_and_warnings():
         show.warnings(lambda: nn.InstanceNorm1d(3)(data(T, 2, 4, 3)))
         show.error(lambda: nn.LayerNorm(3)(data(T, 2, 4)))
         show.error(lambda: nn.RMSNorm(3)(data(T, 2, 4)))
+
     same(program)

@@ -1,4 +1,5 @@
 """Layers that pad, resize and rearrange, next to the reference: repr, settings, results, refusals."""
+
 from tests.programs import same
 
 
@@ -16,7 +17,7 @@ def test_padding():
             value = (1.5,) if kind == "Constant" else ()
             for dims, images in ((1, x[0, 0]), (2, x[0]), (3, x)):
                 make = getattr(T.nn, f"{kind}Pad{dims}d")
-                for padding in (2, tuple(range(2 * dims))[::-1] if dims == 1 else (1, 2, 0, -1, 2, 1)[:2 * dims], -1):
+                for padding in (2, tuple(range(2 * dims))[::-1] if dims == 1 else (1, 2, 0, -1, 2, 1)[: 2 * dims], -1):
                     show_module(show, make(padding, *value), images, images[0])
         for dims in (1, 2, 3):
             show.error(lambda: getattr(T.nn, f"CircularPad{dims}d")(1)(T.zeros((1,) * 6)))
@@ -28,8 +29,13 @@ def test_padding():
 def test_resizing():
     def program(T, show):
         x = T.randn(1, 2, 4, 5)
-        for settings in (dict(size=7), dict(scale_factor=2), dict(scale_factor=(2, 1.5)), dict(size=(3, 4), mode="bicubic"),
-                         dict(scale_factor=1.3, mode="bilinear", align_corners=True, recompute_scale_factor=True)):
+        for settings in (
+            dict(size=7),
+            dict(scale_factor=2),
+            dict(scale_factor=(2, 1.5)),
+            dict(size=(3, 4), mode="bicubic"),
+            dict(scale_factor=1.3, mode="bilinear", align_corners=True, recompute_scale_factor=True),
+        ):
             show_module(show, T.nn.Upsample(**settings), x)
         show_module(show, T.nn.UpsamplingNearest2d(scale_factor=2), x)
         show_module(show, T.nn.UpsamplingBilinear2d(size=(3, 9)), x)

@@ -1,4 +1,5 @@
 """`nn.Parameter` and `nn.Buffer` next to the reference: what they share with the tensor that they are made of."""
+
 from tests.programs import same
 
 

@@ -1,4 +1,5 @@
 """RNN, LSTM, GRU, their cells and the tools for packed sequences, against the reference."""
+
 import copy
 import pickle
 
@@ -9,8 +10,12 @@ import readtorch as rt
 from tests.reference import assert_close, both, to_readtorch
 
 LAYERS = ["RNN", "LSTM", "GRU"]
-SETTINGS = [dict(), dict(num_layers=2, bidirectional=True, dropout=0.4), dict(bias=False, batch_first=True),
-            dict(num_layers=3, dropout=0.5, dtype="float64")]
+SETTINGS = [
+    dict(),
+    dict(num_layers=2, bidirectional=True, dropout=0.4),
+    dict(bias=False, batch_first=True),
+    dict(num_layers=3, dropout=0.5, dtype="float64"),
+]
 
 
 def pair(name, *args, seed=0, **settings):
@@ -59,8 +64,9 @@ def test_packed(name):
             output, hidden = module(packed)
             assert isinstance(output, T.nn.utils.rnn.PackedSequence)
             again = module(packed, hidden)[1]
-            results.append((tuple(packed), tuple(output), hidden, again,
-                            T.nn.utils.rnn.pad_packed_sequence(output, True, -1.0, 7)))
+            results.append(
+                (tuple(packed), tuple(output), hidden, again, T.nn.utils.rnn.pad_packed_sequence(output, True, -1.0, 7))
+            )
         assert_close(results[1], results[0])
 
 
@@ -89,15 +95,27 @@ def test_copies_keep_their_weights(name):
     assert ours._flat_weights[0] is ours.weight_ih_l0
 
 
-@pytest.mark.parametrize("settings", [
-    dict(dropout=-0.1), dict(dropout=True), dict(dropout=0.5), dict(bias=1), dict(batch_first=None),
-    dict(num_layers=0), dict(hidden_size=2.0), dict(hidden_size=0), dict(input_size=0), dict(proj_size=-1),
-    dict(proj_size=4), dict(nonlinearity="tan")])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(dropout=-0.1),
+        dict(dropout=True),
+        dict(dropout=0.5),
+        dict(bias=1),
+        dict(batch_first=None),
+        dict(num_layers=0),
+        dict(hidden_size=2.0),
+        dict(hidden_size=0),
+        dict(input_size=0),
+        dict(proj_size=-1),
+        dict(proj_size=4),
+        dict(nonlinearity="tan"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:dropout option")
 @pytest.mark.parametrize("name", LAYERS)
 def test_settings_that_do_not_fit(name, settings):
-    both(lambda T: repr(getattr(T.nn, name)(**{"input_size": 3, "hidden_size": 4, **settings}))
-         and None)
+    both(lambda T: repr(getattr(T.nn, name)(**{"input_size": 3, "hidden_size": 4, **settings})) and None)
 
 
 def test_dropout_without_a_layer_above_warns():
@@ -111,10 +129,12 @@ def test_inputs_that_do_not_fit(name):
         def run(T, x, hx):
             T.manual_seed(0)
             getattr(T.nn, name)(3, 4)(x, hx)
+
         both(run, x, hx)
 
     def h(*shape):
         return (torch.zeros(shape), torch.zeros(shape)) if name == "LSTM" else torch.zeros(shape)
+
     call(torch.zeros(3))
     call(torch.zeros(5, 2, 2))
     call(torch.zeros(5, 2, 3).double())
@@ -124,8 +144,10 @@ def test_inputs_that_do_not_fit(name):
     call(torch.zeros(5, 2, 3), h(1, 2, 5))
 
 
-@pytest.mark.parametrize("name, settings", [("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"}),
-                                            ("LSTMCell", {}), ("GRUCell", {"bias": False})])
+@pytest.mark.parametrize(
+    "name, settings",
+    [("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"}), ("LSTMCell", {}), ("GRUCell", {"bias": False})],
+)
 def test_cell(name, settings):
     theirs, ours = pair(name, 3, 4, **settings)
     assert repr(ours) == repr(theirs)
@@ -152,16 +174,23 @@ def test_tools_for_sequences():
         back = rnn.unpack_sequence(packed)
         padded = rnn.pad_sequence(sequences, padding_side="left")
         inverse = rnn.invert_permutation(T.tensor([2, 0, 1]))
-        return [tuple(packed), list(back), padded, tuple(packed.double()), inverse,
-                rnn.unpad_sequence(rnn.pad_sequence(sequences, True), T.tensor([2, 4, 1]), True)]
+        return [
+            tuple(packed),
+            list(back),
+            padded,
+            tuple(packed.double()),
+            inverse,
+            rnn.unpad_sequence(rnn.pad_sequence(sequences, True), T.tensor([2, 4, 1]), True),
+        ]
+
     both(tour, sequences, versions=False)
     both(lambda T, s: T.nn.utils.rnn.pack_sequence(s) and None, sequences)
     both(lambda T: T.nn.utils.rnn.pad_sequence(3))
 
     def too_short(T, s):
         T.nn.utils.rnn.pad_packed_sequence(T.nn.utils.rnn.pack_sequence(s, False), total_length=2)
+
     both(too_short, sequences)
-    packed = [T.nn.utils.rnn.pack_sequence(s, False)
-              for T, s in ((torch, sequences), (rt, to_readtorch(sequences)))]
+    packed = [T.nn.utils.rnn.pack_sequence(s, False) for T, s in ((torch, sequences), (rt, to_readtorch(sequences)))]
     assert repr(packed[1]) == repr(packed[0])
     assert packed[1].to(rt.float32) is packed[1] and packed[1].cpu() is packed[1]

@@ -1,4 +1,5 @@
 """`state_dict` and `load_state_dict` next to the reference: names, hooks, what is copied, every complaint."""
+
 from tests.programs import same
 
 
@@ -28,9 +29,19 @@ def test_load_state_dict():
 
         good = stats().state_dict()
         show(stats().load_state_dict(good))
-        for change in ({"mean": T.zeros(2)}, {"other": 1}, {"child.x.y": T.zeros(1)}, {"child2.x": T.zeros(1)},
-                       {"mean": 3}, {"hidden": T.zeros(1)}, {"none": T.zeros(1)}, {"child.weight": "text"},
-                       {"mean": T.zeros(())}, {"_extra_state": 3}, {"child._extra_state": 3}):
+        for change in (
+            {"mean": T.zeros(2)},
+            {"other": 1},
+            {"child.x.y": T.zeros(1)},
+            {"child2.x": T.zeros(1)},
+            {"mean": 3},
+            {"hidden": T.zeros(1)},
+            {"none": T.zeros(1)},
+            {"child.weight": "text"},
+            {"mean": T.zeros(())},
+            {"_extra_state": 3},
+            {"child._extra_state": 3},
+        ):
             show.error(lambda: stats().load_state_dict({**good, **change}))
             show.error(lambda: show(stats().load_state_dict({**good, **change}, strict=False)))
         missing = {k: v for k, v in good.items() if k not in ("mean", "child.bias")}
@@ -127,7 +138,9 @@ def test_order_of_hooks_in_a_tree():
         for name, module in net.named_modules():
             module.register_state_dict_pre_hook(lambda m, prefix, keep, n=name: show("pre", n, prefix))
             module.register_state_dict_post_hook(lambda m, sd, prefix, meta, n=name: show("post", n, list(sd)))
-            module.register_load_state_dict_pre_hook(lambda m, sd, prefix, *rest, n=name: show("load pre", n, list(sd), rest))
+            module.register_load_state_dict_pre_hook(
+                lambda m, sd, prefix, *rest, n=name: show("load pre", n, list(sd), rest)
+            )
             module.register_load_state_dict_post_hook(lambda m, keys, n=name: show("load post", n, keys))
         state = net.state_dict()
         del state["1.0.bias"]
@@ -167,6 +180,7 @@ def test_what_cannot_be_copied():
 
 def test_assigned_again_by_the_same_metadata():
     """`assign` leaves a note in the dictionary's metadata, so that the next load assigns, too."""
+
     def program(T, show):
         state = T.nn.Linear(1, 1).state_dict()
         T.nn.Linear(1, 1).load_state_dict(state, assign=True)
@@ -257,17 +271,30 @@ def test_modules_without_what_was_added_later():
     def program(T, show):
         nn = T.nn
         for module, name in (
-            (nn.MultiheadAttention(2, 1), "_qkv_same_embed_dim"), (nn.Conv2d(1, 1, 1), "padding_mode"),
-            (nn.Softmax(0), "dim"), (nn.Softmin(0), "dim"), (nn.LogSoftmax(0), "dim"), (nn.Upsample(2), "recompute_scale_factor"),
-            (nn.TransformerEncoderLayer(2, 1, 2), "activation"), (nn.TransformerDecoderLayer(2, 1, 2), "activation"),
-            (nn.LSTM(1, 1), "proj_size"), (nn.FractionalMaxPool2d(1, output_size=1), "return_indices"),
-            (nn.MaxPool2d(1), "padding"), (nn.ReLU(), "_non_persistent_buffers_set"), (nn.ReLU(), "_backward_pre_hooks"),
+            (nn.MultiheadAttention(2, 1), "_qkv_same_embed_dim"),
+            (nn.Conv2d(1, 1, 1), "padding_mode"),
+            (nn.Softmax(0), "dim"),
+            (nn.Softmin(0), "dim"),
+            (nn.LogSoftmax(0), "dim"),
+            (nn.Upsample(2), "recompute_scale_factor"),
+            (nn.TransformerEncoderLayer(2, 1, 2), "activation"),
+            (nn.TransformerDecoderLayer(2, 1, 2), "activation"),
+            (nn.LSTM(1, 1), "proj_size"),
+            (nn.FractionalMaxPool2d(1, output_size=1), "return_indices"),
+            (nn.MaxPool2d(1), "padding"),
+            (nn.ReLU(), "_non_persistent_buffers_set"),
+            (nn.ReLU(), "_backward_pre_hooks"),
         ):
             state = module.__getstate__()
             state.pop(name, None)
             old = type(module).__new__(type(module))
             show.error(lambda: old.__setstate__(state))
             value = getattr(old, name, "none")
-            show(type(module).__name__, name, getattr(value, "__name__", value), sorted(set(module.__dict__) - set(old.__dict__)))
+            show(
+                type(module).__name__,
+                name,
+                getattr(value, "__name__", value),
+                sorted(set(module.__dict__) - set(old.__dict__)),
+            )
 
     same(program)

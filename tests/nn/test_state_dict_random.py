@@ -1,7 +1,9 @@
 """Random trees of modules load random dictionaries, next to the reference: results, complaints, hooks, what is left behind."""
+
 from collections import OrderedDict
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.programs import same
 
@@ -16,29 +18,41 @@ members = st.one_of(
     st.tuples(st.sampled_from(["no parameter", "no buffer", "no module"])),
     st.tuples(st.just("tied"), st.sampled_from(NAMES)),
 )
-hooks = st.lists(st.tuples(
-    st.sampled_from(["state_dict_pre", "state_dict_post", "load_pre", "load_post", "_state_dict", "_load_pre"]),
-    st.sampled_from(["look", "look", "raise", "edit", "return"]),
-), max_size=2)
+hooks = st.lists(
+    st.tuples(
+        st.sampled_from(["state_dict_pre", "state_dict_post", "load_pre", "load_post", "_state_dict", "_load_pre"]),
+        st.sampled_from(["look", "look", "raise", "edit", "return"]),
+    ),
+    max_size=2,
+)
 
 
 def trees(children):
     entries = members if children is None else st.one_of(members, children)
-    return st.fixed_dictionaries({
-        "members": st.dictionaries(st.sampled_from(NAMES), entries, max_size=3),
-        "extra": st.sampled_from([None, None, None, 3, "raise"]),
-        "hooks": hooks,
-    })
+    return st.fixed_dictionaries(
+        {
+            "members": st.dictionaries(st.sampled_from(NAMES), entries, max_size=3),
+            "extra": st.sampled_from([None, None, None, 3, "raise"]),
+            "hooks": hooks,
+        }
+    )
 
 
 tree = trees(trees(trees(None)))
 
-changes = st.lists(st.one_of(
-    st.tuples(st.just("drop"), st.integers(0, 9)),
-    st.tuples(st.just("rename"), st.integers(0, 9), st.sampled_from(["a", "x", "a.x", "b.a", "_extra_state", "b._extra_state"])),
-    st.tuples(st.just("replace"), st.integers(0, 9), st.one_of(tensors, st.sampled_from(["text", None]))),
-    st.tuples(st.just("wrap"), st.integers(0, 9), st.booleans()),  # a Parameter, with requires_grad or not
-), max_size=4)
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("drop"), st.integers(0, 9)),
+        st.tuples(
+            st.just("rename"),
+            st.integers(0, 9),
+            st.sampled_from(["a", "x", "a.x", "b.a", "_extra_state", "b._extra_state"]),
+        ),
+        st.tuples(st.just("replace"), st.integers(0, 9), st.one_of(tensors, st.sampled_from(["text", None]))),
+        st.tuples(st.just("wrap"), st.integers(0, 9), st.booleans()),  # a Parameter, with requires_grad or not
+    ),
+    max_size=4,
+)
 
 
 def module_of(T, spec, show, fill, with_hooks=True):
@@ -75,7 +89,8 @@ def add_member(T, node, name, member, show, fill, with_hooks):
         setattr(node, name, getattr(node, member[1], None))
     else:
         {"no parameter": node.register_parameter, "no buffer": node.register_buffer, "no module": node.add_module}[
-            member[0]](name, None)
+            member[0]
+        ](name, None)
 
 
 def tensor_of(T, kind, fill):
@@ -85,6 +100,7 @@ def tensor_of(T, kind, fill):
 
 def register(node, number, kind, action, show):
     """A hook that says what it sees, and then does `action`."""
+
     def hook(*args):
         show(number, kind, [plain(a) for a in args])
         if action == "raise":
@@ -99,9 +115,12 @@ def register(node, number, kind, action, show):
                     break
         return {"other": number} if action == "return" else None
 
-    name = {"load_pre": "register_load_state_dict_pre_hook", "load_post": "register_load_state_dict_post_hook",
-            "_load_pre": "_register_load_state_dict_pre_hook", "_state_dict": "_register_state_dict_hook"}.get(
-                kind, f"register_{kind}_hook")
+    name = {
+        "load_pre": "register_load_state_dict_pre_hook",
+        "load_post": "register_load_state_dict_post_hook",
+        "_load_pre": "_register_load_state_dict_pre_hook",
+        "_state_dict": "_register_state_dict_hook",
+    }.get(kind, f"register_{kind}_hook")
     getattr(node, name)(hook)
 
 
@@ -145,8 +164,14 @@ def describe(show, module, state):
 
 
 @settings(max_examples=200)
-@given(tree, st.booleans(), changes, st.fixed_dictionaries({"strict": st.booleans(), "assign": st.booleans()}),
-       st.booleans(), st.booleans())
+@given(
+    tree,
+    st.booleans(),
+    changes,
+    st.fixed_dictionaries({"strict": st.booleans(), "assign": st.booleans()}),
+    st.booleans(),
+    st.booleans(),
+)
 def test_any_state(spec, other, steps, options, with_metadata, swap):
     def program(T, show):
         target = module_of(T, spec, show, 1)

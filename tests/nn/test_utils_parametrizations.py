@@ -1,4 +1,5 @@
 """`nn.utils.parametrizations` and the old hooks next to the reference."""
+
 import pytest
 
 from tests.programs import same
@@ -26,10 +27,13 @@ def state(T, show, module):
 
 
 LAYERS = {
-    "wide": lambda T: T.nn.Linear(5, 3), "tall": lambda T: T.nn.Linear(3, 5),
+    "wide": lambda T: T.nn.Linear(5, 3),
+    "tall": lambda T: T.nn.Linear(3, 5),
     "square": lambda T: T.nn.Linear(4, 4),
-    "double": lambda T: T.nn.Linear(4, 3, dtype=T.float64), "conv": lambda T: T.nn.Conv2d(2, 3, 2),
-    "transposed": lambda T: T.nn.ConvTranspose1d(2, 3, 2), "one": lambda T: T.nn.Linear(1, 1),
+    "double": lambda T: T.nn.Linear(4, 3, dtype=T.float64),
+    "conv": lambda T: T.nn.Conv2d(2, 3, 2),
+    "transposed": lambda T: T.nn.ConvTranspose1d(2, 3, 2),
+    "one": lambda T: T.nn.Linear(1, 1),
 }
 
 

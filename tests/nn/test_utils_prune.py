@@ -1,4 +1,5 @@
 """`nn.utils.prune` next to the reference: the same masks from the same seed, the same errors."""
+
 from importlib import import_module
 
 import pytest
@@ -20,8 +21,11 @@ def state(T, show, module):
 
 AMOUNTS = [0, 1, 2, 0.0, 0.3, 0.5, 1.0, 100]
 WAYS = {
-    "identity": {}, "random_unstructured": {"amount": None}, "l1_unstructured": {"amount": None},
-    "random_structured": {"amount": None, "dim": 0}, "ln_structured": {"amount": None, "n": 2, "dim": -1},
+    "identity": {},
+    "random_unstructured": {"amount": None},
+    "l1_unstructured": {"amount": None},
+    "random_structured": {"amount": None, "dim": 0},
+    "ln_structured": {"amount": None, "n": 2, "dim": -1},
 }
 
 
@@ -122,8 +126,13 @@ def test_methods_of_ones_own():
         def broken(self, t, default_mask):
             raise KeyError("broken")
 
-        for own in (method("unstructured"), method("structured"), method("global"), method("other"),
-                    method("global", broken)):
+        for own in (
+            method("unstructured"),
+            method("structured"),
+            method("global"),
+            method("other"),
+            method("global", broken),
+        ):
             layer = T.nn.Linear(2, 2)
             show.error(lambda: own.apply(layer, "weight"))
             state(T, show, layer)

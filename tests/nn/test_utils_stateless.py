@@ -1,4 +1,5 @@
 """functional_call and what it uses, stack_module_state, skip_init, factory_kwargs next to the reference."""
+
 from importlib import import_module
 
 from tests.programs import same
@@ -53,8 +54,12 @@ def test_ties_and_assignments():
         x = T.ones(1, 2)
         net = Tied(T)
         one, two = T.ones(2, 2), T.full((2, 2), 2.0)
-        for given in ({"a.weight": one}, {"b.weight": one}, {"a.weight": one, "b.weight": two},
-                      {"a.weight": one, "b.weight": one}):
+        for given in (
+            {"a.weight": one},
+            {"b.weight": one},
+            {"a.weight": one, "b.weight": two},
+            {"a.weight": one, "b.weight": one},
+        ):
             for tie in (True, False):
                 show.error(lambda: show.numbers(call(net, given, x, tie_weights=tie)))
                 show(list(given))
@@ -156,9 +161,11 @@ def test_skip_init():
     def program(T, show):
         skip_init = T.nn.utils.skip_init
         for make in (
-            lambda: skip_init(T.nn.Linear, 3, 2), lambda: skip_init(T.nn.Conv2d, 1, 2, 3),
+            lambda: skip_init(T.nn.Linear, 3, 2),
+            lambda: skip_init(T.nn.Conv2d, 1, 2, 3),
             lambda: skip_init(T.nn.LSTMCell, 2, hidden_size=3, device="cpu", dtype=T.float64),
-            lambda: skip_init(T.nn.BatchNorm1d, 3), lambda: skip_init(T.nn.Embedding, 3, 2),
+            lambda: skip_init(T.nn.BatchNorm1d, 3),
+            lambda: skip_init(T.nn.Embedding, 3, 2),
             lambda: skip_init(T.nn.MultiheadAttention, 4, 2),
         ):
             module = make()
@@ -180,8 +187,17 @@ def test_init_functions_leave_everything_as_it_is_while_skipping():
         def __init__(self, device=None):
             super().__init__()
             self.weight = readtorch.nn.Parameter(readtorch.full((3, 3), 100.0))
-            for name in ("uniform_", "normal_", "trunc_normal_", "ones_", "zeros_", "eye_", "xavier_uniform_",
-                         "kaiming_normal_", "orthogonal_"):
+            for name in (
+                "uniform_",
+                "normal_",
+                "trunc_normal_",
+                "ones_",
+                "zeros_",
+                "eye_",
+                "xavier_uniform_",
+                "kaiming_normal_",
+                "orthogonal_",
+            ):
                 getattr(readtorch.nn.init, name)(self.weight)
                 assert (self.weight == 100).all(), name
             readtorch.nn.init.sparse_(self.weight, 0.5)
@@ -193,8 +209,14 @@ def test_init_functions_leave_everything_as_it_is_while_skipping():
 
 def test_factory_kwargs():
     def program(T, show):
-        for kwargs in (None, {}, {"device": "cpu"}, {"dtype": T.float64, "factory_kwargs": {"device": "cpu"}},
-                       {"dtype": 1, "factory_kwargs": {"dtype": 2}}, {"other": 1}):
+        for kwargs in (
+            None,
+            {},
+            {"device": "cpu"},
+            {"dtype": T.float64, "factory_kwargs": {"device": "cpu"}},
+            {"dtype": 1, "factory_kwargs": {"dtype": 2}},
+            {"other": 1},
+        ):
             show.error(lambda: show(sorted(T.nn.factory_kwargs(kwargs).items())))
 
     same(program)

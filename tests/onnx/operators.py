@@ -1,4 +1,5 @@
 """Small programs, one for each operator that can be exported: name -> (function of the library and the inputs, inputs)."""
+
 import torch
 
 
@@ -44,9 +45,9 @@ ARITHMETIC = {
     "remainder": (lambda T, x, y: x % y, X, Y),
     "remainder of integers": (lambda T, x, y: x % y, N, M),
     "fmod": (lambda T, x, y: T.fmod(x, y), X, Y),
-    "pow": (lambda T, x: x ** 3, X),
-    "pow of tensors": (lambda T, x, y: x ** y, P, Y),
-    "pow of a number": (lambda T, x: 2 ** x, X),
+    "pow": (lambda T, x: x**3, X),
+    "pow of tensors": (lambda T, x, y: x**y, P, Y),
+    "pow of a number": (lambda T, x: 2**x, X),
     "square": (lambda T, x: T.square(x), X),
     "addcmul": (lambda T, x, y, z: T.addcmul(x, y, z, value=2), X, Y, P),
     "addcdiv": (lambda T, x, y, z: T.addcdiv(x, y, z, value=2), X, Y, P),
@@ -73,17 +74,23 @@ ARITHMETIC = {
     "sqrt of integers": (lambda T, x: T.sqrt(x), N.abs()),
     "in place": (lambda T, x: (x + 1).mul_(2).relu_(), X),
 }
-ARITHMETIC.update({
-    name: (lambda T, x, name=name: getattr(T, name)(x), X)
-    for name in "abs neg exp erf sin cos tan atan sinh cosh asinh floor ceil round sign tanh sigmoid relu isnan isinf".split()
-})
+ARITHMETIC.update(
+    {
+        name: (lambda T, x, name=name: getattr(T, name)(x), X)
+        for name in "abs neg exp erf sin cos tan atan sinh cosh asinh floor ceil round sign tanh sigmoid relu isnan isinf".split()
+    }
+)
 
 COMPARISON = {
     **{name: (lambda T, x, y, name=name: getattr(T, name)(x, y), X, Y) for name in "eq ne lt le gt ge".split()},
     "gt of a number": (lambda T, x: x > 0.5, X),
     "gt of integers and a float": (lambda T, x: x > 0.5, N),
     "eq of bools": (lambda T, x: x == (x == x), B),
-    "logic": (lambda T, x, y: (T.logical_and(x, y), T.logical_or(x, y), T.logical_xor(x, y), T.logical_not(x)), B, X > 1),
+    "logic": (
+        lambda T, x, y: (T.logical_and(x, y), T.logical_or(x, y), T.logical_xor(x, y), T.logical_not(x)),
+        B,
+        X > 1,
+    ),
     "bitwise on integers": (lambda T, x, y: (T.bitwise_and(x, y), T.bitwise_or(x, y), T.bitwise_xor(x, y), ~x), N, M),
     "bitwise on bools": (lambda T, x, y: ((x & y) | ~x) ^ y, B, X > 1),
     "where": (lambda T, c, x, y: T.where(c, x, y), B, X, Y),
@@ -103,12 +110,20 @@ PRODUCTS = {
     "vectors": (lambda T, a, x, y: (T.mv(a, x), T.dot(x, y), T.addmv(a[:, 0], a, x)), X, numbers(4), Y[0]),
     "outer": (lambda T, x, y: T.outer(x, y), numbers(3), numbers(4)),
     "einsum": (lambda T, x, y: T.einsum("bij,bkj->bik", x, y), V, numbers(2, 5, 4)),
-    "attention": (lambda T, q, k, v: T.nn.functional.scaled_dot_product_attention(q, k, v), *[numbers(2, 2, n, 4) for n in (5, 6, 6)]),
-    "causal attention": (lambda T, q, k, v: T.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
-                         *[numbers(2, 2, 5, 4)] * 3),
+    "attention": (
+        lambda T, q, k, v: T.nn.functional.scaled_dot_product_attention(q, k, v),
+        *[numbers(2, 2, n, 4) for n in (5, 6, 6)],
+    ),
+    "causal attention": (
+        lambda T, q, k, v: T.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        *[numbers(2, 2, 5, 4)] * 3,
+    ),
     "attention with a mask": (
         lambda T, q, k, m: T.nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=m, scale=0.3),
-        numbers(2, 2, 5, 4), numbers(2, 2, 6, 4), numbers(5, 6) > -1),
+        numbers(2, 2, 5, 4),
+        numbers(2, 2, 6, 4),
+        numbers(5, 6) > -1,
+    ),
 }
 
 SHAPES = {
@@ -163,7 +178,12 @@ INDEXING = {
     "take": (lambda T, x, i: T.take(x, i), X, torch.tensor([[0, 11], [3, 2]])),
     "scatter": (lambda T, x, i, y: x.scatter(1, i, y), X, torch.tensor([[0, 1], [3, 2], [1, 0]]), numbers(3, 2)),
     "scatter of a number": (lambda T, x, i: x.scatter(1, i, 7.0), X, torch.tensor([[0, 1], [3, 2], [1, 0]])),
-    "scatter_add": (lambda T, x, i, y: x.scatter_add(1, i, y), X, torch.tensor([[0, 0], [3, 2], [1, 1]]), numbers(3, 2)),
+    "scatter_add": (
+        lambda T, x, i, y: x.scatter_add(1, i, y),
+        X,
+        torch.tensor([[0, 0], [3, 2], [1, 1]]),
+        numbers(3, 2),
+    ),
     "index": (lambda T, x, i: x[i], X, torch.tensor([2, 0])),
     "index of two": (lambda T, x, i, j: x[i, j], X, torch.tensor([2, 0]), torch.tensor([[1], [3]])),
     "index in the middle": (lambda T, x, i, j: x[:, i, j], V, torch.tensor([2, 0]), torch.tensor([1, 3])),
@@ -213,22 +233,33 @@ FACTORIES = {
     "full": (lambda T, x: x + T.full((x.shape[0], 1), 3.5), X),
 }
 
-F = lambda T: T.nn.functional  # noqa: E731
+F = lambda T: T.nn.functional
 IMAGES = {
     "pad": (lambda T, x: F(T).pad(x, (1, 2, 0, 1)), IMAGE),
     "pad with a value": (lambda T, x: F(T).pad(x, (1, 2), value=3.0), IMAGE),
     "pad by reflection": (lambda T, x: F(T).pad(x, (1, 2, 2, 1), mode="reflect"), IMAGE),
     "pad by repetition": (lambda T, x: F(T).pad(x, (1, 2, 2, 1), mode="replicate"), IMAGE),
     "nearest of one and three dimensions": (
-        lambda T, x, y: (F(T).interpolate(x, scale_factor=2), F(T).interpolate(y, size=(3, 6, 4))), numbers(2, 4, 7), numbers(1, 2, 4, 4, 4)),
+        lambda T, x, y: (F(T).interpolate(x, scale_factor=2), F(T).interpolate(y, size=(3, 6, 4))),
+        numbers(2, 4, 7),
+        numbers(1, 2, 4, 4, 4),
+    ),
     "linear and trilinear": (
-        lambda T, x, y: (F(T).interpolate(x, size=5, mode="linear"), F(T).interpolate(y, scale_factor=2, mode="trilinear")),
-        numbers(2, 4, 7), numbers(1, 2, 4, 4, 4)),
+        lambda T, x, y: (
+            F(T).interpolate(x, size=5, mode="linear"),
+            F(T).interpolate(y, scale_factor=2, mode="trilinear"),
+        ),
+        numbers(2, 4, 7),
+        numbers(1, 2, 4, 4, 4),
+    ),
     "nearest": (lambda T, x: F(T).interpolate(x, scale_factor=2), IMAGE),
     "nearest to a size": (lambda T, x: F(T).interpolate(x, size=(9, 4)), IMAGE),
     "bilinear": (lambda T, x: F(T).interpolate(x, scale_factor=2, mode="bilinear"), IMAGE),
     "bilinear to a size": (lambda T, x: F(T).interpolate(x, size=(9, 4), mode="bilinear"), IMAGE),
-    "bilinear with corners": (lambda T, x: F(T).interpolate(x, size=(9, 11), mode="bilinear", align_corners=True), IMAGE),
+    "bilinear with corners": (
+        lambda T, x: F(T).interpolate(x, size=(9, 11), mode="bilinear", align_corners=True),
+        IMAGE,
+    ),
     "bicubic": (lambda T, x: F(T).interpolate(x, size=(9, 11), mode="bicubic"), IMAGE),
     "grid_sample": (lambda T, x, g: F(T).grid_sample(x, g, align_corners=False), IMAGE, numbers(2, 3, 3, 2) / 2.5),
     "max_pool with indices": (lambda T, x: F(T).max_pool2d(x, 2, return_indices=True), IMAGE),
@@ -277,7 +308,11 @@ LAYERS = {
     "GRUCell": (lambda nn: nn.GRUCell(4, 5), X),
     "RNNCell": (lambda nn: nn.RNNCell(4, 5), X),
     "TransformerEncoder": (
-        lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, norm_first=True), 2, enable_nested_tensor=False), V),
+        lambda nn: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(4, 2, 8, norm_first=True), 2, enable_nested_tensor=False
+        ),
+        V,
+    ),
     "Transformer": (lambda nn: nn.Transformer(4, 2, 1, 1, 8, batch_first=True), V, numbers(2, 5, 4)),
     "ReflectionPad2d": (lambda nn: nn.ReflectionPad2d(2), IMAGE),
     "ZeroPad2d": (lambda nn: nn.ZeroPad2d((1, 2, 3, 0)), IMAGE),
@@ -297,11 +332,15 @@ LAYERS = {
     "MultiheadAttention": (lambda nn: nn.MultiheadAttention(4, 2, batch_first=True), *[V] * 3),
     "TransformerEncoderLayer": (lambda nn: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), V),
 }
-LAYERS.update({
-    name: (lambda nn, name=name: getattr(nn, name)(), X)
-    for name in ("ReLU ReLU6 LeakyReLU ELU CELU SELU GELU SiLU Mish Hardswish Hardsigmoid Hardtanh Hardshrink Softshrink "
-                 "Tanhshrink LogSigmoid Softplus Softsign Sigmoid Tanh GLU Identity").split()
-})
+LAYERS.update(
+    {
+        name: (lambda nn, name=name: getattr(nn, name)(), X)
+        for name in (
+            "ReLU ReLU6 LeakyReLU ELU CELU SELU GELU SiLU Mish Hardswish Hardsigmoid Hardtanh Hardshrink Softshrink "
+            "Tanhshrink LogSigmoid Softplus Softsign Sigmoid Tanh GLU Identity"
+        ).split()
+    }
+)
 LAYERS["GELU by tanh"] = (lambda nn: nn.GELU(approximate="tanh"), X)
 LAYERS["Softplus with beta"] = (lambda nn: nn.Softplus(beta=2), X)
 LAYERS["Threshold"] = (lambda nn: nn.Threshold(0.5, -3.0), X)

@@ -1,4 +1,5 @@
 """Exporting a model of ours, running the file, and comparing with what the reference computes."""
+
 import io
 
 import onnx

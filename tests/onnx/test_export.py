@@ -1,4 +1,5 @@
 """What `export` takes, what it writes, and what it refuses."""
+
 import io
 import subprocess
 import sys
@@ -43,9 +44,7 @@ def test_a_path_and_a_file(tmp_path):
 
 
 def test_names():
-    graph = graph_of(
-        export(lambda T, x, y: (x + y, x), X, X, input_names=["a", "b"], output_names=["sum", "same"])
-    )
+    graph = graph_of(export(lambda T, x, y: (x + y, x), X, X, input_names=["a", "b"], output_names=["sum", "same"]))
     assert [i.name for i in graph.input] == ["a", "b"] and [o.name for o in graph.output] == ["sum", "same"]
     same_error(lambda T, x: x + 1, X, input_names=["a", "b"])
     same_error(lambda T, x: x + 1, X, output_names=["a", "b"])
@@ -89,10 +88,7 @@ def test_arguments_by_name_and_fixed_ones():
 
 def test_nested_inputs_and_outputs():
     message = export(
-        lambda T, pair, more: {"sum": pair[0] + pair[1], "all": [more["z"], (pair[0] * 2,)]},
-        (X, X),
-        {"z": X},
-        {},
+        lambda T, pair, more: {"sum": pair[0] + pair[1], "all": [more["z"], (pair[0] * 2,)]}, (X, X), {"z": X}, {}
     )
     assert len(graph_of(message).input) == 3
     for result, expected in zip(run(message, X, X + 1, X + 2), (2 * X + 1, X + 2, 2 * X)):
@@ -102,10 +98,7 @@ def test_nested_inputs_and_outputs():
 def test_automatic_names_of_axes():
     with pytest.warns(UserWarning, match="Automatically generated names"):
         graph = graph_of(export(lambda T, x: x.relu(), X, input_names=["x"], dynamic_axes={"x": [0, 1]}))
-    assert [d.dim_param for d in graph.input[0].type.tensor_type.shape.dim] == [
-        "x_dynamic_axes_1",
-        "x_dynamic_axes_2",
-    ]
+    assert [d.dim_param for d in graph.input[0].type.tensor_type.shape.dim] == ["x_dynamic_axes_1", "x_dynamic_axes_2"]
     with pytest.warns(UserWarning, match="Provided key z for dynamic axes is not a valid input/output name"):
         export(lambda T, x: x.relu(), X, input_names=["x"], dynamic_axes={"z": {0: "n"}})
     same_error(lambda T, x: x.relu(), X, input_names=["x"], dynamic_axes={"x": ["a"]})
@@ -129,9 +122,7 @@ def test_weights_left_out_or_given_by_the_caller():
     without = graph_of(exported(layer, (readtorch.randn(3, 4),), export_params=False))
     assert [i.name for i in without.input][1:] == ["weight", "bias"] and not without.initializer
     both = exported(layer, (readtorch.randn(3, 4),), keep_initializers_as_inputs=True)
-    assert [i.name for i in graph_of(both).input][1:] == ["weight", "bias"] and len(
-        graph_of(both).initializer
-    ) == 2
+    assert [i.name for i in graph_of(both).input][1:] == ["weight", "bias"] and len(graph_of(both).initializer) == 2
     weight, bias = torch.randn(2, 4), torch.randn(2)
     session = onnxruntime.InferenceSession(both, providers=["CPUExecutionProvider"])
     values = [X, weight, bias]
@@ -148,9 +139,7 @@ def test_a_shared_weight_is_stored_once():
             self.head.weight = self.table.weight
 
         def forward(self, i):
-            return self.head(self.table(i)) + readtorch.nn.functional.linear(
-                self.table(i)[0], self.head.weight
-            )
+            return self.head(self.table(i)) + readtorch.nn.functional.linear(self.table(i)[0], self.head.weight)
 
     graph = graph_of(exported(Tied(), (readtorch.tensor([[1, 2]]),), do_constant_folding=False))
     assert [i.name for i in graph.initializer] == ["table.weight"]
@@ -174,9 +163,7 @@ def test_the_mode_of_the_model():
     TrainingMode = readtorch.onnx.TrainingMode
     net = readtorch.nn.Sequential(readtorch.nn.Linear(4, 4), readtorch.nn.Dropout())
     x = readtorch.randn(3, 4)
-    kinds = {
-        mode: [n.op_type for n in graph_of(exported(net, (x,), training=mode)).node] for mode in TrainingMode
-    }
+    kinds = {mode: [n.op_type for n in graph_of(exported(net, (x,), training=mode)).node] for mode in TrainingMode}
     assert "Dropout" not in kinds[TrainingMode.EVAL]
     assert "Dropout" in kinds[TrainingMode.TRAINING] and "Dropout" in kinds[TrainingMode.PRESERVE]
     assert not readtorch.onnx.is_in_onnx_export()
@@ -202,9 +189,7 @@ def test_scripted_and_traced_modules(prepared):
     message = exported(made, (x,), input_names=["x"], dynamic_axes={"x": {0: "n"}})
     for batch in (2, 3):
         x = readtorch.randn(batch, 1, 5, 5)
-        torch.testing.assert_close(
-            run(message, to_torch(x))[0], to_torch(net(x).detach()), rtol=1e-5, atol=1e-5
-        )
+        torch.testing.assert_close(run(message, to_torch(x))[0], to_torch(net(x).detach()), rtol=1e-5, atol=1e-5)
 
 
 def test_a_scripted_function():
@@ -306,18 +291,12 @@ def test_ones_own_symbolic_function():
     def hypot(g, self, diagonal, *more):
         return g.op("com.example::Triangle", self, diagonal_i=diagonal)
 
-    register, unregister = (
-        readtorch.onnx.register_custom_op_symbolic,
-        readtorch.onnx.unregister_custom_op_symbolic,
-    )
+    register, unregister = (readtorch.onnx.register_custom_op_symbolic, readtorch.onnx.unregister_custom_op_symbolic)
     register("aten::tril", hypot, 18)
     try:
         file = io.BytesIO()
         readtorch.onnx.export(
-            module(readtorch, lambda T, x: x.tril(-1)),
-            to_readtorch((X,)),
-            file,
-            custom_opsets={"com.example": 3},
+            module(readtorch, lambda T, x: x.tril(-1)), to_readtorch((X,)), file, custom_opsets={"com.example": 3}
         )
         model = onnx.load_from_string(file.getvalue())
         assert [(o.domain, o.version) for o in model.opset_import] == [("", 20), ("com.example", 3)]

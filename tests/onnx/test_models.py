@@ -3,6 +3,7 @@
 Each is also compared with the file that PyTorch's own exporter writes: the inputs, the weights' names, the
 operators in order.
 """
+
 import io
 import warnings
 
@@ -24,17 +25,9 @@ def tokens(n, length, vocabulary=65):
 MODELS = {
     "MLP": (lambda T: models.mlp(T), torch.randn(2, 784), torch.randn(5, 784)),
     "CNN": (lambda T: models.mnist_cnn(T, channels=4), torch.randn(2, 1, 28, 28), torch.randn(1, 1, 28, 28)),
-    "ResNet-18": (
-        lambda T: models.resnet18(T, width=16),
-        torch.randn(2, 3, 32, 32),
-        torch.randn(3, 3, 32, 32),
-    ),
+    "ResNet-18": (lambda T: models.resnet18(T, width=16), torch.randn(2, 3, 32, 32), torch.randn(3, 3, 32, 32)),
     "VGG": (lambda T: models.vgg(T), torch.randn(1, 3, 32, 32), torch.randn(2, 3, 32, 32)),
-    "MobileNet": (
-        lambda T: models.mobilenet(T, width=8),
-        torch.randn(2, 3, 32, 32),
-        torch.randn(3, 3, 32, 32),
-    ),
+    "MobileNet": (lambda T: models.mobilenet(T, width=8), torch.randn(2, 3, 32, 32), torch.randn(3, 3, 32, 32)),
     "LSTM": (lambda T: models.lstm_language_model(T, layers=2), tokens(2, 5), tokens(4, 5)),
     "GPT": (lambda T: models.gpt(T, layers=2), tokens(2, 8), tokens(3, 8)),
 }
@@ -101,7 +94,7 @@ def test_older_versions_of_onnx(opset):
 
 def test_random_numbers_are_the_runtimes():
     """A VAE draws while it runs: other numbers than PyTorch's, but the mean is the same."""
-    make = lambda T: models.vae(T, hidden=8, latent=4)  # noqa: E731
+    make = lambda T: models.vae(T, hidden=8, latent=4)
     x = torch.rand(2, 784)
     message = exported(with_reference_weights(make, readtorch), to_readtorch((x,)))
     assert "RandomNormalLike" in [n.op_type for n in graph_of(message).node]
@@ -122,9 +115,7 @@ def outline(graph):
     return {
         "inputs": [i.name for i in graph.input],
         "outputs": [[d.dim_value for d in o.type.tensor_type.shape.dim] for o in graph.output],
-        "weights": [
-            (i.name.rpartition("_")[0] if "::" in i.name else i.name, list(i.dims)) for i in graph.initializer
-        ],
+        "weights": [(i.name.rpartition("_")[0] if "::" in i.name else i.name, list(i.dims)) for i in graph.initializer],
         "nodes": [(n.op_type, _module(n.name)) for n in graph.node],
         "attributes": [
             sorted((a.name, onnx.helper.get_attribute_value(a)) for a in n.attribute)
@@ -153,14 +144,13 @@ def test_the_lstm_is_made_like_pytorchs():
     """With dynamic axes, where PyTorch does not work with sizes that it knows: the same operators and
     rearranged weights.
     """
-    make = lambda T: models.lstm_language_model(T)  # noqa: E731
+    make = lambda T: models.lstm_language_model(T)
     settings = {"input_names": ["x"], "dynamic_axes": {"x": {0: "n", 1: "t"}}}
     theirs = by_pytorch(with_reference_weights(make, torch), tokens(2, 5), **settings)
     message = exported(with_reference_weights(make, readtorch), to_readtorch((tokens(2, 5),)), **settings)
     assert outline(graph_of(message)) == outline(theirs)
     ours, theirs = (
-        {i.name: onnx.numpy_helper.to_array(i) for i in graph.initializer}
-        for graph in (graph_of(message), theirs)
+        {i.name: onnx.numpy_helper.to_array(i) for i in graph.initializer} for graph in (graph_of(message), theirs)
     )
     for (_, mine), (_, reference) in zip(ours.items(), theirs.items()):
         assert (mine == reference).all()
@@ -171,6 +161,4 @@ def test_both_exporters_files_compute_the_same():
     theirs = by_pytorch(with_reference_weights(make, torch), example)
     ours = exported(with_reference_weights(make, readtorch).eval(), to_readtorch((example,)))
     model = onnx.helper.make_model(theirs, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
-    torch.testing.assert_close(
-        run(ours, example), run(model.SerializeToString(), example), rtol=1e-5, atol=1e-5
-    )
+    torch.testing.assert_close(run(ours, example), run(model.SerializeToString(), example), rtol=1e-5, atol=1e-5)

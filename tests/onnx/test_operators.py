@@ -1,4 +1,5 @@
 """Every operator that can be exported: onnxruntime computes from our file what the reference computes."""
+
 import pytest
 
 from tests.onnx.operators import LAYERS, OPERATORS

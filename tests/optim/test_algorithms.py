@@ -1,10 +1,12 @@
 """SGD, Adam and AdamW next to the reference: parameters and state after several steps, for all settings."""
+
 import itertools
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import readtorch
 from tests.programs import same
@@ -44,8 +46,10 @@ def compare(cls, rtol=2e-6, **kwargs):
             np.testing.assert_allclose(numbers(mine[name]), numbers(value), rtol=rtol, atol=rtol, err_msg=name)
 
 
-SGD_SETTINGS = [dict(zip(("momentum", "dampening", "nesterov"), m)) for m in (
-    (0, 0, False), (0.9, 0, False), (0.9, 0.3, False), (0.9, 0, True))]
+SGD_SETTINGS = [
+    dict(zip(("momentum", "dampening", "nesterov"), m))
+    for m in ((0, 0, False), (0.9, 0, False), (0.9, 0.3, False), (0.9, 0, True))
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -81,17 +85,25 @@ def test_narrow_types(cls, dtype, rtol):
 
 # Less than 0.5 for beta2, and an element of the gradient that comes near 0 makes rounding large: v forgets its size.
 @settings(max_examples=40)
-@given(st.floats(0, 1), st.floats(0, 0.999), st.floats(0.5, 0.9999), st.sampled_from([1e-8, 1e-3, 0.1]), st.floats(0, 0.5))
+@given(
+    st.floats(0, 1), st.floats(0, 0.999), st.floats(0.5, 0.9999), st.sampled_from([1e-8, 1e-3, 0.1]), st.floats(0, 0.5)
+)
 def test_adam_for_any_numbers(lr, beta1, beta2, eps, weight_decay):
     compare("Adam", rtol=1e-4, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay)
 
 
-@pytest.mark.parametrize("cls, kwargs", [
-    ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {"eps": 0.1, "betas": (0.9, 0.9)}),
-    ("AdamW", {"eps": 0.1, "betas": (0.9, 0.9), "amsgrad": True}),
-])
+@pytest.mark.parametrize(
+    "cls, kwargs",
+    [
+        ("SGD", {}),
+        ("SGD", {"momentum": 0.9}),
+        ("Adam", {"eps": 0.1, "betas": (0.9, 0.9)}),
+        ("AdamW", {"eps": 0.1, "betas": (0.9, 0.9), "amsgrad": True}),
+    ],
+)
 def test_lists_of_all_dtypes_and_layouts(cls, kwargs):
     """One call of the kernel for parameters of several dtypes; some lie in memory in another order, or with gaps."""
+
     def program(T, show):
         rng = np.random.default_rng(0)
         ps = []
@@ -117,7 +129,9 @@ def test_lists_of_all_dtypes_and_layouts(cls, kwargs):
 def test_tensor_settings_and_differentiable():
     def program(T, show):
         for cls, kwargs in (
-            ("SGD", {"lr": T.tensor(0.1)}), ("SGD", {"lr": T.tensor([0.1])}), ("Adam", {"lr": T.tensor(0.1)}),
+            ("SGD", {"lr": T.tensor(0.1)}),
+            ("SGD", {"lr": T.tensor([0.1])}),
+            ("Adam", {"lr": T.tensor(0.1)}),
             ("Adam", {"betas": (T.tensor(0.9), T.tensor([0.99]))}),
             ("AdamW", {"lr": T.tensor(0.1), "fused": True}),
         ):
@@ -128,8 +142,11 @@ def test_tensor_settings_and_differentiable():
                 o.step()
             show.numbers(p)
         for cls, name, kwargs in (
-            ("SGD", "lr", {}), ("SGD", "weight_decay", {"lr": 0.1}),
-            ("Adam", "lr", {}), ("Adam", "lr", {"amsgrad": True}), ("Adam", "weight_decay", {"lr": 0.1}),
+            ("SGD", "lr", {}),
+            ("SGD", "weight_decay", {"lr": 0.1}),
+            ("Adam", "lr", {}),
+            ("Adam", "lr", {"amsgrad": True}),
+            ("Adam", "weight_decay", {"lr": 0.1}),
             ("AdamW", "lr", {}),
         ):
             setting = T.tensor(0.1, dtype=T.float64, requires_grad=True)
@@ -160,6 +177,7 @@ def test_complex_parameters():
 
 def test_a_step_counts_as_a_write():
     """What was saved for backward before the step is out of date after it, and says so."""
+
     def program(T, show):
         for cls in ("SGD", "Adam"):
             w = T.nn.Parameter(T.ones(2))

@@ -1,4 +1,5 @@
 """Schedulers next to the reference: rates, momenta and state dicts, through checkpoints; warnings, errors, resuming."""
+
 import copy
 import gc
 import inspect
@@ -9,11 +10,11 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import readtorch
 from tests.programs import same
-
 
 # Some programs here do what the warnings are about; show.warnings and catch_warnings see them all the same.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -52,20 +53,25 @@ def schedulers(T):
         "CyclicLR triangular2": lambda o: L.CyclicLR(o, 0.01, 0.2, 10, mode="triangular2", max_momentum=[0.9, 0.95]),
         "CyclicLR exp_range": lambda o: L.CyclicLR(o, 0.01, 0.2, 10, mode="exp_range", gamma=0.99),
         "CyclicLR of a function": lambda o: L.CyclicLR(o, 0.01, 0.2, 9, scale_fn=Decay(0.9), cycle_momentum=False),
-        "CyclicLR of steps": lambda o: L.CyclicLR(o, 0.01, 0.2, 9, scale_fn=lambda t: 1 / t if t else 1.0,
-                                                  scale_mode="iterations"),
+        "CyclicLR of steps": lambda o: L.CyclicLR(
+            o, 0.01, 0.2, 9, scale_fn=lambda t: 1 / t if t else 1.0, scale_mode="iterations"
+        ),
         "OneCycleLR": lambda o: L.OneCycleLR(o, [0.5, 0.3], total_steps=250),
         "OneCycleLR linear": lambda o: L.OneCycleLR(o, 0.5, epochs=20, steps_per_epoch=11, anneal_strategy="linear"),
         "OneCycleLR three phases": lambda o: L.OneCycleLR(o, 0.5, 220, three_phase=True, base_momentum=0.8),
         "OneCycleLR, momentum kept": lambda o: L.OneCycleLR(o, 0.5, 200, cycle_momentum=False),
         "SequentialLR": lambda o: L.SequentialLR(
-            o, [L.LinearLR(o, 0.1, 1.0, 10), L.ExponentialLR(o, 0.98), L.CosineAnnealingLR(o, 60)], [15, 90]),
+            o, [L.LinearLR(o, 0.1, 1.0, 10), L.ExponentialLR(o, 0.98), L.CosineAnnealingLR(o, 60)], [15, 90]
+        ),
         "SequentialLR of combined": lambda o: L.SequentialLR(
-            o, [L.ChainedScheduler([L.ConstantLR(o, 0.5, 9), L.ExponentialLR(o, 0.99)]), L.StepLR(o, 25)], [200]),
+            o, [L.ChainedScheduler([L.ConstantLR(o, 0.5, 9), L.ExponentialLR(o, 0.99)]), L.StepLR(o, 25)], [200]
+        ),
         "SequentialLR within": lambda o: L.SequentialLR(
-            o, [L.LinearLR(o), L.SequentialLR(o, [L.StepLR(o, 25), L.ExponentialLR(o, 0.9)], [30])], [300]),
+            o, [L.LinearLR(o), L.SequentialLR(o, [L.StepLR(o, 25), L.ExponentialLR(o, 0.9)], [30])], [300]
+        ),
         "ChainedScheduler": lambda o: L.ChainedScheduler(
-            [L.ConstantLR(o, 0.5, 50), L.ExponentialLR(o, 0.99), L.MultiStepLR(o, [30, 130])]),
+            [L.ConstantLR(o, 0.5, 50), L.ExponentialLR(o, 0.99), L.MultiStepLR(o, [30, 130])]
+        ),
         "ReduceLROnPlateau": lambda o: L.ReduceLROnPlateau(o, factor=0.7, patience=3, cooldown=2, min_lr=[0.001, 0.01]),
         "ReduceLROnPlateau max": lambda o: L.ReduceLROnPlateau(o, "max", 0.7, 5, 0.1, threshold_mode="abs", eps=1e-3),
         "SWALR": lambda o: T.optim.swa_utils.SWALR(o, [0.02, 0.2], anneal_epochs=120),
@@ -193,9 +199,13 @@ def test_both_forms_give_the_same(data):
     length, factor = data.draw(st.integers(1, 30)), data.draw(st.floats(0.1, 1))
     milestones = data.draw(st.lists(st.integers(0, 40), max_size=4))
     chosen = {
-        "StepLR": (length, factor), "MultiStepLR": ([m + 1 for m in milestones], factor),
-        "ConstantLR": (factor, length), "LinearLR": (factor, 0.8, length), "ExponentialLR": (factor,),
-        "PolynomialLR": (length, 2 * factor), "CosineAnnealingLR": (length, 0.01),
+        "StepLR": (length, factor),
+        "MultiStepLR": ([m + 1 for m in milestones], factor),
+        "ConstantLR": (factor, length),
+        "LinearLR": (factor, 0.8, length),
+        "ExponentialLR": (factor,),
+        "PolynomialLR": (length, 2 * factor),
+        "CosineAnnealingLR": (length, 0.01),
     }
     name = data.draw(st.sampled_from(list(chosen)))
     lrs, closed = {}, {}
@@ -339,40 +349,72 @@ def test_errors():
         o, other = new_optimizer(T), new_optimizer(T)
         show.error(lambda: L.LRScheduler(o))
         for cls, arguments in (
-            ("LambdaLR", (len,)), ("StepLR", (3,)), ("ReduceLROnPlateau", ()), ("CyclicLR", (0.1, 0.2)),
-            ("OneCycleLR", (0.1, 3)), ("ExponentialLR", (0.9,)),
+            ("LambdaLR", (len,)),
+            ("StepLR", (3,)),
+            ("ReduceLROnPlateau", ()),
+            ("CyclicLR", (0.1, 0.2)),
+            ("OneCycleLR", (0.1, 3)),
+            ("ExponentialLR", (0.9,)),
         ):
             show.error(lambda: getattr(L, cls)(3, *arguments))
             show.error(lambda: getattr(L, cls)(T.nn.Linear(1, 1), *arguments))
         for make in (
-            lambda: L.LambdaLR(o, [len]), lambda: L.LambdaLR(o, (len, len, len)), lambda: L.MultiplicativeLR(o, [len]),
-            lambda: L.MultiplicativeLR(o, 0.9), lambda: L.MultiplicativeLR(o, [len, "f"]),
-            lambda: L.ConstantLR(o, 1.5), lambda: L.ConstantLR(o, -0.5), lambda: L.LinearLR(o, 0),
-            lambda: L.LinearLR(o, 1.1), lambda: L.LinearLR(o, 0.5, 1.1), lambda: L.LinearLR(o, 0.5, -0.1),
-            lambda: L.CosineAnnealingWarmRestarts(o, 0), lambda: L.CosineAnnealingWarmRestarts(o, 1.5),
-            lambda: L.CosineAnnealingWarmRestarts(o, 2, 0), lambda: L.CosineAnnealingWarmRestarts(o, 2, 1.5),
+            lambda: L.LambdaLR(o, [len]),
+            lambda: L.LambdaLR(o, (len, len, len)),
+            lambda: L.MultiplicativeLR(o, [len]),
+            lambda: L.MultiplicativeLR(o, 0.9),
+            lambda: L.MultiplicativeLR(o, [len, "f"]),
+            lambda: L.ConstantLR(o, 1.5),
+            lambda: L.ConstantLR(o, -0.5),
+            lambda: L.LinearLR(o, 0),
+            lambda: L.LinearLR(o, 1.1),
+            lambda: L.LinearLR(o, 0.5, 1.1),
+            lambda: L.LinearLR(o, 0.5, -0.1),
+            lambda: L.CosineAnnealingWarmRestarts(o, 0),
+            lambda: L.CosineAnnealingWarmRestarts(o, 1.5),
+            lambda: L.CosineAnnealingWarmRestarts(o, 2, 0),
+            lambda: L.CosineAnnealingWarmRestarts(o, 2, 1.5),
             lambda: L.CosineAnnealingWarmRestarts(o, 2, 1, "0"),
-            lambda: L.CyclicLR(o, [0.1], 0.2), lambda: L.CyclicLR(o, 0.1, (0.2, 0.3, 0.4)),
-            lambda: L.CyclicLR(o, 0.1, 0.2, mode="square"), lambda: L.CyclicLR(o, 0.1, 0.2, base_momentum=[1]),
+            lambda: L.CyclicLR(o, [0.1], 0.2),
+            lambda: L.CyclicLR(o, 0.1, (0.2, 0.3, 0.4)),
+            lambda: L.CyclicLR(o, 0.1, 0.2, mode="square"),
+            lambda: L.CyclicLR(o, 0.1, 0.2, base_momentum=[1]),
             lambda: L.CyclicLR(o, 0.1, 0.2, max_momentum=[1]),
-            lambda: L.OneCycleLR(o, 0.1), lambda: L.OneCycleLR(o, 0.1, epochs=3), lambda: L.OneCycleLR(o, 0.1, 0),
-            lambda: L.OneCycleLR(o, 0.1, 3.5), lambda: L.OneCycleLR(o, 0.1, epochs=0, steps_per_epoch=3),
-            lambda: L.OneCycleLR(o, 0.1, epochs=3, steps_per_epoch=-1), lambda: L.OneCycleLR(o, 0.1, 9, pct_start=2.0),
-            lambda: L.OneCycleLR(o, 0.1, 9, pct_start=1), lambda: L.OneCycleLR(o, 0.1, 9, pct_start=-0.5),
-            lambda: L.OneCycleLR(o, 0.1, 10, pct_start=0.1), lambda: L.OneCycleLR(o, [0.1], 9),
-            lambda: L.OneCycleLR(o, 0.1, 9, anneal_strategy="steep"), lambda: L.OneCycleLR(o, 0.1, 9, max_momentum=[1]),
-            lambda: L.SequentialLR(o, [], []), lambda: L.SequentialLR(o, [L.StepLR(o, 3)], [3]),
-            lambda: L.SequentialLR(o, [L.StepLR(other, 3)], []), lambda: L.SequentialLR(o, [L.StepLR(o, 3), 3], [3]),
+            lambda: L.OneCycleLR(o, 0.1),
+            lambda: L.OneCycleLR(o, 0.1, epochs=3),
+            lambda: L.OneCycleLR(o, 0.1, 0),
+            lambda: L.OneCycleLR(o, 0.1, 3.5),
+            lambda: L.OneCycleLR(o, 0.1, epochs=0, steps_per_epoch=3),
+            lambda: L.OneCycleLR(o, 0.1, epochs=3, steps_per_epoch=-1),
+            lambda: L.OneCycleLR(o, 0.1, 9, pct_start=2.0),
+            lambda: L.OneCycleLR(o, 0.1, 9, pct_start=1),
+            lambda: L.OneCycleLR(o, 0.1, 9, pct_start=-0.5),
+            lambda: L.OneCycleLR(o, 0.1, 10, pct_start=0.1),
+            lambda: L.OneCycleLR(o, [0.1], 9),
+            lambda: L.OneCycleLR(o, 0.1, 9, anneal_strategy="steep"),
+            lambda: L.OneCycleLR(o, 0.1, 9, max_momentum=[1]),
+            lambda: L.SequentialLR(o, [], []),
+            lambda: L.SequentialLR(o, [L.StepLR(o, 3)], [3]),
+            lambda: L.SequentialLR(o, [L.StepLR(other, 3)], []),
+            lambda: L.SequentialLR(o, [L.StepLR(o, 3), 3], [3]),
             lambda: L.SequentialLR(o, [L.StepLR(o, 3), L.ReduceLROnPlateau(o)], [3]),
-            lambda: L.ChainedScheduler([]), lambda: L.ChainedScheduler([L.StepLR(o, 3), "text"]),
-            lambda: L.ChainedScheduler([L.StepLR(o, 3), L.StepLR(other, 3)]), lambda: L.ChainedScheduler([3], o),
-            lambda: L.ChainedScheduler([L.StepLR(o, 3)], other), lambda: L.ChainedScheduler([L.ReduceLROnPlateau(o)]),
-            lambda: L.ReduceLROnPlateau(o, "middle"), lambda: L.ReduceLROnPlateau(o, threshold_mode="of"),
-            lambda: L.ReduceLROnPlateau(o, factor=1.0), lambda: L.ReduceLROnPlateau(o, min_lr=[0.1]),
-            lambda: L.ReduceLROnPlateau(o).step("bad"), lambda: L.ReduceLROnPlateau(o).get_lr(),
+            lambda: L.ChainedScheduler([]),
+            lambda: L.ChainedScheduler([L.StepLR(o, 3), "text"]),
+            lambda: L.ChainedScheduler([L.StepLR(o, 3), L.StepLR(other, 3)]),
+            lambda: L.ChainedScheduler([3], o),
+            lambda: L.ChainedScheduler([L.StepLR(o, 3)], other),
+            lambda: L.ChainedScheduler([L.ReduceLROnPlateau(o)]),
+            lambda: L.ReduceLROnPlateau(o, "middle"),
+            lambda: L.ReduceLROnPlateau(o, threshold_mode="of"),
+            lambda: L.ReduceLROnPlateau(o, factor=1.0),
+            lambda: L.ReduceLROnPlateau(o, min_lr=[0.1]),
+            lambda: L.ReduceLROnPlateau(o).step("bad"),
+            lambda: L.ReduceLROnPlateau(o).get_lr(),
             lambda: L.OneCycleLR(o, 0.1, 9).load_state_dict(3),
-            lambda: swa.SWALR(o, 0.1, anneal_strategy="steep"), lambda: swa.SWALR(o, 0.1, -1),
-            lambda: swa.SWALR(o, [1]), lambda: swa.SWALR(o, 0.1, 1.5),
+            lambda: swa.SWALR(o, 0.1, anneal_strategy="steep"),
+            lambda: swa.SWALR(o, 0.1, -1),
+            lambda: swa.SWALR(o, [1]),
+            lambda: swa.SWALR(o, 0.1, 1.5),
         ):
             show.error(make)
         plain = T.optim.Optimizer([T.nn.Parameter(T.ones(1))], {"lr": 0.1})
@@ -393,7 +435,8 @@ def test_plateau_step_by_step():
             for threshold_mode in ("rel", "abs"):
                 optimizer = new_optimizer(T)
                 scheduler = T.optim.lr_scheduler.ReduceLROnPlateau(
-                    optimizer, mode, 0.5, 1, 0.01, threshold_mode, cooldown=1, min_lr=0.02)
+                    optimizer, mode, 0.5, 1, 0.01, threshold_mode, cooldown=1, min_lr=0.02
+                )
                 show(scheduler.get_last_lr(), scheduler.state_dict())
                 for loss in losses:
                     scheduler.step(loss)
@@ -420,8 +463,11 @@ def test_plateau_and_a_group_added_later():
 def test_what_a_checkpoint_keeps_of_functions():
     def program(T, show):
         L = T.optim.lr_scheduler
-        for make in (lambda o, f: L.LambdaLR(o, [f, lambda t: 0.5]), lambda o, f: L.MultiplicativeLR(o, f),
-                     lambda o, f: L.CyclicLR(o, 0.1, 0.2, scale_fn=f)):
+        for make in (
+            lambda o, f: L.LambdaLR(o, [f, lambda t: 0.5]),
+            lambda o, f: L.MultiplicativeLR(o, f),
+            lambda o, f: L.CyclicLR(o, 0.1, 0.2, scale_fn=f),
+        ):
             old, new = Decay(0.5), Decay(0.9)
             state = copy.deepcopy(make(new_optimizer(T), old).state_dict())
             show(state)

@@ -4,6 +4,7 @@ Parameters and state must agree after twenty-five steps. Then each side goes on 
 and both must agree again. The numbers of a tensor may differ by 1e-6 of its largest element (float64) or 1e-4
 (float32).
 """
+
 import contextlib
 import copy
 import math

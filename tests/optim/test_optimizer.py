@@ -1,4 +1,5 @@
 """`Optimizer` next to the reference: groups, errors word for word, repr, checkpoints, hooks."""
+
 import copy
 import inspect
 import pickle
@@ -7,7 +8,6 @@ from importlib import import_module
 import pytest
 
 import readtorch
-
 from tests.programs import same
 
 
@@ -45,9 +45,23 @@ def test_errors():
     def program(T, show):
         a, b = params(T, 1, 2)
         new = T.optim.SGD
-        for bad in (a, [], 3, [3], ["text"], [a * 2], [{"params": {a}}], [{"params": [a]}, {"params": [a]}],
-                    [{"params": [a], "lr": 1}, {"params": [a, b]}], [{"lr": 3}], [("n", a), b], [{"params": a}, b],
-                    [{"params": [("n", a)]}, {"params": [b]}], [{"params": a}, 3], [T.nn.Linear]):
+        for bad in (
+            a,
+            [],
+            3,
+            [3],
+            ["text"],
+            [a * 2],
+            [{"params": {a}}],
+            [{"params": [a]}, {"params": [a]}],
+            [{"params": [a], "lr": 1}, {"params": [a, b]}],
+            [{"lr": 3}],
+            [("n", a), b],
+            [{"params": a}, b],
+            [{"params": [("n", a)]}, {"params": [b]}],
+            [{"params": a}, 3],
+            [T.nn.Linear],
+        ):
             show.error(lambda: new(bad))
         show.warnings(lambda: new([a, a]))
         show.error(lambda: new([a]).add_param_group([b]))
@@ -55,18 +69,35 @@ def test_errors():
         show.error(lambda: module.Optimizer([a], {"lr": module.required}))
         show(module.required, module.Optimizer([a], {}))
         show.error(lambda: module.Optimizer([a], {}).step())
-        leaf_view = (a * 2)
+        leaf_view = a * 2
         leaf_view.retain_grad()
         show.error(lambda: new([leaf_view]))
-        for kwargs in ({"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"nesterov": True},
-                       {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, {"lr": T.ones(2)},
-                       {"fused": True, "differentiable": True}, {"fused": True, "foreach": True}):
+        for kwargs in (
+            {"lr": -1.0},
+            {"momentum": -1.0},
+            {"weight_decay": -1.0},
+            {"nesterov": True},
+            {"nesterov": True, "momentum": 0.9, "dampening": 0.1},
+            {"lr": T.ones(2)},
+            {"fused": True, "differentiable": True},
+            {"fused": True, "foreach": True},
+        ):
             show.error(lambda: T.optim.SGD([a], **kwargs))
-        for kwargs in ({"lr": -1.0}, {"eps": -1.0}, {"betas": (1.0, 0.9)}, {"betas": (0.9, -0.1)}, {"betas": (0, 0.9)},
-                       {"weight_decay": -1.0}, {"lr": T.ones(2)}, {"lr": T.ones(1), "foreach": True},
-                       {"betas": (T.tensor(0.9), 0.9)}, {"betas": (T.tensor(0.9), T.tensor(0.9)), "foreach": True},
-                       {"betas": (T.tensor([0.9, 0.8]), T.tensor(0.9))}, {"fused": True, "differentiable": True},
-                       {"fused": True, "foreach": True}):
+        for kwargs in (
+            {"lr": -1.0},
+            {"eps": -1.0},
+            {"betas": (1.0, 0.9)},
+            {"betas": (0.9, -0.1)},
+            {"betas": (0, 0.9)},
+            {"weight_decay": -1.0},
+            {"lr": T.ones(2)},
+            {"lr": T.ones(1), "foreach": True},
+            {"betas": (T.tensor(0.9), 0.9)},
+            {"betas": (T.tensor(0.9), T.tensor(0.9)), "foreach": True},
+            {"betas": (T.tensor([0.9, 0.8]), T.tensor(0.9))},
+            {"fused": True, "differentiable": True},
+            {"fused": True, "foreach": True},
+        ):
             show.error(lambda: T.optim.Adam([a], **kwargs))
             show.error(lambda: T.optim.AdamW([a], **kwargs))
         capturable = T.optim.Adam([a], capturable=True)
@@ -76,9 +107,10 @@ def test_errors():
     same(program)
 
 
-@pytest.mark.parametrize("cls, kwargs", [
-    ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {"lr": 0.1}), ("Adam", {"amsgrad": True}), ("AdamW", {}),
-])
+@pytest.mark.parametrize(
+    "cls, kwargs",
+    [("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {"lr": 0.1}), ("Adam", {"amsgrad": True}), ("AdamW", {})],
+)
 def test_checkpoints(cls, kwargs):
     def program(T, show):
         o = trained(T, cls, **kwargs)
@@ -223,6 +255,7 @@ def test_closure_runs_with_gradients():
 
 def test_a_wrapper_that_does_not_call_init():
     """As accelerate, the Trainer of transformers and opacus wrap optimizers: there are no hooks, and `step` works."""
+
     def program(T, show):
         class Wrapper(T.optim.Optimizer):
             def __init__(self, optimizer):
@@ -249,11 +282,13 @@ def test_a_wrapper_that_does_not_call_init():
             outer.step()
             schedule.step()
             show(p, outer.param_groups[0]["lr"])
+
     same(program)
 
 
 def test_a_wrapper_that_passes_on_what_it_is_asked_for():
     """The hooks that it seems to have are the other's, which runs them."""
+
     def program(T, show):
         class Wrapper(T.optim.Optimizer):
             def __init__(self, optimizer):
@@ -272,12 +307,23 @@ def test_a_wrapper_that_passes_on_what_it_is_asked_for():
         p.grad = T.ones(2)
         outer.step()
         show(p)
+
     same(program)
 
 
 FUNCTIONAL = {  # module of the algorithm -> its class
-    "sgd": "SGD", "adam": "Adam", "adadelta": "Adadelta", "adagrad": "Adagrad", "adamax": "Adamax", "asgd": "ASGD",
-    "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "_adafactor": "Adafactor", "_muon": "Muon",
+    "sgd": "SGD",
+    "adam": "Adam",
+    "adadelta": "Adadelta",
+    "adagrad": "Adagrad",
+    "adamax": "Adamax",
+    "asgd": "ASGD",
+    "nadam": "NAdam",
+    "radam": "RAdam",
+    "rmsprop": "RMSprop",
+    "rprop": "Rprop",
+    "_adafactor": "Adafactor",
+    "_muon": "Muon",
 }
 NOT_IN_THE_FORMULA = {"sgd": {"differentiable"}, "adagrad": {"initial_accumulator_value"}, "rprop": {"lr"}}
 

@@ -1,21 +1,27 @@
 """What optim_db does not list: complex and differentiable parameters, hyperparameters that are tensors, errors
 of a step, functional forms, old checkpoints, and an optimizer that works on other parameters for a while.
 """
+
 import copy
 import importlib
 import inspect
 
 import pytest
-import torch
 
 from tests.programs import same
 
 FIRST_ORDER = {
-    "Adadelta": {"weight_decay": 0.1}, "Adagrad": {"lr_decay": 0.1, "initial_accumulator_value": 0.2},
-    "Adamax": {"weight_decay": 0.1}, "NAdam": {"weight_decay": 0.1},
+    "Adadelta": {"weight_decay": 0.1},
+    "Adagrad": {"lr_decay": 0.1, "initial_accumulator_value": 0.2},
+    "Adamax": {"weight_decay": 0.1},
+    "NAdam": {"weight_decay": 0.1},
     "RAdam": {"weight_decay": 0.1, "betas": (0.9, 0.8)},
-    "RMSprop": {"centered": True, "momentum": 0.5}, "Rprop": {}, "ASGD": {"t0": 1, "weight_decay": 0.1},
-    "Adam": {"amsgrad": True}, "AdamW": {}, "SGD": {"momentum": 0.9, "nesterov": True},
+    "RMSprop": {"centered": True, "momentum": 0.5},
+    "Rprop": {},
+    "ASGD": {"t0": 1, "weight_decay": 0.1},
+    "Adam": {"amsgrad": True},
+    "AdamW": {},
+    "SGD": {"momentum": 0.9, "nesterov": True},
 }
 # Their second step writes over what the first one saved for backward, in PyTorch too.
 DIFFERENTIABLE_ONCE = {"Adamax", "NAdam", "RMSprop", "Rprop", "Adam"}
@@ -47,6 +53,7 @@ def test_complex_parameters(name):
 @pytest.mark.parametrize("name", FIRST_ORDER)
 def test_differentiable(name):
     """The derivative of the trained parameter by where it started, and by its gradients."""
+
     def program(T, show):
         start = T.tensor([1.0, -2.0, 0.5], dtype=T.float64, requires_grad=True)
         scale = T.tensor(1.5, dtype=T.float64, requires_grad=True)
@@ -83,8 +90,11 @@ def test_errors_of_a_step(name):
             show.error(lambda: train(T, name, p, [[0.5, 1.0]], **given))
         show.error(lambda: getattr(T.optim, name)([T.ones(2)], lr=-1.0))
         function = getattr(importlib.import_module(f"{T.__name__}.optim.{name.lower()}"), name.lower())
-        lists = {k: [3] if k == "state_steps" else [] for k, v in inspect.signature(function).parameters.items()
-                 if v.default is inspect.Parameter.empty and v.kind == v.POSITIONAL_OR_KEYWORD}
+        lists = {
+            k: [3] if k == "state_steps" else []
+            for k, v in inspect.signature(function).parameters.items()
+            if v.default is inspect.Parameter.empty and v.kind == v.POSITIONAL_OR_KEYWORD
+        }
         numbers = {k: 0.5 for k, v in inspect.signature(function).parameters.items() if v.kind == v.KEYWORD_ONLY}
         if name != "ASGD":
             show.error(lambda: function(**lists, **numbers))
@@ -106,6 +116,7 @@ def test_functional_forms_take_the_same_arguments(name):
 @pytest.mark.parametrize("name", [name for name in FIRST_ORDER if name != "SGD"])
 def test_old_checkpoints(name):
     """Steps were Python numbers once, and settings that came later are missing."""
+
     def program(T, show):
         p = T.tensor([1.0, -2.0], requires_grad=True)
         o = train(T, name, p, [[0.5, 1.0]], **FIRST_ORDER[name])
@@ -113,8 +124,15 @@ def test_old_checkpoints(name):
         for key, value in old["state"][0].items():
             if value.dim() == 0:
                 old["state"][0][key] = value.item()
-        for key in ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay",
-                    "centered"):
+        for key in (
+            "maximize",
+            "foreach",
+            "capturable",
+            "differentiable",
+            "fused",
+            "decoupled_weight_decay",
+            "centered",
+        ):
             old["param_groups"][0].pop(key, None)
         fresh = getattr(T.optim, name)([p])
         fresh.load_state_dict(old)
@@ -164,12 +182,19 @@ def test_swapped_in():
         others = {"a": T.full((2,), 5.0), "b": T.full((1,), 7.0)}
         use(others, state)
         show(others, state, o.state_dict(), a, b)
-        for bad in (3, {}, {"state": {a: {}}, "param_groups": []}, {"state": {0: 3}, "param_groups": []},
-                    {"state": {}, "param_groups": {}}, {"state": {}, "param_groups": []},
-                    {"state": {}, "param_groups": [3]}, {"state": {}, "param_groups": [{"params": [a]}]},
-                    {"state": {}, "param_groups": [{"params": [0]}]},
-                    {"state": {}, "param_groups": [{"params": [0, 1], "extra": 1}]},
-                    {**state, "state": {9: {}}}):
+        for bad in (
+            3,
+            {},
+            {"state": {a: {}}, "param_groups": []},
+            {"state": {0: 3}, "param_groups": []},
+            {"state": {}, "param_groups": {}},
+            {"state": {}, "param_groups": []},
+            {"state": {}, "param_groups": [3]},
+            {"state": {}, "param_groups": [{"params": [a]}]},
+            {"state": {}, "param_groups": [{"params": [0]}]},
+            {"state": {}, "param_groups": [{"params": [0, 1], "extra": 1}]},
+            {**state, "state": {9: {}}},
+        ):
             show.error(lambda: use(others, bad))
         show.error(lambda: use({"a": a}, state))
 

@@ -7,21 +7,43 @@ import pytest
 from tests.programs import same
 
 REFUSED = {
-    "Adafactor": [{"lr": -1.0}, {"eps": (None, -1.0)}, {"eps": (-1.0, 1e-3)}, {"weight_decay": -1.0}, {"beta2_decay": 1.0}, {"d": 0.5}],
-    "Muon": [{"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"adjust_lr_fn": "x"}, {"ns_steps": 100}, {"ns_coefficients": (1.0, 2.0)}],
-    "ASGD": [{"lr": -1.0}, {"weight_decay": -1.0}], "Rprop": [{"lr": -1.0}, {"etas": (1.0, 1.2)}, {"etas": (0.5, 1.0)}],
-    "LBFGS": [{"lr": -1.0}, {"line_search_fn": "x"}], "SGD": [{"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"nesterov": True}],
-    "RMSprop": [{"alpha": -1.0}, {"momentum": -1.0}, {"eps": -1.0}], "Adagrad": [{"lr_decay": -1.0}, {"initial_accumulator_value": -1.0}, {"eps": -1.0}],
-    "Adadelta": [{"rho": 2.0}, {"eps": -1.0}], "Adamax": [{"eps": -1.0}, {"betas": (1.0, 0.9)}, {"betas": (0.9, 1.0)}],
-    "NAdam": [{"momentum_decay": -1.0}, {"eps": -1.0}], "RAdam": [{"eps": -1.0}, {"betas": (0.9, -0.1)}], "SparseAdam": [{"lr": 0.0}, {"eps": 0.0}],
+    "Adafactor": [
+        {"lr": -1.0},
+        {"eps": (None, -1.0)},
+        {"eps": (-1.0, 1e-3)},
+        {"weight_decay": -1.0},
+        {"beta2_decay": 1.0},
+        {"d": 0.5},
+    ],
+    "Muon": [
+        {"lr": -1.0},
+        {"momentum": -1.0},
+        {"weight_decay": -1.0},
+        {"adjust_lr_fn": "x"},
+        {"ns_steps": 100},
+        {"ns_coefficients": (1.0, 2.0)},
+    ],
+    "ASGD": [{"lr": -1.0}, {"weight_decay": -1.0}],
+    "Rprop": [{"lr": -1.0}, {"etas": (1.0, 1.2)}, {"etas": (0.5, 1.0)}],
+    "LBFGS": [{"lr": -1.0}, {"line_search_fn": "x"}],
+    "SGD": [{"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"nesterov": True}],
+    "RMSprop": [{"alpha": -1.0}, {"momentum": -1.0}, {"eps": -1.0}],
+    "Adagrad": [{"lr_decay": -1.0}, {"initial_accumulator_value": -1.0}, {"eps": -1.0}],
+    "Adadelta": [{"rho": 2.0}, {"eps": -1.0}],
+    "Adamax": [{"eps": -1.0}, {"betas": (1.0, 0.9)}, {"betas": (0.9, 1.0)}],
+    "NAdam": [{"momentum_decay": -1.0}, {"eps": -1.0}],
+    "RAdam": [{"eps": -1.0}, {"betas": (0.9, -0.1)}],
+    "SparseAdam": [{"lr": 0.0}, {"eps": 0.0}],
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_settings_that_are_refused(name):
     """When the optimizer is made, or by its first step."""
+
     def program(T, show):
         for settings in REFUSED[name]:
+
             def step():
                 p = T.ones(2, 2, requires_grad=True)
                 p.grad = T.ones(2, 2)
@@ -35,13 +57,24 @@ def test_settings_that_are_refused(name):
 def test_muon_by_its_function():
     def program(T, show):
         p, grad, buffer = T.ones(2, 3), T.arange(6.0).reshape(2, 3), T.zeros(2, 3)
-        settings = dict(lr=0.1, weight_decay=0.1, momentum=0.9, nesterov=True, ns_coefficients=(3.4, -4.7, 2.0), ns_steps=2, eps=1e-7)
+        settings = dict(
+            lr=0.1,
+            weight_decay=0.1,
+            momentum=0.9,
+            nesterov=True,
+            ns_coefficients=(3.4, -4.7, 2.0),
+            ns_steps=2,
+            eps=1e-7,
+        )
         import importlib
+
         function = importlib.import_module(f"{T.__name__}.optim._muon")
         for adjust in (None, "original", "match_rms_adamw"):
             function.muon([p], [grad], [buffer], foreach=False, adjust_lr_fn=adjust, has_complex=False, **settings)
             show.numbers(p, buffer)
-        show.error(lambda: function.muon([p], [grad], [buffer], foreach=True, adjust_lr_fn=None, has_complex=False, **settings))
+        show.error(
+            lambda: function.muon([p], [grad], [buffer], foreach=True, adjust_lr_fn=None, has_complex=False, **settings)
+        )
         show.error(lambda: function.muon([p], [grad], [buffer], adjust_lr_fn=None, has_complex=True, **settings))
         show.error(lambda: function.muon([p], [grad[0]], [buffer[0]], adjust_lr_fn=None, has_complex=False, **settings))
         orthogonal = function._zeropower_via_newtonschulz
@@ -66,6 +99,7 @@ def test_muon_s_learning_rate(adjust, shape):
 
 def test_averages_of_asgd():
     """From step t0 on, the average follows the parameter by 1 / (step - t0)."""
+
     def program(T, show):
         p = T.tensor([1.0, -2.0], requires_grad=True)
         optimizer = T.optim.ASGD([p], lr=0.1, t0=2, lambd=0.1, alpha=0.5)
@@ -80,13 +114,27 @@ def test_averages_of_asgd():
 def test_adam_s_function_and_what_it_refuses():
     def program(T, show):
         from importlib import import_module
+
         adam = import_module(f"{T.__name__}.optim.adam").adam
 
         def call(step=0.0, requires_grad=False, beta2=0.9, **settings):
             p, grad, a, b = T.ones(2), T.tensor([0.5, 2.0]), T.zeros(2), T.ones(2)
             steps = [T.tensor(step, requires_grad=requires_grad)]
-            adam([p], [grad], [a], [b], [], steps, amsgrad=False, beta1=0.5, beta2=beta2, weight_decay=0.0, eps=1e-3, maximize=False,
-                 **{"lr": 0.1, "foreach": False} | settings)
+            adam(
+                [p],
+                [grad],
+                [a],
+                [b],
+                [],
+                steps,
+                amsgrad=False,
+                beta1=0.5,
+                beta2=beta2,
+                weight_decay=0.0,
+                eps=1e-3,
+                maximize=False,
+                **{"lr": 0.1, "foreach": False} | settings,
+            )
             show.numbers(p, a, b, steps[0])
 
         call()
@@ -95,7 +143,11 @@ def test_adam_s_function_and_what_it_refuses():
         show.error(lambda: call(differentiable=True, requires_grad=True))
         p = T.ones(2, requires_grad=True)
         p.grad = T.ones(2)
-        for changed in ({"lr": T.tensor(0.1), "foreach": True}, {"lr": T.tensor(0.1), "foreach": False}, {"lr": 0.1, "foreach": True}):
+        for changed in (
+            {"lr": T.tensor(0.1), "foreach": True},
+            {"lr": T.tensor(0.1), "foreach": False},
+            {"lr": 0.1, "foreach": True},
+        ):
             optimizer = T.optim.Adam([p])
             optimizer.param_groups[0].update(changed)
             show.error(optimizer.step)
@@ -111,15 +163,42 @@ def test_adam_s_function_and_what_it_refuses():
 
 def test_functions_with_a_graph():
     """Outside of `step` nobody switches gradients off."""
+
     def program(T, show):
         from importlib import import_module
+
         adam, sgd = (import_module(f"{T.__name__}.optim.{name}") for name in ("adam", "sgd"))
         for size in (2, 3000):
             for lr in (0.1, T.tensor(0.1)):
                 p, grad = T.ones(size, requires_grad=True), T.ones(size)
                 settings = dict(weight_decay=0.0, lr=lr, maximize=False, foreach=False)
-                show.error(lambda: adam.adam([p], [grad], [T.zeros(size)], [T.zeros(size)], [], [T.tensor(0.0)], amsgrad=False, beta1=0.9, beta2=0.9, eps=0.1, **settings))
-                show.error(lambda: sgd.sgd([p], [grad], [None], momentum=0.0, dampening=0.0, nesterov=False, has_sparse_grad=False, **settings))
+                show.error(
+                    lambda: adam.adam(
+                        [p],
+                        [grad],
+                        [T.zeros(size)],
+                        [T.zeros(size)],
+                        [],
+                        [T.tensor(0.0)],
+                        amsgrad=False,
+                        beta1=0.9,
+                        beta2=0.9,
+                        eps=0.1,
+                        **settings,
+                    )
+                )
+                show.error(
+                    lambda: sgd.sgd(
+                        [p],
+                        [grad],
+                        [None],
+                        momentum=0.0,
+                        dampening=0.0,
+                        nesterov=False,
+                        has_sparse_grad=False,
+                        **settings,
+                    )
+                )
                 show.numbers(p)
 
     same(program)
@@ -143,9 +222,13 @@ def test_lbfgs_without_some_gradients():
 
 
 FUNCTIONS = {
-    "quartic": lambda x: (x**4).sum() - x.sum(), "steep": lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2,
-    "wavy": lambda x: (x * x / 20 + (3 * x).sin()).sum(), "kink": lambda x: x.abs().sum() + 0.1 * (x * x).sum(), "flat": lambda x: (x * 1e-3).exp().sum(),
-    "log": lambda x: (x - (x.abs() + 0.1).log()).sum(), "away": lambda x: -(x * x).sum() + (x**4).sum() / 50,
+    "quartic": lambda x: (x**4).sum() - x.sum(),
+    "steep": lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2,
+    "wavy": lambda x: (x * x / 20 + (3 * x).sin()).sum(),
+    "kink": lambda x: x.abs().sum() + 0.1 * (x * x).sum(),
+    "flat": lambda x: (x * 1e-3).exp().sum(),
+    "log": lambda x: (x - (x.abs() + 0.1).log()).sum(),
+    "away": lambda x: -(x * x).sum() + (x**4).sum() / 50,
 }
 
 
@@ -191,11 +274,19 @@ def test_a_state_that_is_loaded_keeps_its_step_s_type():
 def test_schedules_that_are_left_abstract():
     def program(T, show):
         optimizer = T.optim.SGD([T.ones(1, requires_grad=True)], lr=0.1)
-        for make in (lambda: T.optim.lr_scheduler.LinearLR(optimizer, 0.0), lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.1),
-                     lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=1.5), lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=-0.1),
-                     lambda: T.optim.lr_scheduler.ConstantLR(optimizer, 1.5), lambda: T.optim.lr_scheduler.ConstantLR(optimizer, -0.5)):
+        for make in (
+            lambda: T.optim.lr_scheduler.LinearLR(optimizer, 0.0),
+            lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.1),
+            lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=1.5),
+            lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=-0.1),
+            lambda: T.optim.lr_scheduler.ConstantLR(optimizer, 1.5),
+            lambda: T.optim.lr_scheduler.ConstantLR(optimizer, -0.5),
+        ):
             show.error(make)
-        show(T.optim.lr_scheduler.ConstantLR(optimizer, 1.0).get_last_lr(), T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=0.0).get_last_lr())
+        show(
+            T.optim.lr_scheduler.ConstantLR(optimizer, 1.0).get_last_lr(),
+            T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=0.0).get_last_lr(),
+        )
         assert math.isfinite(optimizer.param_groups[0]["lr"])
 
     same(program)

@@ -1,8 +1,8 @@
 """Optimizers and sparse gradients: SparseAdam, the sparse steps of SGD and Adagrad, the refusals of the others."""
+
 import time
 
 import pytest
-import torch
 
 import readtorch
 from tests.programs import same
@@ -29,23 +29,43 @@ def train(T, cls, rounds=6, width=3, **settings):
     return seen, optimizer.state_dict()["state"]
 
 
-@pytest.mark.parametrize("settings", [
-    {}, {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}, {"maximize": True}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}, {"maximize": True}], ids=str)
 def test_sparse_adam(settings):
     both(lambda T: train(T, "SparseAdam", **settings))
     both(lambda T: train(T, "SparseAdam", lr=T.tensor(0.02)))
 
 
-@pytest.mark.parametrize("settings", [
-    {"lr": 0.01}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}, {"momentum": 0.5, "dampening": 0.3},
-    {"maximize": True}, {"foreach": True}, {"weight_decay": 0.1}, {"fused": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lr": 0.01},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True},
+        {"momentum": 0.5, "dampening": 0.3},
+        {"maximize": True},
+        {"foreach": True},
+        {"weight_decay": 0.1},
+        {"fused": True},
+    ],
+    ids=str,
+)
 def test_sgd(settings):
     both(lambda T: train(T, "SGD", **settings))
 
 
-@pytest.mark.parametrize("settings", [
-    {}, {"lr_decay": 0.1, "initial_accumulator_value": 0.1}, {"maximize": True}, {"foreach": True}, {"eps": 0.1},
-    {"weight_decay": 0.1}, {"fused": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"lr_decay": 0.1, "initial_accumulator_value": 0.1},
+        {"maximize": True},
+        {"foreach": True},
+        {"eps": 0.1},
+        {"weight_decay": 0.1},
+        {"fused": True},
+    ],
+    ids=str,
+)
 def test_adagrad(settings):
     both(lambda T: train(T, "Adagrad", **settings))
 
@@ -65,7 +85,9 @@ def test_lbfgs_makes_them_dense():
             loss = table(T.tensor([3, 3, 0])).sub(1).pow(2).sum()
             loss.backward()
             return loss
+
         return optimizer.step(closure), table.weight.detach()
+
     both(program)
 
 
@@ -80,6 +102,7 @@ def test_what_sparse_adam_refuses():
         p.grad = T.ones(3)
         show.error(SparseAdam([p]).step)
         show(SparseAdam([p], maximize=True))
+
     same(program)
 
 
@@ -90,6 +113,7 @@ def test_a_gradient_without_elements_counts_as_a_step_but_changes_nothing():
         optimizer = T.optim.SparseAdam([p])
         optimizer.step()
         show(p, optimizer.state_dict()["state"])
+
     same(program)
 
 
@@ -103,7 +127,7 @@ def test_rows_that_are_not_used_stand_still():
         optimizer.step()
     moved = (table.weight != before).any(1)
     assert moved.tolist() == [False, True, False, True, False]
-    state, = optimizer.state.values()
+    (state,) = optimizer.state.values()
     assert (state["exp_avg"] != 0).any(1).tolist() == moved.tolist()
 
 
@@ -119,4 +143,5 @@ def test_a_step_costs_what_the_rows_cost_not_what_the_table_costs():
             optimizer.step()
             best = min(best, time.thread_time() - start)
         return best
+
     assert seconds(300_000) < 10 * seconds(300)  # a thousand times as many rows

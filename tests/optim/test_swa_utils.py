@@ -1,10 +1,12 @@
 """Averaged models and update_bn next to the reference."""
+
 import copy
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import readtorch
 from readtorch.optim import swa_utils
@@ -85,7 +87,8 @@ def test_a_function_for_many_gets_one_kind_at_a_time():
         calls.append(({p.dtype for p in averages + currents}, len(averages), len(currents), n.item()))
 
     model = readtorch.nn.Sequential(
-        readtorch.nn.Linear(1, 2), readtorch.nn.Linear(2, 2, dtype=readtorch.float64), readtorch.nn.Linear(2, 1))
+        readtorch.nn.Linear(1, 2), readtorch.nn.Linear(2, 2, dtype=readtorch.float64), readtorch.nn.Linear(2, 1)
+    )
     averaged = swa_utils.AveragedModel(model, multi_avg_fn=average)
     for _ in range(2):
         averaged.update_parameters(model)

@@ -1,4 +1,5 @@
 """What is in a loaded object, said in the same words for both implementations: to compare what one saved and the other loaded."""
+
 import numpy as np
 import torch
 
@@ -39,8 +40,17 @@ class _Describer:
         attributes = {name: self.of(part) for name, part in sorted(tensor.__dict__.items())}
         storage = self.of_storage_under(tensor, T)
         number = self.number(("tensor", id(tensor)), tensor)
-        return (number, type(tensor).__name__, str(tensor.dtype), tuple(tensor.shape), _strides(tensor), _offset(tensor),
-                tensor.requires_grad, storage, tuple(attributes.items()))
+        return (
+            number,
+            type(tensor).__name__,
+            str(tensor.dtype),
+            tuple(tensor.shape),
+            _strides(tensor),
+            _offset(tensor),
+            tensor.requires_grad,
+            storage,
+            tuple(attributes.items()),
+        )
 
     def of_storage_under(self, tensor, T):
         if T is torch and (tensor.is_conj() or tensor.is_neg()):  # readtorch carries out what PyTorch only notes
@@ -68,7 +78,9 @@ class _Describer:
                 return type(value).__name__, number, tuple(parts), tuple(extra)
             parts = sorted(map(repr, value)) if isinstance(value, set) else [self.of(v) for v in value]
             return type(value).__name__, number if isinstance(value, list) else None, tuple(parts)
-        return type(value).__name__, str(value) if type(value).__name__ == "StorageType" else getattr(value, "__name__", repr(value))
+        return type(value).__name__, str(value) if type(value).__name__ == "StorageType" else getattr(
+            value, "__name__", repr(value)
+        )
 
 
 def _bytes(storage, T):

@@ -6,6 +6,7 @@
 While a file loads, an audit hook sees whether anything runs (a process, a compiler, an import, a file), a clock whether it hangs,
 and tracemalloc how much memory it takes.
 """
+
 import argparse
 import codecs
 import collections
@@ -31,8 +32,25 @@ SECONDS = 5
 LEAF_THAT_CANNOT_BE_SET = "a leaf Variable that requires grad is being used in an in-place operation"
 # Memory: what the file holds, once as bytes and once as Python objects, and a little for the machinery.
 BYTES_PER_BYTE, BYTES_MORE = 120, 3_000_000
-WATCHED = ("os.", "subprocess.", "exec", "compile", "import", "open", "socket.", "ctypes.", "shutil.", "sys.unraisablehook", "pty.",
-           "marshal.", "tempfile.", "webbrowser.", "winreg.", "code.__new__", "function.__new__")
+WATCHED = (
+    "os.",
+    "subprocess.",
+    "exec",
+    "compile",
+    "import",
+    "open",
+    "socket.",
+    "ctypes.",
+    "shutil.",
+    "sys.unraisablehook",
+    "pty.",
+    "marshal.",
+    "tempfile.",
+    "webbrowser.",
+    "winreg.",
+    "code.__new__",
+    "function.__new__",
+)
 
 
 class Watch:
@@ -50,13 +68,17 @@ class Watch:
 
 def expanded_size(data):
     """The file's size, with what it says that its compressed records expand to (which DEFLATE bounds to 1032 to 1)."""
-    return len(data) if len(data) > 100_000 or b"PK\x01\x02" not in data else max(len(data), min(1032 * len(data), declared(data)))
+    return (
+        len(data)
+        if len(data) > 100_000 or b"PK\x01\x02" not in data
+        else max(len(data), min(1032 * len(data), declared(data)))
+    )
 
 
 def declared(data):
     total, at = 0, data.find(b"PK\x01\x02")
     while at >= 0:
-        total += int.from_bytes(data[at + 24:at + 28], "little")
+        total += int.from_bytes(data[at + 24 : at + 28], "little")
         at = data.find(b"PK\x01\x02", at + 4)
     return total
 
@@ -110,8 +132,10 @@ def compare_with_reference(data, found):
 
 def run(first, count, report=print):
     """Try `count` mutants. Returns ({kind: [loaded, refused]}, [(seed, kind, complaint)])."""
+
     def too_long(*_):
         raise TimeoutError
+
     signal.signal(signal.SIGALRM, too_long)
     watch = Watch()
     warm_up()
@@ -143,8 +167,11 @@ def warm_up():
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.serialization.fuzz", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.serialization.fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON")

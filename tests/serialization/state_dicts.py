@@ -1,12 +1,29 @@
 """Random checkpoints: dtypes, views, shared storages, nesting. Made with the reference, from a seed."""
+
 import collections
 import random
 
 import torch
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.uint8, torch.int8,
-          torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.float8_e4m3fn,
-          torch.float8_e5m2]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.complex64,
+    torch.complex128,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.bool,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+]
 
 
 class Maker:
@@ -39,16 +56,39 @@ class Maker:
         return {self.random.choice([i, f"k{i}", (i, "k")]): child for i, child in enumerate(children)}
 
     def leaf(self):
-        return self.random.choice([None, True, 3, -(2**40), 2**70, 0.1, float("inf"), "text\n", b"bytes\x00", bytearray(b"x"), 1 + 2j,
-                                   torch.Size([2, 0]), torch.float32, torch.device("cpu"), torch.strided, {1, 2},
-                                   collections.Counter("abca"), "\ud800"])
+        return self.random.choice(
+            [
+                None,
+                True,
+                3,
+                -(2**40),
+                2**70,
+                0.1,
+                float("inf"),
+                "text\n",
+                b"bytes\x00",
+                bytearray(b"x"),
+                1 + 2j,
+                torch.Size([2, 0]),
+                torch.float32,
+                torch.device("cpu"),
+                torch.strided,
+                {1, 2},
+                collections.Counter("abca"),
+                "\ud800",
+            ]
+        )
 
     def tensor(self):
         pick = self.random.random()
         if self.made and pick < 0.1:
             return self.random.choice(self.made)
         tensor = self.view(self.random.choice(self.made)) if self.made and pick < 0.4 else self.fresh()
-        if (tensor.is_floating_point() or tensor.is_complex()) and tensor.dtype.itemsize > 1 and self.random.random() < 0.3:
+        if (
+            (tensor.is_floating_point() or tensor.is_complex())
+            and tensor.dtype.itemsize > 1
+            and self.random.random() < 0.3
+        ):
             tensor = torch.nn.Parameter(tensor.detach(), requires_grad=self.random.random() < 0.7)
         elif self.random.random() < 0.05:
             tensor = tensor.detach()

@@ -1,4 +1,5 @@
 """Paths and file objects; a save to a path is all or nothing."""
+
 import fcntl
 import io
 import os
@@ -44,6 +45,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
     def full(_):
         raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         readtorch.save(readtorch.ones(1000), path)
@@ -90,8 +92,14 @@ def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
 
 def test_only_leftovers_are_removed(tmp_path):
     """Not other names, not links, not folders and pipes, not another user's."""
-    kept = ["model.pt.20261122.tmp", "model.pt.0123abcd", "model.pt.0123ABCD.tmp", "model.pt.0123abcde.tmp", "other.pt.0123abcd.tmp",
-            "model.pt.x.0123abcd.tmp"]
+    kept = [
+        "model.pt.20261122.tmp",
+        "model.pt.0123abcd",
+        "model.pt.0123ABCD.tmp",
+        "model.pt.0123abcde.tmp",
+        "other.pt.0123abcd.tmp",
+        "model.pt.x.0123abcd.tmp",
+    ]
     for name in kept:
         (tmp_path / name).write_bytes(b"somebody's")
     (tmp_path / "model.pt.aaaaaaaa.tmp").symlink_to(tmp_path / kept[0])
@@ -124,6 +132,7 @@ def test_a_save_that_goes_on_is_no_leftover(tmp_path):
     def another_save():
         readtorch.save("inner", path)
         seen.append(names(tmp_path))
+
     readtorch.save(SlowToPickle(another_save), path)
     assert len(seen[0]) == 2 and readtorch.load(path, weights_only=False) == 0 and names(tmp_path) == ["model.pt"]
 
@@ -141,6 +150,7 @@ def test_many_saves_of_one_path_at_the_same_time(tmp_path):
                 readtorch.save([readtorch.ones(1000)], path)
         except BaseException as error:
             failed.append(error)
+
     process = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, env=environment)
     process.stdout.readline()
     threads = [threading.Thread(target=save_often) for _ in range(3)]
@@ -157,6 +167,7 @@ def test_many_saves_of_one_path_at_the_same_time(tmp_path):
 def test_where_there_are_no_locks_a_save_works(tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(95, "Operation not supported")
+
     (tmp_path / "model.pt.0123abcd.tmp").write_bytes(b"who knows")
     monkeypatch.setattr(fcntl, "flock", no_locks)
     readtorch.save(1, tmp_path / "model.pt")
@@ -277,7 +288,10 @@ def refusals(T, folder):
         "pickle_module": lambda: T.load(folder / "good.pt", pickle_module=__import__("pickle"), weights_only=True),
         "map_location": lambda: T.load(folder / "good.pt", map_location="nowhere"),
         "cuda": lambda: T.load(folder / "good.pt", map_location="cuda"),
-        "xpu": lambda: T.load(folder / "good.pt", map_location=lambda storage, tag: T.serialization.default_restore_location(storage, "xpu")),
+        "xpu": lambda: T.load(
+            folder / "good.pt",
+            map_location=lambda storage, tag: T.serialization.default_restore_location(storage, "xpu"),
+        ),
         "lambda": lambda: T.save(lambda: 1, io.BytesIO()),
     }
 

@@ -1,4 +1,5 @@
 """Spoiled and hostile checkpoints: each loads as the reference loads it, or raises a clear error; nothing runs, nothing hangs."""
+
 import json
 import os
 import pathlib
@@ -12,9 +13,18 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 def run_fuzz(count, first=0):
     """In a process of its own: what the audit hook sees there is what loading does."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-m", "tests.serialization.fuzz", "--json", "--count", str(count), "--first", str(first)],
-                          capture_output=True, text=True, timeout=900, cwd=ROOT, env=environment)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.serialization.fuzz", "--json", "--count", str(count), "--first", str(first)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=ROOT,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
@@ -46,6 +56,5 @@ _, error, complaints = fuzz.load_watched(with_pickle(b"cos\\nsystem\\nX\\x04\\0\
 assert any("os.system" in c for c in complaints), complaints
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment,
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
 """`readtorch inspect` and safetensors."""
+
 import os
 import pathlib
 import subprocess
@@ -23,8 +24,15 @@ def cells(lines):
 
 def test_names_shapes_and_sharing(tmp_path):
     a = torch.arange(12.0).view(3, 4)
-    value = {"a": a, "view": a.t()[1:], "nested": [{"x": torch.ones(2, dtype=torch.bfloat16)}], "epoch": 3,
-             "p": torch.nn.Parameter(torch.ones(2)), "buffer": torch.nn.Buffer(torch.ones(1)), "u": torch.ones(3, dtype=torch.uint16)}
+    value = {
+        "a": a,
+        "view": a.t()[1:],
+        "nested": [{"x": torch.ones(2, dtype=torch.bfloat16)}],
+        "epoch": 3,
+        "p": torch.nn.Parameter(torch.ones(2)),
+        "buffer": torch.nn.Buffer(torch.ones(1)),
+        "u": torch.ones(3, dtype=torch.uint16),
+    }
     lines = table(tmp_path, value)
     assert ["a", "Tensor", "float32", "[3,", "4]", "48", "B", "data/0"] in cells(lines)
     assert ["view", "Tensor", "float32", "[3,", "3]", "36", "B", "data/0", "[1,", "4],", "1"] in cells(lines)
@@ -40,7 +48,15 @@ def test_names_shapes_and_sharing(tmp_path):
 def test_whole_modules_are_looked_at_without_being_built(tmp_path):
     lines = table(tmp_path, torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)))
     names = [line.split()[0] for line in lines[3:10]]
-    assert names == ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"]
+    assert names == [
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+        "1.running_mean",
+        "1.running_var",
+        "1.num_batches_tracked",
+    ]
     assert "torch.nn.modules.linear.Linear" in lines
 
 
@@ -87,13 +103,31 @@ def test_the_command(tmp_path):
 def theirs():
     pytest.importorskip("safetensors")
     import safetensors.torch
+
     return safetensors.torch
 
 
 def test_safetensors_go_both_ways(tmp_path, theirs):
     from readtorch.utils import safetensors as ours
-    names = ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-             "bool", "complex64", "float8_e4m3fn", "float8_e5m2"]
+
+    names = [
+        "float32",
+        "float64",
+        "float16",
+        "bfloat16",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+        "complex64",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    ]
     tensors = {name: torch.tensor([[0, 1, 1]]).to(getattr(torch, name)) for name in names}
     tensors["empty"], tensors["number"] = torch.empty(0, 2), torch.tensor(2.5)
     theirs.save_file(tensors, tmp_path / "a.safetensors", {"note": "kept"})
@@ -101,7 +135,9 @@ def test_safetensors_go_both_ways(tmp_path, theirs):
     assert {name: str(t.dtype) for name, t in loaded.items()} == {name: str(t.dtype) for name, t in tensors.items()}
     ours.save_file(loaded, tmp_path / "b.safetensors")
     for back in (theirs.load_file(tmp_path / "b.safetensors"), theirs.load(ours.save(loaded))):
-        assert all(torch.equal(back[name].view(torch.uint8), t.view(torch.uint8)) for name, t in tensors.items() if t.dim())
+        assert all(
+            torch.equal(back[name].view(torch.uint8), t.view(torch.uint8)) for name, t in tensors.items() if t.dim()
+        )
         assert back["number"].item() == 2.5
     assert loaded["float32"].add_(1).tolist() == [[1.0, 2.0, 2.0]]
     lines = _inspect.lines_about(tmp_path / "a.safetensors")
@@ -110,6 +146,7 @@ def test_safetensors_go_both_ways(tmp_path, theirs):
 
 def test_safetensors_refuses_what_the_format_cannot_hold(theirs):
     from readtorch.utils import safetensors as ours
+
     a = readtorch.ones(3, 4)
     with pytest.raises(RuntimeError, match="share memory"):
         ours.save({"a": a, "b": a[1:]})

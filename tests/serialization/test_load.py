@@ -1,4 +1,5 @@
 """The options of `load` and `save`, next to the reference."""
+
 import io
 import mmap
 import pickle
@@ -62,10 +63,19 @@ def refused(function):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("make", [
-    lambda T: T.nn.Linear(1, 1), lambda T: Allowed(), lambda T: print, lambda T: __import__("os").system, lambda T: sys.exit,
-    lambda T: T.nn.functional.relu, lambda T: slice(1, 2), lambda T: frozenset([1]),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda T: T.nn.Linear(1, 1),
+        lambda T: Allowed(),
+        lambda T: print,
+        lambda T: __import__("os").system,
+        lambda T: sys.exit,
+        lambda T: T.nn.functional.relu,
+        lambda T: slice(1, 2),
+        lambda T: frozenset([1]),
+    ],
+)
 def test_what_is_refused_is_refused_in_the_same_words(make):
     theirs, ours = (refused(lambda T=T: T.load(saved(T, make(T)))) for T in BOTH)
     assert theirs == ours
@@ -84,17 +94,35 @@ def test_safe_globals():
         after = {g.__name__ for g in set(safe.get_safe_globals()) - before}
         safe.clear_safe_globals()
         return result, names, after, len(safe.get_safe_globals())
+
     same(program)
     same(lambda T: T.load(saved(T, [Allowed()])))
 
 
 def test_unsafe_globals_are_found_without_running_anything():
-    same(lambda T: sorted(T.serialization.get_unsafe_globals_in_checkpoint(saved(T, [T.nn.Linear(1, 1), Allowed(), T.ones(1)]))))
+    same(
+        lambda T: sorted(
+            T.serialization.get_unsafe_globals_in_checkpoint(saved(T, [T.nn.Linear(1, 1), Allowed(), T.ones(1)]))
+        )
+    )
     same(lambda T: T.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"nothing of the kind")))
 
 
-@pytest.mark.parametrize("map_location", [
-    None, "cpu", {"cpu": "cpu"}, {"cuda": "cpu"}, lambda s, tag: s, lambda s, tag: None, {"cpu": "nowhere"}, 3, "hpu", "mtia:1"])
+@pytest.mark.parametrize(
+    "map_location",
+    [
+        None,
+        "cpu",
+        {"cpu": "cpu"},
+        {"cuda": "cpu"},
+        lambda s, tag: s,
+        lambda s, tag: None,
+        {"cpu": "nowhere"},
+        3,
+        "hpu",
+        "mtia:1",
+    ],
+)
 def test_map_location(map_location):
     same(lambda T: T.load(saved(T, [T.ones(2)]), map_location=map_location))
     same(lambda T: T.load(saved(T, [T.ones(2)]), map_location=T.device("cpu")))
@@ -104,23 +132,35 @@ def test_map_location_sees_each_storage_once():
     def program(T):
         seen = []
         a = T.arange(4.0)
-        T.load(saved(T, [a, a[1:], T.ones(1, dtype=T.int8)]), map_location=lambda s, tag: seen.append((tag, s.nbytes())) or s)
+        T.load(
+            saved(T, [a, a[1:], T.ones(1, dtype=T.int8)]),
+            map_location=lambda s, tag: seen.append((tag, s.nbytes())) or s,
+        )
         return seen
+
     same(program)
 
 
 def test_register_package():
     def program(T):
-        registry = [r for name, module in sys.modules.items() if name.startswith(f"{T.__name__}.serialization")
-                    for r in [getattr(module, "_package_registry", None)] if r is not None][0]
+        registry = [
+            r
+            for name, module in sys.modules.items()
+            if name.startswith(f"{T.__name__}.serialization")
+            for r in [getattr(module, "_package_registry", None)]
+            if r is not None
+        ][0]
         kept = list(registry)
-        T.serialization.register_package(5, lambda s: "mars" if s.nbytes() == 8 else None, lambda s, tag: s if tag == "mars" else None)
+        T.serialization.register_package(
+            5, lambda s: "mars" if s.nbytes() == 8 else None, lambda s, tag: s if tag == "mars" else None
+        )
         try:
             file = saved(T, [T.ones(2), T.ones(3)])
             tags = []
             return T.load(file, map_location=lambda s, tag: tags.append(tag)), tags
         finally:
             registry[:] = kept
+
     same(program)
 
 
@@ -131,7 +171,7 @@ def other_order(file, keep_record=True):
         for name in old.namelist():
             data = old.read(name)
             if "/data/" in name:
-                data = b"".join(data[i:i + 4][::-1] for i in range(0, len(data), 4))
+                data = b"".join(data[i : i + 4][::-1] for i in range(0, len(data), 4))
             if name.endswith("byteorder"):
                 data = b"big" if sys.byteorder == "little" else b"little"
             if keep_record or not name.endswith("byteorder"):
@@ -200,6 +240,7 @@ def test_skip_data():
             shape = T.load(file)[0].shape
         file.seek(0)
         return shape, T.load(file)
+
     same(program)
 
 
@@ -210,7 +251,9 @@ def test_protocols_and_pickle_modules():
     same(lambda T: T.load(saved(T, [T.ones(2)]), pickle_module=pickle, weights_only=True))
 
 
-@pytest.mark.parametrize("variables", [{"NO_WEIGHTS_ONLY": "1"}, {"WEIGHTS_ONLY": "yes"}, {"WEIGHTS_ONLY": "1", "NO_WEIGHTS_ONLY": "1"}])
+@pytest.mark.parametrize(
+    "variables", [{"NO_WEIGHTS_ONLY": "1"}, {"WEIGHTS_ONLY": "yes"}, {"WEIGHTS_ONLY": "1", "NO_WEIGHTS_ONLY": "1"}]
+)
 @pytest.mark.parametrize("weights_only", [None, True, False])
 def test_variables_of_the_environment(monkeypatch, variables, weights_only):
     for name, value in variables.items():
@@ -243,21 +286,31 @@ def test_what_only_pytorch_builds_is_named():
         readtorch.load(saved(torch, [on_meta]))
 
 
-@pytest.mark.parametrize("parts", [
-    ((9,), None), ((2, 2), None), ((-1,), None), ((2**40, 3), None), ("size", None), ((2,), "yes"), ([2.0], None)], ids=str)
+@pytest.mark.parametrize(
+    "parts",
+    [((9,), None), ((2, 2), None), ((-1,), None), ((2**40, 3), None), ("size", None), ((2,), "yes"), ([2.0], None)],
+    ids=str,
+)
 def test_sparse_tensors_that_do_not_fit_together_are_refused(parts):
     class Made:
         def __reduce__(self):
             size, is_coalesced = parts
             data = torch.tensor([[0, 9]]), torch.ones(2), size, is_coalesced
             return torch._utils._rebuild_sparse_tensor, (torch.sparse_coo, data)
+
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):
         readtorch.load(saved(torch, [Made()]))
 
 
 def test_every_public_name_is_there():
-    theirs = set(torch.serialization.__all__) - {"validate_hpu_device", "normalize_storage_type", "storage_to_tensor_type"}
-    assert theirs <= set(readtorch.serialization.__all__) and all(hasattr(readtorch.serialization, name) for name in theirs)
+    theirs = set(torch.serialization.__all__) - {
+        "validate_hpu_device",
+        "normalize_storage_type",
+        "storage_to_tensor_type",
+    }
+    assert theirs <= set(readtorch.serialization.__all__) and all(
+        hasattr(readtorch.serialization, name) for name in theirs
+    )
 
 
 def test_module_versions():

@@ -1,4 +1,5 @@
 """What one implementation saved the other loads: equal values, types, strides, and the same storages shared."""
+
 import importlib
 import io
 import pickle
@@ -47,8 +48,15 @@ def test_the_description_sees_values_and_sharing():
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_whole_modules_of_either_side_open_on_the_other(protocol):
     def build(T):
-        return T.nn.Sequential(T.nn.Conv2d(1, 2, 3), T.nn.BatchNorm2d(2), T.nn.ReLU(), T.nn.Flatten(), T.nn.Linear(8, 3),
-                               T.nn.ParameterList([T.ones(2)])).eval()
+        return T.nn.Sequential(
+            T.nn.Conv2d(1, 2, 3),
+            T.nn.BatchNorm2d(2),
+            T.nn.ReLU(),
+            T.nn.Flatten(),
+            T.nn.Linear(8, 3),
+            T.nn.ParameterList([T.ones(2)]),
+        ).eval()
+
     theirs = build(torch)
     ours = readtorch.load(saved(torch, theirs, pickle_protocol=protocol), weights_only=False)
     assert repr(ours) == repr(theirs) and type(ours) is readtorch.nn.Sequential
@@ -60,13 +68,17 @@ def test_whole_modules_of_either_side_open_on_the_other(protocol):
 
 
 def every_module_class():
-    return sorted(name for name, cls in vars(torch.nn).items()
-                  if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and hasattr(readtorch.nn, name))
+    return sorted(
+        name
+        for name, cls in vars(torch.nn).items()
+        if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and hasattr(readtorch.nn, name)
+    )
 
 
 @pytest.mark.parametrize("name", every_module_class())
 def test_every_module_has_the_reference_s_name_in_a_checkpoint(name):
     from readtorch.serialization._names import readtorch_name, torch_name
+
     ours, theirs = getattr(readtorch.nn, name), getattr(torch.nn, name)
     assert torch_name(ours.__module__, ours.__qualname__) == (theirs.__module__, theirs.__qualname__)
     module, found = readtorch_name(theirs.__module__, theirs.__qualname__)
@@ -128,7 +140,9 @@ def test_storages_themselves():
     assert isinstance(readtorch.ones(2).storage(), readtorch.FloatStorage)
     assert not isinstance(readtorch.ones(2).storage(), readtorch.LongStorage)
     assert readtorch.LongStorage(3).dtype is readtorch.int64
-    assert describe(torch.load(saved(readtorch, [readtorch.arange(3).storage()]))) == describe([torch.arange(3).storage()])
+    assert describe(torch.load(saved(readtorch, [readtorch.arange(3).storage()]))) == describe(
+        [torch.arange(3).storage()]
+    )
 
 
 def test_one_storage_as_two_dtypes_is_refused():

@@ -1,4 +1,5 @@
 """The files are the same, byte for byte, but for the identification at their ends."""
+
 import io
 import os
 import struct
@@ -19,11 +20,26 @@ def value(T):
     marked = T.ones(2)
     marked.note = 3
     model = T.nn.Sequential(T.nn.Linear(3, 2), T.nn.BatchNorm1d(2))
-    return {"a": a, "view": a[2:5], "columns": T.ones(3, 4).t(), "empty": T.empty(0, 3), "number": T.tensor(3), "marked": marked,
-            "state": model.state_dict(), "model": model, "parameter": T.nn.Parameter(T.ones(2).to(T.bfloat16)),
-            "uint16": T.ones(2, dtype=T.int32).to(T.uint16), "float8": T.ones(2).to(T.float8_e5m2), "size": T.Size([1, 2]),
-            "dtype": T.float16, "layout": T.strided, "python": [1, 2.5, None, True, "text", b"bytes", {1, 2}, 1j],
-            "results": T.ones(2, requires_grad=True) * 2, "bytes": T.ones(4).untyped_storage(), "buffer": T.nn.Buffer(T.ones(2))}
+    return {
+        "a": a,
+        "view": a[2:5],
+        "columns": T.ones(3, 4).t(),
+        "empty": T.empty(0, 3),
+        "number": T.tensor(3),
+        "marked": marked,
+        "state": model.state_dict(),
+        "model": model,
+        "parameter": T.nn.Parameter(T.ones(2).to(T.bfloat16)),
+        "uint16": T.ones(2, dtype=T.int32).to(T.uint16),
+        "float8": T.ones(2).to(T.float8_e5m2),
+        "size": T.Size([1, 2]),
+        "dtype": T.float16,
+        "layout": T.strided,
+        "python": [1, 2.5, None, True, "text", b"bytes", {1, 2}, 1j],
+        "results": T.ones(2, requires_grad=True) * 2,
+        "bytes": T.ones(4).untyped_storage(),
+        "buffer": T.nn.Buffer(T.ones(2)),
+    }
 
 
 def masked(data):
@@ -33,11 +49,11 @@ def masked(data):
         entry = next(e for e in archive.infolist() if e.filename.endswith(SERIALIZATION_ID))
         name, extra = struct.unpack_from("<HH", data, entry.header_offset + 26)
         start = entry.header_offset + 30 + name + extra
-        data[start:start + 20] = b"0" * 20  # the part that comes from the names
-        data[start + 44:start + 48] = bytes(4)  # its checksum, in the data descriptor
+        data[start : start + 20] = b"0" * 20  # the part that comes from the names
+        data[start + 44 : start + 48] = bytes(4)  # its checksum, in the data descriptor
         directory = data.index(b"PK\x01\x02", start)
-        headers = [i for i in range(directory, len(data) - 4) if data[i:i + 4] == b"PK\x01\x02"]
-        data[headers[-1] + 16:headers[-1] + 20] = bytes(4)
+        headers = [i for i in range(directory, len(data) - 4) if data[i : i + 4] == b"PK\x01\x02"]
+        data[headers[-1] + 16 : headers[-1] + 20] = bytes(4)
     return bytes(data)
 
 
@@ -104,6 +120,8 @@ def test_more_than_four_gigabytes(tmp_path):
     for T in (torch, readtorch):
         for path in paths:
             loaded = T.load(path, mmap=True)
-            assert loaded["huge"].shape == (4_500_000_000,) and loaded["huge"][-1] == 0 and loaded["after"].shape == (2,)
+            assert (
+                loaded["huge"].shape == (4_500_000_000,) and loaded["huge"][-1] == 0 and loaded["after"].shape == (2,)
+            )
     for path in paths:
         os.unlink(path)

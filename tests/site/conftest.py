@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..browsing import need
+from tests.browsing import need
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -40,7 +40,11 @@ def run_builder(folder, **environment):
     settings = {"PYTHONPATH": python_path, "NO_COLOR": "1", "JUPYTER_PREFER_ENV_PATH": "1", "READTORCH_REPOSITORY": ""}
     return subprocess.run(
         [builder, "build", folder, "-W", "--keep-going"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, env=inherited | settings | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        env=inherited | settings | environment,
     )
 
 
@@ -69,7 +73,11 @@ def book_site():
 def published_site(tmp_path_factory):
     """A book of one page, built as it is where the addresses of its repository and of its site are known."""
     folder = tmp_path_factory.mktemp("published_book")
-    done = build_book(folder, HERE / "published", READTORCH_REPOSITORY="https://github.com/somebody/readtorch",
-                      READTORCH_SITE="https://example.org/book")
+    done = build_book(
+        folder,
+        HERE / "published",
+        READTORCH_REPOSITORY="https://github.com/somebody/readtorch",
+        READTORCH_SITE="https://example.org/book",
+    )
     assert done.returncode == 0, done.stdout[-6000:]
     return folder / "_build/html"

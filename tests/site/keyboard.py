@@ -22,8 +22,16 @@ LOOK = """() => {
 
 KIND = """() => { const one = document.activeElement;
     return one.localName === 'input' ? one.type : one.localName; }"""
-KEYS = {"range": ["ArrowRight", "ArrowLeft"], "select": ["ArrowDown", "ArrowUp"], "checkbox": ["Space"], "radio": ["ArrowRight"],
-        "button": ["Enter"], "summary": ["Enter"], "number": ["ArrowUp"], "a": []}
+KEYS = {
+    "range": ["ArrowRight", "ArrowLeft"],
+    "select": ["ArrowDown", "ArrowUp"],
+    "checkbox": ["Space"],
+    "radio": ["ArrowRight"],
+    "button": ["Enter"],
+    "summary": ["Enter"],
+    "number": ["ArrowUp"],
+    "a": [],
+}
 ROVING = ["ArrowRight", "ArrowDown", "Home", "End"]
 
 CONTENT = """figure => figure.innerHTML + [...figure.querySelectorAll('input, select')].map(one => one.value + one.checked).join()"""
@@ -32,11 +40,14 @@ INSIDE = "figure => figure.contains(document.activeElement)"
 
 def enter(page, figure):
     """Focus on what stands just before the figure, then Tab."""
-    page.evaluate("""figure => {
+    page.evaluate(
+        """figure => {
         const mark = Object.assign(document.createElement('span'), {tabIndex: 0});
         figure.before(mark);
         mark.focus();
-    }""", figure)
+    }""",
+        figure,
+    )
     page.keyboard.press("Tab")
     page.evaluate("figure => figure.previousSibling.remove()", figure)
 

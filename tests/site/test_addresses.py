@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ..browsing import examine
+from tests.browsing import examine
+
 from . import pages
 from .conftest import HERE
 
@@ -59,10 +60,13 @@ def test_only_github_has_machines(launch):
     assert launch.launchers("", "book/page") == []
 
 
-@pytest.mark.parametrize(("repository", "site"), [
-    ("Somebody/readtorch", "https://somebody.github.io/readtorch/"),
-    ("Somebody/somebody.github.io", "https://somebody.github.io/"),
-])
+@pytest.mark.parametrize(
+    ("repository", "site"),
+    [
+        ("Somebody/readtorch", "https://somebody.github.io/readtorch/"),
+        ("Somebody/somebody.github.io", "https://somebody.github.io/"),
+    ],
+)
 def test_the_runner_of_github_knows_the_site(launch, monkeypatch, repository, site):
     monkeypatch.setenv("GITHUB_REPOSITORY", repository)
     assert launch._site_of_github_pages() == site
@@ -72,8 +76,10 @@ def test_a_page_says_what_and_where_it_is(published_site, fixture_site):
     text = (published_site / "book/page.html").read_text()
     assert "<title>A page &amp; its address &#8212; readtorch</title>" in text
     assert '<meta property="og:title" content="A page &amp; its address" />' in text
-    assert ('<meta name="description" content="What stands here is said of the page to those who link to it: this first '
-            'paragraph, as far as the longest description that is shown reaches, which is not to …" />') in text
+    assert (
+        '<meta name="description" content="What stands here is said of the page to those who link to it: this first '
+        'paragraph, as far as the longest description that is shown reaches, which is not to …" />'
+    ) in text
     assert '<link rel="canonical" href="https://example.org/book/book/page.html" />' in text
     assert '<meta property="og:image" content="https://example.org/book/_static/cover.png" />' in text
     assert (published_site / "_static/cover.png").is_file()
@@ -148,7 +154,10 @@ def find_back(page, home, front):
     links = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     assert f"{home}/{front}" in links and all(link.startswith(f"{home}/") for link in links)
     # its look is its own: nothing is loaded that could be missing
-    assert page.evaluate("performance.getEntriesByType('resource').filter(one => one.initiatorType !== 'fetch').length") == 0
+    assert (
+        page.evaluate("performance.getEntriesByType('resource').filter(one => one.initiatorType !== 'fetch').length")
+        == 0
+    )
     assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
     page.get_by_label("Search the book").fill("__setattr__")
     page.keyboard.press("Enter")
@@ -158,8 +167,16 @@ def find_back(page, home, front):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("address", ["nothing.html", "no/such/place/at/all.html", "404.html", "no/folder/"])
-@pytest.mark.parametrize(("known", "below", "status"), [
-    (True, "/book", 404), (True, "/elsewhere/preview", 404), (False, "", 404), (False, "/a/b", 404), (False, "/book", 200)])
+@pytest.mark.parametrize(
+    ("known", "below", "status"),
+    [
+        (True, "/book", 404),
+        (True, "/elsewhere/preview", 404),
+        (False, "", 404),
+        (False, "/a/b", 404),
+        (False, "/book", 200),
+    ],
+)
 def test_a_lost_reader_finds_back(browser, serve, request, address, known, below, status):
     """From any depth, wherever the site is served, whether it knows its address or not."""
     site = request.getfixturevalue("published_site" if known else "fixture_site")
@@ -183,5 +200,8 @@ def test_the_page_for_the_lost_looks_well(visit, axe, fixture_site, width, schem
 
 
 def test_the_page_for_the_lost_lists_the_chapters(fixture_site):
-    assert {"search.html", *pages.listed(fixture_site.parents[1] / "_toc.yml")} >= set(
-        pages.Page(fixture_site / "404.html").links) - {""} >= set(pages.listed(fixture_site.parents[1] / "_toc.yml"))
+    assert (
+        {"search.html", *pages.listed(fixture_site.parents[1] / "_toc.yml")}
+        >= set(pages.Page(fixture_site / "404.html").links) - {""}
+        >= set(pages.listed(fixture_site.parents[1] / "_toc.yml"))
+    )

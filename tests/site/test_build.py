@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ..browsing import need
+from tests.browsing import need
+
 from . import pages
 from .conftest import HERE, ROOT, build_book, run_builder
 
@@ -97,12 +98,17 @@ def test_the_notebook_runs(fixture_site, tmp_path):
     copy = tmp_path / "parts.ipynb"
     copy.write_text((fixture_site / "_sources/book/parts.ipynb").read_text())
     done = subprocess.run(
-        [Path(sys.executable).with_name("jupyter"), "execute", "--inplace", copy], capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "JUPYTER_PREFER_ENV_PATH": "1"}, timeout=120,
+        [Path(sys.executable).with_name("jupyter"), "execute", "--inplace", copy],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "JUPYTER_PREFER_ENV_PATH": "1"},
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     outputs = [output for cell in json.loads(copy.read_text())["cells"] for output in cell.get("outputs", [])]
-    panels = [o["data"]["text/html"] for o in outputs if 'class="rt-source' in "".join(o.get("data", {}).get("text/html", ""))]
+    panels = [
+        o["data"]["text/html"] for o in outputs if 'class="rt-source' in "".join(o.get("data", {}).get("text/html", ""))
+    ]
     assert len(panels) == 3
     assert all(".rt-pane {" in "".join(panel) for panel in panels), "a panel in a notebook brings its own style"
 

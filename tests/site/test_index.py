@@ -44,33 +44,54 @@ class Rows(HTMLParser):
 
 
 def test_titles_of_chapters_are_read():
-    text = 'x. See the chapters "JIT: tracing" and "Hooks and\n__call__"; the chapter "Autograd", too. A "word" is none.'
+    text = (
+        'x. See the chapters "JIT: tracing" and "Hooks and\n__call__"; the chapter "Autograd", too. A "word" is none.'
+    )
     assert _citations.titles(text) == ["JIT: tracing", "Hooks and __call__", "Autograd"]
 
 
 def test_paths_of_files_are_read():
-    text = "In PyTorch: `torch/nn/init.py`, `aten/src/ATen/native/{Blas,Linear}.cpp`, `torch/csrc/jit`. Not `nn/init.py`."
+    text = (
+        "In PyTorch: `torch/nn/init.py`, `aten/src/ATen/native/{Blas,Linear}.cpp`, `torch/csrc/jit`. Not `nn/init.py`."
+    )
     assert _citations.files(text) == [
-        "torch/nn/init.py", "aten/src/ATen/native/Blas.cpp", "aten/src/ATen/native/Linear.cpp", "torch/csrc/jit"]
+        "torch/nn/init.py",
+        "aten/src/ATen/native/Blas.cpp",
+        "aten/src/ATen/native/Linear.cpp",
+        "torch/csrc/jit",
+    ]
 
 
 def test_every_chapter_that_a_docstring_cites_is_there():
     known = _citations.chapters(pages.ROOT / "book")
-    lost = [f"{d.owner}: {title}" for d in _citations.docstrings(PACKAGE) for title in _citations.titles(d.text) if title not in known]
+    lost = [
+        f"{d.owner}: {title}"
+        for d in _citations.docstrings(PACKAGE)
+        for title in _citations.titles(d.text)
+        if title not in known
+    ]
     assert lost == []
 
 
 def test_chapters_are_cited_by_title():
     """Numbers would change with the table of contents."""
-    numbered = [f"{d.owner}: {match[0]}" for d in _citations.docstrings(PACKAGE) for match in _citations.NUMBERED.finditer(d.text)]
+    numbered = [
+        f"{d.owner}: {match[0]}"
+        for d in _citations.docstrings(PACKAGE)
+        for match in _citations.NUMBERED.finditer(d.text)
+    ]
     assert numbered == []
 
 
 def test_every_python_file_that_a_docstring_cites_is_there():
     torch = pytest.importorskip("torch")
     home = Path(torch.__file__).parents[1]
-    lost = {f"{d.owner}: {file}" for d in _citations.docstrings(PACKAGE) for file in _citations.files(d.text)
-            if re.fullmatch(r"torch/[\w/]+\.py", file) and not (home / file).exists()}
+    lost = {
+        f"{d.owner}: {file}"
+        for d in _citations.docstrings(PACKAGE)
+        for file in _citations.files(d.text)
+        if re.fullmatch(r"torch/[\w/]+\.py", file) and not (home / file).exists()
+    }
     assert lost == set()
 
 
@@ -113,9 +134,13 @@ def test_each_quotation_has_an_anchor_of_its_own(fixture_site):
 @pytest.mark.slow
 def test_a_quotation_of_pytorch_links_to_its_lines(fixture_site):
     """So that any line that is shown can be opened where it stands."""
-    panes = re.findall(r'<div class="rt-pane rt-theirs">.*?</div>', (fixture_site / "book/parts.html").read_text(), re.S)
+    panes = re.findall(
+        r'<div class="rt-pane rt-theirs">.*?</div>', (fixture_site / "book/parts.html").read_text(), re.S
+    )
     assert panes
-    assert all(re.search(r'href="https://github.com/pytorch/pytorch/blob/v2\.13\.0/[^"#]+#L\d+-L\d+"', pane) for pane in panes)
+    assert all(
+        re.search(r'href="https://github.com/pytorch/pytorch/blob/v2\.13\.0/[^"#]+#L\d+-L\d+"', pane) for pane in panes
+    )
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
-from ..browsing import Visit
+from tests.browsing import Visit
+
 from . import keyboard, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -158,7 +159,10 @@ QUESTIONS = {  # what is typed: what stands among the first five, and in which c
     "what does pin_memory do": ("Pinning", "Dataset, Sampler, DataLoader"),
     "what is contiguous": ("contiguous", "Glossary"),
     "how does the dispatcher choose a kernel": ("One operator call", ""),
-    "why does my model give different results in eval": ("Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm", ""),
+    "why does my model give different results in eval": (
+        "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm",
+        "",
+    ),
     "what is a strided tensor": ("The real thing", "Tensor and Storage"),
     "what does retain_graph do": ("Again, and higher", "Autograd"),
 }
@@ -168,8 +172,11 @@ QUESTIONS = {  # what is typed: what stands among the first five, and in which c
 def test_search_answers_questions_in_words(browser, book_site, question):
     """The words that make it a question stand everywhere and nowhere: the others decide, and not all of them are needed."""
     with Visit(browser, book_site / "search.html", query=f"?q={quote(question)}") as seen:
-        found = seen.page.eval_on_selector_all("#rt-search-results li", """found => found.map(one => [
-            one.querySelector('a'), one.querySelector('.rt-search-page')].map(part => (part?.textContent ?? '').trim()))""")
+        found = seen.page.eval_on_selector_all(
+            "#rt-search-results li",
+            """found => found.map(one => [
+            one.querySelector('a'), one.querySelector('.rt-search-page')].map(part => (part?.textContent ?? '').trim()))""",
+        )
         title, chapter = QUESTIONS[question]
         assert [title, chapter and f"in {chapter}"] in found[:5]
 

@@ -15,7 +15,9 @@ def parts(fixture_site):
 
 def test_two_panes_stand_side_by_side_where_there_is_room(visit, parts):
     with visit(parts, width=1400) as seen:
-        theirs, ours = (seen.page.locator(f".rt-source:not(.rt-single) .rt-{side}").bounding_box() for side in ("theirs", "ours"))
+        theirs, ours = (
+            seen.page.locator(f".rt-source:not(.rt-single) .rt-{side}").bounding_box() for side in ("theirs", "ours")
+        )
         assert theirs["y"] == ours["y"]
         assert ours["x"] >= theirs["x"] + theirs["width"]
         assert not seen.page.locator(".rt-switch").is_visible()
@@ -47,7 +49,7 @@ def test_copied_source_is_code_alone(visit, parts):
             getSelection().selectAllChildren(panes[0]);
             return getSelection().toString();
         }""")
-        assert copied.startswith("def digest(name: str) -> str:\n    \"\"\"")
+        assert copied.startswith('def digest(name: str) -> str:\n    """')
         compile(copied, "copied", "exec")
 
 
@@ -55,7 +57,9 @@ def test_letters_tie_lines_to_the_legend(visit, parts):
     with visit(parts) as seen:
         legend = seen.page.locator(".rt-legend li")
         assert [" ".join(text.split()) for text in legend.all_inner_texts()] == [
-            "A: first this is done <here> & there", "B: and then that"]
+            "A: first this is done <here> & there",
+            "B: and then that",
+        ]
         letters = seen.page.eval_on_selector_all(".rt-ours .rt-letter", "found => found.map(one => one.dataset.letter)")
         assert letters == ["A", "B", "C"]
 
@@ -157,11 +161,14 @@ def test_what_is_found_is_shown_and_leads_to_its_section(visit, fixture_site):
         assert seen.problems == []
 
 
-@pytest.mark.parametrize(("query", "title", "anchor"), [
-    ("update_bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
-    ("update bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
-    ("quoin", "quoin (of a wall)", "term-quoin-of-a-wall"),
-])
+@pytest.mark.parametrize(
+    ("query", "title", "anchor"),
+    [
+        ("update_bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
+        ("update bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
+        ("quoin", "quoin (of a wall)", "term-quoin-of-a-wall"),
+    ],
+)
 def test_entries_and_terms_are_found_one_by_one(visit, fixture_site, query, title, anchor):
     with visit(fixture_site / "search.html", query=f"?q={quote(query)}") as seen:
         link = seen.page.locator("#rt-search-results a").first

@@ -13,10 +13,16 @@ def mnist_cnn(T, channels=32, hidden=128, classes=10):
     """For images of 1×28×28: two convolutions, one pooling, two linear layers."""
     nn = T.nn
     return nn.Sequential(
-        nn.Conv2d(1, channels, 3), nn.ReLU(),
-        nn.Conv2d(channels, 2 * channels, 3), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-        nn.Linear(2 * channels * 12 * 12, hidden), nn.ReLU(), nn.Dropout(0.5),
+        nn.Conv2d(1, channels, 3),
+        nn.ReLU(),
+        nn.Conv2d(channels, 2 * channels, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(2 * channels * 12 * 12, hidden),
+        nn.ReLU(),
+        nn.Dropout(0.5),
         nn.Linear(hidden, classes),
     )
 
@@ -74,8 +80,11 @@ def vgg(T, plan=(32, "pool", 64, "pool", 128, 128, "pool"), size=32, hidden=128,
             layers += [nn.Conv2d(channels, step, 3, padding=1), nn.ReLU(inplace=True)]
             channels = step
     return nn.Sequential(
-        *layers, nn.Flatten(),
-        nn.Linear(channels * size * size, hidden), nn.ReLU(inplace=True), nn.Dropout(),
+        *layers,
+        nn.Flatten(),
+        nn.Linear(channels * size * size, hidden),
+        nn.ReLU(inplace=True),
+        nn.Dropout(),
         nn.Linear(hidden, classes),
     )
 
@@ -180,8 +189,7 @@ def vae(T, inputs=784, hidden=400, latent=20):
             self.encoder = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU())
             self.mean = nn.Linear(hidden, latent)
             self.log_variance = nn.Linear(hidden, latent)
-            self.decoder = nn.Sequential(
-                nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, inputs), nn.Sigmoid())
+            self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, inputs), nn.Sigmoid())
 
         def forward(self, x):
             h = self.encoder(x)

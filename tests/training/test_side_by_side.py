@@ -6,6 +6,7 @@ and at a learning rate of 0.02 PyTorch's own losses are 5e-2 apart after twenty 
 and a ReLU that flips changes them a little more.) So the ResNet is held to 1e-4 in float32 with small steps,
 and with large ones in float64, where the roundings are 1e-9 of that.
 """
+
 import pytest
 import torch
 
@@ -30,16 +31,32 @@ def adamw(T, model):
 # name -> (network, optimizer, batch, loss)
 RUNS = {
     "MLP": (lambda T: models.mlp(T), sgd, lambda T: tasks.vectors(T, 16), tasks.classification_loss),
-    "MNIST CNN": (lambda T: models.mnist_cnn(T, channels=8), sgd,
-                  lambda T: tasks.images(T, 4, channels=1, size=28), tasks.classification_loss),
+    "MNIST CNN": (
+        lambda T: models.mnist_cnn(T, channels=8),
+        sgd,
+        lambda T: tasks.images(T, 4, channels=1, size=28),
+        tasks.classification_loss,
+    ),
     # See Note [How far the reference stays with itself].
-    "ResNet-18": (lambda T: models.resnet18(T, width=16), small_steps,
-                  lambda T: tasks.images(T, 8), tasks.classification_loss),
+    "ResNet-18": (
+        lambda T: models.resnet18(T, width=16),
+        small_steps,
+        lambda T: tasks.images(T, 8),
+        tasks.classification_loss,
+    ),
     "VGG": (lambda T: models.vgg(T), sgd, lambda T: tasks.images(T, 4), tasks.classification_loss),
-    "MobileNet": (lambda T: models.mobilenet(T, width=16), sgd,
-                  lambda T: tasks.images(T, 4), tasks.classification_loss),
-    "LSTM language model": (lambda T: models.lstm_language_model(T, layers=2, dropout=0.1), adamw,
-                            lambda T: tasks.texts(T, 4, context=16, vocabulary=100), tasks.language_loss),
+    "MobileNet": (
+        lambda T: models.mobilenet(T, width=16),
+        sgd,
+        lambda T: tasks.images(T, 4),
+        tasks.classification_loss,
+    ),
+    "LSTM language model": (
+        lambda T: models.lstm_language_model(T, layers=2, dropout=0.1),
+        adamw,
+        lambda T: tasks.texts(T, 4, context=16, vocabulary=100),
+        tasks.language_loss,
+    ),
     "GPT": (lambda T: models.gpt(T, dropout=0.1), adamw, lambda T: tasks.texts(T, 2), tasks.language_loss),
     "VAE": (lambda T: models.vae(T), adamw, lambda T: tasks.pictures_of_points(T, 16), tasks.vae_loss),
 }
@@ -70,6 +87,7 @@ def test_losses_stay_together(name):
 
 def test_resnet_in_float64_with_large_steps():
     """Note [How far the reference stays with itself]."""
+
     def batch(T):
         x, labels = tasks.images(T, 4)
         return x.double(), labels

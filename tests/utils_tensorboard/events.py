@@ -1,13 +1,15 @@
 """Run one program with both SummaryWriters and compare all that TensorBoard's reader finds in their files."""
+
 import warnings
 from pathlib import Path
 
+import torch
+import torch.utils.tensorboard
+from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+
 import readtorch
 import readtorch.jit
-import readtorch.utils.tensorboard  # noqa: F401
-import torch
-import torch.utils.tensorboard  # noqa: F401
-from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+import readtorch.utils.tensorboard
 
 
 def same_events(program, directory):

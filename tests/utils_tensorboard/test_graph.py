@@ -1,12 +1,13 @@
 """add_graph and add_onnx_graph draw what PyTorch's draw."""
+
 import warnings
 
 import pytest
-import readtorch
 import torch
 from tensorboard.compat.proto.graph_pb2 import GraphDef
 from torch.utils.tensorboard import _onnx_graph as their_onnx_graph
 
+import readtorch
 from readtorch.utils.tensorboard import _onnx_graph as our_onnx_graph
 from readtorch.utils.tensorboard._pytorch_graph import graph
 from tests.programs import same
@@ -45,8 +46,11 @@ def named_output(T):
 
 def deeper(T):
     nn = T.nn
-    return nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout()),
-                         nn.Flatten(), nn.Sequential(nn.Linear(64, 5), nn.LogSoftmax(1)))
+    return nn.Sequential(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout()),
+        nn.Flatten(),
+        nn.Sequential(nn.Linear(64, 5), nn.LogSoftmax(1)),
+    )
 
 
 MODELS = {
@@ -77,6 +81,7 @@ def test_graphs(tmp_path, name):
 
 def test_names_of_variables_aside_an_lstm(tmp_path):
     """Its forward has variables of other names here: they are in the names of nodes."""
+
     def program(T, writer):
         writer.add_graph(T.nn.LSTM(3, 4, num_layers=2), T.ones(5, 2, 3))
 
@@ -129,12 +134,19 @@ def test_onnx_graphs(tmp_path):
     from onnx import helper
 
     floats = onnx.TensorProto.FLOAT
-    nodes = [helper.make_node("Gemm", ["x", "w"], ["y"], transB=1, alpha=0.5),
-             helper.make_node("Relu", ["y"], ["z"])]
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["y"], transB=1, alpha=0.5), helper.make_node("Relu", ["y"], ["z"])]
     file = str(tmp_path / "model.onnx")
-    onnx.save(helper.make_model(helper.make_graph(
-        nodes, "net", [helper.make_tensor_value_info("x", floats, [2, 3])],
-        [helper.make_tensor_value_info("z", floats, ["batch", 4])])), file)
+    onnx.save(
+        helper.make_model(
+            helper.make_graph(
+                nodes,
+                "net",
+                [helper.make_tensor_value_info("x", floats, [2, 3])],
+                [helper.make_tensor_value_info("z", floats, ["batch", 4])],
+            )
+        ),
+        file,
+    )
 
     def program(T, writer):
         writer.add_onnx_graph(file)

@@ -1,4 +1,5 @@
 """Every method of SummaryWriter writes the events that PyTorch's writes, byte for byte, times aside."""
+
 import inspect
 import sys
 import types
@@ -6,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import readtorch
 import torch
-from readtorch.utils.tensorboard import FileWriter, SummaryWriter
-from readtorch.utils.tensorboard import summary as our_summary
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import summary as their_summary
 
+import readtorch
+from readtorch.utils.tensorboard import FileWriter, SummaryWriter
+from readtorch.utils.tensorboard import summary as our_summary
 from tests.programs import same
 from tests.utils_tensorboard.events import events_in, same_events, written
 
@@ -28,8 +29,10 @@ def test_the_public_face(name):
     ours, theirs = getattr(readtorch.utils.tensorboard, name), getattr(THEIRS, name)
     assert public(ours) == public(theirs)
     for method in ["__init__", *public(theirs)]:
-        shown = [[(p.name, p.default) for p in inspect.signature(getattr(cls, method)).parameters.values()]
-                 for cls in (ours, theirs)]
+        shown = [
+            [(p.name, p.default) for p in inspect.signature(getattr(cls, method)).parameters.values()]
+            for cls in (ours, theirs)
+        ]
         assert shown[0] == shown[1], method
     assert readtorch.utils.tensorboard.__all__ == THEIRS.__all__
 
@@ -43,8 +46,18 @@ def test_the_functions_of_summary():
 
 def test_scalars(tmp_path):
     def program(T, writer):
-        for step, value in enumerate([1, 2.5, np.float64(0.1), np.float32(3), np.ones((1, 1)), T.tensor([7]),
-                                      T.tensor(0.5, dtype=T.bfloat16), T.tensor(2.0, requires_grad=True)]):
+        for step, value in enumerate(
+            [
+                1,
+                2.5,
+                np.float64(0.1),
+                np.float32(3),
+                np.ones((1, 1)),
+                T.tensor([7]),
+                T.tensor(0.5, dtype=T.bfloat16),
+                T.tensor(2.0, requires_grad=True),
+            ]
+        ):
             writer.add_scalar("loss", value, step)
         writer.add_scalar("no step", 1)
         writer.add_scalar("time", 1, walltime=123)
@@ -60,8 +73,17 @@ def test_scalars(tmp_path):
 def test_histograms(tmp_path):
     def program(T, writer):
         values = np.random.default_rng(0).standard_normal(500)
-        for step, given in enumerate([values, T.tensor(values), T.arange(-3, 5), [T.zeros(3)][0], 5,
-                                      T.tensor([1e-30, 1e19, -4.0]), T.tensor([True, False])]):
+        for step, given in enumerate(
+            [
+                values,
+                T.tensor(values),
+                T.arange(-3, 5),
+                [T.zeros(3)][0],
+                5,
+                T.tensor([1e-30, 1e19, -4.0]),
+                T.tensor([True, False]),
+            ]
+        ):
             writer.add_histogram("h", given, step)
             writer.add_histogram("auto", np.asarray(0) if step == 4 else given, step, bins="auto")
             writer.add_histogram("few", given, step, max_bins=7)
@@ -184,7 +206,9 @@ def test_pr_curves(tmp_path):
 
 def test_charts_of_scalars(tmp_path):
     def program(T, writer):
-        writer.add_custom_scalars({"A": {"one": ["Multiline", ["x", "y"]], "two": ["Margin", ["x", "y", "z"]]}, "B": {}})
+        writer.add_custom_scalars(
+            {"A": {"one": ["Multiline", ["x", "y"]], "two": ["Margin", ["x", "y", "z"]]}, "B": {}}
+        )
         writer.add_custom_scalars_multilinechart(["x", "y"], "category", "title")
         writer.add_custom_scalars_marginchart(["x", "y", "z"])
 
@@ -195,8 +219,14 @@ def test_meshes(tmp_path):
     def program(T, writer):
         vertices = T.arange(12.0).reshape(1, 4, 3)
         writer.add_mesh("points", vertices)
-        writer.add_mesh("mesh", vertices, T.full((1, 4, 3), 200), T.tensor([[[0, 1, 2], [1, 2, 3]]]),
-                        {"camera": {"cls": "PerspectiveCamera", "fov": 75}, "a": 1}, 3)
+        writer.add_mesh(
+            "mesh",
+            vertices,
+            T.full((1, 4, 3), 200),
+            T.tensor([[[0, 1, 2], [1, 2, 3]]]),
+            {"camera": {"cls": "PerspectiveCamera", "fov": 75}, "a": 1},
+            3,
+        )
 
     same_events(program, tmp_path)
 
@@ -223,9 +253,14 @@ def test_embeddings(tmp_path, capsys):
         writer.add_embedding(points, tag="default")
 
     same_events(program, tmp_path)
-    found = [{str(file.relative_to(tmp_path / T)): file.read_bytes()
-              for file in sorted((tmp_path / T).rglob("*")) if file.is_file() and "tfevents" not in file.name}
-             for T in ("readtorch", "torch")]
+    found = [
+        {
+            str(file.relative_to(tmp_path / T)): file.read_bytes()
+            for file in sorted((tmp_path / T).rglob("*"))
+            if file.is_file() and "tfevents" not in file.name
+        }
+        for T in ("readtorch", "torch")
+    ]
     assert found[0] == found[1]
     assert len(found[0]) == 7
     assert len(set(capsys.readouterr().out.splitlines())) == 1
@@ -333,8 +368,13 @@ def test_tensorboard_reads_a_run(tmp_path):
     run = EventAccumulator(str(tmp_path / "readtorch")).Reload()
     tags = run.Tags()
     assert (tags["scalars"], tags["histograms"], tags["images"], tags["tensors"]) == (
-        ["loss"], ["weight"], ["image"], ["note/text_summary"])
+        ["loss"],
+        ["weight"],
+        ["image"],
+        ["note/text_summary"],
+    )
     assert [(e.step, e.value) for e in run.Scalars("loss")] == [
-        (step, np.float32(1 / (1 + step))) for step in range(10)]
+        (step, np.float32(1 / (1 + step))) for step in range(10)
+    ]
     last = run.Histograms("weight")[-1].histogram_value
     assert last.num == sum(last.bucket) == 11 and last.max == 9

@@ -10,10 +10,12 @@ PAGE = """<!doctype html><html lang="en"><head>
 @pytest.fixture
 def page_with(tmp_path):
     """page_with(widget, …) -> the file of a page that holds nothing but these."""
+
     def write(*widgets):
         file = tmp_path / "figures.html"
         file.write_text(PAGE.format(figures="".join(w.static_html() for w in widgets)), encoding="utf8")
         return file
+
     return write
 
 

@@ -1,4 +1,5 @@
 """Kernels for the viewer's tests: a matrix is transposed by 32 × 8 threads, well and badly."""
+
 import numpy as np
 from numba import cuda
 
@@ -9,7 +10,7 @@ def aligned(array):
     """A copy that begins at a multiple of 256, as memory of a device does."""
     room = np.empty(array.nbytes + 256, np.uint8)
     start = -room.ctypes.data % 256
-    copy = room[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 
@@ -29,6 +30,7 @@ def tiled(pitch):
         cuda.syncthreads()
         for i in range(ty, TILE, DOWN):
             out[i, tx] = tile[tx, i]
+
     return transpose
 
 
@@ -62,6 +64,10 @@ def blocks_write_one(x):
 def runs():
     x, out = (aligned(np.arange(TILE * TILE, dtype=np.float32).reshape(TILE, TILE) * k) for k in (1, 0))
     rest = 1, (TILE, DOWN), x, out
-    return {"naive": (naive, *rest), "pitch 32": (tiled(32), *rest), "pitch 33": (tiled(33), *rest),
-            "no barrier": (no_barrier, *rest),
-            "past the end": (copy, 2, 64, x.reshape(-1)[:100], out.reshape(-1))}
+    return {
+        "naive": (naive, *rest),
+        "pitch 32": (tiled(32), *rest),
+        "pitch 33": (tiled(33), *rest),
+        "no barrier": (no_barrier, *rest),
+        "past the end": (copy, 2, 64, x.reshape(-1)[:100], out.reshape(-1)),
+    }

@@ -15,10 +15,10 @@ from readtorch import viz
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 from readtorch.viz.allocator_history import allocator_history
 from readtorch.viz.memory_history import read_history
-from readtorch.viz.memory_snapshot import PlainUnpickler
 from readtorch.viz.memory_replay import ACTIVE, FREE, STATES, Replay
+from readtorch.viz.memory_snapshot import PlainUnpickler
+from tests.allocator.replay import Replay as Recording
 
-from ..allocator.replay import Replay as Recording
 from .snapshots import TRACES, recorded, snapshot_of
 
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in TRACES.glob("*.json.gz"))
@@ -29,18 +29,23 @@ STEADY = [name for name in NAMES if "settings" not in name]
 def moment(replay, t):
     """What there is after t events: address -> (size, state, what was asked for)."""
     return {
-        replay.rows[row].address + offset:
-            (size, state, replay.allocations[owner].requested if owner >= 0 else None)
-        for row, offset, size, state, owner, born, died in replay.lives if born <= t < died
+        replay.rows[row].address + offset: (size, state, replay.allocations[owner].requested if owner >= 0 else None)
+        for row, offset, size, state, owner, born, died in replay.lives
+        if born <= t < died
     }
 
 
 def blocks_of(segments, device=0):
     """The same from a snapshot. What a free block was asked for is a leftover and not compared."""
     return {
-        block["address"]: (block["size"], STATES[block["state"]],
-                           block["requested_size"] if block["state"] != "inactive" else None)
-        for segment in segments if segment["device"] == device for block in segment["blocks"]
+        block["address"]: (
+            block["size"],
+            STATES[block["state"]],
+            block["requested_size"] if block["state"] != "inactive" else None,
+        )
+        for segment in segments
+        if segment["device"] == device
+        for block in segment["blocks"]
     }
 
 
@@ -62,8 +67,16 @@ def test_every_recorded_moment_is_found_from_events_alone(name):
     assert replay.surprises == 0 and replay.segments_that_differ() == 0
 
 
-@pytest.mark.parametrize("name", ["small_03_split_merge", "small_06_record_stream", "small_16_expandable",
-                                  "fuzz_12_two_devices", "real_01_mlp_roomy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small_03_split_merge",
+        "small_06_record_stream",
+        "small_16_expandable",
+        "fuzz_12_two_devices",
+        "real_01_mlp_roomy",
+    ],
+)
 def test_a_history_that_begins_in_the_middle(name):
     """Of 100,000 entries only the last are kept; what was there before them is found by going back."""
     whole = Replay(read_history(snapshot_of(name), device=0))
@@ -119,6 +132,7 @@ def test_a_strangers_pickle_runs_nothing():
     class Bad:
         def __reduce__(self):
             return print, ("gotcha",)
+
     with pytest.raises(pickle.UnpicklingError, match="plain data; this file asks for"):
         PlainUnpickler(io.BytesIO(pickle.dumps(Bad()))).load()
 
@@ -140,7 +154,7 @@ def unpacked(data):
     raw, at = zlib.decompress(base64.b64decode(data["numbers"])), 0
     for name, type, length in data["columns"]:
         width = np.dtype(type).itemsize
-        planes = np.frombuffer(raw[at:at + width * length], "u1").reshape(width, length)
+        planes = np.frombuffer(raw[at : at + width * length], "u1").reshape(width, length)
         yield name, planes.T.copy().view(type)[:, 0]
         at += width * length
     assert at == len(raw)
@@ -159,7 +173,9 @@ def test_the_packed_columns_are_the_replay():
     assert columns["lifeBirth"].cumsum().tolist() == sorted(life[5] for life in replay.lives)
     assert (columns["lifeSize"] * 512.0).sum() == sum(life[2] for life in replay.lives)
     assert [tables["frames"][i] for i in tables["stacks"][columns["stack"][1]]] == [
-        "layer1\n/home/me/net.py:11", "main\n/home/me/train.py:7"]
+        "layer1\n/home/me/net.py:11",
+        "main\n/home/me/train.py:7",
+    ]
 
 
 def test_any_number_of_actions_and_streams():
@@ -171,9 +187,14 @@ def test_any_number_of_actions_and_streams():
 
 
 def test_a_stack_ends_at_the_notebooks_cell():
-    frames = [{"name": name, "filename": file, "line": 1} for name, file in [
-        ("step", "/tmp/ipykernel_7/123.py"), ("run_code", "/usr/lib/IPython/core/interactiveshell.py"),
-        ("main", "/usr/bin/jupyter")]]
+    frames = [
+        {"name": name, "filename": file, "line": 1}
+        for name, file in [
+            ("step", "/tmp/ipykernel_7/123.py"),
+            ("run_code", "/usr/lib/IPython/core/interactiveshell.py"),
+            ("main", "/usr/bin/jupyter"),
+        ]
+    ]
     snapshot = snapshot_of("small_03_split_merge")
     for entry in snapshot["device_traces"][0]:
         entry["frames"] = frames
@@ -205,16 +226,26 @@ def run_again(name):
     return [entry.as_dict() for entry in device.history.entries], segments_of(device)
 
 
-@pytest.mark.parametrize("name", ["small_04_best_fit", "small_06_record_stream", "small_10_max_split",
-                                  "small_12_roundup", "small_16_expandable", "small_20_private_pool",
-                                  "fuzz_03_streams_tight"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small_04_best_fit",
+        "small_06_record_stream",
+        "small_10_max_split",
+        "small_12_roundup",
+        "small_16_expandable",
+        "small_20_private_pool",
+        "fuzz_03_streams_tight",
+    ],
+)
 def test_what_is_worked_out_is_what_our_allocator_says(name):
     entries, segments = run_again(name)
     bare = [{key: entry[key] for key in entry.keys() - {"reason", "details"}} for entry in entries]
     settings = snapshot_of(name)["allocator_settings"]
     derived, told = (
         Replay(read_history({"segments": segments, "device_traces": [trace], "allocator_settings": settings}))
-        for trace in (bare, entries))
+        for trace in (bare, entries)
+    )
     assert moment(derived, len(entries)) == moment(told, len(entries))
     assert told.reasons == [entry["reason"] for entry in entries]
     for entry, ours, theirs in zip(entries, derived.reasons, told.reasons):
@@ -244,10 +275,11 @@ def test_a_live_run_and_its_pickle_tell_the_same(tmp_path):
 def test_out_of_memory_is_worked_out_of_a_trace_too():
     """What the allocator writes down of a failure follows from the books, but for a limit that the program set."""
     replay = Replay(read_history(snapshot_of("small_09_fragmentation")))
-    (number, details), = replay.out_of_memory.items()
+    ((number, details),) = replay.out_of_memory.items()
     assert replay.reasons[number - 1] == (
         "30 MiB wanted in one piece; the largest of 3 free blocks has 14 MiB, together they have 42 MiB; "
-        "the driver has 10 MiB left, too little for a segment of 30 MiB")
+        "the driver has 10 MiB left, too little for a segment of 30 MiB"
+    )
     assert (details["largest_free"], details["free"], details["device_free"]) == (14 << 20, 42 << 20, 10 << 20)
     replay = Replay(read_history(snapshot_of("small_14_memory_fraction")))
     number = min(replay.out_of_memory)

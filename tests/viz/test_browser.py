@@ -9,17 +9,16 @@ import torch
 
 import readtorch
 from readtorch import viz
-
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.viz._widgets import DeviceTimeline, ImportTimeline, WorkerTimeline
 from readtorch.viz.record_imports import KINDS
 from readtorch.viz.record_loader import timeline
+from tests.allocator.replay import RecordedDriver
+from tests.browsing import examine
 
 from . import device_pieces, kernels, loader_events, rank_spans
-from ..allocator.replay import RecordedDriver
-from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -28,7 +27,7 @@ VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
 
 
 def autograd():
-    x = torch.tensor([[1., 2.], [3., 4.]], requires_grad=True)
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     h = (x * 2).relu()
     return viz.autograd((h + x).sum(), names={"x": x, "h": h}, title="A small graph")
 
@@ -55,29 +54,43 @@ def house_map():
 
     def step():
         net(readtorch.ones(1, 2)).sum().backward()
+
     return viz.house_map(step)
 
 
 def schedules():
     L = readtorch.optim.lr_scheduler
-    return viz.schedule_plotter({
-        "StepLR": lambda o: L.StepLR(o, 10, 0.5),
-        "CosineAnnealingLR": lambda o: L.CosineAnnealingLR(o, 40),
-        "OneCycleLR": lambda o: L.OneCycleLR(o, 0.2, total_steps=40),
-        "warm-up, then ExponentialLR": lambda o: L.SequentialLR(
-            o, [L.LinearLR(o, 0.1, 1, 5), L.ExponentialLR(o, 0.9)], [5]),
-        "CosineAnnealingWarmRestarts": lambda o: L.CosineAnnealingWarmRestarts(o, 6, 2),
-        "LambdaLR": lambda o: L.LambdaLR(o, lambda t: 0.3),
-    }, epochs=40)
+    return viz.schedule_plotter(
+        {
+            "StepLR": lambda o: L.StepLR(o, 10, 0.5),
+            "CosineAnnealingLR": lambda o: L.CosineAnnealingLR(o, 40),
+            "OneCycleLR": lambda o: L.OneCycleLR(o, 0.2, total_steps=40),
+            "warm-up, then ExponentialLR": lambda o: L.SequentialLR(
+                o, [L.LinearLR(o, 0.1, 1, 5), L.ExponentialLR(o, 0.9)], [5]
+            ),
+            "CosineAnnealingWarmRestarts": lambda o: L.CosineAnnealingWarmRestarts(o, 6, 2),
+            "LambdaLR": lambda o: L.LambdaLR(o, lambda t: 0.3),
+        },
+        epochs=40,
+    )
 
 
 def surface():
     O = readtorch.optim
     return viz.loss_surface(
         lambda x, y: (1 - x) ** 2 + 100 * (y - x * x) ** 2,
-        {"SGD": lambda params: O.SGD(params, 1e-3), "momentum": lambda params: O.SGD(params, 1e-3, 0.9),
-         "Adam": lambda params: O.Adam(params, 0.1), "too far": lambda params: O.SGD(params, 1.0)},
-        (-1.5, 2), (-2, 2), (-1, 3), steps=40, minimum=(1, 1))
+        {
+            "SGD": lambda params: O.SGD(params, 1e-3),
+            "momentum": lambda params: O.SGD(params, 1e-3, 0.9),
+            "Adam": lambda params: O.Adam(params, 0.1),
+            "too far": lambda params: O.SGD(params, 1.0),
+        },
+        (-1.5, 2),
+        (-2, 2),
+        (-1, 3),
+        steps=40,
+        minimum=(1, 1),
+    )
 
 
 def hook_timeline():
@@ -101,8 +114,10 @@ def allocator():
 
 def loader():
     """A record made up, so that the picture is the same on every machine."""
-    runs = [{"label": f"{n} workers", "workers": n, "error": None, **timeline(events, 0.0, 0.2)}
-            for n, events in ((0, loader_events.alone(8)), (1, loader_events.one_worker(12)))]
+    runs = [
+        {"label": f"{n} workers", "workers": n, "error": None, **timeline(events, 0.0, 0.2)}
+        for n, events in ((0, loader_events.alone(8)), (1, loader_events.one_worker(12)))
+    ]
     return WorkerTimeline({"runs": runs}, title="Worker timeline", run=1)
 
 
@@ -165,19 +180,45 @@ def fusion():
 
 def imports():
     """Made up: times differ from run to run."""
-    house = [["", None, 0, 100_000, 0, ""], ["house", 0, 10, 99_000, 0, "/"], ["house._C", 1, 1000, 40_000, 1, "house/_C.so"],
-             ["numbers", 2, 2000, 10_000, 3, ""], ["attic", 1, 42_000, 50, 4, ""], ["house.rooms", 1, 45_000, 50_000, 0, "/"],
-             ["house.rooms.hall", 5, 46_000, 20_000, 0, ""], ["house.rooms.yard", 5, 66_500, 30, 0, ""],
-             ["plumbing", 5, 67_000, 25_000, 2, "/"]]
+    house = [
+        ["", None, 0, 100_000, 0, ""],
+        ["house", 0, 10, 99_000, 0, "/"],
+        ["house._C", 1, 1000, 40_000, 1, "house/_C.so"],
+        ["numbers", 2, 2000, 10_000, 3, ""],
+        ["attic", 1, 42_000, 50, 4, ""],
+        ["house.rooms", 1, 45_000, 50_000, 0, "/"],
+        ["house.rooms.hall", 5, 46_000, 20_000, 0, ""],
+        ["house.rooms.yard", 5, 66_500, 30, 0, ""],
+        ["plumbing", 5, 67_000, 25_000, 2, "/"],
+    ]
     shed = [["", None, 0, 3000, 0, ""], ["shed", 0, 100, 2500, 0, ""], ["numbers", 1, 200, 1500, 3, ""]]
-    runs = [{"label": name, "program": f"import {name}", "own": name, "modules": modules}
-            for name, modules in (("house", house), ("shed", shed))]
+    runs = [
+        {"label": name, "program": f"import {name}", "own": name, "modules": modules}
+        for name, modules in (("house", house), ("shed", shed))
+    ]
     return ImportTimeline({"kinds": KINDS, "runs": runs}, title="Import timeline", selected="house._C")
 
 
-FIGURES = [imports, fusion, ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
-           surface, loader, devices, activations,
-           accesses, ranks]
+FIGURES = [
+    imports,
+    fusion,
+    ir,
+    allocator,
+    autograd,
+    strides,
+    module_tree,
+    dispatch,
+    house_map,
+    hook_timeline,
+    schedules,
+    checkpoint_diff,
+    surface,
+    loader,
+    devices,
+    activations,
+    accesses,
+    ranks,
+]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -189,9 +230,12 @@ def test_loads_without_a_request_fits_and_is_accessible(visit, axe, page_with, f
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__)
 def test_every_focusable_element_keeps_its_keys_from_jupyter(visit, page_with, figure):
     with visit(page_with(figure())) as seen:
-        assert seen.page.evaluate("""() => [...document.querySelectorAll(
+        assert (
+            seen.page.evaluate("""() => [...document.querySelectorAll(
             '.rt-w button, .rt-w input, .rt-w select, .rt-w summary, .rt-w [tabindex]')]
-            .filter(el => el.dataset.lmSuppressShortcuts !== 'true').map(el => el.outerHTML)""") == []
+            .filter(el => el.dataset.lmSuppressShortcuts !== 'true').map(el => el.outerHTML)""")
+            == []
+        )
 
 
 def press(page, *keys):
@@ -234,7 +278,7 @@ def test_every_player_counts_the_run_that_is_shown_and_stops_at_its_end(visit, p
 def test_a_voice_reads_the_parts_of_a_step_as_sentences(visit, page_with):
     """A screen reader gets one text; what stands on two lines must not become one word there."""
     with visit(page_with(autograd())) as seen:
-        said = lambda: seen.page.locator(".rt-slider").get_attribute("aria-valuetext")  # noqa: E731
+        said = lambda: seen.page.locator(".rt-slider").get_attribute("aria-valuetext")
         assert said() == "step 0 of 5: backward() has not started. ready queue: SumBackward0."
         seen.page.locator(".rt-slider").focus()
         press(seen.page, ".")
@@ -242,7 +286,9 @@ def test_a_voice_reads_the_parts_of_a_step_as_sentences(visit, page_with):
     with visit(page_with(house_map())) as seen:
         seen.page.locator(".rt-slider").focus()
         press(seen.page, ".")
-        assert re.fullmatch(r"step 1 of \d+: enters \S+\. .*\.", seen.page.locator(".rt-slider").get_attribute("aria-valuetext"))
+        assert re.fullmatch(
+            r"step 1 of \d+: enters \S+\. .*\.", seen.page.locator(".rt-slider").get_attribute("aria-valuetext")
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -250,11 +296,14 @@ def test_each_of_ten_lines_has_a_colour_and_a_pattern_of_its_own(visit, page_wit
     L = readtorch.optim.lr_scheduler
     figure = viz.schedule_plotter({f"{i}": lambda o, i=i: L.ExponentialLR(o, 1 - i / 100) for i in range(10)}, epochs=9)
     with visit(page_with(figure), scheme=scheme) as seen:
-        looks = seen.page.eval_on_selector_all(".rt-chart .rt-line", """lines => lines.map(line => {
-            const style = getComputedStyle(line); return [style.stroke, style.strokeDasharray]; })""")
+        looks = seen.page.eval_on_selector_all(
+            ".rt-chart .rt-line",
+            """lines => lines.map(line => {
+            const style = getComputedStyle(line); return [style.stroke, style.strokeDasharray]; })""",
+        )
         assert len({colour for colour, _ in looks}) == 10, looks
         # the first five differ by their pattern as well, and so do the other five
-        assert [len({pattern for _, pattern in looks[five:five + 5]}) for five in (0, 5)] == [5, 5]
+        assert [len({pattern for _, pattern in looks[five : five + 5]}) for five in (0, 5)] == [5, 5]
 
 
 def test_autograd_steps_by_slider_keys_and_play(visit, page_with):
@@ -319,9 +368,18 @@ def test_module_tree_moves_as_trees_do(visit, page_with):
     with visit(page_with(module_tree())) as seen:
         page, title = seen.page, seen.page.locator(".rt-dtitle")
         page.locator("[role=treeitem][tabindex='0']").focus()
-        steps = [("ArrowDown", "0"), ("ArrowRight", "0.weight"), ("ArrowLeft", "0"), ("End", "plain"),
-                 ("Home", "net"), ("ArrowRight", "0"), ("ArrowLeft", "0"), ("ArrowDown", "1"),
-                 ("r", "1.running_mean"), ("r", "1.running_var")]
+        steps = [
+            ("ArrowDown", "0"),
+            ("ArrowRight", "0.weight"),
+            ("ArrowLeft", "0"),
+            ("End", "plain"),
+            ("Home", "net"),
+            ("ArrowRight", "0"),
+            ("ArrowLeft", "0"),
+            ("ArrowDown", "1"),
+            ("r", "1.running_mean"),
+            ("r", "1.running_var"),
+        ]
         for key, expected in steps:
             press(page, key)
             assert (key, title.inner_text()) == (key, expected)
@@ -377,7 +435,10 @@ def test_hook_timeline_keeps_the_names_of_its_rows_in_view(visit, page_with):
         assert all(abs(x - left) <= 2 for x in names)
         for _ in range(12):
             press(page, ",")
-        cell, name = page.locator("td.rt-h-now:not(:empty)").bounding_box(), page.locator(".rt-hooks tbody th").first.bounding_box()
+        cell, name = (
+            page.locator("td.rt-h-now:not(:empty)").bounding_box(),
+            page.locator(".rt-hooks tbody th").first.bounding_box(),
+        )
         assert cell["x"] >= name["x"] + name["width"] - 1, "no name covers what the step is about"
 
 
@@ -504,13 +565,19 @@ def test_allocator_shows_why_a_request_finds_no_memory(visit, page_with):
     with pytest.raises(OutOfMemoryError):
         caching.malloc(0, (24 << 20) - 100)
     with visit(page_with(viz.allocator(caching.snapshot(), step=-1))) as seen:
-        assert "the largest of 6 free blocks has 5 MiB, together they have 30 MiB" in seen.page.locator(".rt-now").inner_text()
+        assert (
+            "the largest of 6 free blocks has 5 MiB, together they have 30 MiB"
+            in seen.page.locator(".rt-now").inner_text()
+        )
         assert seen.page.locator(".rt-dtitle").inner_text() == "Out of memory"
         assert "25,165,724 B" in seen.page.locator(".rt-detail").inner_text()
         names = seen.page.locator(".rt-measures dt").all_inner_texts()
         assert dict(zip(names, seen.page.locator(".rt-measures dd").all_inner_texts(), strict=True)) == {
-            "wanted, in one piece": "24 MiB", "largest free block": "5 MiB", "all free, in 6 blocks": "30 MiB",
-            "the driver has left": "20 MiB"}
+            "wanted, in one piece": "24 MiB",
+            "largest free block": "5 MiB",
+            "all free, in 6 blocks": "30 MiB",
+            "the driver has left": "20 MiB",
+        }
         wide = [bar.bounding_box()["width"] for bar in seen.page.locator(".rt-measure").all()]
         assert [round(30 * width / max(wide)) for width in wide] == [24, 5, 30, 20]
         assert seen.problems == []
@@ -539,10 +606,19 @@ def test_allocator_walks_from_block_to_block(visit, page_with):
         assert seen.problems == []
 
 
-@pytest.mark.parametrize("query, first, count", [
-    ("0x700000000c00", 1, 4), ("4 MiB", 18, 3), ("4194304", 18, 3), ("600 b", 8, 3),
-    ("layer3", 4, 6), ("DEFERRED", 5, 4), ("segment_alloc", 1, 2), ("nowhere", 0, 0),
-])
+@pytest.mark.parametrize(
+    "query, first, count",
+    [
+        ("0x700000000c00", 1, 4),
+        ("4 MiB", 18, 3),
+        ("4194304", 18, 3),
+        ("600 b", 8, 3),
+        ("layer3", 4, 6),
+        ("DEFERRED", 5, 4),
+        ("segment_alloc", 1, 2),
+        ("nowhere", 0, 0),
+    ],
+)
 def test_allocator_search(visit, page_with, query, first, count):
     with visit(page_with(allocator())) as seen:
         page = seen.page
@@ -596,8 +672,10 @@ def test_allocator_with_a_hundred_thousand_events_stays_smooth(visit, page_with)
     }"""
     with visit(page_with(figure)) as seen:
         assert seen.page.locator(".rt-count").first.inner_text() == f"step 0 of {last}"
-        for name, steps in {"steps": range(50_000, 50_100),
-                            "scrubbing": [i * 9_973 % last for i in range(100)]}.items():
+        for name, steps in {
+            "steps": range(50_000, 50_100),
+            "scrubbing": [i * 9_973 % last for i in range(100)],
+        }.items():
             rounds = [seen.page.evaluate(time, list(steps)) for _ in range(3)]
             taken = sorted(map(min, zip(*rounds)))  # of a step; a busy machine interrupts now this one, now that
             assert taken[50] < 16 and taken[90] < 30, (name, taken[::10])
@@ -657,11 +735,20 @@ def test_devices_by_keys_by_pointing_by_run_and_by_zoom(visit, page_with):
         press(page, "-", "-")
         assert bars.count() == 8
         assert page.locator(".rt-busy tbody tr").last.inner_text().split() == [
-            "cuda:1", "50", "%", "–", "60", "µs", "40", "µs"]
+            "cuda:1",
+            "50",
+            "%",
+            "–",
+            "60",
+            "µs",
+            "40",
+            "µs",
+        ]
         page.get_by_label("run").select_option("0")
         assert "mm on cuda:0, for forward" in now.inner_text()
         assert page.locator(".rt-lanes").get_attribute("aria-label") == (
-            "Timeline of 2 devices. 1 kernel in 100 µs. Busy: cuda:0 90 %, cuda:1 0 %.")
+            "Timeline of 2 devices. 1 kernel in 100 µs. Busy: cuda:0 90 %, cuda:1 0 %."
+        )
         assert seen.problems == []
 
 
@@ -677,14 +764,25 @@ def test_ranks_by_keys_by_pointing_and_by_run(visit, page_with):
         assert "2 KiB" in detail.inner_text() and "1.bias, 1.weight" in detail.inner_text()
         assert page.locator(".rt-tick").count() == 4 and page.locator(".rt-tick.rt-p-now").count() == 1
         assert page.locator(".rt-lanes").get_attribute("aria-label") == (
-            "Timeline of 2 ranks. 18 ms; communication: 2 collectives on each rank, 75 % of it behind computing.")
+            "Timeline of 2 ranks. 18 ms; communication: 2 collectives on each rank, 75 % of it behind computing."
+        )
         assert page.locator(".rt-lanes rect").count() == 2 * (4 + 2 * 2), "what waits and what moves are two"
         page.locator("rect.rt-t-wait").last.hover()
         assert "Rank 1 waits for the buckets, 2 ms from 14 ms on." in now.inner_text()
         page.mouse.move(0, 0)
         assert "bucket 0" in now.inner_text()
         assert page.locator(".rt-busy tbody tr").last.inner_text().split() == [
-            "rank", "1", "14", "ms", "8", "ms", "2", "ms", "75", "%"]
+            "rank",
+            "1",
+            "14",
+            "ms",
+            "8",
+            "ms",
+            "2",
+            "ms",
+            "75",
+            "%",
+        ]
         page.get_by_label("run").select_option("0")
         assert "Rank 0: loads data" in now.inner_text() and page.locator("rect.rt-t-work").count() == 1
         assert seen.problems == []
@@ -768,7 +866,10 @@ def test_ir_lines_by_keys_mouse_and_passes(visit, page_with):
         page.locator(".rt-i-line", has_text="aten::linear").click()
         assert "aten::linear" in lines("chosen")[0]
         assert [text.split(" = ")[-1].split("(")[0] for text in lines("def")] == [
-            "graph", 'prim::GetAttr[name="bias"]', 'prim::GetAttr[name="weight"]']
+            "graph",
+            'prim::GetAttr[name="bias"]',
+            'prim::GetAttr[name="weight"]',
+        ]
         assert [text.split(" = ")[1].split("(")[0] for text in lines("use")] == ["aten::relu"]
         detail = page.locator(".rt-detail").inner_text()
         assert "F.linear" in detail and "__module.0" in detail and "new by Inline" in detail
@@ -793,9 +894,14 @@ def test_ir_marks_what_keys_have_chosen_though_the_mouse_lies_elsewhere(visit, p
         for key in (".", ","):  # other lines come to lie under a mouse that nobody moves
             press(page, key)
             page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 200)))")
-            assert page.locator(".rt-i-chosen code").all_inner_texts() == page.locator(
-                "[aria-selected=true] code").all_inner_texts()
-            assert page.locator(".rt-dtitle").inner_text() == page.locator("[aria-selected=true] code").inner_text().strip()
+            assert (
+                page.locator(".rt-i-chosen code").all_inner_texts()
+                == page.locator("[aria-selected=true] code").all_inner_texts()
+            )
+            assert (
+                page.locator(".rt-dtitle").inner_text()
+                == page.locator("[aria-selected=true] code").inner_text().strip()
+            )
 
 
 def test_ranks_step_by_key_while_the_mouse_lies_on_a_span(visit, page_with):
@@ -828,7 +934,8 @@ def test_imports_by_keys_by_pointing_by_name_and_by_run(visit, page_with):
         labels = lambda: page.locator(".rt-im-label").all_text_contents()
         assert "house._C: 40 ms, asked for by house" in now.inner_text() and "house/_C.so" in detail.inner_text()
         assert page.locator(".rt-imports .rt-loadersum").inner_text() == (
-            "import house: 7 modules in 100 ms; 1 name looked for and not found.")
+            "import house: 7 modules in 100 ms; 1 name looked for and not found."
+        )
         box.focus()
         press(page, "ArrowRight", "ArrowRight")
         assert "house.rooms: 50 ms" in now.inner_text() and "house/rooms/__init__.py" in detail.inner_text()
@@ -855,5 +962,15 @@ def test_imports_by_keys_by_pointing_by_name_and_by_run(visit, page_with):
         page.get_by_label("run").select_option("1")
         assert "numbers: 1.5 ms, asked for by shed" in now.inner_text(), "what both runs have stays chosen"
         assert page.locator(".rt-imports .rt-busy tbody tr").last.inner_text().split() == [
-            "all", "that", "were", "found", "7", "100", "ms", "2", "3", "ms"]
+            "all",
+            "that",
+            "were",
+            "found",
+            "7",
+            "100",
+            "ms",
+            "2",
+            "3",
+            "ms",
+        ]
         assert seen.problems == []

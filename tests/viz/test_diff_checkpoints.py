@@ -1,9 +1,9 @@
 """The checkpoint diff's model: its verdicts are those of `load_state_dict`, for either library and across both."""
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch.viz.diff_checkpoints import MOST_ROWS, diff_checkpoints
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
@@ -26,8 +26,15 @@ def test_verdicts_are_those_of_load_state_dict(T):
     state["extra"] = T.ones(1)
     del state["1.running_mean"]
     assert verdicts(net, state) == {
-        "0.weight": "shape", "0.bias": "shape", "1.weight": "same", "1.bias": "value", "1.running_mean": "missing",
-        "1.running_var": "dtype", "1.num_batches_tracked": "same", "extra": "unexpected"}
+        "0.weight": "shape",
+        "0.bias": "shape",
+        "1.weight": "same",
+        "1.bias": "value",
+        "1.running_mean": "missing",
+        "1.running_var": "dtype",
+        "1.num_batches_tracked": "same",
+        "extra": "unexpected",
+    }
     for name in ("0.weight", "0.bias"):
         del state[name]
     keys = net.load_state_dict(state, strict=False)
@@ -57,7 +64,7 @@ def test_values_of_all_dtypes(T, dtype):
 def test_integers_are_compared_exactly_and_nan_is_like_nan():
     big = 2**53
     assert verdicts({"x": torch.tensor(big)}, {"x": torch.tensor(big + 1)}) == {"x": "value"}
-    nan = torch.tensor([float("nan"), 1.])
+    nan = torch.tensor([float("nan"), 1.0])
     assert verdicts({"x": nan}, {"x": nan.clone()}) == {"x": "same"}
 
 

@@ -1,9 +1,9 @@
 """The dispatch stepper's model, on real calls of ours."""
 
 import pytest
+
 import readtorch
 from readtorch.c10.dispatch_key import AUTOGRAD, CPU, PYTHON, TRACER, WRAPPED_NUMBER
-
 from readtorch.viz.dispatch_steps import record_dispatch
 
 

@@ -1,4 +1,5 @@
 """The model of the fusion viewer."""
+
 import readtorch
 from readtorch.viz.fusion_groups import fusion_groups
 

@@ -1,9 +1,9 @@
 """The IR viewer's model: lines of a graph, who makes and who uses what, and what passes change."""
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch.csrc.jit.ir import parse_ir
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.inliner import Inline
@@ -29,7 +29,12 @@ def test_lines_of_a_function(T):
     assert lines[0].text == "graph(%x : Float(3)):"
     assert lines[0].defines == [["x", "Float(3, strides=[1], requires_grad=0, device=cpu)"]]
     assert [line.text.partition(" = ")[2].partition("(")[0] for line in lines[1:-1]] == [
-        "prim::Constant[value={2}]", "aten::mul", "prim::Constant[value={1}]", "prim::Constant[value=1]", "aten::add"]
+        "prim::Constant[value={2}]",
+        "aten::mul",
+        "prim::Constant[value={1}]",
+        "prim::Constant[value=1]",
+        "aten::add",
+    ]
     product = next(line for line in lines if "aten::mul" in line.text)
     assert product.uses[0] == "x" and [name for name, _ in product.defines] == [lines[-2].uses[0]]
     assert product.place.endswith("in affine") and product.source == "return x * 2 + 1"
@@ -40,10 +45,14 @@ def test_lines_of_a_function(T):
 def test_both_libraries_stages_are_the_same(T):
     stages = graph_stages(net_of(T), [("inline", INLINE[T]), ("dead code", DCE[T])])["stages"]
     assert [stage["counts"] for stage in stages] == [
-        {"+": 0, "-": 0, "~": 0}, {"+": 4, "-": 2, "~": 1}, {"+": 0, "-": 1, "~": 0}]
+        {"+": 0, "-": 0, "~": 0},
+        {"+": 4, "-": 2, "~": 1},
+        {"+": 0, "-": 1, "~": 0},
+    ]
     assert [line["scope"] for line in stages[1]["lines"] if "aten::" in line["text"]] == ["__module.0", "__module.1"]
     assert [line["text"] for line in stages[2]["lines"] if line["mark"] == "-"] == [
-        '%_1 : ReLU = prim::GetAttr[name="1"](%self.1)']
+        '%_1 : ReLU = prim::GetAttr[name="1"](%self.1)'
+    ]
 
 
 def test_a_line_that_stays_keeps_its_key():
@@ -83,7 +92,13 @@ def test_blocks_are_lines_of_their_own():
     lines = graph_lines(parse_ir(BRANCHES))
     assert ["  " * line.depth + line.text for line in lines] == BRANCHES.split("\n")
     assert [line.text for line in lines if not line.node] == [
-        "graph(%x : Tensor, %n : int):", "block0():", "-> (%a)", "block1():", "-> (%x)", "return (%y)"]
+        "graph(%x : Tensor, %n : int):",
+        "block0():",
+        "-> (%a)",
+        "block1():",
+        "-> (%x)",
+        "return (%y)",
+    ]
 
 
 def test_graphs_of_a_list_are_compared_without_numbers():
@@ -104,15 +119,23 @@ def test_a_graph_inside_a_node_has_names_of_its_own():
     assert node.kind() in lines[1].text
 
 
-@pytest.mark.parametrize("text, short", [
-    ("%1 : Float(4, 2, strides=[2, 1], requires_grad=0, device=cpu) = aten::relu(%x)",
-     "%1 : Float(4, 2) = aten::relu(%x)"),
-    ("%1 : Long(device=cpu) = prim::NumToTensor(%2)", "%1 : Long() = prim::NumToTensor(%2)"),
-    ("%2 : Long(requires_grad=0, device=cuda:0) = prim::Constant[value={2}]()",
-     "%2 : Long() = prim::Constant[value={2}]()"),
-    ("graph(%s : __torch__.a.___torch_mangle_1.Net, %x : Tensor):", "graph(%s : Net, %x : Tensor):"),
-    ('%f : __torch__.Net = prim::GetAttr[name="f"](%s)', '%f : Net = prim::GetAttr[name="f"](%s)'),
-    ("%y : Tensor = aten::add(%x, %x, %1)", "%y : Tensor = aten::add(%x, %x, %1)")])
+@pytest.mark.parametrize(
+    "text, short",
+    [
+        (
+            "%1 : Float(4, 2, strides=[2, 1], requires_grad=0, device=cpu) = aten::relu(%x)",
+            "%1 : Float(4, 2) = aten::relu(%x)",
+        ),
+        ("%1 : Long(device=cpu) = prim::NumToTensor(%2)", "%1 : Long() = prim::NumToTensor(%2)"),
+        (
+            "%2 : Long(requires_grad=0, device=cuda:0) = prim::Constant[value={2}]()",
+            "%2 : Long() = prim::Constant[value={2}]()",
+        ),
+        ("graph(%s : __torch__.a.___torch_mangle_1.Net, %x : Tensor):", "graph(%s : Net, %x : Tensor):"),
+        ('%f : __torch__.Net = prim::GetAttr[name="f"](%s)', '%f : Net = prim::GetAttr[name="f"](%s)'),
+        ("%y : Tensor = aten::add(%x, %x, %1)", "%y : Tensor = aten::add(%x, %x, %1)"),
+    ],
+)
 def test_types_are_shortened(text, short):
     assert shortened(text) == short
 

@@ -1,4 +1,5 @@
 """Every figure in JupyterLab: a notebook is run there, in a real browser, and a figure is worked by keyboard."""
+
 import json
 import os
 import re
@@ -9,24 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from ..browsing import need
+from tests.browsing import need
+
 from .test_browser import FIGURES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 # Lab draws only the cells that are in sight, unless it is told not to.
-SETTINGS = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
-            "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+SETTINGS = {
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+}
 OTHER_PLACES = re.compile(r"(?!https?://127\.0\.0\.1[:/]|data:|blob:|about:|wss?://127)")
 
 
 def notebook(path):
     """A notebook that shows each figure in a cell of its own."""
     cells = ["from tests.viz import test_browser as figures", *(f"figures.{figure.__name__}()" for figure in FIGURES)]
-    made = [{"cell_type": "code", "id": f"cell{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-            for n, source in enumerate(cells)]
+    made = [
+        {
+            "cell_type": "code",
+            "id": f"cell{n}",
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+            "source": source,
+        }
+        for n, source in enumerate(cells)
+    ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    path.write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}), encoding="utf8")
+    path.write_text(
+        json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}), encoding="utf8"
+    )
 
 
 @pytest.fixture
@@ -39,13 +54,31 @@ def lab(tmp_path):
     overrides.parent.mkdir(parents=True)
     overrides.write_text(json.dumps(SETTINGS), encoding="utf8")
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTER_CONFIG_PATH": str(tmp_path / "config"), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path), "JUPYTERLAB_SETTINGS_DIR": str(tmp_path), "IPYTHONDIR": str(tmp_path)}
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_CONFIG_PATH": str(tmp_path / "config"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path),
+        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path),
+        "IPYTHONDIR": str(tmp_path),
+    }
     server = subprocess.Popen(
-        [program, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", "--IdentityProvider.token=",
-         "--expose-app-in-browser", f"--ServerApp.root_dir={tmp_path}"],
-        stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path, start_new_session=True)
+        [
+            program,
+            "--no-browser",
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            "--ServerApp.port=0",
+            "--IdentityProvider.token=",
+            "--expose-app-in-browser",
+            f"--ServerApp.root_dir={tmp_path}",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
     try:
         log = []
         for line in server.stderr:
@@ -68,12 +101,16 @@ def test_every_figure_is_drawn_and_works(browser, lab):
     page.on("request", lambda request: OTHER_PLACES.match(request.url) and problems.append(request.url))
     page.goto(f"{lab}/lab/tree/figures.ipynb")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.wait_for_function("""() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'""",
-                           timeout=60_000)
+    page.wait_for_function(
+        """() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'""", timeout=60_000
+    )
     page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_function("count => document.querySelectorAll('.jp-OutputArea .rt-w').length >= count", arg=len(FIGURES),
-                           timeout=120_000)
-    assert page.locator(".jp-OutputArea-output [data-mime-type='application/vnd.jupyter.stderr']").all_inner_texts() == []
+    page.wait_for_function(
+        "count => document.querySelectorAll('.jp-OutputArea .rt-w').length >= count", arg=len(FIGURES), timeout=120_000
+    )
+    assert (
+        page.locator(".jp-OutputArea-output [data-mime-type='application/vnd.jupyter.stderr']").all_inner_texts() == []
+    )
     figure = page.locator(".rt-w:has-text('A small graph')").first
     figure.locator(".rt-slider").focus()
     page.keyboard.press("ArrowRight")

@@ -1,9 +1,9 @@
 """The module tree's model: the right dict for everything, sharing, and what is not registered."""
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch.viz.module_walk import walk_module
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
@@ -22,6 +22,7 @@ def make(T):
             self.scale = T.ones(1)
             self.extra = [T.nn.Linear(1, 1)]
             self.depth = 2
+
     return Net()
 
 
@@ -50,13 +51,17 @@ def test_everything_is_in_the_dict_that_holds_it(T):
 def test_the_tree_has_what_the_module_says_it_has(T):
     net = make(T)
     found = by_path(walk_module(net))
-    kinds = lambda kind: {path for path, entry in found.items() if entry["kind"] == kind}   # noqa: E731
+    kinds = lambda kind: {path for path, entry in found.items() if entry["kind"] == kind}
     parameters = {name for name, _ in net.named_parameters(remove_duplicate=False)}
-    assert kinds("parameter") == parameters | {"gain", "body.0.bias"}   # and the two that are None
+    assert kinds("parameter") == parameters | {"gain", "body.0.bias"}  # and the two that are None
     assert kinds("buffer") == {name for name, _ in net.named_buffers()}
     assert kinds("module") == {name for name, _ in net.named_modules()}
-    in_state = {path for path, entry in found.items()
-                for name, value in entry["facts"] if name == "in state_dict()" and value.startswith("yes")}
+    in_state = {
+        path
+        for path, entry in found.items()
+        for name, value in entry["facts"]
+        if name == "in state_dict()" and value.startswith("yes")
+    }
     assert in_state == set(net.state_dict())
 
 

@@ -1,11 +1,12 @@
 """`viz.plot`: SVG that takes the page's colours, keeps its text, and has a sentence for who cannot see it."""
+
 import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 pytest.importorskip("matplotlib")
-from readtorch import viz  # noqa: E402
+from readtorch import viz
 
 
 def draw(axes):

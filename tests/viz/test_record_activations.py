@@ -1,4 +1,5 @@
 """What the activation statistics draw: outputs of layers during trainings that really run."""
+
 import json
 
 import numpy as np
@@ -36,7 +37,7 @@ def training(lib, outputs=None):
 def test_numbers_are_those_of_the_outputs(lib):
     outputs = []
     recorded = record_activations({"a": training(lib, outputs)}, steps=5)
-    run, = recorded["runs"]
+    (run,) = recorded["runs"]
     assert json.loads(json.dumps(recorded)) == recorded
     assert run["layers"] == ["0", "1.0", "1.1"] and recorded["steps"] == len(outputs) == 5
     assert [of[2] for of in run["means"]] == [plain(y.mean()) for y in outputs]
@@ -69,7 +70,7 @@ def test_no_hook_stays_behind_not_even_after_an_error():
 def test_numbers_that_are_not_finite():
     net = rt.nn.Identity()
     recorded = record_activations({"a": (net, lambda step: net(rt.tensor([1.0, float("inf")])).sum())}, steps=1)
-    run, = recorded["runs"]
+    (run,) = recorded["runs"]
     assert run["means"] == [[None]] and run["losses"] == [None] and run["layers"] == ["net"]
     assert sum(run["histograms"][0][0]) == 1000
 
@@ -77,7 +78,7 @@ def test_numbers_that_are_not_finite():
 def test_histograms():
     edges = edges_for([np.arange(1001.0)])
     assert edges[0] == pytest.approx(2.0) and edges[-1] == pytest.approx(998.0)
-    assert shares(np.array([-50.0, 2.0, 500.0, 5000.0]), edges)[0::BINS - 1] == [500, 250]
+    assert shares(np.array([-50.0, 2.0, 500.0, 5000.0]), edges)[0 :: BINS - 1] == [500, 250]
     assert list(edges_for([np.ones(3)])[[0, -1]]) == [0.5, 1.5] and list(edges_for([np.empty(0)])[[0, -1]]) == [-1, 1]
     assert shares(np.empty(0), edges) == [0] * BINS
 

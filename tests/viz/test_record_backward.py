@@ -1,18 +1,18 @@
 """The recorded graph and run of backward, on the reference's graphs and on ours."""
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch.viz.record_backward import record_backward
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
 
 
 def two_layers(T):
-    x = T.tensor([[1., -2.], [3., 4.]])
-    w = T.tensor([[0.5, -1.], [2., 0.25]], requires_grad=True)
-    v = T.tensor([[1.], [-1.]], requires_grad=True)
+    x = T.tensor([[1.0, -2.0], [3.0, 4.0]])
+    w = T.tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
+    v = T.tensor([[1.0], [-1.0]], requires_grad=True)
     h = (x @ w).relu()
     loss = (h @ v + h.sum()).sum()
     return loss, {"w": w, "v": v, "h": h}
@@ -29,7 +29,7 @@ def test_order_needs_and_labels(T):
     nodes = record["nodes"]
     assert sorted(node["order"] for node in nodes) == list(range(len(nodes)))
     assert nodes[0]["name"] == "SumBackward0" and nodes[0]["order"] == 0 and nodes[0]["needs"] == 0
-    relu, = by_name(record, "ReluBackward0")
+    (relu,) = by_name(record, "ReluBackward0")
     assert relu["needs"] == 2 and relu["label"] == "h [2, 2]"
     assert {node["label"] for node in by_name(record, "AccumulateGrad")} == {"w [2, 2]", "v [2, 1]"}
 
@@ -52,7 +52,7 @@ def test_nothing_is_left_behind(T):
     record_backward([loss], names)
     assert names["w"].grad is before and before.tolist() == [[1, 1], [1, 1]]
     assert names["v"].grad is None
-    loss.backward()                                    # the graph is still there
+    loss.backward()  # the graph is still there
     assert names["v"].grad is not None
 
 
@@ -65,7 +65,7 @@ def test_no_hook_stays(T):
 
 @LIBRARIES
 def test_saved_values_and_negative_dimensions(T):
-    x = T.tensor([[1., 2.]], requires_grad=True)
+    x = T.tensor([[1.0, 2.0]], requires_grad=True)
     record = record_backward([x.log_softmax(-1).sum()])
     saved = {note["name"]: note for note in by_name(record, "LogSoftmaxBackward0")[0]["saved"]}
     assert saved["dim"]["value"] == "-1"
@@ -74,7 +74,7 @@ def test_saved_values_and_negative_dimensions(T):
 
 @LIBRARIES
 def test_a_released_graph_still_shows_its_nodes(T):
-    x = T.tensor([2.], requires_grad=True)
+    x = T.tensor([2.0], requires_grad=True)
     y = x.exp()
     y.backward()
     with pytest.raises(RuntimeError):
@@ -83,9 +83,9 @@ def test_a_released_graph_still_shows_its_nodes(T):
 
 @LIBRARIES
 def test_several_outputs_and_their_gradients(T):
-    x = T.tensor([1., 2.], requires_grad=True)
+    x = T.tensor([1.0, 2.0], requires_grad=True)
     record = record_backward([x * 2, x * 3], {"x": x}, [T.ones(2), T.ones(2)])
-    leaf, = by_name(record, "AccumulateGrad")
+    (leaf,) = by_name(record, "AccumulateGrad")
     assert leaf["needs"] == 2 and leaf["grads_in"][0]["value"] == "[5., 5.]"
 
 
@@ -98,12 +98,12 @@ def test_refuses_what_has_no_graph(T):
 def test_the_recorded_order_is_the_queue_s():
     """Of the nodes whose gradients have all arrived, the one with the largest sequence number runs."""
     torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
     record = record_backward([layer(torch.randn(2, 3, 8)).sum()], layer)
     nodes, missing = record["nodes"], [node["needs"] for node in record["nodes"]]
     queue = [0]
     for node in sorted(nodes, key=lambda node: node["order"]):
-        priority = lambda i: (nodes[i]["sequence_nr"] is None, nodes[i]["sequence_nr"] or 0)   # noqa: E731
+        priority = lambda i: (nodes[i]["sequence_nr"] is None, nodes[i]["sequence_nr"] or 0)
         assert priority(node["id"]) == max(map(priority, queue))
         queue.remove(node["id"])
         for target, _ in node["next"]:

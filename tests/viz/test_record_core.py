@@ -1,4 +1,5 @@
 """The functions that a program runs, with their lines and chapters."""
+
 import readtorch as rt
 from readtorch.show import _functions
 from readtorch.viz.record_core import CoreFunction, Docstrings, record_core
@@ -30,13 +31,20 @@ def test_a_second_run_gives_the_same():
 
 def test_the_innermost_docstring_names_the_chapter():
     texts = Docstrings()
-    texts.texts = {"readtorch.a": 'See the chapter "A".', "readtorch.a.b.f": "No chapter.", "readtorch.a.b.F": 'See the chapter "F".'}
+    texts.texts = {
+        "readtorch.a": 'See the chapter "A".',
+        "readtorch.a.b.f": "No chapter.",
+        "readtorch.a.b.F": 'See the chapter "F".',
+    }
     assert [texts.chapter("a.b", name) for name in ("f", "F.g")] == ["A", "F"]
     assert texts.chapter("other", "f") is None
 
 
 def test_lines_of_a_function_within_another_one_count_once():
-    functions = [CoreFunction("a.py", name, first, last, None, "") for name, first, last in (("f", 1, 10), ("f.g", 3, 5), ("h", 12, 12))]
+    functions = [
+        CoreFunction("a.py", name, first, last, None, "")
+        for name, first, last in (("f", 1, 10), ("f.g", 3, 5), ("h", 12, 12))
+    ]
     assert _functions.lines_of(functions) == 11
     texts = [CoreFunction("generated", name, 1, 4, None, "") for name in ("f()", "g()")]
     assert _functions.lines_of(texts) == 8

@@ -1,4 +1,5 @@
 """What the device timeline draws: a real run on simulated devices, piece by piece."""
+
 import json
 from collections import Counter
 
@@ -54,7 +55,9 @@ def test_phases_of_a_training_step(devices):
     assert [p.operator for p in pieces_of(two) if p.device == 1 and PHASES[p.phase] == "broadcast"] == ["_to_copy"] * 3
     # the input, and backward the gradient of the output
     assert phases_on(two, 1)["scatter"] == 2
-    assert phases_on(one, 0)["forward"] == phases_on(two, 1)["forward"] + 2, "square and sum are done where the output is"
+    assert phases_on(one, 0)["forward"] == phases_on(two, 1)["forward"] + 2, (
+        "square and sum are done where the output is"
+    )
 
 
 def test_times_and_bytes(devices):
@@ -63,7 +66,7 @@ def test_times_and_bytes(devices):
     def twice():
         a.to("cuda:1").mul_(2.0)
 
-    run, = record_devices(twice)["runs"]
+    (run,) = record_devices(twice)["runs"]
     copy, mul = pieces_of(run)
     assert (copy.device, copy.operator, copy.nbytes, copy.stream) == (1, "_to_copy", 1 << 20, 0)
     assert PHASES[copy.phase] == "copy" and PHASES[mul.phase] == "forward"
@@ -90,8 +93,10 @@ def test_the_driver_is_as_before(devices):
 
 
 def test_two_streams_are_busy_once():
-    pieces = [Piece(0, stream, "mm", 0, start, end, 0.0, 1) for stream, start, end in
-              [(0, 0.0, 10.0), (1, 5.0, 12.0), (0, 20.0, 21.0), (1, 20.0, 20.5)]]
+    pieces = [
+        Piece(0, stream, "mm", 0, start, end, 0.0, 1)
+        for stream, start, end in [(0, 0.0, 10.0), (1, 5.0, 12.0), (0, 20.0, 21.0), (1, 20.0, 20.5)]
+    ]
     assert busy(pieces) == 13.0
     assert device_numbers(pieces, 0)["phases"][0] == 18.5 and device_numbers(pieces, 1)["busy"] == 0
 
@@ -109,7 +114,7 @@ def test_what_is_refused(devices):
 
 
 def test_a_run_that_puts_nothing_on_a_device(devices):
-    run, = record_devices(lambda: None)["runs"]
+    (run,) = record_devices(lambda: None)["runs"]
     assert run["pieces"] == [] and run["total"] == 0.0
 
 

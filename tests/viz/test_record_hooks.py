@@ -3,9 +3,9 @@
 import importlib
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch.viz.record_hooks import record_hooks
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
@@ -16,15 +16,23 @@ def net_of(T):
 
 
 def ran(record):
-    return [(event["kind"], record["lanes"][event["lane"]]["path"], event["got"], event["gave"]) for event in record["events"]]
+    return [
+        (event["kind"], record["lanes"][event["lane"]]["path"], event["got"], event["gave"])
+        for event in record["events"]
+    ]
 
 
 @LIBRARIES
 def test_a_call_without_hooks_is_the_forwards_alone(T):
     record = record_hooks(net_of(T), (T.ones(4, 3),))
     assert ran(record) == [
-        ("begin", "net", "[4, 3]", None), ("begin", "0", "[4, 3]", None), ("end", "0", "", "[4, 2]"),
-        ("begin", "1", "[4, 2]", None), ("end", "1", "", "[4, 2]"), ("end", "net", "", "[4, 2]")]
+        ("begin", "net", "[4, 3]", None),
+        ("begin", "0", "[4, 3]", None),
+        ("end", "0", "", "[4, 2]"),
+        ("begin", "1", "[4, 2]", None),
+        ("end", "1", "", "[4, 2]"),
+        ("end", "net", "", "[4, 2]"),
+    ]
     assert sorted(record["spans"]) == [[0, 0, 5], [1, 1, 2], [2, 3, 4]]
     assert record["lanes"][1] == {"path": "0", "type": "Linear"} and record["error"] is None
 
@@ -44,10 +52,14 @@ def test_hooks_of_all_kinds(T):
         handle.remove()
     events = [event for event in ran(record) if event[0] not in ("begin", "end")]
     assert events == [
-        ("pre", "0", "([4, 3],)", "([4, 3],)"), ("hook", "0", "([4, 3],), [4, 2]", "[4, 2]"),
-        ("hook", "0", "([4, 3],), {}, [4, 2]", None), ("hook", "1", "([4, 2],), [4, 2]", "[4, 2]"),
+        ("pre", "0", "([4, 3],)", "([4, 3],)"),
+        ("hook", "0", "([4, 3],), [4, 2]", "[4, 2]"),
+        ("hook", "0", "([4, 3],), {}, [4, 2]", None),
+        ("hook", "1", "([4, 2],), [4, 2]", "[4, 2]"),
         ("hook", "net", "([4, 3],), [4, 2]", "[4, 2]"),
-        ("bpre", "0", "([4, 2],)", None), ("back", "0", "([4, 3],), ([4, 2],)", None)]
+        ("bpre", "0", "([4, 2],)", None),
+        ("back", "0", "([4, 3],), ([4, 2],)", None),
+    ]
     assert [event["is_global"] for event in record["events"]].count(True) == 3
 
 

@@ -1,4 +1,5 @@
 """What the import timeline draws: packages written for the occasion, imported by a fresh interpreter."""
+
 import json
 import sys
 
@@ -20,17 +21,20 @@ def packages(tmp_path, monkeypatch):
             file = tmp_path / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
+
     return write
 
 
 @pytest.fixture
 def family(packages):
-    packages({
-        "family/__init__.py": "import family.first\nfrom . import second\nimport friend",
-        "family/first.py": "import wave, family.second\n",
-        "family/second.py": "try:\n    import nowhere\nexcept ImportError:\n    pass\nprint('noise', end='')",
-        "friend.py": "import time\ntime.sleep(0.02)",
-    })
+    packages(
+        {
+            "family/__init__.py": "import family.first\nfrom . import second\nimport friend",
+            "family/first.py": "import wave, family.second\n",
+            "family/second.py": "try:\n    import nowhere\nexcept ImportError:\n    pass\nprint('noise', end='')",
+            "friend.py": "import time\ntime.sleep(0.02)",
+        }
+    )
 
 
 def by_name(run):
@@ -56,7 +60,11 @@ def test_who_imports_whom_in_which_order(family):
 def test_kinds_and_files(family):
     _, named = by_name(record_imports("import family")["runs"][0])
     assert {name: named[name]["kind"] for name in ("family", "friend", "wave", "nowhere")} == {
-        "family": OWN, "friend": OTHER, "wave": STANDARD, "nowhere": ABSENT}
+        "family": OWN,
+        "friend": OTHER,
+        "wave": STANDARD,
+        "nowhere": ABSENT,
+    }
     assert (named["family"]["file"], named["family.first"]["file"], named["nowhere"]["file"]) == ("/", "", "")
     assert named[""]["kind"] == OWN
 
@@ -79,8 +87,12 @@ def test_times_nest(family):
 
 
 def test_modules_find_their_own_loader(packages):
-    packages({"curious.py": "import importlib.machinery as m\n"
-                            "assert type(__loader__) is type(__spec__.loader) is m.SourceFileLoader"})
+    packages(
+        {
+            "curious.py": "import importlib.machinery as m\n"
+            "assert type(__loader__) is type(__spec__.loader) is m.SourceFileLoader"
+        }
+    )
     assert len(record_imports("import curious")["runs"]) == 1
 
 

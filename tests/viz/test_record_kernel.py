@@ -1,4 +1,5 @@
 """What the viewer of threads and accesses draws: recorded runs of kernels, as steps of warps."""
+
 import json
 
 import numpy as np
@@ -32,8 +33,12 @@ def test_json_and_sizes(recorded):
     assert run["error"] is None and run["races"] == []
     assert [a["name"] for a in run["arrays"]] == ["x", "out", "tile"]
     assert run["arrays"][2]["shape"] == [32, 33] and run["arrays"][2]["space"] == "shared"
-    assert run["totals"] == [["global", "read", 4096, 16, 16], ["global", "write", 4096, 16, 16],
-                             ["shared", "read", 4096, 16, 16], ["shared", "write", 4096, 16, 16]]
+    assert run["totals"] == [
+        ["global", "read", 4096, 16, 16],
+        ["global", "write", 4096, 16, 16],
+        ["shared", "read", 4096, 16, 16],
+        ["shared", "write", 4096, 16, 16],
+    ]
 
 
 def test_sectors_and_banks(recorded):
@@ -54,7 +59,8 @@ def test_steps_say_who_touches_what(recorded):
     after = run["steps"][65]
     assert lanes(after) == {i: 33 * i for i in range(32)}
     assert [step[1] for step in run["steps"] if len(step) > 3] == [
-        warp for _ in range(2) for warp in range(8) for _ in range(8)]
+        warp for _ in range(2) for warp in range(8) for _ in range(8)
+    ]
     text, line = run["places"][after[2]]
     source = run["sources"][text]
     assert source["lines"][line - source["first"]].strip() == "out[i, tx] = tile[tx, i]"
@@ -69,7 +75,9 @@ def test_a_missing_barrier_is_a_race(recorded):
     lines = [run["places"][end["place"]] for end in race["ends"]]
     text = run["sources"][0]
     assert {text["lines"][line - text["first"]].strip() for _, line in lines} == {
-        "tile[i, tx] = x[i, tx]", "out[i, tx] = tile[tx, i]"}
+        "tile[i, tx] = x[i, tx]",
+        "out[i, tx] = tile[tx, i]",
+    }
     for end in race["ends"]:
         step = run["steps"][end["step"]]
         x, y, _ = end["thread"]

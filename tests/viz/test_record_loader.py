@@ -41,7 +41,13 @@ def test_batches_and_their_moments():
     first, second = recorded["tasks"]
     assert (first["number"], first["worker"], first["samples"]) == (0, 0, [4, 1])
     assert [first[name] for name in ("sent", "begun", "fetched", "put", "received", "yielded")] == [
-        1.0, 6.0, 16.0, 20.5, 20.0, 21.0]
+        1.0,
+        6.0,
+        16.0,
+        20.5,
+        20.0,
+        21.0,
+    ]
     assert second["samples"] == [3, 2] and second["pinned"] is None
     assert recorded["waits"] == [[3.0, 21.0, 0], [30.0, 31.0, 1]] and recorded["total"] == 40.0
 
@@ -59,10 +65,12 @@ def test_what_comes_after_the_end_and_what_never_came():
 
 
 def test_streams_and_single_samples():
-    events = [Event(1.0, "main", "send", 0, 0, [None, None]), Event(1.1, "main", "send", 1, 0, 7),
-              Event(1.2, "main", "send", 2, 0, [("a", 1), "b"])]
-    assert [task["samples"] for task in timeline(events, 1.0, 2.0)["tasks"]] == [
-        [None, None], [7], ["('a', 1)", "b"]]
+    events = [
+        Event(1.0, "main", "send", 0, 0, [None, None]),
+        Event(1.1, "main", "send", 1, 0, 7),
+        Event(1.2, "main", "send", 2, 0, [("a", 1), "b"]),
+    ]
+    assert [task["samples"] for task in timeline(events, 1.0, 2.0)["tasks"]] == [[None, None], [7], ["('a', 1)", "b"]]
 
 
 @pytest.mark.parametrize("waits", [[], [Event(1.5, "main", "wait begin")]])
@@ -85,7 +93,7 @@ def in_time(task, names):
 
 
 def test_a_loader_without_workers():
-    run, = record_loader(DataLoader(range(7), batch_size=3))["runs"]
+    (run,) = record_loader(DataLoader(range(7), batch_size=3))["runs"]
     assert (run["workers"], run["error"], run["starts"], run["ready"]) == (0, None, [], [])
     assert [task["samples"] for task in run["tasks"]] == [[0, 1, 2], [3, 4, 5], [6]]
     assert all(in_time(task, ["begun", "fetched", "yielded"]) for task in run["tasks"])
@@ -97,7 +105,7 @@ def test_a_loader_with_workers():
     seen = []
     loader = DataLoader(range(10), 2, num_workers=2)
     recorded = record_loader({"two": loader}, work=lambda batch: seen.append(batch.tolist()))
-    run, = recorded["runs"]
+    (run,) = recorded["runs"]
     assert seen == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
     assert [task["worker"] for task in run["tasks"]] == [0, 1, 0, 1, 0]
     assert all(in_time(task, ["sent", "begun", "fetched", "put"]) for task in run["tasks"])
@@ -109,15 +117,15 @@ def test_a_loader_with_workers():
 
 
 def test_streams_stop_early_and_so_can_we():
-    run, = record_loader([("stream", DataLoader(Stream(), 2, num_workers=1))])["runs"]
+    (run,) = record_loader([("stream", DataLoader(Stream(), 2, num_workers=1))])["runs"]
     assert [task["samples"] for task in run["tasks"]][:2] == [[None, None]] * 2
     assert [task["number"] for task in run["tasks"] if task["yielded"] is not None] == [0, 1]
-    run, = record_loader(DataLoader(range(10), num_workers=1), batches=3)["runs"]
+    (run,) = record_loader(DataLoader(range(10), num_workers=1), batches=3)["runs"]
     assert sum(task["yielded"] is not None for task in run["tasks"]) == 3
 
 
 def test_an_error_is_told():
-    run, = record_loader(DataLoader([1, None, 3], num_workers=1))["runs"]
+    (run,) = record_loader(DataLoader([1, None, 3], num_workers=1))["runs"]
     assert run["error"] == "TypeError: Caught TypeError in DataLoader worker process 0."
     assert run["tasks"][0]["yielded"] is not None
 

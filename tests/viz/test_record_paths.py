@@ -3,9 +3,9 @@
 import json
 
 import pytest
-import readtorch
 import torch
 
+import readtorch
 from readtorch import viz
 from readtorch.viz.record_paths import SHARES, record_paths
 
@@ -19,10 +19,16 @@ def bowl(x, y):
 
 @LIBRARIES
 def test_plain_steps_down_a_bowl(T):
-    recorded = record_paths(bowl, {"sgd": lambda params: T.optim.SGD(params, 0.25)},
-                            T.tensor([1.0, 1.0], dtype=T.float64), *BOX, steps=2, minimum=(0, 0))
+    recorded = record_paths(
+        bowl,
+        {"sgd": lambda params: T.optim.SGD(params, 0.25)},
+        T.tensor([1.0, 1.0], dtype=T.float64),
+        *BOX,
+        steps=2,
+        minimum=(0, 0),
+    )
     assert json.loads(json.dumps(recorded)) == recorded and recorded["minimum"] == [0, 0]
-    path, = recorded["paths"]
+    (path,) = recorded["paths"]
     assert (path["label"], path["optimizer"], path["evaluations"]) == ("sgd", "SGD", 2)
     assert path["points"] == [[1, 1], [0.5, 0], [0.25, 0]] and path["losses"] == [3, 0.25, 0.0625]
 
@@ -30,11 +36,18 @@ def test_plain_steps_down_a_bowl(T):
 def test_both_libraries_go_the_same_way():
     ways = []
     for T in (torch, readtorch):
-        O = T.optim  # noqa: E741
-        recorded = record_paths(lambda x, y: (1 - x) ** 2 + 100 * (y - x * x) ** 2, [
-            ("momentum", lambda params: O.SGD(params, 1e-3, 0.9)), ("adam", lambda params: O.Adam(params, 0.05)),
-            ("lbfgs", lambda params: O.LBFGS(params, max_iter=1, max_eval=25, line_search_fn="strong_wolfe")),
-        ], T.tensor([-1.5, 2.0], dtype=T.float64), *BOX, steps=20)
+        O = T.optim
+        recorded = record_paths(
+            lambda x, y: (1 - x) ** 2 + 100 * (y - x * x) ** 2,
+            [
+                ("momentum", lambda params: O.SGD(params, 1e-3, 0.9)),
+                ("adam", lambda params: O.Adam(params, 0.05)),
+                ("lbfgs", lambda params: O.LBFGS(params, max_iter=1, max_eval=25, line_search_fn="strong_wolfe")),
+            ],
+            T.tensor([-1.5, 2.0], dtype=T.float64),
+            *BOX,
+            steps=20,
+        )
         ways.append([(path["points"], path["evaluations"]) for path in recorded["paths"]])
     assert ways[0] == ways[1]
     assert ways[0][2][1] > 20, "a line search asks more often than it steps"
@@ -49,15 +62,24 @@ def test_contours_lie_where_the_loss_has_their_level():
 
 
 def test_what_leaves_the_numbers_is_left_out():
-    path, = record_paths(bowl, {"o": lambda params: readtorch.optim.SGD(params, 1e200)}, (1, 1), *BOX, 3)["paths"]
+    (path,) = record_paths(bowl, {"o": lambda params: readtorch.optim.SGD(params, 1e200)}, (1, 1), *BOX, 3)["paths"]
     assert path["points"][0] == [1, 1] and path["points"][-1] is None and path["losses"][-1] is None
 
 
 def test_each_optimizer_says_how_it_is_set_and_what_is_to_be_seen():
-    O = readtorch.optim  # noqa: E741
-    recorded = record_paths(bowl, {
-        "plain": lambda params: O.SGD(params, 0.1), "momentum": lambda params: O.SGD(params, 0.1, momentum=0.9),
-        "adam": lambda params: O.Adam(params)}, (1, 1), *BOX, 1, about={"momentum": "It rolls on."})
+    O = readtorch.optim
+    recorded = record_paths(
+        bowl,
+        {
+            "plain": lambda params: O.SGD(params, 0.1),
+            "momentum": lambda params: O.SGD(params, 0.1, momentum=0.9),
+            "adam": lambda params: O.Adam(params),
+        },
+        (1, 1),
+        *BOX,
+        1,
+        about={"momentum": "It rolls on."},
+    )
     assert [path["settings"] for path in recorded["paths"]] == ["lr=0.1", "lr=0.1, momentum=0.9", "lr=0.001"]
     plain, momentum, adam = (path["about"] for path in recorded["paths"])
     assert plain.startswith("Stochastic gradient descent") and momentum == "It rolls on."
@@ -67,7 +89,7 @@ def test_each_optimizer_says_how_it_is_set_and_what_is_to_be_seen():
 
 
 def test_too_many_and_not_callable():
-    sgd = lambda params: readtorch.optim.SGD(params)  # noqa: E731
+    sgd = lambda params: readtorch.optim.SGD(params)
     with pytest.raises(ValueError, match="at most 10"):
         record_paths(bowl, [(str(i), sgd) for i in range(11)], (1, 1), *BOX)
     for steps in (0, 501):

@@ -1,4 +1,5 @@
 """What the rank timeline draws: made-up recordings, and a real one."""
+
 import json
 
 import pytest
@@ -17,7 +18,11 @@ def test_times_are_milliseconds_since_the_first_begin():
     alone, both = recorded["runs"]
     assert (alone["label"], alone["total"], both["label"], both["total"]) == ("alone", 2.0, "two ranks", 18.0)
     assert [(s["rank"], s["name"], s["begin"]) for s in both["spans"][:4]] == [
-        (0, "forward", 0.0), (1, "forward", 0.0), (0, "backward", 4.0), (0, "bucket 0", 6.0)]
+        (0, "forward", 0.0),
+        (1, "forward", 0.0),
+        (0, "backward", 4.0),
+        (0, "bucket 0", 6.0),
+    ]
     first = both["spans"][3]
     assert (first["moving"], first["end"], first["bytes"], first["bucket"]) == (8.0, 12.0, 2048, 0)
     assert LANES[first["lane"]] == "communication" and first["parameters"] == ["1.bias", "1.weight"]
@@ -27,8 +32,10 @@ def test_times_are_milliseconds_since_the_first_begin():
 def test_numbers_of_the_ranks():
     """Data move for 8 ms, of which the last 2 are waited for."""
     alone, both = record_ranks(rank_spans.two_runs())["runs"]
-    assert both["ranks"] == [{"rank": 0, "times": [16.0, 8.0, 2.0], "hidden": 0.75},
-                             {"rank": 1, "times": [14.0, 8.0, 2.0], "hidden": 0.75}]
+    assert both["ranks"] == [
+        {"rank": 0, "times": [16.0, 8.0, 2.0], "hidden": 0.75},
+        {"rank": 1, "times": [14.0, 8.0, 2.0], "hidden": 0.75},
+    ]
     assert alone["ranks"] == [{"rank": 0, "times": [2.0, 0, 0], "hidden": None}]
 
 
@@ -40,6 +47,7 @@ def test_a_training_step():
             with dist.record_timeline(recording):
                 model(rt.ones(2, 4)).sum().backward()
         return recording.export()
+
     (run,) = record_ranks(dist.run_threads(fn, 3))["runs"]
     assert [numbers["rank"] for numbers in run["ranks"]] == [0, 1, 2]
     for rank in range(3):

@@ -45,15 +45,22 @@ def test_rooms_and_imports(tmp_path):
     rooms = rooms_of(survey(lay_out(tmp_path)))
     assert set(rooms) == {"", "nn", "aten", "c10", "random"}
     assert {path: room["imports"] for path, room in rooms.items()} == {
-        "": {"nn": ["__init__"]}, "nn": {"c10": ["layer"], "aten": ["layer"]}, "aten": {"c10": ["ops"]},
-        "c10": {}, "random": {}}
+        "": {"nn": ["__init__"]},
+        "nn": {"c10": ["layer"], "aten": ["layer"]},
+        "aten": {"c10": ["ops"]},
+        "c10": {},
+        "random": {},
+    }
     assert rooms["c10"]["imported_by"] == ["aten", "nn"]
 
 
 def test_what_a_room_says_of_itself(tmp_path):
     rooms = rooms_of(survey(lay_out(tmp_path)))
     assert (rooms["nn"]["about"], rooms["nn"]["counterpart"], rooms["nn"]["chapter"]) == (
-        "Layers.", "torch/nn, torch/nn/modules", "Two")
+        "Layers.",
+        "torch/nn, torch/nn/modules",
+        "Two",
+    )
     assert rooms[""]["about"] == "A package."
     defines = {file["name"]: file["defines"] for file in rooms["nn"]["files"]}
     assert defines == {"__init__.py": [], "layer.py": ["Layer"]}
@@ -74,20 +81,29 @@ def test_the_package_itself():
     assert rooms["c10"]["counterpart"].startswith("c10/core")
     names = [name for name, _ in FLOORS]
     assert [names[floor_of(path)] for path in ("viz", "nn/modules", "csrc/autograd", "aten", "c10")] == [
-        "pictures and quotations", "public faces", "engine", "operators", "ground"]
+        "pictures and quotations",
+        "public faces",
+        "engine",
+        "operators",
+        "ground",
+    ]
 
 
 def test_a_walk_names_rooms_functions_and_lines():
     def walk():
         from readtorch.viz.tensor_notes import note
+
         note("a", 1)
         for _ in range(3):
             note("b", 2)
 
     record = trace_rooms(walk)
     lines, first = record["source"]["lines"], record["source"]["first"]
-    steps = [(step["room"], step["function"], lines[step["line"] - first].strip(), step["times"])
-             for step in record["steps"] if step["function"] == "note"]
+    steps = [
+        (step["room"], step["function"], lines[step["line"] - first].strip(), step["times"])
+        for step in record["steps"]
+        if step["function"] == "note"
+    ]
     assert steps == [("viz", "note", 'note("a", 1)', 1), ("viz", "note", 'note("b", 2)', 3)]
 
 

@@ -19,8 +19,12 @@ def tree():
 
 def run_python(code):
     """A fresh interpreter that finds the same packages as this one."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
 
 
 def test_importing_the_package_imports_no_figure():
@@ -29,11 +33,13 @@ def test_importing_the_package_imports_no_figure():
 
 
 def test_without_anywidget_the_error_says_what_to_install():
-    code = ("import sys; sys.modules['anywidget'] = None\n"
-            "from readtorch import viz\n"
-            "import torch\n"
-            "viz.module_tree(torch.nn.Linear(2, 2))")
-    assert "pip install \"readtorch[viz]\"" in run_python(code).stderr.splitlines()[-1]
+    code = (
+        "import sys; sys.modules['anywidget'] = None\n"
+        "from readtorch import viz\n"
+        "import torch\n"
+        "viz.module_tree(torch.nn.Linear(2, 2))"
+    )
+    assert 'pip install "readtorch[viz]"' in run_python(code).stderr.splitlines()[-1]
 
 
 def test_the_html_carries_state_front_end_and_a_sentence_without_javascript():

@@ -3,11 +3,11 @@
 import itertools
 
 import pytest
-import readtorch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import readtorch
 from readtorch.viz.storage_layout import describe_views, number_text
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
@@ -29,9 +29,10 @@ def assert_sound(described):
 
 @LIBRARIES
 def test_views_of_one_storage(T):
-    x = T.arange(12.).reshape(3, 4)
-    described = describe_views([("x", x), ("t", x.t()), ("slice", x[1:, ::2]), ("row", x[0].expand(3, 4)),
-                                ("one", x[2, 3])])
+    x = T.arange(12.0).reshape(3, 4)
+    described = describe_views(
+        [("x", x), ("t", x.t()), ("slice", x[1:, ::2]), ("row", x[0].expand(3, 4)), ("one", x[2, 3])]
+    )
     assert len(described["storages"]) == 1
     assert [view["stride"] for view in described["views"]] == [[4, 1], [1, 4], [4, 2], [0, 1], []]
     assert [view["offset"] for view in described["views"]] == [0, 0, 4, 0, 11]
@@ -50,7 +51,7 @@ def test_tensors_of_their_own_have_storages_of_their_own(T):
 def test_a_view_of_another_width_shares_the_cells_of_the_narrower():
     x = torch.tensor([1, 2], dtype=torch.int32)
     described = describe_views([("x", x), ("halves", x.view(torch.int16))])
-    storage, = described["storages"]
+    (storage,) = described["storages"]
     assert storage["cell"] == 2 and storage["values"] == ["1", "0", "2", "0"]
 
 
@@ -69,8 +70,20 @@ def test_too_large_and_not_a_tensor():
         describe_views([1, 2])
 
 
-@pytest.mark.parametrize("value, text", [
-    (3, "3"), (True, "True"), (2.0, "2."), (0.1, "0.1"), (-1.5, "-1.5"), (1 / 3, "0.3333"),
-    (float("nan"), "nan"), (float("-inf"), "-inf"), (1e9, "1e+09"), (1 + 2j, "1.+2j")])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (3, "3"),
+        (True, "True"),
+        (2.0, "2."),
+        (0.1, "0.1"),
+        (-1.5, "-1.5"),
+        (1 / 3, "0.3333"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (1e9, "1e+09"),
+        (1 + 2j, "1.+2j"),
+    ],
+)
 def test_numbers_fit_a_cell(value, text):
     assert number_text(value) == text

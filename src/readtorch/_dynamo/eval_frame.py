@@ -17,7 +17,6 @@ import logging
 import readtorch
 from readtorch._dynamo import config
 from readtorch._dynamo.backends import lookup_backend
-from .output_graph import Capture
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch._dynamo.guards import Guards
 from readtorch._dynamo.reads import CannotTell, Reads
@@ -26,6 +25,8 @@ from readtorch.aten.codegen import compile_function
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
 from readtorch.utils._pytree import tree_flatten, tree_unflatten
+
+from .output_graph import Capture
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,9 @@ class Entry:
         self.graph = graph
         self.is_static = is_static
         self.count = None  # how many arguments, if all came by position and none is a list or the like
-        self.fast = NOTHING  # (whether the guards on all else hold, functions of the arguments that check theirs and run)
+        self.fast = (
+            NOTHING  # (whether the guards on all else hold, functions of the arguments that check theirs and run)
+        )
 
 
 class CompiledFunction:
@@ -165,7 +168,13 @@ class CompiledFunction:
         if spec == tree_flatten((tuple(leaves), {}))[1]:
             entry.count = len(leaves)
         only_kernel = getattr(run_graph, "only_kernel", None)
-        if entry.count == len(capture.tensors) and only_kernel and only_arguments and not is_static and _is_plain(capture):
+        if (
+            entry.count == len(capture.tensors)
+            and only_kernel
+            and only_arguments
+            and not is_static
+            and _is_plain(capture)
+        ):
             entry.fast = reads.guards.function(), only_kernel.fast
         return entry
 
@@ -230,7 +239,9 @@ def _not_new(reads, arguments, result):
     made = [id(each) for each in _containers(result)]
     if len(set(made)) < len(made) or not reads.seen.keys().isdisjoint(made):
         return "it returns a list or dictionary that is not new"
-    return None if {id(each) for each in _containers(arguments)}.isdisjoint(made) else "it returns a list that it is given"
+    return (
+        None if {id(each) for each in _containers(arguments)}.isdisjoint(made) else "it returns a list that it is given"
+    )
 
 
 def _containers(tree):
@@ -277,9 +288,7 @@ def _rebuilder(capture):
     if capture.spec.kind is None:
         kind, value = made[0]
         return (lambda outputs: outputs[value]) if kind == "tensor" else lambda outputs: value
-    return lambda outputs: tree_unflatten(
-        [outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec
-    )
+    return lambda outputs: tree_unflatten([outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec)
 
 
 # ------------------------------------------------------------------------------------------------ the wrapper
@@ -373,9 +382,7 @@ class ExplainOutput:
         self.graph_count = len(self.graphs)
         self.graph_break_count = len(state.reasons)
         self.break_reasons = list(state.reasons)
-        self.ops_per_graph = [
-            [n.kind() for n in g.all_nodes() if n.kind().startswith("aten::")] for g in self.graphs
-        ]
+        self.ops_per_graph = [[n.kind() for n in g.all_nodes() if n.kind().startswith("aten::")] for g in self.graphs]
         self.op_count = sum(map(len, self.ops_per_graph))
         self.out_guards = [shown for entry in state.entries for shown in entry.guards.explain]
 
@@ -386,9 +393,7 @@ class ExplainOutput:
             f"Op Count: {self.op_count}",
             "Break Reasons:",
         ]
-        lines += [
-            f"  Break Reason {i + 1}:\n    Reason: {reason}" for i, reason in enumerate(self.break_reasons)
-        ]
+        lines += [f"  Break Reason {i + 1}:\n    Reason: {reason}" for i, reason in enumerate(self.break_reasons)]
         lines += ["Out Guards:"] + [f"  Guard {i + 1}: {shown}" for i, shown in enumerate(self.out_guards)]
         return "\n".join(lines) + "\n"
 

@@ -7,9 +7,7 @@ class TorchDynamoException(RuntimeError):
 
 class InvalidBackend(TorchDynamoException):
     def __init__(self, name):
-        super().__init__(
-            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
-        )
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
 
 
 class Unsupported(TorchDynamoException):

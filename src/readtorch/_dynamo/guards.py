@@ -58,8 +58,13 @@ def same_number(a, b):
     return a == b and (type(a) is not float or a != 0 or math.copysign(1, a) == math.copysign(1, b))
 
 
-COMMON = {"unchanged": unchanged, "same_number": same_number, "tls": tls,
-          "threads_with_modes": threads_with_modes, "DEFAULT_MASK": DEFAULT_MASK}
+COMMON = {
+    "unchanged": unchanged,
+    "same_number": same_number,
+    "tls": tls,
+    "threads_with_modes": threads_with_modes,
+    "DEFAULT_MASK": DEFAULT_MASK,
+}
 
 
 class Guards:
@@ -99,8 +104,7 @@ class Guards:
             self.add(f"{path}._array.ndim == {array.ndim}", f"{shown}.dim() == {array.ndim}")
         kept = BACKENDS | AUTOGRAD
         self.add(
-            f"{path}._keys & {kept} == {t._keys & kept}",
-            f"{shown}: device {t.device}, requires_grad {t.requires_grad}",
+            f"{path}._keys & {kept} == {t._keys & kept}", f"{shown}: device {t.device}, requires_grad {t.requires_grad}"
         )
 
     # ----------------------------------------------------------------------------------------- any other value
@@ -116,8 +120,14 @@ class Guards:
             v = self.name(value, "V")
             self.add(f"type(v := {path}) is {kind.__name__} and same_number(v, {v})", f"{shown} == {value!r}")
         elif kind in (device, Size):
-            self.add(f"type(v := {path}) is {self.name(kind, 'T')} and v == {self.name(value, 'V')}", f"{shown} == {value!r}")
-        elif kind in (range, slice) or kind in NESTS and not (kind is tuple and all(type(part) in SIMPLE for part in value)):
+            self.add(
+                f"type(v := {path}) is {self.name(kind, 'T')} and v == {self.name(value, 'V')}", f"{shown} == {value!r}"
+            )
+        elif (
+            kind in (range, slice)
+            or kind in NESTS
+            and not (kind is tuple and all(type(part) in SIMPLE for part in value))
+        ):
             self.names[before := f"N{len(self.names)}"] = snapshot(value)
             self.add(f"unchanged({path}, {before})", f"{shown} holds what it held")
         else:
@@ -141,13 +151,17 @@ class Guards:
 
     def modes(self):
         """Grad mode, and what else a thread may have switched on."""
-        self.add(f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}",
-                 f"grad mode is {bool(tls.mask & AUTOGRAD)}")
+        self.add(
+            f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}",
+            f"grad mode is {bool(tls.mask & AUTOGRAD)}",
+        )
 
     def defaults(self):
         """The dtype and device of tensors for which none is named."""
         module = self.name(scalar_type, "H")
-        self.add(f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same")
+        self.add(
+            f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same"
+        )
         device = self.name(default_device, "H")
         self.add(f"not {device}.stack and {device}.chosen is None", "no default device is set")
 
@@ -156,7 +170,9 @@ class Guards:
 
     def function(self):
         """A function without arguments that says whether all hold."""
-        source = f"def holds():\n    try:\n        return {self.expression()}\n    except Exception:\n        return False\n"
+        source = (
+            f"def holds():\n    try:\n        return {self.expression()}\n    except Exception:\n        return False\n"
+        )
         return compile_function("holds", source, dict(self.names))
 
     def first_that_fails(self, **arguments):

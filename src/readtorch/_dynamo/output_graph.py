@@ -116,10 +116,7 @@ class Capture:
         leaves, _ = tree_flatten((args, kwargs))
         state = self.state = CompileTrace(origins)
         self.graph = state.graph
-        self.tensors, self.repeated = (
-            [],
-            [],
-        )  # the second: (number of a leaf, the leaf that is the same tensor)
+        self.tensors, self.repeated = ([], [])  # the second: (number of a leaf, the leaf that is the same tensor)
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, TensorImpl):
                 self.add_input(i, leaves)

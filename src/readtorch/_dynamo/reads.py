@@ -44,7 +44,9 @@ from readtorch.nn.modules.module import Module
 ONE_OF_A_KIND = (dtype, layout, memory_format, type(...), type(NotImplemented))
 MAX_PARTS = 1000  # of a list or dictionary: a guard would look at each
 
-GLOBAL_HOOKS = [hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and isinstance(hooks, dict)]
+GLOBAL_HOOKS = [
+    hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and isinstance(hooks, dict)
+]
 NO_GLOBAL_HOOKS = "there are no hooks of all modules"
 OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # What every Module has, and `compile` may add: guarded apart, or of no account for `forward`.
@@ -340,7 +342,11 @@ class Reads:
             for key, value in vars(kind).items():
                 if key in ("__getattr__", "__getattribute__", "__setattr__", "__delattr__"):
                     raise CannotTell(f"the class of {name} defines {key}")
-                if key.startswith("__") and isinstance(value, types.FunctionType) and key not in ("__init__", "__repr__"):
+                if (
+                    key.startswith("__")
+                    and isinstance(value, types.FunctionType)
+                    and key not in ("__init__", "__repr__")
+                ):
                     self.class_attribute(f"{name}.{key}", kind, key, value)
 
     def module_attribute(self, shown, module, name):

@@ -138,7 +138,10 @@ def is_library(module):
 
 def is_ours(function_or_class):
     """Whether it belongs to this package."""
-    return room_of(function_or_class.__module__ or getattr(function_or_class, "__globals__", {}).get("__name__")) is not None
+    return (
+        room_of(function_or_class.__module__ or getattr(function_or_class, "__globals__", {}).get("__name__"))
+        is not None
+    )
 
 
 # ------------------------------------------------------------------------------------- attributes of tensors
@@ -198,14 +201,12 @@ def _has_mask(node):
     if node.kind() != "aten::index":
         return False
     return any(
-        _dtype_of(index) in ("Bool", "Byte")
-        for indices in node.inputs()[1:]
-        for index in indices.node().inputs()
+        _dtype_of(index) in ("Bool", "Byte") for indices in node.inputs()[1:] for index in indices.node().inputs()
     )
 
 
 def _dtype_of(value):
-    """"Float", "Long" …; None if the value is not a tensor, or its dtype is not known."""
+    """ "Float", "Long" …; None if the value is not a tensor, or its dtype is not known."""
     return value.type().scalarType() if hasattr(value.type(), "scalarType") else None
 
 
@@ -219,7 +220,9 @@ def asks_for_defaults(graph):
     """
     for node in graph.all_nodes():
         if node.kind().startswith("aten::"):
-            operands = [v for v in node.inputs() if hasattr(v.type(), "scalarType") and v.node().kind() != "prim::Constant"]
+            operands = [
+                v for v in node.inputs() if hasattr(v.type(), "scalarType") and v.node().kind() != "prim::Constant"
+            ]
             if not operands or any(_dtype_of(value) not in FLOATING for value in operands):
                 return True
     return False

@@ -4,6 +4,7 @@ In PyTorch: `torchgen/gen.py` writes such functions to C++ files before the comp
 (`torchgen/code_template.py`); here they are made at import, or when first needed.
 Explained in the chapter "One operator call".
 """
+
 import functools
 import linecache
 from itertools import count

@@ -3,11 +3,12 @@
 In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_check_failure`).
 """
 
-from ..c10.cuda import runtime
-from ..c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
-from ..c10.cuda.cuda_stream import current_stream
-from ..c10.device import current_device, default_device
-from ..c10.device import device as Device
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
+from readtorch.c10.cuda.cuda_stream import current_stream
+from readtorch.c10.device import current_device, default_device
+from readtorch.c10.device import device as Device
+
 from .simulated_cost import flat
 
 # Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.

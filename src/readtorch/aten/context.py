@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/Context.h`, `at::globalContext()`.
 """
+
 import warnings
 
 from .sdp_backend import SDPBackend
@@ -27,8 +28,11 @@ class Context:
 
     def set_float32_matmul_precision(self, precision):
         if precision not in _PRECISIONS:
-            warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
-                          "setFloat32MatmulPrecision call has no effect.", stacklevel=4)
+            warnings.warn(
+                f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+                "setFloat32MatmulPrecision call has no effect.",
+                stacklevel=4,
+            )
             return
         self.float32_matmul_precision = precision
 

@@ -3,14 +3,29 @@
 In PyTorch: `aten/src/ATen/core/dispatch/Dispatcher.h` and `aten/src/ATen/core/dispatch/OperatorEntry.h`.
 Explained in the chapter "One operator call".
 """
+
 import textwrap
 
-from ..c10.device import default_device, keys_on
-from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER,
-                                threads_with_modes, highest_key, key_names, tls)
+from readtorch.c10.device import default_device, keys_on
+from readtorch.c10.dispatch_key import (
+    AUTOGRAD,
+    BACKENDS,
+    CPU,
+    DEFAULT_MASK,
+    GRAD_KEYS,
+    INFERENCE_MODE,
+    NAMES,
+    PYTHON,
+    TRACER,
+    highest_key,
+    key_names,
+    threads_with_modes,
+    tls,
+)
+
 from .codegen import compile_function
-from .numpy_errors import FOREIGN, restate
 from .function_schema import parse_schema
+from .numpy_errors import FOREIGN, restate
 
 # All operators by full name, in order of registration.
 registry = {}
@@ -73,9 +88,11 @@ class Operator:
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
         if kernel is None:
-            raise NotImplementedError(f"Could not run '{self.name}' with arguments from the "
-                                      f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
-                                      f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}].")
+            raise NotImplementedError(
+                f"Could not run '{self.name}' with arguments from the "
+                f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
+                f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}]."
+            )
         return kernel
 
     def __getattr__(self, name):
@@ -121,7 +138,9 @@ def key_lines(arguments, renamed=None):
         elif a.type.optional:
             lines.append(f"if {name} is not None: keys |= {name}._keys")
     if any([a.name == "device" for a in arguments]):
-        elsewhere = "device is not None" if tensors else "device is not None or default_device.stack or default_device.chosen"
+        elsewhere = (
+            "device is not None" if tensors else "device is not None or default_device.stack or default_device.chosen"
+        )
         lines.append(f"if {elsewhere}: keys = keys_on(device, keys)")
     return lines
 
@@ -143,19 +162,35 @@ def make_call(operator):
     lines = "\n    ".join(key_lines(operator.schema.arguments))
     call = f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({parameters})"
     source = f"def {name}({parameters}):\n    {lines}\n" + run_lines(call)
-    return compile_function(name, source, {"table": operator.table, **MASK, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
-                                           "default_device": default_device})
+    return compile_function(
+        name,
+        source,
+        {
+            "table": operator.table,
+            **MASK,
+            "no_tensor_keys": NO_TENSOR_KEYS,
+            "keys_on": keys_on,
+            "default_device": default_device,
+        },
+    )
 
 
 def run_lines(call, indent=4):
     """Source lines that return what a kernel's call gives; an error of NumPy's gets PyTorch's words: see
     numpy_errors.py."""
-    return textwrap.indent(f"try: return {call}\nexcept FOREIGN as error:\n    restate(error)\n    raise\n", " " * indent)
+    return textwrap.indent(
+        f"try: return {call}\nexcept FOREIGN as error:\n    restate(error)\n    raise\n", " " * indent
+    )
 
 
 # What generated text needs for Note [ The mask of a call ], and for errors.
-MASK = {"tls": tls, "threads_with_modes": threads_with_modes, "DEFAULT_MASK": DEFAULT_MASK, "FOREIGN": FOREIGN,
-        "restate": restate}
+MASK = {
+    "tls": tls,
+    "threads_with_modes": threads_with_modes,
+    "DEFAULT_MASK": DEFAULT_MASK,
+    "FOREIGN": FOREIGN,
+    "restate": restate,
+}
 
 
 # What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.

@@ -5,15 +5,26 @@
 In PyTorch: `aten/src/ATen/core/function_schema.h`; parsed by `torch/csrc/jit/frontend/function_schema_parser.cpp` and
 `torchgen/model.py`. Explained in the chapter "One operator call".
 """
+
 import ast
 import re
 from dataclasses import dataclass
 from keyword import iskeyword
 
-_TYPE = re.compile(r"(?P<base>\w+)(?P<inner>\?)?(?:\((?P<alias>[\w!| >*-]+)\))?(?P<list>\[(?P<size>\d*)\])?(?P<optional>\?)?$")
+_TYPE = re.compile(
+    r"(?P<base>\w+)(?P<inner>\?)?(?:\((?P<alias>[\w!| >*-]+)\))?(?P<list>\[(?P<size>\d*)\])?(?P<optional>\?)?$"
+)
 _SCHEMA = re.compile(r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\) -> (?P<returns>.*)$")
-_NAMED_DEFAULTS = {"None": None, "True": True, "False": False, "[]": [], "Mean": 1, "Sum": 2,
-                   "contiguous_format": "contiguous_format", "long": "int64"}
+_NAMED_DEFAULTS = {
+    "None": None,
+    "True": True,
+    "False": False,
+    "[]": [],
+    "Mean": 1,
+    "Sum": 2,
+    "contiguous_format": "contiguous_format",
+    "long": "int64",
+}
 
 
 @dataclass(frozen=True)
@@ -152,5 +163,10 @@ def parse_schema(text):
     returns = match["returns"].strip()
     if returns.startswith("(") and returns.endswith(")"):
         returns = returns[1:-1]
-    return Schema(match["name"], match["overload"] or "", tuple(arguments),
-                  tuple(_parse_return(part) for part in _split(returns)), text)
+    return Schema(
+        match["name"],
+        match["overload"] or "",
+        tuple(arguments),
+        tuple(_parse_return(part) for part in _split(returns)),
+        text,
+    )

@@ -3,6 +3,7 @@
 In PyTorch: the functions of the C++ namespace `at::`, generated from `aten/src/ATen/templates/Functions.h`.
 Explained in the chapter "One operator call".
 """
+
 from . import gen_python_functions
 from .native_function import packets
 
@@ -11,7 +12,9 @@ class _Functions:
     """Names of operators -> functions. Bindings are made at their first use, so import stays fast."""
 
     def __getattr__(self, name):
-        binding = binding_of("torch", name) or binding_of("nn", name) or binding_of("linalg", name.removeprefix("linalg_"))
+        binding = (
+            binding_of("torch", name) or binding_of("nn", name) or binding_of("linalg", name.removeprefix("linalg_"))
+        )
         if binding is None:
             raise AttributeError(f"readtorch has no operator named '{name}'")
         setattr(self, name, binding)

@@ -4,6 +4,7 @@ In PyTorch: `tools/autograd/gen_python_functions.py` writes `python_torch_functi
 before the compiler runs. Here the text is made when the function is first asked for. Explained in the chapter "One operator
 call".
 """
+
 import numpy as np
 
 from readtorch.c10.device import default_device, keys_on
@@ -18,7 +19,9 @@ from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
 def make_binding(packet, is_method):
     """The Python function for the overloads of a name: hand-written, direct (no conversions), or through the parser."""
     binding = packet.binding or _generated_binding(packet, make_parser(packet, is_method))
-    binding.__doc__ = binding.__doc__ or _DOC.format(packet.name, "\n    ".join([op.schema.text for op in packet.overloads]))
+    binding.__doc__ = binding.__doc__ or _DOC.format(
+        packet.name, "\n    ".join([op.schema.text for op in packet.overloads])
+    )
     return binding
 
 
@@ -36,6 +39,7 @@ def _generated_binding(packet, parse):
 
     def binding(*args, **kwargs):
         return parse(args, kwargs)
+
     binding.__name__ = binding.__qualname__ = packet.name
     return binding
 
@@ -67,22 +71,43 @@ def _direct_binding(packet, parse):
     if out is not None:
         keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
     checks = ["if extra: raise AttributeError"]
-    checks += [f"if not isinstance({n}, (list, tuple)): raise AttributeError" for a, n in zip(arguments, names)
-              if a.type.is_tensor and a.type.is_list and not a.type.optional]
-    checks += [f"if {n} is MISSING: raise AttributeError" for a, n in zip(arguments, names)
-               if not a.type.is_tensor and not a.has_default and not a.type.optional][-1:]
+    checks += [
+        f"if not isinstance({n}, (list, tuple)): raise AttributeError"
+        for a, n in zip(arguments, names)
+        if a.type.is_tensor and a.type.is_list and not a.type.optional
+    ]
+    checks += [
+        f"if {n} is MISSING: raise AttributeError"
+        for a, n in zip(arguments, names)
+        if not a.type.is_tensor and not a.has_default and not a.type.optional
+    ][-1:]
     lines = "\n        ".join(key_lines(arguments, _RENAMED) + checks)
-    source = (f"def binding({', '.join(declared)}):\n"
-              f"    try:\n        {lines}\n"
-              f"    except AttributeError:\n"
-              + _parse_lines(packet, f"parse(given(({positional})) + extra, {{{keywords}}})", indent=8))
+    source = (
+        f"def binding({', '.join(declared)}):\n"
+        f"    try:\n        {lines}\n"
+        f"    except AttributeError:\n"
+        + _parse_lines(packet, f"parse(given(({positional})) + extra, {{{keywords}}})", indent=8)
+    )
     if out is not None:
         source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
     source += run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({', '.join(names)})")
-    return compile_binding(packet.name, source, {
-        "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
+    return compile_binding(packet.name, source, _binding_names(operator, parse, out))
+
+
+def _binding_names(operator, parse, out):
+    """What the text of a direct binding refers to."""
+    return {
+        "table": operator.table,
+        **MASK,
+        "parse": parse,
+        "out_form": out,
+        "no_tensor_keys": NO_TENSOR_KEYS,
+        "keys_on": keys_on,
         "default_device": default_device,
-        "MISSING": MISSING, "given": given, "number_beside": number_beside})
+        "MISSING": MISSING,
+        "given": given,
+        "number_beside": number_beside,
+    }
 
 
 def _parse_lines(packet, call, indent):
@@ -90,9 +115,11 @@ def _parse_lines(packet, call, indent):
     pad = " " * indent
     if not packet.numbers_as_tensors or packet.overloads[0].schema.arguments[1].name != "other":
         return f"{pad}return {call}\n"
-    return (f"{pad}if type(other) not in (float, int) or not hasattr(input, '_keys'): return {call}\n"
-            f"{pad}other = number_beside(input, other, {packet.name!r})\n"
-            f"{pad}keys = input._keys | other._keys\n")
+    return (
+        f"{pad}if type(other) not in (float, int) or not hasattr(input, '_keys'): return {call}\n"
+        f"{pad}other = number_beside(input, other, {packet.name!r})\n"
+        f"{pad}keys = input._keys | other._keys\n"
+    )
 
 
 _RENAMED = {"self": "input"}
@@ -151,16 +178,20 @@ def _first_overload_binding(packet, parse):
     operator = packet.overloads[0]
     required = [a for a in operator.schema.arguments if not a.has_default and not a.keyword_only]
     names = ", ".join(_RENAMED.get(a.name, a.name) for a in required)
-    defaults = "".join(f", {a.default!r}" for a in operator.schema.arguments[len(required):])
+    defaults = "".join(f", {a.default!r}" for a in operator.schema.arguments[len(required) :])
     lines = "\n            ".join(key_lines(required, _RENAMED))
-    source = (f"def binding({names}, *args, **kwargs):\n"
-              f"    if not args and not kwargs:\n"
-              f"        try:\n            {lines}\n"
-              f"        except AttributeError:\n"
-              + _parse_lines(packet, f"parse(({names},), kwargs)", indent=12)
-              + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({names}{defaults})", 8) +
-              f"    return parse(({names}, *args), kwargs)\n")
-    return compile_binding(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside})
+    source = (
+        f"def binding({names}, *args, **kwargs):\n"
+        f"    if not args and not kwargs:\n"
+        f"        try:\n            {lines}\n"
+        f"        except AttributeError:\n"
+        + _parse_lines(packet, f"parse(({names},), kwargs)", indent=12)
+        + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({names}{defaults})", 8)
+        + f"    return parse(({names}, *args), kwargs)\n"
+    )
+    return compile_binding(
+        packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside}
+    )
 
 
 def make_infix(name, packet, reflected=False):
@@ -184,14 +215,18 @@ def make_infix(name, packet, reflected=False):
     operator = packet.overloads[0]
     extra = "".join(f", {a.default!r}" for a in operator.schema.arguments[2:])
     operands = "other, self" if reflected else "self, other"
-    source = ("def binding(self, other):\n"
-              "    try:\n        keys = self._keys | other._keys\n"
-              "    except AttributeError:\n"
-              "        other = number_beside(self, other, name)\n"
-              "        if other is None: return NotImplemented\n"
-              "        keys = self._keys | other._keys\n"
-              + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})"))
-    return compile_binding(name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name})
+    source = (
+        "def binding(self, other):\n"
+        "    try:\n        keys = self._keys | other._keys\n"
+        "    except AttributeError:\n"
+        "        other = number_beside(self, other, name)\n"
+        "        if other is None: return NotImplemented\n"
+        "        keys = self._keys | other._keys\n"
+        + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})")
+    )
+    return compile_binding(
+        name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name}
+    )
 
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
@@ -201,12 +236,17 @@ _LONG = np.dtype(np.int64)
 def number_beside(tensor, number, method):
     """`number` as a tensor that may stand beside `tensor`, or None if it is not a number."""
     if not isinstance(tensor, TensorImpl):
-        raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a "
-                        f"'{type(tensor).__name__}' object")
+        raise TypeError(
+            f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a "
+            f"'{type(tensor).__name__}' object"
+        )
     kind, dtype = type(number), tensor._array.dtype
     if threads_with_modes and tls.tracer is not None:
         return number_as_tensor(number) if isinstance(number, NUMBERS) else None  # a trace says which type it had
-    if kind is float and dtype in _FLOAT_OR_DOUBLE or (
-            kind is int and (dtype in _FLOAT_OR_DOUBLE and -2**63 <= number < 2**63 or dtype is _LONG)):
+    if (
+        kind is float
+        and dtype in _FLOAT_OR_DOUBLE
+        or (kind is int and (dtype in _FLOAT_OR_DOUBLE and -(2**63) <= number < 2**63 or dtype is _LONG))
+    ):
         return wrap_number(number, dtype)
     return number_as_tensor(number) if isinstance(number, NUMBERS) else None

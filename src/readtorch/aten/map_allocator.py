@@ -19,6 +19,7 @@ cannot count down; so the names of all files are also reported to multiprocessin
 that does nothing but wait until the program has ended and then removes the names that are still there. In
 PyTorch: the tracker is a program of its own, torch_shm_manager, one for each run.
 """
+
 import ctypes
 import fcntl
 import itertools
@@ -30,8 +31,6 @@ import secrets
 import tempfile
 import weakref
 
-import numpy as np
-
 _COUNT_BYTES = 64  # what stands in a named file before the data: keeps the data on a cache line of its own
 _HAS_DEV_SHM = os.path.isdir("/dev/shm")
 _DIRECTORY = "/dev/shm" if _HAS_DEV_SHM else tempfile.gettempdir()
@@ -39,8 +38,7 @@ _serial = itertools.count()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                       ctypes.c_long)
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
@@ -71,8 +69,12 @@ class MapAllocator:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
         self.address, self.length = address, length
-        self.__array_interface__ = {"data": (address + offset, False), "shape": (nbytes,), "typestr": "|u1",
-                                    "version": 3}
+        self.__array_interface__ = {
+            "data": (address + offset, False),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
     def close_fd(self):
         """Keep the memory, but close the descriptor, so that nobody else can map it."""

@@ -14,16 +14,18 @@ From the one declaration follow `mul_` and the `out=` form, the Python bindings 
 graph node. In PyTorch: an entry of
 `aten/src/ATen/native/native_functions.yaml`, read by `torchgen/model.py`. Explained in the chapter "One operator call".
 """
+
 import copy
 import warnings
 
 import numpy as np
 
-from ..c10 import scalar_type
-from ..c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
-from ..c10.memory_format import is_non_overlapping_and_dense
-from ..c10.storage_impl import address_of
-from ..c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
+from readtorch.c10.memory_format import is_non_overlapping_and_dense
+from readtorch.c10.storage_impl import address_of
+from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+
 from .dispatcher import register, registry
 from .out_names import OUT_NAMES
 
@@ -49,8 +51,17 @@ class Packet:
         self.binding = None  # hand-written Python function, when the generated one will not do
 
 
-def native_function(text, variants="function", *, module="torch", inplace=False, out=False, direct=False,
-                    numbers_as_tensors=False, name=None):
+def native_function(
+    text,
+    variants="function",
+    *,
+    module="torch",
+    inplace=False,
+    out=False,
+    direct=False,
+    numbers_as_tensors=False,
+    name=None,
+):
     """Declare the operator that `text` spells.
 
     variants: "function", "method", "function, method" or "" for one that has no Python binding of its own.
@@ -79,12 +90,14 @@ def native_function(text, variants="function", *, module="torch", inplace=False,
 
 def python_binding(name, variants="function, method", module="torch"):
     """Decorator: this hand-written function is the Python binding of the operators called `name`."""
+
     def register_binding(function):
         packet = _packet(name, module)
         packet.binding = function
         packet.is_function |= "function" in variants
         packet.is_method |= "method" in variants
         return function
+
     return register_binding
 
 
@@ -106,6 +119,7 @@ def _packet(name, module):
 
 
 # ------------------------------------------------------------------------------------------- derived operators
+
 
 def _derive_inplace(operator, packet):
     schema = operator.schema
@@ -136,7 +150,9 @@ def _derive_out(operator, packet, names):
     arguments = _join("", schema.arguments)
     letters = [letter for letter in "abcdefgh" if f"({letter}!)" not in arguments]
     declared = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip(letters, outputs))
-    returns = ", ".join(f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip(letters, schema.returns))
+    returns = ", ".join(
+        f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip(letters, schema.returns)
+    )
     star = "" if any(a.keyword_only for a in schema.arguments) else "*, "
     separator = ", " if arguments else ""
     many = f"({returns})" if len(outputs) > 1 else returns
@@ -185,15 +201,18 @@ def check_result_type(result, target):
     """Raises RuntimeError unless `result`'s dtype may be written to `target`."""
     have, want = dtype_of(result), dtype_of(target)
     if have is not want and not scalar_type.can_cast(have, want):
-        raise RuntimeError(f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired "
-                           f"output type {scalar_type.SCALAR_TYPE_NAMES[want]}")
+        raise RuntimeError(
+            f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired "
+            f"output type {scalar_type.SCALAR_TYPE_NAMES[want]}"
+        )
 
 
 def write_result(self, result):
     """Finish an in-place call: copy `result` into `self`, whose shape must already be the result's."""
     if result._array.shape != self._array.shape:
-        raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
-                           f"{list(result._array.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
+        )
     check_result_type(result, self)
     check_no_overlap(self)
     np.copyto(self._array, result._array, casting="unsafe")
@@ -205,16 +224,21 @@ def write_out(results, outs):
     """Finish an `out=` call: resize each output to its result and copy."""
     if len(outs) == 1:
         return _write_one(results, outs[0])
-    return type(results)(*[_write_one(r, o) for r, o in zip(results, outs)]) if hasattr(results, "_fields") else tuple(
-        [_write_one(r, o) for r, o in zip(results, outs)])
+    return (
+        type(results)(*[_write_one(r, o) for r, o in zip(results, outs)])
+        if hasattr(results, "_fields")
+        else tuple([_write_one(r, o) for r, o in zip(results, outs)])
+    )
 
 
 def check_no_overlap(t):
     """Raises RuntimeError if `t` shows one element several times (it was expanded): writing would be ambiguous."""
     array = t._array
     if 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)) and array.size:
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def check_no_partial_overlap(written, read):
@@ -223,11 +247,15 @@ def check_no_partial_overlap(written, read):
     What reading one gives would depend on how far the writing has come. In PyTorch: `aten/src/ATen/MemoryOverlap.cpp`.
     """
     a, b = written._array, read._array
-    if np.may_share_memory(a, b) and not (a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)):
+    if np.may_share_memory(a, b) and not (
+        a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)
+    ):
         if is_non_overlapping_and_dense(a) and is_non_overlapping_and_dense(b):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
-                               "refer to a single memory location. Please clone() the tensor before performing the "
-                               "operation.")
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation."
+            )
 
 
 def warn_of_overlap(t, name, example):
@@ -236,9 +264,12 @@ def warn_of_overlap(t, name, example):
         try:
             check_no_overlap(t)
         except RuntimeError:
-            warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
-                          "performing this operation. This also applies to advanced indexing e.g. "
-                          f"{example}", stacklevel=4)
+            warnings.warn(
+                f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+                "performing this operation. This also applies to advanced indexing e.g. "
+                f"{example}",
+                stacklevel=4,
+            )
 
 
 def check_same_backend(result, out):
@@ -270,7 +301,9 @@ def resize_output(out, shape, strides=None):
             f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
             f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).", stacklevel=5)
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            stacklevel=5,
+        )
     resize(out, shape, strides)
 
 

@@ -9,11 +9,11 @@ costs some ten microseconds. That is why `grain` must be large. After a fork the
 
 In PyTorch: `aten/src/ATen/Parallel.h`, `ParallelOpenMP.h`.
 """
+
 import ctypes
 import os
 import threading
 from queue import SimpleQueue
-
 
 
 def _default():
@@ -47,8 +47,10 @@ def set_num_interop_threads(n):
     global _num_interop_threads
     _positive(n, "set_num_interop_threads")
     if _num_interop_threads is not None:
-        raise RuntimeError("Error: cannot set number of interop threads after parallel work has started or "
-                           "set_num_interop_threads called")
+        raise RuntimeError(
+            "Error: cannot set number of interop threads after parallel work has started or "
+            "set_num_interop_threads called"
+        )
     _num_interop_threads = n
 
 
@@ -63,11 +65,13 @@ def _positive(n, caller):
 def claim_cores():
     """Limit every BLAS that is loaded by now to one thread. See Note [ One pool ]. Whoever loads one calls this."""
     import threadpoolctl
+
     threadpoolctl.threadpool_limits(1, user_api="blas")
 
 
 class Region(threading.local):
     """Whether this thread is working on a piece. A loop inside a piece is not cut again."""
+
     inside = False
 
 

@@ -3,16 +3,17 @@
 In PyTorch: `torch/csrc/utils/python_arg_parser.cpp` and the generated `python_torch_functions.cpp`.
 Explained in the chapter "One operator call".
 """
+
 import operator as python_operator
 
 import numpy as np
 
-from ..c10 import memory_format as memory_formats
-from ..c10 import scalar_type
-from ..c10.device import device
-from ..c10.dispatch_key import threads_with_modes, tls
-from ..c10.layout import layout
-from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
+from readtorch.c10 import memory_format as memory_formats
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import device
+from readtorch.c10.dispatch_key import threads_with_modes, tls
+from readtorch.c10.layout import layout
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
 # NumPy's spellings, which PyTorch accepts beside its own.
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
@@ -28,7 +29,9 @@ class Signature:
         self.operator = operator
         self.out_operator = out_operator
         self.arguments = operator.schema.arguments
-        self.names = ["input" if a.name == "self" and not a.type.is_list else a.name.removesuffix("_") for a in self.arguments]
+        self.names = [
+            "input" if a.name == "self" and not a.type.is_list else a.name.removesuffix("_") for a in self.arguments
+        ]
         self.numbers_as_tensors = packet.numbers_as_tensors
         self.positional = [a for a in self.arguments if not a.keyword_only]
         self.fewest = len([a for a in self.arguments if not a.has_default])
@@ -105,20 +108,27 @@ class Signature:
         if value is None and argument.default == []:  # stride=None: the operator chooses
             return ()
         try:
-            converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
+            converted = convert(
+                argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src")
+            )
         except TooLarge as error:
             if error.place is None:
                 raise ValueError(str(error)) from None
-            raise TypeError(f"{self.name}(): argument '{self.names[position]}' failed to unpack the object at pos {error.place} "
-                            f'with error "{error}"') from None
+            raise TypeError(
+                f"{self.name}(): argument '{self.names[position]}' failed to unpack the object at pos {error.place} "
+                f'with error "{error}"'
+            ) from None
         if converted is REJECTED:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
             if argument.type.is_list and argument.type.base == "int" and isinstance(value, (list, tuple)):
                 raise _Mismatch(f"argument '{self.names[position]}'{_wrong_int(value, place)}", position)
-            raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
-                            f"not {type(value).__name__}", position)
+            raise _Mismatch(
+                f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
+                f"not {type(value).__name__}",
+                position,
+            )
         return converted
 
     def __str__(self):
@@ -149,11 +159,15 @@ def _count(n, signature):
 
 
 def _is_int(value):
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) or (
-        isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype.kind in "iu")
+    return (
+        isinstance(value, (int, np.integer))
+        and not isinstance(value, (bool, np.bool_))
+        or (isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype.kind in "iu")
+    )
 
 
 # ------------------------------------------------------------------------------------------------ conversions
+
 
 def convert(kind, value, numbers_as_tensors):
     """`value` as schema type `kind`, or REJECTED."""
@@ -231,7 +245,9 @@ def _float(value):
         return _number_in(value, "as_float") if value._array.ndim == 0 else REJECTED
     if isinstance(value, (bool, np.bool_)):
         return REJECTED
-    return value if isinstance(value, float) else float(value) if isinstance(value, (int, float, np.number)) else REJECTED
+    return (
+        value if isinstance(value, float) else float(value) if isinstance(value, (int, float, np.number)) else REJECTED
+    )
 
 
 def _bool(value):
@@ -274,8 +290,15 @@ def _memory_format(value):
 
 
 _CONVERSIONS = {
-    "int": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _scalar_type, "Device": _device,
-    "Layout": _instance(layout), "MemoryFormat": _memory_format, "str": _instance(str),
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "Scalar": _scalar,
+    "ScalarType": _scalar_type,
+    "Device": _device,
+    "Layout": _instance(layout),
+    "MemoryFormat": _memory_format,
+    "str": _instance(str),
     "Generator": lambda value: value if hasattr(value, "_impl") else REJECTED,
 }
 
@@ -292,18 +315,24 @@ def _wrong_int(values, place):
     number, kind = next((i, type(v).__name__) for i, v in enumerate(values) if not _is_int(v))
     if number == 0:
         return f"{place} must be tuple of ints, but found element of type {kind} at pos 0"
-    return (f" failed to unpack the object at pos {number + 1} with error "
-            f'"type must be tuple of ints,but got {kind}"')
+    return f' failed to unpack the object at pos {number + 1} with error "type must be tuple of ints,but got {kind}"'
 
 
 def _type_name(kind):
     if kind.is_list:
         return f"tuple of {kind.base if kind.base in ('Tensor', 'Scalar') else kind.base.lower()}s"
-    return {"Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
-            "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator"}.get(kind.base, kind.base)
+    return {
+        "Scalar": "Number",
+        "ScalarType": "torch.dtype",
+        "Device": "torch.device",
+        "Layout": "torch.layout",
+        "MemoryFormat": "torch.memory_format",
+        "Generator": "torch.Generator",
+    }.get(kind.base, kind.base)
 
 
 # ------------------------------------------------------------------------------------------------------ bindings
+
 
 def make_parser(packet, is_method):
     """A function (args, kwargs) -> result that finds the overload which fits and calls it."""
@@ -324,6 +353,7 @@ def make_parser(packet, is_method):
                 return require_grad(result) if kwargs.get("requires_grad") else result
             return signature.call_out(bound, out)
         raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
+
     return parse
 
 
@@ -352,5 +382,7 @@ def describe_failures(name, signatures, failures, args, kwargs, is_method):
     given = [type(a).__name__ for a in (args[1:] if is_method else args)]
     given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
     options = "\n".join(f" * {signature}" for signature in signatures)
-    return (f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), "
-            f"but expected one of:\n{options}\n")
+    return (
+        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), "
+        f"but expected one of:\n{options}\n"
+    )

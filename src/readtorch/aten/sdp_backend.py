@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/SDPBackend.h`.
 """
+
 import enum
 
 

@@ -8,10 +8,11 @@ centre's GPU of 2020: what a timeline shows is who waits for whom, not how long.
 
 PyTorch has no such file: its devices are real.
 """
+
 import dataclasses
 import math
 
-from ..c10.tensor_impl import TensorImpl
+from readtorch.c10.tensor_impl import TensorImpl
 
 # Operators that multiply matrices: their arguments that hold the two factors.
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "linear": (0, 1)}
@@ -60,6 +61,10 @@ def operations(name, arguments, results):
         return 2 * math.prod(next(flat([results]))._array.shape) * left[-1]
     if name.startswith(("convolution", "_convolution")):
         weight = next(t for t in list(flat(arguments))[1:] if t._array.ndim > 2)._array.shape
-        places = max(math.prod(t._array.shape[2:]) * t._array.shape[0] for t in flat((*arguments[:1], results)) if t._array.ndim > 2)
+        places = max(
+            math.prod(t._array.shape[2:]) * t._array.shape[0]
+            for t in flat((*arguments[:1], results))
+            if t._array.ndim > 2
+        )
         return 2 * places * math.prod(weight) * (2 if "backward" in name else 1)
     return 0

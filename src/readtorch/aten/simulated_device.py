@@ -9,11 +9,13 @@ stream of that device. So shapes, results, allocations, streams and errors are t
 In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explained in the chapter "The caching
 allocator".
 """
-from ..c10.cuda.device_memory import tensor_on, tensor_within
-from ..c10.cuda.cuda_stream import DeviceGuard
-from ..c10.device import cpu
-from ..c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
-from ..c10.tensor_impl import TensorImpl
+
+from readtorch.c10.cuda.cuda_stream import DeviceGuard
+from readtorch.c10.cuda.device_memory import tensor_on, tensor_within
+from readtorch.c10.device import cpu
+from readtorch.c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
+from readtorch.c10.tensor_impl import TensorImpl
+
 from . import dispatcher
 from .common_device import common_device, engine_of, launched, resolve
 from .sparse_tensor_impl import refuse_sparse
@@ -40,12 +42,12 @@ def make_kernel(operator, keys):
             for i in places:
                 refuse_sparse(arguments[i])
             place = resolve(arguments[device_place])
-            arguments = (*arguments[:device_place], cpu, *arguments[device_place + 1:])
+            arguments = (*arguments[:device_place], cpu, *arguments[device_place + 1 :])
         else:
             place = common_device(operator, [arguments[i] for i in places])
         if generator_place is not None:
             engine = engine_of(arguments[generator_place], place)
-            arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1:])
+            arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1 :])
         with MaskGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
             results = compute(*arguments)
             if launches:
@@ -53,6 +55,7 @@ def make_kernel(operator, keys):
             if results is arguments[0]:  # an in-place call: its target stays where it is, even on the host
                 return results
             return moved(results, place, stay)
+
     kernel.__name__ = f"{name}_simulated"
     return kernel
 

@@ -13,12 +13,13 @@ The last dimensions may be dense: with `indices` [[0, 2]] and `values` of shape 
 which is what the gradient of an embedding looks like. An index may occur several times; then its values add up. So a
 sum of two sparse tensors may simply list both, and who needs each index once, in ascending order, calls `coalesce()`.
 """
+
 from types import SimpleNamespace
 
 import numpy as np
 
-from ..c10.dispatch_key import SPARSE_CPU, SPARSE_CPU_TENSOR
-from ..c10.tensor_impl import wrap
+from readtorch.c10.dispatch_key import SPARSE_CPU, SPARSE_CPU_TENSOR
+from readtorch.c10.tensor_impl import wrap
 
 
 class SparseArray:
@@ -88,4 +89,5 @@ def refuse_sparse(t):
     """For what would bring `t` to a device."""
     if is_sparse(t):
         raise NotImplementedError(
-            "readtorch has no sparse tensors on 'cuda': keep it on the CPU, or make it dense with to_dense()")
+            "readtorch has no sparse tensors on 'cuda': keep it on the CPU, or make it dense with to_dense()"
+        )

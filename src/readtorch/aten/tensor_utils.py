@@ -3,9 +3,11 @@
 In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`, `upsample_2d_common_check` in
 `aten/src/ATen/native/UpSample.h`, `aten/src/ATen/native/AdaptivePooling.h`, `aten/src/ATen/native/Pool.h`.
 """
+
 import numpy as np
 
 from .native.tensor_iterator import broadcast_error
+
 
 def check_broadcasts(grad_output, sizes):
     """Raises RuntimeError unless a gradient broadcasts to `sizes`, that is, does not make the result larger."""
@@ -23,8 +25,10 @@ def check_dim_sizes(t, sizes):
     for dim, size in enumerate(sizes):
         if len(shape) != len(sizes) or shape[dim] != size:
             found = shape[dim] if dim < len(shape) else 1
-            raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {size} but got: "
-                               f"dimension {len(shape)} and tensor.size[{dim}] = {found}")
+            raise RuntimeError(
+                f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {size} but got: "
+                f"dimension {len(shape)} and tensor.size[{dim}] = {found}"
+            )
 
 
 def check_pooled(sizes, dims, *tensors):
@@ -34,9 +38,11 @@ def check_pooled(sizes, dims, *tensors):
         shape = t._array.shape
         for dim in order:
             if len(shape) != len(sizes) or shape[dim] != sizes[dim]:
-                raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == "
-                                   f"{sizes[dim]} but got: dimension {len(shape)} and tensor.size[{dim}] = "
-                                   f"{shape[dim] if dim < len(shape) else 1}")
+                raise RuntimeError(
+                    f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == "
+                    f"{sizes[dim]} but got: dimension {len(shape)} and tensor.size[{dim}] = "
+                    f"{shape[dim] if dim < len(shape) else 1}"
+                )
 
 
 def check_resized(grad_output, sizes):
@@ -45,11 +51,15 @@ def check_resized(grad_output, sizes):
         return check_dim_sizes(grad_output, sizes)
     shape = grad_output._array.shape
     if len(shape) != len(sizes):
-        raise RuntimeError(f"Expected grad_output to be a tensor of dimension {len(sizes)} but got: dimension {len(shape)}")
+        raise RuntimeError(
+            f"Expected grad_output to be a tensor of dimension {len(sizes)} but got: dimension {len(shape)}"
+        )
     for dim, (found, size) in enumerate(zip(shape, sizes)):
         if found != size:
-            raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size({dim}) = {size} "
-                               f"but got grad_output.size({dim}) = {found}")
+            raise RuntimeError(
+                f"Expected grad_output to have the same shape as output; output.size({dim}) = {size} "
+                f"but got grad_output.size({dim}) = {found}"
+            )
 
 
 def check_adaptive(caller, grad_output, self, dims, name):
@@ -58,8 +68,10 @@ def check_adaptive(caller, grad_output, self, dims, name):
     if len(found) != len(own):
         raise RuntimeError(f"{caller}: Expected dimensions {len(own)} for `{name}` but got dimensions {len(found)}")
     if found[:-dims] != own[:-dims]:  # (in PyTorch: not checked)
-        raise RuntimeError(f"{caller}: expected {name} to have the batch and channels of the input, "
-                           f"{list(own[:-dims])}, but got {list(found[:-dims])}")
+        raise RuntimeError(
+            f"{caller}: expected {name} to have the batch and channels of the input, "
+            f"{list(own[:-dims])}, but got {list(found[:-dims])}"
+        )
 
 
 def check_like_indices(caller, grad_output, indices, self, dims, name):
@@ -77,5 +89,7 @@ def check_picked(caller, grad_output, indices, self, dims):
     expected = self._array.shape[:-dims]
     for name, t in (("grad_output", grad_output), ("indices", indices)):
         if t._array.shape[:-dims] != expected or t._array.shape != indices._array.shape:
-            raise RuntimeError(f"{caller}(): gradOutput sizes unexpected: {name} is {list(t._array.shape)}, the input "
-                               f"{list(self._array.shape)}")
+            raise RuntimeError(
+                f"{caller}(): gradOutput sizes unexpected: {name} is {list(t._array.shape)}, the input "
+                f"{list(self._array.shape)}"
+            )

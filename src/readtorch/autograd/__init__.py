@@ -2,25 +2,47 @@
 
 In PyTorch: `torch/autograd/__init__.py`. Explained in the chapter "Autograd".
 """
+
 import warnings
 
 import numpy as np
 
-from ..aten.functions import at
-from ..c10.tensor_impl import NO_EDGE, TensorImpl, wrap
-from ..csrc.autograd import engine
-from ..csrc.autograd.node import input_metadata
-from ..csrc.autograd.variable import gradient_edge
-from . import function, functional, graph  # noqa: F401
+from readtorch.aten.functions import at
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
+from readtorch.csrc.autograd import engine
+from readtorch.csrc.autograd.node import input_metadata
+from readtorch.csrc.autograd.variable import gradient_edge
+from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
-from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: F401
-                        set_grad_enabled, set_multithreading_enabled)
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .graph import GradientEdge
 
-__all__ = ["backward", "grad", "Function", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "detect_anomaly",
-           "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "graph", "GradientEdge"]
+__all__ = [
+    "backward",
+    "grad",
+    "Function",
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "detect_anomaly",
+    "set_detect_anomaly",
+    "gradcheck",
+    "gradgradcheck",
+    "functional",
+    "graph",
+    "GradientEdge",
+]
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
@@ -32,8 +54,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                               "`backward()`. Please only use `grad_tensors`.")
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     inputs = inputs.values() if isinstance(inputs, dict) else inputs
     targets = None if inputs is None else _as_tuple(inputs)
@@ -44,23 +68,46 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=True)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """The gradients of `outputs` with respect to `inputs`, as a tuple (a dict for a dict of inputs).
 
     An input that `outputs` do not depend on raises RuntimeError, gives None with `allow_unused`, zeros with
     `materialize_grads`. With `is_grads_batched` the first dimension of each of `grad_outputs` counts several vectors.
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but "
-                         "got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To "
-                      "accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if isinstance(inputs, dict):
-        values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
-                      is_grads_batched, materialize_grads)
+        values = grad(
+            outputs,
+            tuple(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
         return dict(zip(inputs, values))
     roots, targets = _as_tuple(outputs), _as_tuple(inputs)
     vectors = _grads_tuple(grad_outputs, len(roots))
@@ -68,7 +115,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         results = _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused)
     else:
         gradients = _make_grads(roots, vectors)
-        results = _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=False, allow_unused=allow_unused)
+        results = _run(
+            roots, gradients, retain_graph, create_graph, targets, accumulate_grad=False, allow_unused=allow_unused
+        )
     if materialize_grads:
         if any(r is None and isinstance(t, GradientEdge) for r, t in zip(results, targets)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
@@ -83,7 +132,9 @@ def _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused):
     for i in range(count):
         row = [v if v is None else v.select(0, i) for v in vectors]
         keep = True if i < count - 1 else retain_graph
-        rows.append(_run(roots, _make_grads(roots, row, batched=vectors), keep, create_graph, targets, False, allow_unused))
+        rows.append(
+            _run(roots, _make_grads(roots, row, batched=vectors), keep, create_graph, targets, False, allow_unused)
+        )
     return [None if rows[0][k] is None else at.stack([row[k] for row in rows]) for k in range(len(targets))]
 
 
@@ -93,13 +144,16 @@ def _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad,
     ends = None
     if targets is not None:
         ends = [_target_edge(target, i, accumulate_grad) for i, target in enumerate(targets)]
-    results = engine.execute(edges, gradients, create_graph if retain_graph is None else retain_graph, create_graph, ends,
-                             accumulate_grad)
+    results = engine.execute(
+        edges, gradients, create_graph if retain_graph is None else retain_graph, create_graph, ends, accumulate_grad
+    )
     if not accumulate_grad and not allow_unused:
         for i, result in enumerate(results):
             if result is None:
-                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used "
-                                   "in the graph. Set allow_unused=True if this is the desired behavior.")
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {i} appears to not have been used "
+                    "in the graph. Set allow_unused=True if this is the desired behavior."
+                )
     return results
 
 
@@ -148,18 +202,24 @@ def _make_grad(i, output, given, batched):
     if given._array.shape != shape:
         given_shape = f"torch.Size({list(given._array.shape)})"
         if batched is not None:
-            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each "
-                               "grad_output as the batch dimension. The sizes of the remaining dimensions "
-                               "are expected to match the shape of corresponding output, but a mismatch was "
-                               f"detected: grad_output[{i}] has a shape of {given_shape} and output[{i}] "
-                               f"has a shape of torch.Size({list(shape)}). If you only want some tensors in "
-                               "`grad_output` to be considered batched, consider using vmap.")
-        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {given_shape} and "
-                           f"output[{i}] has a shape of torch.Size({list(shape)}).")
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each "
+                "grad_output as the batch dimension. The sizes of the remaining dimensions "
+                "are expected to match the shape of corresponding output, but a mismatch was "
+                f"detected: grad_output[{i}] has a shape of {given_shape} and output[{i}] "
+                f"has a shape of torch.Size({list(shape)}). If you only want some tensors in "
+                "`grad_output` to be considered batched, consider using vmap."
+            )
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {given_shape} and "
+            f"output[{i}] has a shape of torch.Size({list(shape)})."
+        )
     if (dtype.kind == "c") != given.dtype.is_complex:
-        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
-                           f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {given.dtype} and "
-                           f"output[{i}] has a dtype of {output.dtype}.")
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same "
+            f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {given.dtype} and "
+            f"output[{i}] has a dtype of {output.dtype}."
+        )
     return given
 
 
@@ -169,8 +229,7 @@ def _ones_for(output, shape, dtype):
     if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind == "c":
-        raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
-                           f"{output.dtype}")
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
     if isinstance(output, GradientEdge) or output.device.type == "cpu":
         return wrap(np.ones(shape, dtype))
     return at.ones_like(output)

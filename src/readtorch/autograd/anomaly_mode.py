@@ -2,7 +2,8 @@
 
 In PyTorch: `torch/autograd/anomaly_mode.py`. Explained in the chapter "Autograd".
 """
-from ..csrc.autograd.node import AnomalyMode
+
+from readtorch.csrc.autograd.node import AnomalyMode
 
 
 class set_detect_anomaly:
@@ -28,8 +29,12 @@ class detect_anomaly(set_detect_anomaly):
 
     def __enter__(self):
         import warnings
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should "
-                      "only be enabled for debugging.", stacklevel=2)
+
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
         self.previous = (AnomalyMode.enabled, AnomalyMode.check_nan)
         AnomalyMode.set_enabled(True, self.check_nan)
 

@@ -2,15 +2,17 @@
 
 In PyTorch: `torch/autograd/function.py`. Explained in the chapter "Autograd".
 """
+
 import functools
 import inspect
 import warnings
 
-from ..c10.tensor_impl import TensorImpl
-from ..csrc.autograd import python_function
-from ..csrc.autograd.node import Error
-from ..csrc.autograd.python_function import PyNode
-from ..csrc.autograd.variable import set_history
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.autograd import python_function
+from readtorch.csrc.autograd.node import Error
+from readtorch.csrc.autograd.python_function import PyNode
+from readtorch.csrc.autograd.variable import set_history
+
 from .grad_mode import no_grad
 
 
@@ -25,8 +27,10 @@ class FunctionCtx:
         """Keep tensors for `jvp`."""
         for t in tensors:
             if not isinstance(t, TensorImpl) and t is not None:
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save "
-                                     "non-tensors as attributes on ctx.")
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save "
+                    "non-tensors as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
@@ -35,8 +39,12 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs):
         """Deprecated: views share storage by themselves."""
-        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically "
-                      "tracked. Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
+            "tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
 
     def mark_non_differentiable(self, *args):
         """Mark the outputs that have no gradient."""
@@ -55,8 +63,10 @@ class BackwardCFunction(PyNode, FunctionCtx):
     def run_backward(self, *grads):
         function = self._forward_cls
         if function.backward is not Function.backward and function.vjp is not Function.vjp:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not "
-                               "allowed. You should only implement one of them.")
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not "
+                "allowed. You should only implement one of them."
+            )
         user = function.vjp if function.vjp is not Function.vjp else function.backward
         return user(self, *grads)
 
@@ -73,14 +83,20 @@ class Function(metaclass=FunctionMeta):
     """Subclass it with static methods `forward` (and `setup_context`) and `backward`; call `YourFunction.apply(...)`."""
 
     def __init__(self, *args, **kwargs):
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all "
-                      "static, so you should invoke them on the class itself. Instantiating an autograd "
-                      "function will raise an error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args, **kwargs):
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please "
-                           "use new-style autograd function with static forward method. (Example: "
-                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please "
+            "use new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -95,16 +111,19 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """The gradient of each argument of `forward` (None for what has none), from those of its outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
-                                  "autograd.Function to use it with backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """The derivative in a direction; forward-mode differentiation is not part of readtorch."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use "
-                                  "it with forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -128,9 +147,11 @@ class InplaceFunction(Function):
 
 def once_differentiable(function):
     """Decorator for `backward`: differentiating it again raises an error instead of giving a wrong result."""
+
     @functools.wraps(function)
     def wrapper(ctx, *args):
         from .grad_mode import is_grad_enabled
+
         with no_grad():
             outputs = function(ctx, *args)
         if not is_grad_enabled() or not any(isinstance(a, TensorImpl) and a.requires_grad for a in args):
@@ -140,6 +161,7 @@ def once_differentiable(function):
         node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
         guarded = [_behind(node, o) for o in (outputs if many else (outputs,))]
         return tuple(guarded) if many else guarded[0]
+
     return wrapper
 
 

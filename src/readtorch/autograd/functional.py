@@ -6,8 +6,10 @@ Note [ Forward products from reverse mode ]
 Backward computes v^T J. It is linear in v, so differentiating it with respect to v gives J^T; one more product with u gives
 J u. That is how `jvp` and `hvp` work here: two backwards, the first through a v of zeros whose value does not matter.
 """
-from ..aten.functions import at
-from ..c10.tensor_impl import TensorImpl
+
+from readtorch.aten.functions import at
+from readtorch.c10.tensor_impl import TensorImpl
+
 from .grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 
 __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
@@ -67,15 +69,21 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian: for each output and input a tensor of shape output.shape + input.shape (nested as they are tuples)."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
-                             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
     if strategy == "forward-mode" and create_graph:
-        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and "
-                                  "`strategy=\"forward-mode\"` are not supported together (yet). Please "
-                                  "either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
+        raise NotImplementedError(
+            "torch.autograd.functional.jacobian: `create_graph=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please '
+            'either set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
     if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-                           "supported together. Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+            "supported together. Please either set `strict=False` or `vectorize=False`."
+        )
     # in PyTorch: `vectorize` runs all rows at once through vmap, and "forward-mode" runs dual numbers. The rows are the same.
     with enable_grad():
         call = _Call(func, inputs, "jacobian", create_graph, strict)
@@ -94,14 +102,23 @@ def _blocks_of_output(call, i, output, create_graph, strict):
         grads = _grad((flat.select(0, j),), call.inputs, None, create_graph, retain_graph=True)
         for k, (grad, given) in enumerate(zip(grads, call.inputs)):
             if grad is None and strict:
-                raise RuntimeError(f"Output {i} of the user-provided function is independent of input {k}. "
-                                   "This is not allowed in strict mode.")
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function is independent of input {k}. "
+                    "This is not allowed in strict mode."
+                )
             if grad is not None and strict and create_graph and not grad.requires_grad:
-                raise RuntimeError("The jacobian of the user-provided function is independent of input "
-                                   f"{i}. This is not allowed in strict mode when create_graph=True.")
+                raise RuntimeError(
+                    "The jacobian of the user-provided function is independent of input "
+                    f"{i}. This is not allowed in strict mode when create_graph=True."
+                )
             rows[k].append(at.zeros_like(given) if grad is None else grad)
     shapes = [tuple(output.shape) + tuple(given.shape) for given in call.inputs]
-    return tuple([at.stack(row).reshape(shape) if row else at.zeros(shape, dtype=output.dtype) for row, shape in zip(rows, shapes)])
+    return tuple(
+        [
+            at.stack(row).reshape(shape) if row else at.zeros(shape, dtype=output.dtype)
+            for row, shape in zip(rows, shapes)
+        ]
+    )
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
@@ -121,12 +138,15 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         gradient = jacobian(scalar_function, arguments, create_graph=True)
         _check_requires_grad(gradient, "jacobian", strict)
         return gradient
-    blocks = jacobian(gradient_function, given, create_graph=create_graph, strict=strict, vectorize=vectorize,
-                      strategy="reverse-mode")
+
+    blocks = jacobian(
+        gradient_function, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy="reverse-mode"
+    )
     return blocks if many else blocks[0][0]
 
 
 # -------------------------------------------------------------------------------------------------- shared parts
+
 
 class _Call:
     """One call of the user's function on inputs prepared for it, everything checked and as tuples."""
@@ -147,8 +167,9 @@ class _Call:
         """`v` as a tuple of tensors that fit `others`."""
         if v is None:
             if len(others) != 1 or others[0].numel() != 1:
-                raise RuntimeError(f"The vector v can only be None if the {subject} a single Tensor with a single "
-                                   "element.")
+                raise RuntimeError(
+                    f"The vector v can only be None if the {subject} a single Tensor with a single element."
+                )
             return None
         _, v = _as_tuple(v, "v", self.name)
         v = _prepare(v, self.create_graph, need_graph=False)
@@ -166,14 +187,18 @@ def _as_tuple(value, what, function):
     for i, element in enumerate(values):
         if not isinstance(element, TensorImpl):
             subject = f" value at index {i} has type" if many else f" given {what} has type"
-            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors "
-                            f"but the{subject} {type(element)}.")
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors "
+                f"but the{subject} {type(element)}."
+            )
     return many, values
 
 
 def _prepare(tensors, create_graph, need_graph):
     """Tensors to differentiate at: views if their own history matters, else fresh leaves."""
-    return tuple([t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph) for t in tensors])
+    return tuple(
+        [t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph) for t in tensors]
+    )
 
 
 def _detach(values, create_graph):
@@ -185,44 +210,54 @@ def _detach(values, create_graph):
 def _grad(outputs, inputs, vectors, create_graph, retain_graph=None):
     """`autograd.grad` over those outputs that have a graph."""
     from . import grad
+
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(o, v) for o, v in zip(outputs, vectors) if o is not None and o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
-    return grad(tuple(o for o, _ in pairs), inputs, tuple(v for _, v in pairs), allow_unused=True, create_graph=create_graph,
-                retain_graph=retain_graph)
+    return grad(
+        tuple(o for o, _ in pairs),
+        inputs,
+        tuple(v for _, v in pairs),
+        allow_unused=True,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+    )
 
 
 def _check_scalar(outputs, many, name):
     if many:
         raise RuntimeError(f"The function given to {name} should return a single Tensor")
     if outputs[0].numel() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single "
-                           "element")
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
 
 
 def _check_vector(v, others, many):
     if len(v) != len(others):
-        raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}." if many else
-                           "The given v should contain a single Tensor.")
+        raise RuntimeError(
+            f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}."
+            if many
+            else "The given v should contain a single Tensor."
+        )
     for i, (vector, other) in enumerate(zip(v, others)):
         if vector.shape != other.shape:
-            raise RuntimeError(f"{f'Entry {i} in ' if many else ''}v has invalid size: should be "
-                               f"{other.shape} but got {vector.shape}.")
+            raise RuntimeError(
+                f"{f'Entry {i} in ' if many else ''}v has invalid size: should be {other.shape} but got {vector.shape}."
+            )
 
 
 _NOT_STRICT = {
     "outputs": "Output {i} of the user-provided function does not require gradients. The outputs must be "
-               "computed in a differentiable manner from the input when running in strict mode.",
+    "computed in a differentiable manner from the input when running in strict mode.",
     "grad_inputs": "The gradient with respect to input {i} is independent of the inputs of the "
-                   "user-provided function. This is not allowed in strict mode.",
+    "user-provided function. This is not allowed in strict mode.",
     "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with "
-                "respect to input {i} is independent of the input. This is not allowed in strict mode. You "
-                "should ensure that your function is twice differentiable and that the jacobian depends on "
-                "the inputs (this would be violated by a linear function for example).",
+    "respect to input {i} is independent of the input. This is not allowed in strict mode. You "
+    "should ensure that your function is twice differentiable and that the jacobian depends on "
+    "the inputs (this would be violated by a linear function for example).",
     "hessian": "The hessian of the user-provided function with respect to input {i} is independent of the "
-               "input. This is not allowed in strict mode. You should ensure that your function is thrice "
-               "differentiable and that the hessian depends on the inputs.",
+    "input. This is not allowed in strict mode. You should ensure that your function is thrice "
+    "differentiable and that the hessian depends on the inputs.",
 }
 
 
@@ -231,23 +266,24 @@ def _check_requires_grad(tensors, kind, strict):
         return
     for i, t in enumerate((tensors,) if isinstance(tensors, TensorImpl) else tensors):
         if t is None:
-            raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This "
-                               "is not allowed in strict mode.")
+            raise RuntimeError(
+                f"The output of the user-provided function is independent of input {i}. This "
+                "is not allowed in strict mode."
+            )
         if not t.requires_grad:
             raise RuntimeError(_NOT_STRICT[kind].format(i=i))
 
 
 _INDEPENDENT = {
-    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in "
-            "strict mode.",
+    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
     "back_trick": "The gradient with respect to the input is independent of entry {i} in the grad_outputs "
-                  "when using the double backward trick to compute forward mode gradients. This is not "
-                  "allowed in strict mode.",
+    "when using the double backward trick to compute forward mode gradients. This is not "
+    "allowed in strict mode.",
     "double_back": "The jacobian of the user-provided function is independent of input {i}. This is not "
-                   "allowed in strict mode.",
+    "allowed in strict mode.",
     "double_back_trick": "The hessian of the user-provided function is independent of entry {i} in the "
-                         "grad_jacobian. This is not allowed in strict mode as it prevents from using the "
-                         "double backward trick to replace forward mode AD.",
+    "grad_jacobian. This is not allowed in strict mode as it prevents from using the "
+    "double backward trick to replace forward mode AD.",
 }
 
 

@@ -3,10 +3,11 @@
 Each changes this thread's dispatch mask: without Autograd in it a call goes straight to the backend.
 In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
 """
+
 import functools
 import inspect
 
-from ..c10.dispatch_key import GRAD_KEYS, INFERENCE_MODE, grad_mode_enabled, set_mask, tls
+from readtorch.c10.dispatch_key import GRAD_KEYS, INFERENCE_MODE, grad_mode_enabled, set_mask, tls
 
 
 def is_grad_enabled():
@@ -42,10 +43,12 @@ class _ModeContext:
         def wrapped(*args, **kwargs):
             with self.clone():
                 return function(*args, **kwargs)
+
         return wrapped
 
     def _wrap_generator(self, function):
         """The mode holds while the generator runs, not while its caller does."""
+
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             generator = function(*args, **kwargs)
@@ -63,6 +66,7 @@ class _ModeContext:
                     raise
                 except BaseException as error:
                     step, value = generator.throw, error
+
         return wrapped
 
 

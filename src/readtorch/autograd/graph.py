@@ -2,19 +2,28 @@
 
 In PyTorch: `torch/autograd/graph.py`. Explained in the chapter "Autograd".
 """
+
 import contextlib
 import functools
 from typing import NamedTuple
 
-from ..c10.tensor_impl import TensorImpl
-from ..csrc.autograd import saved_variable
-from ..csrc.autograd.engine import tasks
-from ..csrc.autograd.hooks import RemovableHandle
-from ..csrc.autograd.node import Node
-from ..csrc.autograd.variable import gradient_edge
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.autograd import saved_variable
+from readtorch.csrc.autograd.engine import tasks
+from readtorch.csrc.autograd.hooks import RemovableHandle
+from readtorch.csrc.autograd.node import Node
+from readtorch.csrc.autograd.variable import gradient_edge
 
-__all__ = ["Node", "GradientEdge", "get_gradient_edge", "increment_version", "saved_tensors_hooks", "save_on_cpu",
-           "disable_saved_tensors_hooks", "register_multi_grad_hook"]
+__all__ = [
+    "Node",
+    "GradientEdge",
+    "get_gradient_edge",
+    "increment_version",
+    "saved_tensors_hooks",
+    "save_on_cpu",
+    "disable_saved_tensors_hooks",
+    "register_multi_grad_hook",
+]
 
 
 class GradientEdge(NamedTuple):
@@ -28,8 +37,7 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor):
     """The edge along which the gradient of `tensor` flows. Raises RuntimeError if it has none."""
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require "
-                           "gradients")
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*gradient_edge(tensor))
 
 
@@ -63,6 +71,7 @@ class save_on_cpu(saved_tensors_hooks):
         def unpack_from_cpu(packed):
             device, tensor = packed
             return tensor.to(device, non_blocking=pin_memory)
+
         super().__init__(pack_to_cpu, unpack_from_cpu)
 
 
@@ -114,6 +123,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         if calls.get("last") is not task:
             calls["last"] = task
             fn(grad)
+
     hook = hook_all if mode == "all" else hook_any
     return _MultiHandle([t.register_hook(functools.partial(hook, i)) for i, t in enumerate(tensors)])
 

@@ -81,7 +81,9 @@ def is_private(path, setting="NUMBA_CACHE_DIR"):
     """Whether only we can write to a directory. If not, a warning says so once."""
     why = why_not_private(path)
     if why:
-        warn_once(path, why, f"Make it yours alone (chown, chmod 700), remove it, or set {setting} to a directory of your own")
+        warn_once(
+            path, why, f"Make it yours alone (chown, chmod 700), remove it, or set {setting} to a directory of your own"
+        )
     return not why
 
 
@@ -134,12 +136,17 @@ def write(path, data):
     """Write a whole file, or none. A warning says if it cannot be written."""
     beside = f"{path}.{uuid.uuid4().hex[:12]}"
     try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb") as file:
+        with open(
+            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
+        ) as file:
             file.write(data)
         os.replace(beside, path)
     except OSError as error:
-        warn_once(pathlib.Path(path).parent, f"it cannot be written to: {error.strerror or error}", "Make room there, or set "
-             "NUMBA_CACHE_DIR to another directory")
+        warn_once(
+            pathlib.Path(path).parent,
+            f"it cannot be written to: {error.strerror or error}",
+            "Make room there, or set NUMBA_CACHE_DIR to another directory",
+        )
         try:
             os.unlink(beside)
         except OSError:

@@ -8,8 +8,17 @@ Explained in the chapter "The caching allocator".
 # COUNT of requests served; of segments; of blocks in use (by the program, or by a stream it has not
 # finished with); of free blocks that are parts of segments. Then BYTES: in blocks that the program has, in
 # segments, in blocks in use, in free parts of segments, and what the program asked for.
-FAMILIES = ("allocation", "segment", "active", "inactive_split",
-            "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes")
+FAMILIES = (
+    "allocation",
+    "segment",
+    "active",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "active_bytes",
+    "inactive_split_bytes",
+    "requested_bytes",
+)
 
 
 class Stat:
@@ -104,8 +113,7 @@ class AllStat:
 
     def as_dict(self):
         everything = {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
-        return {"all": everything, "small_pool": self.small_pool.as_dict(),
-                "large_pool": self.large_pool.as_dict()}
+        return {"all": everything, "small_pool": self.small_pool.as_dict(), "large_pool": self.large_pool.as_dict()}
 
 
 class PoolStats:
@@ -141,8 +149,12 @@ class DeviceStats:
         return stat.small_pool if pool.is_small else stat.large_pool
 
     def _every_stat(self):
-        return [*self.families.values(), *self.reserved_bytes_by_private_pools.values(),
-                self.oversize_allocations, self.oversize_segments]
+        return [
+            *self.families.values(),
+            *self.reserved_bytes_by_private_pools.values(),
+            self.oversize_allocations,
+            self.oversize_segments,
+        ]
 
     def reset_accumulated(self):
         for stat in self._every_stat():
@@ -156,12 +168,22 @@ class DeviceStats:
 
     def as_nested_dict(self):
         """As `torch.cuda.memory_stats_as_nested_dict()` gives them."""
-        nested = {name: getattr(self, name) for name in (
-            "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
-            "num_oom_rejections", "max_split_size")}
+        nested = {
+            name: getattr(self, name)
+            for name in (
+                "num_alloc_retries",
+                "num_ooms",
+                "num_sync_all_streams",
+                "num_device_alloc",
+                "num_device_free",
+                "num_oom_rejections",
+                "max_split_size",
+            )
+        }
         nested |= {family: stat.as_dict() for family, stat in self.families.items()}
         nested["reserved_bytes_by_private_pools"] = {
-            pool_id: stat.as_dict() for pool_id, stat in self.reserved_bytes_by_private_pools.items()}
+            pool_id: stat.as_dict() for pool_id, stat in self.reserved_bytes_by_private_pools.items()
+        }
         nested["oversize_allocations"] = self.oversize_allocations.as_dict()
         nested["oversize_segments"] = self.oversize_segments.as_dict()
         return nested

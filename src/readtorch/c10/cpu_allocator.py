@@ -11,6 +11,7 @@ libraries are left alone.
 In PyTorch: `c10/core/CPUAllocator.cpp` and `impl/alloc_cpu.cpp`, which ask the same malloc, and its CUDA allocator,
 which keeps freed blocks for the same reason (chapter "The caching allocator").
 """
+
 import ctypes
 import os
 

@@ -4,34 +4,37 @@ saved as.
 In PyTorch: `aten/src/ATen/CPUGeneratorImpl.cpp`. The engine itself is in `mt19937_rng_engine.py`, which needs numba and
 is therefore loaded by the first draw, not by `import readtorch`.
 """
+
 import os
 import threading
 
 import numpy as np
 
 MERSENNE_STATE_N = 624
-POSITION, SEEDED = MERSENNE_STATE_N, MERSENNE_STATE_N + 1       # see Note [Engine state] in mt19937_rng_engine.py
-DEFAULT_SEED = 67280421310721                                   # c10::detail's `default_rng_seed_val`
+POSITION, SEEDED = MERSENNE_STATE_N, MERSENNE_STATE_N + 1  # see Note [Engine state] in mt19937_rng_engine.py
+DEFAULT_SEED = 67280421310721  # c10::detail's `default_rng_seed_val`
 
 # Note [Bytes of a generator's state]
 # A saved state is 5056 bytes, laid out as the C structs `CPUGeneratorImplStateLegacy` and
 # `CPUGeneratorImplState`: words of 32 bits in slots of 64, and fields that nothing reads any more. We keep
 # every byte where PyTorch has it, so that a checkpoint's random state moves between the two libraries.
-STATE_LAYOUT = np.dtype([
-    ("initial_seed", "<u8"),
-    ("left", "<i4"),                    # how many words until the next block, plus one
-    ("seeded", "<i4"),
-    ("next", "<u8"),                    # position of the next word
-    ("words", "<u8", MERSENNE_STATE_N),
-    ("normal_x", "<f8"),                # unused
-    ("normal_y", "<f8"),                # the spare normal number
-    ("normal_rho", "<f8"),              # unused
-    ("normal_is_valid", "<i4"),
-    ("padding_0", "<i4"),
-    ("next_float_normal", "<f4"),
-    ("next_float_normal_is_valid", "?"),
-    ("padding_1", "u1", 3),
-])
+STATE_LAYOUT = np.dtype(
+    [
+        ("initial_seed", "<u8"),
+        ("left", "<i4"),  # how many words until the next block, plus one
+        ("seeded", "<i4"),
+        ("next", "<u8"),  # position of the next word
+        ("words", "<u8", MERSENNE_STATE_N),
+        ("normal_x", "<f8"),  # unused
+        ("normal_y", "<f8"),  # the spare normal number
+        ("normal_rho", "<f8"),  # unused
+        ("normal_is_valid", "<i4"),
+        ("padding_0", "<i4"),
+        ("next_float_normal", "<f4"),
+        ("next_float_normal_is_valid", "?"),
+        ("padding_1", "u1", 3),
+    ]
+)
 
 
 def seed_words(seed):
@@ -55,7 +58,7 @@ class CPUGeneratorImpl:
     def __init__(self, seed=DEFAULT_SEED):
         self.state = np.empty(MERSENNE_STATE_N + 1, np.uint32)
         self.spare_normal = np.zeros(2)
-        self.next_float_normal_sample = None    # only carried in states: no CPU kernel draws float pairs
+        self.next_float_normal_sample = None  # only carried in states: no CPU kernel draws float pairs
         self.mutex = threading.Lock()
         self.set_current_seed(seed)
 
@@ -69,7 +72,7 @@ class CPUGeneratorImpl:
 
     def seed(self):
         """Start from a seed that the operating system gives, and return it."""
-        self.set_current_seed(int.from_bytes(os.urandom(8), "little") >> 11)    # 53 bits: exact in a double
+        self.set_current_seed(int.from_bytes(os.urandom(8), "little") >> 11)  # 53 bits: exact in a double
         return self.initial_seed
 
     @property
@@ -81,12 +84,14 @@ class CPUGeneratorImpl:
     def random(self):
         """The next 32 bits, as an int."""
         from . import mt19937_rng_engine
+
         with self.mutex:
             return int(mt19937_rng_engine.random(self.state))
 
     def random64(self):
         """The next 64 bits, as an int."""
         from . import mt19937_rng_engine
+
         with self.mutex:
             return int(mt19937_rng_engine.random64(self.state))
 
@@ -109,8 +114,9 @@ class CPUGeneratorImpl:
         """Take over a state of 5056 bytes; RuntimeError where PyTorch refuses it."""
         size = STATE_LAYOUT.itemsize
         if saved.size != size:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG "
-                               f"state size to be {saved.size}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {saved.size}"
+            )
         saved = np.ascontiguousarray(saved).view(STATE_LAYOUT)[0]
         left, position = int(saved["left"]), int(saved["next"]) & 0xFFFFFFFF
         if not saved["seeded"] or not 0 < left <= MERSENNE_STATE_N or position > MERSENNE_STATE_N:
@@ -121,7 +127,8 @@ class CPUGeneratorImpl:
         valid = bool(saved["normal_is_valid"])
         self.spare_normal[:] = valid, saved["normal_y"] if valid else 0.0
         self.next_float_normal_sample = (
-            float(saved["next_float_normal"]) if saved["next_float_normal_is_valid"] else None)
+            float(saved["next_float_normal"]) if saved["next_float_normal_is_valid"] else None
+        )
 
     def clone(self):
         """Another generator that will give the same numbers."""

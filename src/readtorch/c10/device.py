@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import re
 import threading
 
@@ -9,8 +10,25 @@ from .dispatch_key import BACKENDS, CPU
 
 _TYPES = ("cpu", "cuda", "meta")
 # Kinds that PyTorch knows and this book does not build.
-_FOREIGN = ("ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps",
-            "hpu", "mtia", "privateuseone")
+_FOREIGN = (
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "hpu",
+    "mtia",
+    "privateuseone",
+)
 
 
 _WRITTEN = re.compile(r"([A-Za-z_]+)(?::(0|[1-9][0-9]*))?")
@@ -28,7 +46,8 @@ def _parse(text):
             raise RuntimeError(f"readtorch has no '{kind}' device: it knows {', '.join(_TYPES)}")
         raise RuntimeError(
             "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
-            f"mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}")
+            f"mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}"
+        )
     return kind, None if index is None else int(index)
 
 
@@ -66,7 +85,9 @@ class device:
         return hash((self.type, self.index))
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"

@@ -6,6 +6,7 @@ result with what this thread lets through, and runs the kernel of the highest bi
 In PyTorch: `c10/core/DispatchKey.h`, `c10/core/DispatchKeySet.h`, `c10/core/impl/LocalDispatchKeySet.h`.
 Explained in the chapter "One operator call".
 """
+
 import threading
 
 # Backends: whose arithmetic it is. Lowest bits, so lowest priority.
@@ -41,9 +42,20 @@ CUDA_TENSOR = CUDA | ON_EVERY_TENSOR
 SIMULATED_CUDA_TENSOR = SIMULATED_CUDA | CPU | ON_EVERY_TENSOR
 SPARSE_CPU_TENSOR = SPARSE_CPU | ON_EVERY_TENSOR
 
-NAMES = {CPU: "CPU", CUDA: "CUDA", META: "Meta", SIMULATED_CUDA: "SimulatedCUDA", SPARSE_CPU: "SparseCPU",
-         WRAPPED_NUMBER: "WrappedNumber", INFERENCE_TENSOR: "InferenceTensor", ADINPLACEORVIEW: "ADInplaceOrView",
-         AUTOGRAD: "Autograd", INFERENCE_MODE: "InferenceMode", TRACER: "Tracer", PYTHON: "Python"}
+NAMES = {
+    CPU: "CPU",
+    CUDA: "CUDA",
+    META: "Meta",
+    SIMULATED_CUDA: "SimulatedCUDA",
+    SPARSE_CPU: "SparseCPU",
+    WRAPPED_NUMBER: "WrappedNumber",
+    INFERENCE_TENSOR: "InferenceTensor",
+    ADINPLACEORVIEW: "ADInplaceOrView",
+    AUTOGRAD: "Autograd",
+    INFERENCE_MODE: "InferenceMode",
+    TRACER: "Tracer",
+    PYTHON: "Python",
+}
 
 DEFAULT_MASK = BACKENDS | GRAD_KEYS
 

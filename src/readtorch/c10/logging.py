@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/util/Logging.cpp`.
 """
+
 import os
 import sys
 

@@ -3,6 +3,7 @@
 In PyTorch: `c10/core/MemoryFormat.h`; `infer_dense_strides` stands in `aten/src/ATen/ExpandUtils.cpp`.
 Explained in the chapter "Tensor and Storage".
 """
+
 from .tensor_impl import contiguous_strides
 
 
@@ -115,8 +116,7 @@ def strides_in_order(shape, order):
 
 
 def dense_strides(array):
-    """The strides of a new tensor in the likeness of `array`: its own if it has no gaps, else none in the same order.
-    """
+    """The strides of a new tensor in the likeness of `array`: its own if it has no gaps, else none in the same order."""
     if array.size and (array.flags.c_contiguous or is_non_overlapping_and_dense(array)):
         return tuple([s // array.itemsize for s in array.strides])
     return strides_in_order(array.shape, fastest_first(array.shape, array.strides))

@@ -2,11 +2,12 @@
 
 PyTorch has no such file: its modules have one name.
 """
+
 import sys
 
 
 def room_of(module):
-    """"nn.functional" for "readtorch.nn.functional", "" for "readtorch"; None for a module that is not ours.
+    """ "nn.functional" for "readtorch.nn.functional", "" for "readtorch"; None for a module that is not ours.
 
     Under `readtorch run` the same rooms are called "torch.nn.functional" and "torch".
     """

@@ -9,6 +9,7 @@ of them is kept: it would cost each new tensor something, and storages are seldo
 tensor, as reference counts show. Otherwise we look through all objects that the garbage collector knows, which takes
 some milliseconds.
 """
+
 import gc
 from sys import getrefcount
 
@@ -28,8 +29,7 @@ def move_storage(storage, buffer, only=None):
     start = address_of(storage.buffer)
     for t in tensors:
         old = t._array
-        t._array = np.ndarray(old.shape, old.dtype, buffer, address_of(old) - start if old.size else 0,
-                              old.strides)
+        t._array = np.ndarray(old.shape, old.dtype, buffer, address_of(old) - start if old.size else 0, old.strides)
     storage.buffer = buffer
 
 

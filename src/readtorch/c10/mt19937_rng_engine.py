@@ -5,6 +5,7 @@ The state is one `uint32` array of 625: the words, then the position of the next
 state]). In PyTorch: `aten/src/ATen/core/MT19937RNGEngine.h`. numba compiles these functions when they are
 first called.
 """
+
 import numpy as np
 from numba import njit
 

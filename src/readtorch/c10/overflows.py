@@ -2,6 +2,7 @@
 
 In PyTorch: `checked_convert` in `c10/util/TypeCast.h`, `c10/util/overflows.h`.
 """
+
 import math
 
 import ml_dtypes
@@ -26,8 +27,17 @@ def number_as(value, dtype):
     return np.array(value).astype(dtype.numpy)
 
 
-_SCALAR_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-                 "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double"}
+_SCALAR_NAMES = {
+    "uint8": "uint8_t",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+}
 
 
 def overflow(dtype):
@@ -38,7 +48,13 @@ def overflow(dtype):
 def check_fits(number, dtype):
     """Raises RuntimeError if `dtype` has no such number."""
     kind = type(number)
-    if kind is complex or kind is not bool and not -100 <= number <= 100 and number == number and dtype is not scalar_type.bool:
+    if (
+        kind is complex
+        or kind is not bool
+        and not -100 <= number <= 100
+        and number == number
+        and dtype is not scalar_type.bool
+    ):
         number_as(number, dtype)
 
 

@@ -10,6 +10,7 @@ meanwhile.
 
 PyTorch has no such file: the kernels of eager operators are compiled before a program starts.
 """
+
 import builtins
 import contextlib
 import importlib.util
@@ -36,13 +37,16 @@ class NumbaFinder:
     def find_spec(self, name, path=None, target=None):
         if name != "numba":
             return None
-        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]  # another thread may walk along the old
+        sys.meta_path = [
+            finder for finder in sys.meta_path if finder is not self
+        ]  # another thread may walk along the old
         spec = importlib.util.find_spec(name)
         load = spec.loader.exec_module if spec else None
 
         def exec_module(module):
             with pythons_own():
                 load(module)
+
         if spec:
             spec.loader.exec_module = exec_module
         return spec

@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/core/ScalarType.h` and `torch/csrc/Dtype.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import ml_dtypes
 import numpy as np
 
@@ -62,8 +63,16 @@ float8_e4m3fnuz = dtype("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOAT)
 float8_e5m2fnuz = dtype("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOAT)
 
 ALL_TYPES = tuple(value for value in list(globals().values()) if type(value) is dtype)
-ALIASES = {"half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
-           "cfloat": complex64, "cdouble": complex128}
+ALIASES = {
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
 
 by_numpy = {t.numpy: t for t in ALL_TYPES}
 _by_name = {t.name: t for t in ALL_TYPES}
@@ -71,16 +80,40 @@ _by_python_type = {}  # filled below: the names bool, int, float are taken here
 
 # The spelling that error messages use ("expected scalar type Float but found Double").
 SCALAR_TYPE_NAMES = {
-    uint8: "Byte", int8: "Char", int16: "Short", int32: "Int", int64: "Long", float16: "Half", float32: "Float",
-    float64: "Double", complex64: "ComplexFloat", complex128: "ComplexDouble", bool: "Bool", bfloat16: "BFloat16",
-    uint16: "UInt16", uint32: "UInt32", uint64: "UInt64", float8_e4m3fn: "Float8_e4m3fn",
-    float8_e5m2: "Float8_e5m2", float8_e4m3fnuz: "Float8_e4m3fnuz", float8_e5m2fnuz: "Float8_e5m2fnuz",
+    uint8: "Byte",
+    int8: "Char",
+    int16: "Short",
+    int32: "Int",
+    int64: "Long",
+    float16: "Half",
+    float32: "Float",
+    float64: "Double",
+    complex64: "ComplexFloat",
+    complex128: "ComplexDouble",
+    bool: "Bool",
+    bfloat16: "BFloat16",
+    uint16: "UInt16",
+    uint32: "UInt32",
+    uint64: "UInt64",
+    float8_e4m3fn: "Float8_e4m3fn",
+    float8_e5m2: "Float8_e5m2",
+    float8_e4m3fnuz: "Float8_e4m3fnuz",
+    float8_e5m2fnuz: "Float8_e5m2fnuz",
 }
 
 # The name of the C++ type, which other messages use ("expected dtype float for `end`").
 C_TYPE_NAMES = {
-    uint8: "unsigned char", int8: "signed char", int16: "short int", int32: "int", int64: "long int", float16: "c10::Half",
-    float32: "float", float64: "double", complex64: "c10::complex<float>", complex128: "c10::complex<double>", bool: "bool",
+    uint8: "unsigned char",
+    int8: "signed char",
+    int16: "short int",
+    int32: "int",
+    int64: "long int",
+    float16: "c10::Half",
+    float32: "float",
+    float64: "double",
+    complex64: "c10::complex<float>",
+    complex128: "c10::complex<double>",
+    bool: "bool",
     bfloat16: "c10::BFloat16",
 }
 
@@ -137,11 +170,13 @@ def promote_types(a, b):
     if _BAREBONES_UNSIGNED & {a, b} and FLOAT not in (a.category, b.category):
         raise RuntimeError(
             "Promotion for uint16, uint32, uint64 types is not supported, "
-            f"attempted to promote {SCALAR_TYPE_NAMES[a]} and {SCALAR_TYPE_NAMES[b]}")
+            f"attempted to promote {SCALAR_TYPE_NAMES[a]} and {SCALAR_TYPE_NAMES[b]}"
+        )
     if any(t.name.startswith("float8") for t in (a, b)):
         raise RuntimeError(
             "Promotion for Float8 Types is not supported, "
-            f"attempted to promote {SCALAR_TYPE_NAMES[a]} and {SCALAR_TYPE_NAMES[b]}")
+            f"attempted to promote {SCALAR_TYPE_NAMES[a]} and {SCALAR_TYPE_NAMES[b]}"
+        )
     if high.category == COMPLEX:
         return _promote_complex(a, b)
     if low.category < high.category:
@@ -184,4 +219,6 @@ def get_default_complex_dtype():
 
 import builtins  # noqa: E402  (the module's own `bool` shadows the builtin)
 
-_by_python_type.update({builtins.bool: bool, builtins.int: int64, builtins.float: float64, builtins.complex: complex128})
+_by_python_type.update(
+    {builtins.bool: bool, builtins.int: int64, builtins.float: float64, builtins.complex: complex128}
+)

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/Size.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import math
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/core/StorageImpl.h`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
 from .device import cpu
@@ -97,5 +98,9 @@ class _Span:
         self.array = array  # keeps the memory alive
         last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides))
         length = last + array.itemsize if array.size else 0
-        self.__array_interface__ = {"data": (address_of(array), not array.flags.writeable), "shape": (length,),
-                                    "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {
+            "data": (address_of(array), not array.flags.writeable),
+            "shape": (length,),
+            "typestr": "|u1",
+            "version": 3,
+        }

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/TensorGeometry.h`.
 """
+
 from .tensor_impl import storage_offset, strides_of
 
 

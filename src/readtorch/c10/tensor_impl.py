@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
 from . import dispatch_key, scalar_type

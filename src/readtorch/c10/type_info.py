@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/TypeInfo.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import math
 
 import ml_dtypes
@@ -48,8 +49,9 @@ class finfo(_TypeInfo):
     def __init__(self, type=None):
         dtype = scalar_type.get_default_dtype() if type is None else _as_dtype(type, "finfo")
         if not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                            "'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         object.__setattr__(self, "_dtype", dtype.to_real())
         object.__setattr__(self, "_limits", ml_dtypes.finfo(self._dtype.numpy))
 
@@ -74,7 +76,7 @@ class finfo(_TypeInfo):
     @property
     def resolution(self):
         decimals = math.floor(self._limits.nmant * math.log10(2))
-        return 10.0 ** -decimals
+        return 10.0**-decimals
 
     def __repr__(self):
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -92,8 +94,7 @@ class iinfo(_TypeInfo):
         if dtype.category == BOOL:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if dtype.category != INTEGRAL:
-            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle "
-                            "'torch.iinfo'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         object.__setattr__(self, "_dtype", dtype)
 
     @property

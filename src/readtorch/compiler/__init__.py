@@ -63,8 +63,7 @@ def disable(fn=None, recursive=True, *, reason=None):
         trace = trace_under_way()
         if trace is not None and hasattr(trace, "give_up"):
             trace.give_up(
-                f"it calls {fn.__name__}, which torch.compiler.disable excludes"
-                + (f": {reason}" if reason else "")
+                f"it calls {fn.__name__}, which torch.compiler.disable excludes" + (f": {reason}" if reason else "")
             )
         return fn(*args, **kwargs)
 

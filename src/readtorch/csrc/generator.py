@@ -2,11 +2,12 @@
 
 In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ..c10.cpu_generator_impl import CPUGeneratorImpl, default_cpu_generator, of_thread
-from ..c10.device import device as Device
-from ..c10.tensor_impl import TensorImpl, wrap
+from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl, default_cpu_generator, of_thread
+from readtorch.c10.device import device as Device
+from readtorch.c10.tensor_impl import TensorImpl, wrap
 
 # Device type -> function(device) that makes an implementation. Other devices add theirs.
 implementations = {"cpu": lambda device: CPUGeneratorImpl()}
@@ -28,7 +29,7 @@ class Generator:
         """
         if not isinstance(seed, (int, np.integer)):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        if not -2**63 <= seed < 2**64:
+        if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self._impl.set_current_seed(int(seed) % 2**64)
         return self

@@ -2,16 +2,17 @@
 
 In PyTorch: `torch/csrc/StorageSharing.cpp`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 import os
 import sys
 import threading
 
 import numpy as np
 
-from ..aten import map_allocator
-from ..aten.map_allocator import MapAllocator, RefcountedMapAllocator
-from ..c10.move_storage import move_storage
-from ..c10.storage_impl import StorageImpl
+from readtorch.aten import map_allocator
+from readtorch.aten.map_allocator import MapAllocator, RefcountedMapAllocator
+from readtorch.c10.move_storage import move_storage
+from readtorch.c10.storage_impl import StorageImpl
 
 if sys.platform == "darwin":
     strategies = {"file_system"}

@@ -7,19 +7,30 @@ numba-cuda; no run on one has been recorded yet.
 
 In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """
-from ..c10 import device as c10_device
-from ..c10.cuda import runtime
-from ..c10.cuda import cuda_stream as c10_stream
-from ..c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError  # noqa: F401
-from ..c10.device import current_device as _current
-from ..c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
-from ..csrc.tensor.python_tensor import cuda_types as _types
-from ..random import device_modules
-from . import memory, random, streams  # noqa: F401
+
+from readtorch.c10 import device as c10_device
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda import cuda_stream as c10_stream
+from readtorch.c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
+from readtorch.c10.device import current_device as _current
+from readtorch.c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
+from readtorch.csrc.tensor.python_tensor import cuda_types as _types
+from readtorch.random import device_modules
+from . import memory, random, streams
 from ._utils import _get_device_index
-from .memory import *  # noqa: F401, F403
-from .random import (default_generators, get_rng_state, get_rng_state_all, initial_seed, manual_seed,  # noqa: F401
-                     manual_seed_all, seed, seed_all, set_rng_state, set_rng_state_all)
+from .memory import *  # noqa: F403
+from .random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from .streams import Event, ExternalStream, Stream
 
 device_modules["cuda"] = random
@@ -29,6 +40,7 @@ globals().update(_types)
 
 
 # ---------------------------------------------------------------------------------------- simulated devices
+
 
 def simulate(devices=1, memory="2GiB", **options):
     """Make simulated GPUs, numbered from 0. They have memory, streams and an allocator. They compute with the CPU's
@@ -50,9 +62,9 @@ def simulate(devices=1, memory="2GiB", **options):
 def _begin():
     """Let tensors be made on the devices of a new driver."""
     if runtime.driver().runs_kernels:
-        from ..aten.native.cuda import register_cuda  # noqa: F401  (every operator that has a CUDA kernel gets it)
+        from readtorch.aten.native.cuda import register_cuda  # every operator that has a CUDA kernel gets it
     else:
-        from ..aten import simulated_device  # noqa: F401  (its kernels go into the dispatcher's table)
+        from readtorch.aten import simulated_device  # its kernels go into the dispatcher's table
     c10_device.backend_keys["cuda"] = _keys
     random.make_generators(runtime.driver().device_count())
     _current.index = 0
@@ -78,7 +90,8 @@ def _look_for_gpus():
     driver = _real_driver()
     if driver is None or not driver.device_count():
         return False
-    from ..c10.cuda import numba_memory
+    from readtorch.c10.cuda import numba_memory
+
     runtime.use(driver)
     numba_memory.install()
     _begin()
@@ -88,7 +101,8 @@ def _look_for_gpus():
 def _real_driver():
     """A driver of real GPUs, or None."""
     try:
-        from ..c10.cuda.real_driver import RealDriver
+        from readtorch.c10.cuda.real_driver import RealDriver
+
         return RealDriver()
     except (ImportError, RuntimeError, AcceleratorError):  # the bindings raise RuntimeError without libcuda
         return None
@@ -106,6 +120,7 @@ def simulate_as_asked(text):
 
 
 # -------------------------------------------------------------------------------------------------- devices
+
 
 def is_available():
     """Whether there is a device that can be used. A simulated one counts."""
@@ -222,6 +237,7 @@ def ipc_collect():
 
 
 # -------------------------------------------------------------------------------------------------- streams
+
 
 def current_stream(device=None):
     """The stream on which this thread puts work for a device."""

@@ -2,8 +2,9 @@
 
 In PyTorch: `torch/cuda/_utils.py`.
 """
-from ..c10.device import current_device
-from ..c10.device import device as Device
+
+from readtorch.c10.device import current_device
+from readtorch.c10.device import device as Device
 
 
 def _get_device_index(device, optional=False, allow_cpu=False):

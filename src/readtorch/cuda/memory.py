@@ -6,6 +6,7 @@ Everything here asks the process's allocator, `c10/cuda/cuda_caching_allocator`.
 In PyTorch: `torch/cuda/memory.py`, `torch/csrc/cuda/Module.cpp` and `memory_snapshot.cpp`. Explained in the
 chapter "The caching allocator".
 """
+
 import contextlib
 import itertools
 import pickle
@@ -15,25 +16,46 @@ import warnings
 import weakref
 from collections import OrderedDict
 
-from ..c10.cuda import runtime
-from ..c10.cuda.cuda_caching_allocator import history
-from ..c10.cuda.cuda_caching_allocator.block import NO_POOL
-from ..c10.cuda.cuda_stream import current_stream
-from ..c10.device import current_device
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.cuda_caching_allocator import history
+from readtorch.c10.cuda.cuda_caching_allocator.block import NO_POOL
+from readtorch.c10.cuda.cuda_stream import current_stream
+from readtorch.c10.device import current_device
+
 from ._utils import _get_device_index
 
 __all__ = [
-    "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled",
-    "caching_allocator_enable", "get_per_process_memory_fraction", "set_per_process_memory_fraction",
-    "empty_cache", "memory_stats", "memory_stats_as_nested_dict", "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "memory_allocated",
-    "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached", "max_memory_cached",
-    "memory_snapshot", "memory_summary", "list_gpu_processes", "mem_get_info", "get_allocator_backend",
-    "MemPool", "use_mem_pool",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_disabled",
+    "caching_allocator_enable",
+    "get_per_process_memory_fraction",
+    "set_per_process_memory_fraction",
+    "empty_cache",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "memory_allocated",
+    "max_memory_allocated",
+    "memory_reserved",
+    "max_memory_reserved",
+    "memory_cached",
+    "max_memory_cached",
+    "memory_snapshot",
+    "memory_summary",
+    "list_gpu_processes",
+    "mem_get_info",
+    "get_allocator_backend",
+    "MemPool",
+    "use_mem_pool",
 ]
 
 
 # --------------------------------------------------------------------------------------- blocks and settings
+
 
 def caching_allocator_alloc(size, device=None, stream=None):
     """The address of `size` bytes for work on `stream` (a Stream or its handle; default: the current one).
@@ -45,8 +67,10 @@ def caching_allocator_alloc(size, device=None, stream=None):
         stream = current_stream(index).handle
     stream = getattr(stream, "cuda_stream", stream)
     if not isinstance(stream, int):
-        raise TypeError("Invalid type for stream argument, must be `torch.cuda.Stream` or `int` representing "
-                        "a pointer to an existing stream")
+        raise TypeError(
+            "Invalid type for stream argument, must be `torch.cuda.Stream` or `int` representing "
+            "a pointer to an existing stream"
+        )
     block = runtime.allocator().malloc(index, size, stream)
     return block.address if block else 0
 
@@ -88,8 +112,10 @@ def mem_get_info(device=None):
 def list_gpu_processes(device=None):
     """Which processes hold memory of a device, one line each."""
     index = _index(device)
-    processes = [f"process {pid:>10d} uses {used / (1 << 20):>12.3f} MB GPU memory"
-                 for pid, used in runtime.driver().processes(index)]
+    processes = [
+        f"process {pid:>10d} uses {used / (1 << 20):>12.3f} MB GPU memory"
+        for pid, used in runtime.driver().processes(index)
+    ]
     return "\n".join([f"GPU:{index}", *(processes or ["no processes are running"])])
 
 
@@ -115,12 +141,16 @@ def get_allocator_backend():
 
 def _set_allocator_settings(env):
     """Change settings, written as in PYTORCH_CUDA_ALLOC_CONF. ValueError. Deprecated, in PyTorch, too."""
-    warnings.warn("torch.cuda._set_allocator_settings is deprecated. Use "
-                  "torch._C._accelerator_setAllocatorSettings instead.", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "torch.cuda._set_allocator_settings is deprecated. Use torch._C._accelerator_setAllocatorSettings instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
     runtime.config().read(env)
 
 
 # ------------------------------------------------------------------------------------------------ statistics
+
 
 def memory_stats(device=None):
     """All statistics of a device, as {"allocated_bytes.all.current": …}, in the alphabet's order.
@@ -170,8 +200,11 @@ def reset_max_memory_cached(device=None):
 
 
 def _warn_of_old_name(name):
-    warnings.warn(f"torch.cuda.{name} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
-                  "memory stats.", FutureWarning, stacklevel=3)
+    warnings.warn(
+        f"torch.cuda.{name} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+        FutureWarning,
+        stacklevel=3,
+    )
 
 
 def memory_allocated(device=None):
@@ -196,15 +229,19 @@ def max_memory_reserved(device=None):
 
 def memory_cached(device=None):
     """Deprecated name of `memory_reserved`."""
-    warnings.warn("`torch.cuda.memory_cached` has been renamed to `torch.cuda.memory_reserved`",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.cuda.memory_cached` has been renamed to `torch.cuda.memory_reserved`", FutureWarning, stacklevel=2
+    )
     return memory_reserved(device)
 
 
 def max_memory_cached(device=None):
     """Deprecated name of `max_memory_reserved`."""
-    warnings.warn("`torch.cuda.max_memory_cached` has been renamed to `torch.cuda.max_memory_reserved`",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.cuda.max_memory_cached` has been renamed to `torch.cuda.max_memory_reserved`",
+        FutureWarning,
+        stacklevel=2,
+    )
     return max_memory_reserved(device)
 
 
@@ -236,8 +273,9 @@ def memory_summary(device=None, abbreviated=False):
     stats = memory_stats(device)
     thin, thick = "-" * _WIDTH, "=" * _WIDTH
     title = f"{'':18}PyTorch CUDA memory summary, device ID {_index(device)}"
-    counts = (f"{'':11} CUDA OOMs: {stats['num_ooms']:<12d} | {'':6} cudaMalloc retries: "
-              f"{stats['num_alloc_retries']:<8d}  ")
+    counts = (
+        f"{'':11} CUDA OOMs: {stats['num_ooms']:<12d} | {'':6} cudaMalloc retries: {stats['num_alloc_retries']:<8d}  "
+    )
     heads = "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  "
     lines = [thick, f"{title:<{_WIDTH}}", thin, counts, thick, heads]
     kinds = ("all",) if abbreviated else ("all", "large_pool", "small_pool")
@@ -278,6 +316,7 @@ def _count_cell(count, guide):
 
 # ------------------------------------------------------------------------------------- pictures and history
 
+
 def memory_snapshot(mempool_id=None, include_traces=True):
     """All segments and the blocks in them, a list of dictionaries; with a MemPool's id, only that pool's."""
     return runtime.allocator().segments(NO_POOL if mempool_id is None else tuple(mempool_id))
@@ -300,26 +339,51 @@ def _record_memory_history(enabled="all", *args, **kwargs):
     return _record_memory_history_impl(enabled, *args, **kwargs)
 
 
-def _record_memory_history_impl(enabled="all", context="all", stacks="all", max_entries=sys.maxsize,
-                                device=None, clear_history=False, compile_context=False,
-                                global_record_annotations=False, skip_actions=None):
+def _record_memory_history_impl(
+    enabled="all",
+    context="all",
+    stacks="all",
+    max_entries=sys.maxsize,
+    device=None,
+    clear_history=False,
+    compile_context=False,
+    global_record_annotations=False,
+    skip_actions=None,
+):
     _check_word(enabled, (None, "state", "all"), "expected state to be 'state', 'all', or None")
-    _check_word(context, (None, "state", "alloc", "all"),
-                "expected context to be 'state', 'alloc', 'all', or None")
+    _check_word(context, (None, "state", "alloc", "all"), "expected context to be 'state', 'alloc', 'all', or None")
     _check_word(stacks, ("python", "all"), "expected stacks to be 'python', or 'all'")
     runtime.allocator().record_history(
-        enabled is not None, context, max_entries if enabled == "all" else 1, all_stacks=stacks == "all",
-        clear=clear_history, skip_actions=skip_actions or ())
+        enabled is not None,
+        context,
+        max_entries if enabled == "all" else 1,
+        all_stacks=stacks == "all",
+        clear=clear_history,
+        skip_actions=skip_actions or (),
+    )
 
 
-def _record_memory_history_legacy(enabled, record_context=True, trace_alloc_max_entries=1,
-                                  trace_alloc_record_context=False, device=None, record_context_cpp=False,
-                                  clear_history=False, compile_context=False, global_record_annotations=False,
-                                  skip_actions=None):
+def _record_memory_history_legacy(
+    enabled,
+    record_context=True,
+    trace_alloc_max_entries=1,
+    trace_alloc_record_context=False,
+    device=None,
+    record_context_cpp=False,
+    clear_history=False,
+    compile_context=False,
+    global_record_annotations=False,
+    skip_actions=None,
+):
     context = "alloc" if trace_alloc_record_context else "state" if record_context else None
     runtime.allocator().record_history(
-        enabled, context, trace_alloc_max_entries, all_stacks=record_context_cpp, clear=clear_history,
-        skip_actions=skip_actions or ())
+        enabled,
+        context,
+        trace_alloc_max_entries,
+        all_stacks=record_context_cpp,
+        clear=clear_history,
+        skip_actions=skip_actions or (),
+    )
 
 
 def _check_word(word, words, message):
@@ -358,6 +422,7 @@ def _get_memory_metadata():
 
 
 # ---------------------------------------------------------------------------------------------- private pools
+
 
 class MemPool:
     """Memory of the current device that is kept apart: `with use_mem_pool(pool):` tensors get theirs from it.

@@ -2,10 +2,12 @@
 
 In PyTorch: `torch/cuda/random.py`. Explained in the chapter "CUDA kernels with numba".
 """
-from ..c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
-from ..c10.device import current_device
-from ..c10.device import device as Device
-from ..csrc import generator
+
+from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
+from readtorch.c10.device import current_device
+from readtorch.c10.device import device as Device
+from readtorch.csrc import generator
+
 from ._utils import _get_device_index
 
 # A generator each device, filled when devices appear.
@@ -37,6 +39,7 @@ generator.implementations["cuda"] = _new_implementation
 
 def _default(device="cuda"):
     from . import init
+
     init()
     return default_generators[_get_device_index(device)]
 

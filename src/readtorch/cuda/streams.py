@@ -3,11 +3,13 @@
 In PyTorch: `torch/cuda/streams.py`, `torch/csrc/cuda/{Stream,Event}.cpp`. Explained in the chapter "The caching
 allocator".
 """
-from ..c10.cuda import cuda_stream as c10_stream
-from ..c10.cuda import runtime
-from ..c10.cuda.cuda_stream import StreamImpl
-from ..c10.device import current_device
-from ..c10.device import device as Device
+
+from readtorch.c10.cuda import cuda_stream as c10_stream
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.cuda_stream import StreamImpl
+from readtorch.c10.device import current_device
+from readtorch.c10.device import device as Device
+
 from ._utils import _get_device_index
 
 
@@ -17,7 +19,9 @@ class Stream:
     There are 32 of each device and priority, which further requests share: see Note [ A stream for everybody ].
     """
 
-    def __init__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None):
+    def __init__(
+        self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None
+    ):
         index = device_index if device_index is not None else _get_device_index(device, optional=True)
         c10_stream.check_index(index)
         self._driver = runtime.driver()
@@ -71,6 +75,7 @@ class Stream:
 
     def __enter__(self):
         from . import StreamContext
+
         self._contexts = [*getattr(self, "_contexts", ()), StreamContext(self)]
         self._contexts[-1].__enter__()
         return self
@@ -124,8 +129,9 @@ class Event:
         stream = _current(stream)
         self._create(stream.device_index)
         if stream.device_index != self._device_index:
-            raise RuntimeError(f"Event device {self._device_index} does not match recording stream's device "
-                               f"{stream.device_index}.")
+            raise RuntimeError(
+                f"Event device {self._device_index} does not match recording stream's device {stream.device_index}."
+            )
         self._driver.event_record(self._handle, *stream._device_and_handle())
         self._recorded = True
 
@@ -144,8 +150,7 @@ class Event:
             self._driver.event_synchronize(self._handle)
 
     def elapsed_time(self, end_event):
-        """Milliseconds between this event and `end_event` on their device. ValueError or RuntimeError if they say none.
-        """
+        """Milliseconds between this event and `end_event` on their device. ValueError or RuntimeError if they say none."""
         if not (self._timing and end_event._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self._recorded and end_event._recorded):

@@ -3,6 +3,7 @@
 In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter
 "Process groups, DDP and SyncBatchNorm".
 """
+
 from readtorch.csrc.distributed.exception import (
     DistBackendError,
     DistError,

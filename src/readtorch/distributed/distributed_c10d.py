@@ -7,6 +7,7 @@ Collectives of Python objects pickle them into tensors of bytes. Pickles can run
 ranks that have shown one another that they know the group's secret: see Note [ The secret of a group ] in
 `csrc/distributed/authentication.py`. in PyTorch: for any ranks.
 """
+
 import io
 import itertools
 import os
@@ -30,16 +31,63 @@ from readtorch.csrc.distributed.work import Work
 from .rendezvous import DEFAULT_TIMEOUT, rendezvous
 
 __all__ = [
-    "Backend", "GroupMember", "P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
-    "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
-    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout",
-    "destroy_process_group", "gather", "gather_object", "get_backend", "get_backend_config", "get_global_rank",
-    "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
-    "group", "init_process_group", "irecv", "is_backend_available", "is_gloo_available", "is_initialized",
-    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
-    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
-    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter",
-    "scatter_object_list", "send", "send_object_list", "supports_complex",
+    "Backend",
+    "GroupMember",
+    "P2POp",
+    "ReduceOp",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_gather_single",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "default_pg_timeout",
+    "destroy_process_group",
+    "gather",
+    "gather_object",
+    "get_backend",
+    "get_backend_config",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_pg_count",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "irecv",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "isend",
+    "monitored_barrier",
+    "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
+    "recv",
+    "recv_object_list",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+    "send_object_list",
+    "supports_complex",
 ]
 
 default_pg_timeout = DEFAULT_TIMEOUT
@@ -113,6 +161,7 @@ class GroupMember(metaclass=_GroupMeta):
 
 # ------------------------------------------------------------------------- availability
 
+
 def is_initialized():
     """Whether this rank has a default process group."""
     return GroupMember.WORLD is not None
@@ -121,6 +170,7 @@ def is_initialized():
 def is_mpi_available():
     """Whether mpi4py and an MPI can be used here."""
     from readtorch.csrc.distributed.process_group_mpi import is_available
+
     return is_available()
 
 
@@ -157,9 +207,18 @@ def is_torchelastic_launched():
 
 # ------------------------------------------------------------------------- init and destroy
 
-def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
-                       group_name="",
-                       pg_options=None, device_id=None):
+
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
+):
     """Join the group of all ranks. Blocks until every rank is there; DistError if that takes longer than
     `timeout`.
 
@@ -188,8 +247,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def _report_failures(rank):
-    """An exception that nobody catches is shown with the rank before each line, and told to the other ranks.
-    """
+    """An exception that nobody catches is shown with the rank before each line, and told to the other ranks."""
     previous = sys.excepthook
 
     def hook(kind, error, traceback):
@@ -202,6 +260,7 @@ def _report_failures(rank):
         sys.stderr.flush()
         for pg in current.world.groups:
             pg.give_up(f"it failed with {kind.__name__}: {error}")
+
     sys.excepthook = hook
 
 
@@ -209,11 +268,11 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
     if backend == Backend.MPI:
         return _mpi_world(timeout, world_size, rank)
     if backend == Backend.THREADS and store is None and current.threads is not None:
-        return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout,
-                             "default_pg")
+        return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout, "default_pg")
     if backend in (Backend.NCCL, Backend.UCC, Backend.XCCL):
-        raise RuntimeError(f"Distributed package doesn't have {backend.upper()} built in: readtorch has threads, tcp (or "
-                           "gloo) and mpi")
+        raise RuntimeError(
+            f"Distributed package doesn't have {backend.upper()} built in: readtorch has threads, tcp (or gloo) and mpi"
+        )
     if backend not in Backend.backend_list[1:]:
         raise ValueError(f"Unknown backend {backend!r}: readtorch has threads, tcp (or gloo) and mpi")
     if store is None:
@@ -222,6 +281,7 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
     if backend == Backend.THREADS:
         return _thread_world(store, rank, world_size, timeout)
     from readtorch.csrc.distributed.process_group_gloo import ProcessGroupTCP, Transport
+
     store = PrefixStore("default_pg", store)
     transport = Transport(store, rank, world_size, timeout.total_seconds())
     world = ProcessGroupTCP(transport, range(world_size), "0", timeout.total_seconds(), store, "default_pg")
@@ -231,9 +291,13 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
 
 def _mpi_world(timeout, world_size, rank):
     from readtorch.csrc.distributed.process_group_mpi import world_group
+
     if world_size != -1 or rank != -1:
-        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they "
-                      "are assigned by the MPI runtime.", stacklevel=4)
+        warnings.warn(
+            f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they "
+            "are assigned by the MPI runtime.",
+            stacklevel=4,
+        )
     return world_group(timeout.total_seconds(), Store())
 
 
@@ -275,8 +339,17 @@ def destroy_process_group(group=None):
 
 # ------------------------------------------------------------------------- more groups
 
-def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
-              group_desc=None, device_id=None, sort_ranks=True):
+
+def new_group(
+    ranks=None,
+    timeout=None,
+    backend=None,
+    pg_options=None,
+    use_local_synchronization=False,
+    group_desc=None,
+    device_id=None,
+    sort_ranks=True,
+):
     """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same
     order.
 
@@ -287,8 +360,9 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     world, default = current.world, _get_default_group()
     ranks = list(range(default.size()) if ranks is None else sorted(ranks) if sort_ranks else ranks)
     if len(ranks) > default.size():
-        raise ValueError("the new group's world size should be less or equal to the world size set by "
-                         "init_process_group")
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
     if len(set(ranks)) != len(ranks) or any(not 0 <= r < default.size() for r in ranks):
         raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     if backend is not None and Backend(backend) != default.backend_name:
@@ -319,8 +393,7 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
     return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None,
-                                 group_desc=None):
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
     """A group for each list of ranks: (this rank's group or None, all of them). No rank may be in two."""
     if ranks_per_subgroup_list is None or len(ranks_per_subgroup_list) == 0:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -337,6 +410,7 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
 
 
 # ------------------------------------------------------------------------- who is who
+
 
 def get_rank(group=None):
     """This rank's number in the group (by default: among all ranks); -1 if it is not in it."""
@@ -364,9 +438,11 @@ def get_node_local_rank(fallback_rank=None):
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
         return int(fallback_rank)
-    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
-                       "`get_node_local_rank` to work, assuming you are not running in a multi-device "
-                       "context and want the code to run locally instead.")
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+        "`get_node_local_rank` to work, assuming you are not running in a multi-device "
+        "context and want the code to run locally instead."
+    )
 
 
 def get_backend(group=None):
@@ -400,8 +476,7 @@ def get_global_rank(group, group_rank):
 
 def _ranks_of(group):
     if not isinstance(group, ProcessGroup) or group not in current.world.groups:
-        raise ValueError(f"Group {group} is not registered, please create group with "
-                         "torch.distributed.new_group API")
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return current.world.groups[group]
 
 
@@ -417,10 +492,10 @@ def get_pg_count():
 
 # ------------------------------------------------------------------------- for the collectives
 
+
 def _get_default_group():
     if not is_initialized():
-        raise ValueError("Default process group has not been initialized, please make sure to call "
-                         "init_process_group.")
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
     return GroupMember.WORLD
 
 
@@ -434,8 +509,7 @@ def _rank_not_in_group(group):
 
 def _warn_not_in_group(op_name):
     rank = -1 if GroupMember.WORLD is None else GroupMember.WORLD.rank()
-    warnings.warn(f"Running {op_name} on global rank {rank} which does not belong to the given group.",
-                  stacklevel=3)
+    warnings.warn(f"Running {op_name} on global rank {rank} which does not belong to the given group.", stacklevel=3)
 
 
 def _canonicalize_group_rank(group, global_rank=None, group_rank=None):
@@ -455,6 +529,7 @@ def _check_valid_timeout(timeout):
 
 
 # ------------------------------------------------------------------------- collectives
+
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce `tensor` over all ranks, in place on all of them."""
@@ -526,8 +601,7 @@ all_gather_into_tensor = all_gather_single
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
-    """Copy the `tensor` of every rank into `gather_list` on rank `dst`, which alone gives one (0 by default).
-    """
+    """Copy the `tensor` of every rank into `gather_list` on rank `dst`, which alone gives one (0 by default)."""
     _check_single_tensor(tensor, "tensor")
     _check_optional_list(gather_list, "gather_list", tensor)
     group = _group_or_default_group(group)
@@ -574,8 +648,7 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
 reduce_scatter_tensor = reduce_scatter_single  # the older name, as with all_gather_into_tensor
 
 
-def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None,
-                      async_op=False):
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Send part i of `input` to rank i; part i of `output` comes from rank i.
 
     Split sizes count along dimension 0; without them the parts are equal.
@@ -586,8 +659,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
     pg = _group_or_default_group(group)
-    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []),
-                 async_op)
+    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []), async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -622,9 +694,11 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     try:
         pg.barrier(timeout=timeout).wait()
     except RuntimeError as error:
-        raise RuntimeError(f"[Rank {pg.ranks[pg.rank()]}]: failed to pass monitoredBarrier in "
-                           f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n"
-                           f"{error}") from error
+        raise RuntimeError(
+            f"[Rank {pg.ranks[pg.rank()]}]: failed to pass monitoredBarrier in "
+            f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n"
+            f"{error}"
+        ) from error
 
 
 def supports_complex(reduceOp):
@@ -633,6 +707,7 @@ def supports_complex(reduceOp):
 
 
 # ------------------------------------------------------------------------- checks
+
 
 def _done(work, async_op):
     if async_op:
@@ -678,6 +753,7 @@ def _ensure_all_tensors_same_dtype(*tensors):
 
 # ------------------------------------------------------------------------- one rank sends, another receives
 
+
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Begin to send `tensor` to rank `dst`; returns a Work. The tensor must not change until that is
     complete.
@@ -701,8 +777,7 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send `tensor` to rank `dst`. May wait until the other side receives. ValueError if that is this rank.
-    """
+    """Send `tensor` to rank `dst`. May wait until the other side receives. ValueError if that is this rank."""
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("send")
@@ -713,8 +788,7 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Receive into `tensor` from rank `src` (None: from whichever sends). Returns the sender's global rank.
-    """
+    """Receive into `tensor` from rank `src` (None: from whichever sends). Returns the sender's global rank."""
     work = irecv(tensor, src=src, group=group, tag=tag, group_src=group_src)
     if work is None:
         return -1
@@ -729,8 +803,10 @@ class P2POp:
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
-            raise ValueError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
-                             "``torch.distributed.irecv``.")
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
         _check_single_tensor(tensor, "tensor")
         self.op = op
         self.tensor = tensor
@@ -742,16 +818,16 @@ class P2POp:
     def __repr__(self):
         me, peer = get_rank(self.group), self.group_peer
         source, destination = (me, peer) if self.op is isend else (peer, me)
-        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, "
-                f"group_dst={destination},  {self.tensor.shape}, {self.tensor.dtype})")
+        return (
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, "
+            f"group_dst={destination},  {self.tensor.shape}, {self.tensor.dtype})"
+        )
 
 
 def batch_isend_irecv(p2p_op_list):
-    """Begin all sends and receives of a list of P2POp; returns their Works. The order in it does not matter.
-    """
+    """Begin all sends and receives of a list of P2POp; returns their Works. The order in it does not matter."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(p, P2POp) for p in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type "
-                         "``torch.distributed.P2POp``.")
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     if not all(p.group is p2p_op_list[0].group for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
     works = []
@@ -763,11 +839,13 @@ def batch_isend_irecv(p2p_op_list):
 
 def _check_not_self_rank(group, rank, rank_type):
     if group.rank() == rank:
-        raise ValueError(f"Invalid {rank_type} rank: {rank_type} rank should not be the same as the rank of "
-                         "the current process.")
+        raise ValueError(
+            f"Invalid {rank_type} rank: {rank_type} rank should not be the same as the rank of the current process."
+        )
 
 
 # ------------------------------------------------------------------------- collectives of Python objects
+
 
 def all_gather_object(object_list, obj, group=None):
     """Put the `obj` of every rank into `object_list` (as long as there are ranks), on all ranks."""
@@ -778,7 +856,7 @@ def all_gather_object(object_list, obj, group=None):
     sizes = _all_sizes(size, group)
     parts = [_bytes(max(sizes)) for _ in sizes]
     all_gather(parts, _padded(data, max(sizes)), group=group)
-    object_list[:len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
+    object_list[: len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
     return None
 
 
@@ -791,14 +869,17 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     root = _canonicalize_group_rank(group, 0 if dst is None and group_dst is None else dst, group_dst)
     at_root = group.rank() == root
     if at_root != bool(object_gather_list):
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank." if at_root else
-                         "Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+        raise ValueError(
+            "Argument ``gather_list`` must be specified on destination rank."
+            if at_root
+            else "Argument ``gather_list`` must NOT be specified on non-destination ranks."
+        )
     data, size = _object_to_tensor(obj)
     sizes = _all_sizes(size, group)
     parts = [_bytes(max(sizes)) for _ in sizes] if at_root else None
     gather(_padded(data, max(sizes)), parts, group=group, group_dst=root)
     if at_root:
-        object_gather_list[:len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
+        object_gather_list[: len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
     return None
 
 
@@ -821,10 +902,10 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     return None
 
 
-def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
-                        group_src=None):
-    """Put the i-th object of the input list on rank `src` (0 by default) into the output list [0] of rank i.
-    """
+def scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+):
+    """Put the i-th object of the input list on rank `src` (0 by default) into the output list [0] of rank i."""
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
@@ -882,13 +963,15 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
 
 # ------------------------------------------------------------------------- objects as bytes
 
+
 def _check_peers(group):
     """RuntimeError in a group whose ranks could be strangers."""
     if not _group_or_default_group(group).knows_its_peers:
         raise RuntimeError(
             "Objects travel as pickles, which can run code, and this group has no secret by which its ranks "
             f"know one another. Set {VARIABLE} to the same text of at least 32 random characters for all "
-            "ranks, or start them with readtorchrun")
+            "ranks, or start them with readtorchrun"
+        )
 
 
 def _object_to_tensor(obj):

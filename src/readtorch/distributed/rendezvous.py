@@ -1,6 +1,7 @@
 """How ranks find one another: an address tells where a store is. In PyTorch:
 `torch/distributed/rendezvous.py`.
 """
+
 import numbers
 import os
 from datetime import timedelta
@@ -102,8 +103,15 @@ def _tcp_store(host, port, rank, world_size, timeout):
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     launcher_serves = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     # in PyTorch: waits here for all ranks; here they wait in `check_in`, which says who is missing
-    return TCPStore(host, port, world_size, is_master=rank == 0 and not launcher_serves, timeout=timeout,
-                    wait_for_workers=False, multi_tenant=True)
+    return TCPStore(
+        host,
+        port,
+        world_size,
+        is_master=rank == 0 and not launcher_serves,
+        timeout=timeout,
+        wait_for_workers=False,
+        multi_tenant=True,
+    )
 
 
 register_rendezvous_handler("tcp", _tcp_handler)

@@ -10,6 +10,7 @@ backend mpi, or this launcher on each with --nnodes, --node-rank, --master-addr 
 same READTORCH_GROUP_TOKEN in its environment: Note [ The secret of a group ] in
 `csrc/distributed/authentication.py`. On one machine it makes that secret itself.
 """
+
 import argparse
 import os
 import signal
@@ -32,8 +33,7 @@ def parser():
     p.add_argument("--nnodes", type=int, default=1, help="how many machines")
     p.add_argument("--node-rank", "--node_rank", type=int, default=0, help="the number of this one")
     p.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="the address of machine 0")
-    p.add_argument("--master-port", "--master_port", type=int, default=0,
-                   help="a free port there (0: find one)")
+    p.add_argument("--master-port", "--master_port", type=int, default=0, help="a free port there (0: find one)")
     p.add_argument("--standalone", action="store_true", help="one machine, a free port: what happens anyway")
     p.add_argument("-m", "--module", action="store_true", help="the program is a module, as with python -m")
     p.add_argument("--no-python", "--no_python", action="store_true", help="the program is not Python")

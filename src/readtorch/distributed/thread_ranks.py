@@ -2,14 +2,20 @@
 
 In PyTorch: `MultiThreadedTestCase` in `torch/testing/_internal/common_distributed.py`.
 """
+
 import threading
 import time
 from datetime import timedelta
 
 from readtorch.csrc.distributed.multi_threaded_pg import ThreadWorld
 from readtorch.csrc.generator import default_generator, random_numbers_of_thread
-from readtorch.distributed.distributed_c10d import (World, current, destroy_process_group, init_process_group,
-                                                    is_initialized)
+from readtorch.distributed.distributed_c10d import (
+    World,
+    current,
+    destroy_process_group,
+    init_process_group,
+    is_initialized,
+)
 
 
 def run_threads(fn, world_size, args=(), timeout=timedelta(seconds=60), network=None):
@@ -28,9 +34,11 @@ def run_threads(fn, world_size, args=(), timeout=timedelta(seconds=60), network=
     ranks.wait()
     if ranks.failures:
         rank, error = ranks.failures[0]
-        error.add_note(f"raised on rank {rank} of {world_size}" + "".join(
-            f"\nthen on rank {other}: {type(e).__name__}: {e}" for other, e in ranks.failures[1:]) + "".join(
-            f"\nrank {other} is still running" for other in ranks.running()))
+        error.add_note(
+            f"raised on rank {rank} of {world_size}"
+            + "".join(f"\nthen on rank {other}: {type(e).__name__}: {e}" for other, e in ranks.failures[1:])
+            + "".join(f"\nrank {other} is still running" for other in ranks.running())
+        )
         raise error
     return ranks.results
 
@@ -44,8 +52,10 @@ class _Ranks:
         self.results = [None] * world_size
         self.failures = []  # (rank, exception), in the order in which they happened
         self.generators = [default_generator.clone_state() for _ in range(world_size)]
-        self.threads = [threading.Thread(target=self.run, args=(rank,), name=f"rank {rank}", daemon=True)
-                        for rank in range(world_size)]
+        self.threads = [
+            threading.Thread(target=self.run, args=(rank,), name=f"rank {rank}", daemon=True)
+            for rank in range(world_size)
+        ]
 
     def wait(self):
         """Until all have ended, or after a failure for at most `timeout`."""

@@ -1,4 +1,5 @@
 """Calling a module with other parameters than its own. In PyTorch: `torch/_functorch/functional_call.py`."""
+
 from collections import Counter
 from collections.abc import Sequence
 
@@ -6,8 +7,7 @@ import readtorch
 from readtorch.nn.utils import stateless
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True,
-strict=False):
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """`module(*args, **kwargs)` with the tensors given in the place of the module's own.
 
     parameter_and_buffer_dicts: name -> tensor, or several such dicts without a common name. What the
@@ -17,22 +17,21 @@ strict=False):
     tied.
     """
     named_tensors = _merged(parameter_and_buffer_dicts)
-    return stateless._functional_call(module, named_tensors, args, kwargs, tie_weights=tie_weights,
-                                      strict=strict)
+    return stateless._functional_call(module, named_tensors, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def _merged(dicts):
     if isinstance(dicts, dict):
         return dicts
     if not isinstance(dicts, Sequence):
-        raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-                         f"but got {type(dicts)}")
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
     if not all(isinstance(d, dict) for d in dicts):
         raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
     repeated = [name for name, count in Counter(name for d in dicts for name in d).items() if count > 1]
     if repeated:
-        raise ValueError(f"{repeated} appeared in multiple dictionaries; "
-                         "behavior of functional call is ambiguous")
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
     return {name: tensor for d in dicts for name, tensor in d.items()}
 
 
@@ -48,8 +47,10 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if len({type(m) for m in models}) != 1:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    return (_stacked([dict(model.named_parameters()) for model in models]),
-            _stacked([dict(model.named_buffers()) for model in models]))
+    return (
+        _stacked([dict(model.named_parameters()) for model in models]),
+        _stacked([dict(model.named_buffers()) for model in models]),
+    )
 
 
 def _stacked(dicts):

@@ -1,4 +1,5 @@
 """Values that will be there later. In PyTorch: `torch/futures/__init__.py`."""
+
 from typing import Generic, TypeVar
 
 from readtorch.csrc.distributed.future import Future as _Future
@@ -26,6 +27,7 @@ def collect_all(futures):
         left -= 1
         if left == 0:
             together.set_result(futures)
+
     for future in futures:
         future.add_done_callback(one_is_done)
     return together

@@ -7,8 +7,8 @@ import warnings
 
 from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
-from readtorch.csrc.jit.passes.frozen_conv_folding import FoldFrozenConvBatchnorm
 from readtorch.csrc.jit.passes.freeze_module import freeze_module
+from readtorch.csrc.jit.passes.frozen_conv_folding import FoldFrozenConvBatchnorm
 
 from ._script import ScriptModule
 from ._serialization import wrap_object

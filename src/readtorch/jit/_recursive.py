@@ -179,11 +179,7 @@ class ConcreteModuleType:
         taken = {n for n, _, _ in self.attributes} | set(self.modules)
         for name in names:
             if name in taken:
-                kinds = (
-                    ("submodule", module._modules),
-                    ("buffer", module._buffers),
-                    ("parameter", module._parameters),
-                )
+                kinds = (("submodule", module._modules), ("buffer", module._buffers), ("parameter", module._parameters))
                 hint = next(kind for kind, members in kinds if name in members)
                 warnings.warn(
                     f"'{name}' was found in ScriptModule constants,  but it is a non-constant {hint}. "

@@ -48,8 +48,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     Raises RuntimeError, with the line, where the program is not TorchScript. As a decorator it is used without arguments.
     """
     warnings.warn(
-        "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.",
-        DeprecationWarning,
+        "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.", DeprecationWarning
     )
     if optimize is not None:
         warnings.warn(

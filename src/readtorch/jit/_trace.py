@@ -64,8 +64,7 @@ def trace(
     TracingCheckError if a second trace differs.
     """
     warnings.warn(
-        "`torch.jit.trace` is deprecated. Please switch to `torch.compile` or `torch.export`.",
-        DeprecationWarning,
+        "`torch.jit.trace` is deprecated. Please switch to `torch.compile` or `torch.export`.", DeprecationWarning
     )
     _warn_of_optimize(optimize)
     module = _module_of(func)
@@ -236,10 +235,7 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
 def _trace_methods(mod, inputs, strict, force_outplace, by_keyword):
     """A new ScriptModule whose methods are traces of `mod`'s."""
     object = make_object(mod)
-    paths = {
-        mod: None,
-        **{child: f"__module.{name}" for name, child in mod.named_modules() if child is not mod},
-    }
+    paths = {mod: None, **{child: f"__module.{name}" for name, child in mod.named_modules() if child is not mod}}
     for name, examples in inputs.items():
         func = mod if name == "forward" else getattr(mod, name)
         given, names = _method_inputs(mod, name, examples, by_keyword)

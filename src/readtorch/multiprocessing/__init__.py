@@ -10,17 +10,24 @@ in PyTorch: `queue.py` and `pool.py` as well, whose classes cannot be made any m
 without the context that these have asked for since 3.4. `Queue` and `Pool` of a context know of tensors by
 the reductions.
 """
+
 import multiprocessing
 from multiprocessing import *  # noqa: F403
 
-from ..csrc import storage_sharing
-from ._process import _get_thread_name, _prctl_pr_set_pdeathsig, _set_thread_name  # noqa: F401
+from readtorch.csrc import storage_sharing
+from ._process import _get_thread_name, _prctl_pr_set_pdeathsig, _set_thread_name
 from .reductions import init_reductions
-from .spawn import (ENV_VAR_PARALLEL_START, ProcessContext, ProcessExitedException,  # noqa: F401
-                    ProcessRaisedException, SpawnContext, spawn, start_processes)
+from .spawn import (
+    ENV_VAR_PARALLEL_START,
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
 
-__all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies",
-           *multiprocessing.__all__]
+__all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies", *multiprocessing.__all__]
 
 
 def set_sharing_strategy(new_strategy):

@@ -1,5 +1,6 @@
 """A function that every process forked from this one begins with. In PyTorch:
 `torch/multiprocessing/_atfork.py`."""
+
 import os
 
 __all__ = ["register_after_fork"]

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/multiprocessing/init.cpp`.
 """
+
 import ctypes
 import sys
 
@@ -17,7 +18,7 @@ def _prctl_pr_set_pdeathsig(signal):
 
 def _set_thread_name(name):
     """Name the calling thread, for `top` and debuggers; of a long name Linux keeps the first 15 bytes."""
-    _prctl(_PR_SET_NAME, ctypes.create_string_buffer(name.encode()[:_NAME_BYTES - 1]))
+    _prctl(_PR_SET_NAME, ctypes.create_string_buffer(name.encode()[: _NAME_BYTES - 1]))
 
 
 def _get_thread_name():

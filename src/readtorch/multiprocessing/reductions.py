@@ -20,6 +20,7 @@ socket that takes descriptors along (`parcel`): that needs no thread and no call
 goes with the socket. Memory that has no name yet gets none there, whatever the strategy; with file_system the
 receiver closes the descriptor as soon as the memory is mapped, so that not many are open at a time.
 """
+
 import multiprocessing.resource_sharer  # noqa: F401  before a fork: a child might find it half imported
 import os
 import threading
@@ -27,14 +28,13 @@ import weakref
 from multiprocessing import reduction
 
 import readtorch
-
-from .. import storage as storages
-from .._utils import _rebuild_tensor
-from ..c10.tensor_impl import storage_impl, storage_offset, strides_of
-from ..csrc import storage_sharing
-from ..nn.parameter import Parameter
-from ..storage import TypedStorage, UntypedStorage
-from ..utils.hooks import warn_if_has_hooks
+from readtorch import storage as storages
+from readtorch._utils import _rebuild_tensor
+from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
+from readtorch.csrc import storage_sharing
+from readtorch.nn.parameter import Parameter
+from readtorch.storage import TypedStorage, UntypedStorage
+from readtorch.utils.hooks import warn_if_has_hooks
 
 shared_cache = weakref.WeakValueDictionary()  # inode and device, or name -> StorageImpl
 
@@ -49,12 +49,12 @@ def reduce_tensor(tensor):
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not "
             "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
-            "the tensor before serializing (e.g., putting it on the queue).")
+            "the tensor before serializing (e.g., putting it on the queue)."
+        )
     warn_if_has_hooks(tensor)
     if tensor.device.type != "cpu":
         # in PyTorch: a handle of CUDA's own (cudaIpcMemHandle); on the meta device the four numbers alone
-        raise RuntimeError(f"readtorch cannot send a {tensor.device.type} tensor to another process: send "
-                           "its .cpu()")
+        raise RuntimeError(f"readtorch cannot send a {tensor.device.type} tensor to another process: send its .cpu()")
     if storage_impl(tensor).nbytes:
         storage_sharing.share(storage_impl(tensor), only=tensor)
     metadata = storage_offset(tensor), tuple(tensor.shape), strides_of(tensor), tensor.requires_grad

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/multiprocessing/spawn.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 import logging
 import multiprocessing
 import multiprocessing.connection
@@ -18,8 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ._process import _prctl_pr_set_pdeathsig
 
-__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "spawn",
-           "SpawnContext", "start_processes"]
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "spawn",
+    "SpawnContext",
+    "start_processes",
+]
 
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 _PATIENCE = 30  # seconds that a process has after SIGTERM
@@ -109,8 +117,7 @@ class ProcessContext:
         self._join_procs_with_timeout(patience)  # Python handles a signal only once C code returns
         for process in self.processes:
             if process.is_alive():
-                log.warning("Unable to shutdown process %s via SIGTERM , forcefully exiting via SIGKILL",
-                            process.pid)
+                log.warning("Unable to shutdown process %s via SIGTERM , forcefully exiting via SIGKILL", process.pid)
                 process.kill()
             process.join()
 
@@ -122,14 +129,24 @@ class ProcessContext:
                 trace = fh.read()
             os.unlink(file)  # in PyTorch: it stays
             raise ProcessRaisedException(
-                f"\n\n-- Process {index:d} terminated with the following error:\n{trace}", index, process.pid)
+                f"\n\n-- Process {index:d} terminated with the following error:\n{trace}", index, process.pid
+            )
         code = process.exitcode
         if code >= 0:
-            raise ProcessExitedException(f"process {index:d} terminated with exit code {code:d}",
-                                         error_index=index, error_pid=process.pid, exit_code=code)
+            raise ProcessExitedException(
+                f"process {index:d} terminated with exit code {code:d}",
+                error_index=index,
+                error_pid=process.pid,
+                exit_code=code,
+            )
         name = _signal_name(-code)
-        raise ProcessExitedException(f"process {index:d} terminated with signal {name}", error_index=index,
-                                     error_pid=process.pid, exit_code=code, signal_name=name)
+        raise ProcessExitedException(
+            f"process {index:d} terminated with signal {name}",
+            error_index=index,
+            error_pid=process.pid,
+            exit_code=code,
+            signal_name=name,
+        )
 
 
 def _signal_name(number):
@@ -191,7 +208,10 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     """`start_processes` with the start method "spawn": `fn` must be importable. Other methods:
     FutureWarning."""
     if start_method != "spawn":
-        warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\n"
-                      "To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)",
-                      FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"This method only supports start_method=spawn (got: {start_method}).\n"
+            "To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)",
+            FutureWarning,
+            stacklevel=2,
+        )
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")

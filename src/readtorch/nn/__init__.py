@@ -2,6 +2,7 @@
 
 Explained in the chapters "Module and __setattr__" and "Layers, functional, init", and those between them.
 """
+
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .modules import *  # noqa: F403  # isort: skip  (before functional, which imports nn.grad, which imports modules)
 from . import attention, functional, grad, init, modules, parallel, parameter, utils  # isort: skip

@@ -1,6 +1,6 @@
 """Names and numbers of reductions. In PyTorch: `torch/nn/_reduction.py`, `aten/src/ATen/core/Reduction.h`."""
-import warnings
 
+import warnings
 
 
 def get_enum(reduction: str) -> int:
@@ -12,9 +12,7 @@ def get_enum(reduction: str) -> int:
     if reduction == "sum":
         return 2
     if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
-        )
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
         return 1
     raise ValueError(f"{reduction} is not a valid value for reduction")
 

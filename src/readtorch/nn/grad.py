@@ -1,6 +1,7 @@
 """The two gradients of a convolution, each as a function. In PyTorch: `torch/nn/grad.py`. See the chapter
 "Layers, functional, init".
 """
+
 from readtorch.nn.modules.utils import _pair, _single, _triple
 from readtorch.ops import aten
 
@@ -8,7 +9,8 @@ from readtorch.ops import aten
 def _convolution_backward(grad_output, input, weight, geometry, groups, wanted):
     stride, padding, dilation = geometry
     return aten.convolution_backward.default(
-        grad_output, input, weight, None, stride, padding, dilation, False, [0], groups, wanted)
+        grad_output, input, weight, None, stride, padding, dilation, False, [0], groups, wanted
+    )
 
 
 def _input(tuple_of, input_size, weight, grad_output, stride, padding, dilation, groups):

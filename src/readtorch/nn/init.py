@@ -3,6 +3,7 @@
 Every function changes its tensor in place, without autograd, and returns it. The random ones draw from
 `generator`, by default the global one, in the same order as PyTorch: the same seed gives the same weights.
 """
+
 import contextlib
 import functools
 import math
@@ -10,9 +11,7 @@ import warnings
 
 import readtorch
 
-_LINEAR_FNS = (
-    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-)
+_LINEAR_FNS = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -308,9 +307,7 @@ def _make_deprecate(meth):
     @functools.wraps(meth)
     def deprecated_init(*args, **kwargs):
         warnings.warn(
-            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
-            FutureWarning,
-            stacklevel=2,
+            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.", FutureWarning, stacklevel=2
         )
         return meth(*args, **kwargs)
 

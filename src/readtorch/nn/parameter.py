@@ -3,6 +3,7 @@
 In PyTorch: `torch/nn/parameter.py`. The chapter "Parameter and Buffer" explains why a parameter is a tensor
 and yet special.
 """
+
 from collections import OrderedDict
 
 import readtorch
@@ -11,7 +12,12 @@ from readtorch._tensor import Tensor
 from readtorch.csrc.autograd.python_variable import TensorBase
 
 __all__ = [
-    "Parameter", "UninitializedParameter", "is_lazy", "Buffer", "UninitializedBuffer", "UninitializedTensorMixin",
+    "Parameter",
+    "UninitializedParameter",
+    "is_lazy",
+    "Buffer",
+    "UninitializedBuffer",
+    "UninitializedTensorMixin",
 ]
 
 
@@ -106,8 +112,18 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 # in PyTorch: `__torch_function__`, a hook in every Python binding of an operator, refuses both.
 
 _ALLOWED_METHODS = {
-    "size", "is_complex", "is_floating_point", "get_device",
-    "__new__", "__init__", "__hash__", "__repr__", "__reduce_ex__", "__dir__", "_is_view", "_make_subclass",
+    "size",
+    "is_complex",
+    "is_floating_point",
+    "get_device",
+    "__new__",
+    "__init__",
+    "__hash__",
+    "__repr__",
+    "__reduce_ex__",
+    "__dir__",
+    "_is_view",
+    "_make_subclass",
 }
 # These work on the empty tensor beneath.
 _CONVERSIONS = ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to")
@@ -127,6 +143,7 @@ def _refuse(tensor, function):
 def _refusal(shown):
     def refuse(self, *args, **kwargs):
         _refuse(self, shown)
+
     return refuse
 
 
@@ -146,6 +163,7 @@ def _conversion(name):
         plain = self.data
         converted = getattr(plain, name)(*args, **kwargs)
         return self if converted is plain else self._as_converted(converted)
+
     convert.__name__ = name
     return convert
 

@@ -6,6 +6,7 @@ is written as a protobuf message. Needs the package `onnx`, which only an export
 In PyTorch: `torch/onnx/__init__.py`, and `torch/onnx/_internal/torchscript_exporter/` for all that is done
 here. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from dataclasses import dataclass, field
 
 from readtorch.csrc.onnx import OperatorExportTypes, TensorProtoDataType, TrainingMode

@@ -1,6 +1,7 @@
 """What an export raises. In PyTorch: `torch/onnx/errors.py`. Explained in the chapter "Multiprocessing,
 TensorBoard, ONNX".
 """
+
 import textwrap
 
 __all__ = ["OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
@@ -24,8 +25,7 @@ class UnsupportedOperatorError(OnnxExporterError):
         message = f"Exporting the operator '{name}' to ONNX opset version {version} is not supported"
         if supported_version is not None:
             message += (
-                f". Support for this operator was added in version {supported_version}, "
-                "try exporting with this version"
+                f". Support for this operator was added in version {supported_version}, try exporting with this version"
             )
         elif not name.startswith(("aten::", "prim::", "quantized::")):
             message = (

@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/jit_utils.py`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
+
 import re
 from dataclasses import dataclass
 

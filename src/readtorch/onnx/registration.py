@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/registration.py`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
+
 from readtorch.onnx import _constants
 
 

@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_helper.py`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
+
 import functools
 import inspect
 
@@ -56,9 +57,7 @@ def parse_arg(value, descriptor, name="", function=""):
     if node.kind() == "prim::Constant":
         return value.toIValue()  # a string or a device
     raise errors.SymbolicValueError(
-        f"Expected node type 'onnx::Constant' for argument '{name}' of node '{function}', "
-        f"got '{node.kind()}'.",
-        value,
+        f"Expected node type 'onnx::Constant' for argument '{name}' of node '{function}', got '{node.kind()}'.", value
     )
 
 

@@ -10,6 +10,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing,
 TensorBoard, ONNX".
 """
+
 import contextlib
 import inspect
 import os
@@ -26,8 +27,7 @@ from readtorch.csrc.jit.passes.onnx.constant_fold import ConstantFold
 from readtorch.csrc.jit.passes.onnx.deduplicate_initializers import DeduplicateInitializers
 from readtorch.csrc.jit.passes.onnx.eval_peephole import EvalPeephole
 from readtorch.csrc.jit.passes.onnx.naming import AssignScopedNames, GiveLegibleNames, set_names
-from readtorch.csrc.jit.passes.onnx.peephole import (PeepholeOptimizeONNX, eliminate_dead_nodes,
-                                                     eliminate_unused_inputs)
+from readtorch.csrc.jit.passes.onnx.peephole import PeepholeOptimizeONNX, eliminate_dead_nodes, eliminate_unused_inputs
 from readtorch.csrc.jit.passes.onnx.remove_inplace_ops_for_onnx import RemoveInplaceOps
 from readtorch.csrc.jit.passes.onnx.to_onnx import ToONNX
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
@@ -175,9 +175,7 @@ def validate_dynamic_axes(dynamic_axes, input_names, output_names):
     known, named = {*(input_names or ()), *(output_names or ())}, {}
     for key, axes in (dynamic_axes or {}).items():
         if key not in known:
-            warnings.warn(
-                f"Provided key {key} for dynamic axes is not a valid input/output name", stacklevel=3
-            )
+            warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", stacklevel=3)
         if isinstance(axes, list):
             warnings.warn(
                 "No names were found for specified dynamic axes of provided input."

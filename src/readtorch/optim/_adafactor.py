@@ -13,6 +13,7 @@ r"""Adafactor. In PyTorch: `torch/optim/_adafactor.py`. See the chapter "torch.o
 RMS(x) is the root of the mean of x². N. Shazeer, M. Stern: Adafactor: adaptive learning rates with sublinear
 memory cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lower bound instead of as a term.
 """
+
 import readtorch
 from readtorch._tensor import Tensor
 
@@ -33,7 +34,15 @@ class Adafactor(Optimizer):
     _no_sparse_gradients = "Adafactor does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay=-0.8,
+        eps=(None, 1e-3),
+        d=1.0,
+        weight_decay=0.0,
+        *,
+        foreach=None,
         maximize=False,
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
@@ -50,8 +59,9 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not 0.0 <= weight_decay:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach,
-                        maximize=maximize)
+        defaults = dict(
+            lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize
+        )
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
@@ -71,8 +81,24 @@ class Adafactor(Optimizer):
 
 
 def adafactor(
-    params, grads, row_vars, col_vars, variances, state_steps, foreach=None, grad_scale=None, found_inf=None,
-    has_complex=False, *, d, lr, beta2_decay, weight_decay, eps1, eps2, maximize,
+    params,
+    grads,
+    row_vars,
+    col_vars,
+    variances,
+    state_steps,
+    foreach=None,
+    grad_scale=None,
+    found_inf=None,
+    has_complex=False,
+    *,
+    d,
+    lr,
+    beta2_decay,
+    weight_decay,
+    eps1,
+    eps2,
+    maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state: row_var and col_var, a vector has variance."""
     _check_steps(state_steps, "`state_steps`")
@@ -82,8 +108,17 @@ def adafactor(
             eps1 = readtorch.finfo(param.dtype).eps  # the first parameter's, for all of the group
         state_steps[i] += 1
         _single_tensor_adafactor(
-            param, -grads[i] if maximize else grads[i], row_vars[i], col_vars[i], variances[i],
-            state_steps[i].item(), d=d, lr=lr, beta2_decay=beta2_decay, weight_decay=weight_decay, eps1=eps1,
+            param,
+            -grads[i] if maximize else grads[i],
+            row_vars[i],
+            col_vars[i],
+            variances[i],
+            state_steps[i].item(),
+            d=d,
+            lr=lr,
+            beta2_decay=beta2_decay,
+            weight_decay=weight_decay,
+            eps1=eps1,
             eps2=eps2,
         )
 

@@ -13,6 +13,7 @@ to the singular values of X without computing them. It needs no more than bfloat
 K. Jordan and others: Muon: an optimizer for hidden layers in neural networks (2024). J. Liu and others: Muon
 is scalable for LLM training (2025).
 """
+
 import math
 
 import readtorch
@@ -37,8 +38,15 @@ class Muon(Optimizer):
     _no_sparse_gradients = "Muon does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
-        ns_coefficients=(DEFAULT_A, DEFAULT_B, DEFAULT_C), eps=EPS, ns_steps=DEFAULT_NS_STEPS,
+        self,
+        params,
+        lr=1e-3,
+        weight_decay=0.1,
+        momentum=0.95,
+        nesterov=True,
+        ns_coefficients=(DEFAULT_A, DEFAULT_B, DEFAULT_C),
+        eps=EPS,
+        ns_steps=DEFAULT_NS_STEPS,
         adjust_lr_fn=None,
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
@@ -51,14 +59,20 @@ class Muon(Optimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov,
-                        ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn)
+        defaults = dict(
+            lr=lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            nesterov=nesterov,
+            ns_coefficients=ns_coefficients,
+            eps=eps,
+            ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )
         super().__init__(params, defaults)
         for p in [p for group in self.param_groups for p in group["params"]]:
             if p.ndim != 2:
-                raise ValueError(
-                    f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
-                )
+                raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
     def _init_state(self, group, p, state):
         if p.is_complex():
@@ -71,8 +85,20 @@ class Muon(Optimizer):
 
 
 def muon(
-    params, grads, muon_momentum_bufs, *, foreach=None, lr, weight_decay, momentum, nesterov, ns_coefficients,
-    ns_steps, eps, adjust_lr_fn, has_complex,
+    params,
+    grads,
+    muon_momentum_bufs,
+    *,
+    foreach=None,
+    lr,
+    weight_decay,
+    momentum,
+    nesterov,
+    ns_coefficients,
+    ns_steps,
+    eps,
+    adjust_lr_fn,
+    has_complex,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers."""
     if foreach:

@@ -9,6 +9,7 @@ r"""Adadelta. In PyTorch: `torch/optim/adadelta.py`. See the chapter "torch.opti
 
 M. D. Zeiler: ADADELTA: an adaptive learning rate method (2012). There γ = 1.
 """
+
 from .optimizer import (
     Optimizer,
     _check_foreach,
@@ -30,15 +31,32 @@ class Adadelta(Optimizer):
     _no_sparse_gradients = "Adadelta does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
         differentiable=False,
     ) -> None:
         _check_settings(lr=lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         _check_settings(eps=eps, weight_decay=weight_decay)
-        defaults = dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize, capturable=capturable,
-                        foreach=foreach, differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            capturable=capturable,
+            foreach=foreach,
+            differentiable=differentiable,
+        )
         super().__init__(params, defaults)
 
     @_use_grad_for_differentiable
@@ -47,15 +65,31 @@ class Adadelta(Optimizer):
 
 
 def adadelta(
-    params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False,
-    has_complex=False, *, lr, rho, eps, weight_decay, maximize,
+    params,
+    grads,
+    square_avgs,
+    acc_deltas,
+    state_steps,
+    capturable=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    rho,
+    eps,
+    weight_decay,
+    maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
     for param, grad, square_avg, acc_delta, _ in _each_parameter(
-        (params, grads, square_avgs, acc_deltas), (state_steps,), maximize=maximize, capturable=capturable,
+        (params, grads, square_avgs, acc_deltas),
+        (state_steps,),
+        maximize=maximize,
+        capturable=capturable,
         supports_xla=False,
     ):
         if weight_decay != 0:

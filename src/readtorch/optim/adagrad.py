@@ -9,6 +9,7 @@ r"""Adagrad. In PyTorch: `torch/optim/adagrad.py`. See the chapter "torch.optim"
 J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning and stochastic optimization
 (2011).
 """
+
 import readtorch
 
 from .optimizer import (
@@ -37,14 +38,37 @@ class Adagrad(Optimizer):
     _added_later = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
-        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
-        maximize=False, differentiable=False, fused=None,
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
     ) -> None:
-        _check_settings(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
-                        initial_accumulator_value=initial_accumulator_value, eps=eps)
-        defaults = dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
-                        initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
-                        differentiable=differentiable, fused=fused)
+        _check_settings(
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        defaults = dict(
+            lr=lr,
+            lr_decay=lr_decay,
+            eps=eps,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            fused=fused,
+        )
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
         for group in self.param_groups:
@@ -77,8 +101,23 @@ class Adagrad(Optimizer):
 
 
 def adagrad(
-    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
-    foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize,
+    params,
+    grads,
+    state_sums,
+    state_steps,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    has_sparse_grad=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    weight_decay,
+    lr_decay,
+    eps,
+    maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
@@ -90,7 +129,9 @@ def adagrad(
     for i, param in enumerate(params):
         state_steps[i] += 1
         settings = {
-            "lr": lr / (1 + (_get_value(state_steps[i]) - 1) * lr_decay), "weight_decay": weight_decay, "eps": eps,
+            "lr": lr / (1 + (_get_value(state_steps[i]) - 1) * lr_decay),
+            "weight_decay": weight_decay,
+            "eps": eps,
         }
         grad = -grads[i] if maximize else grads[i]
         if grad.is_sparse:

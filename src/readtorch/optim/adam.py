@@ -12,6 +12,7 @@ r"""Adam. In PyTorch: `torch/optim/adam.py`. See the chapter "torch.optim".
 D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014). AMSGrad: S. J. Reddi and others: On
 the convergence of Adam and beyond (2018).
 """
+
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
@@ -47,14 +48,31 @@ class Adam(Optimizer):
     _state_names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
     _pairs = {"betas": ("beta1", "beta2")}
     _added_later = {
-        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-        "decoupled_weight_decay": False, "fused": None,
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
     }
     _no_sparse_gradients = "Adam does not support sparse gradients, please consider SparseAdam instead"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
-        maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
     ) -> None:
         _check_tensor_setting(lr, "lr", foreach and not capturable)
         _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
@@ -62,9 +80,19 @@ class Adam(Optimizer):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in range(2):
             _check_tensor_setting(betas[i], f"betas[{i}]", foreach and not capturable)
-        defaults = dict(lr=lr, betas=tuple(map(_to_scalar, betas)), eps=eps, weight_decay=weight_decay, amsgrad=amsgrad,
-                        maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable,
-                        fused=fused, decoupled_weight_decay=decoupled_weight_decay)
+        defaults = dict(
+            lr=lr,
+            betas=tuple(map(_to_scalar, betas)),
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
 
@@ -105,16 +133,39 @@ def _check_group(group, state_steps):
 
 
 def adam(
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False,
-    differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False,
-    decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize,
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    foreach=None,
+    capturable=False,
+    differentiable=False,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    has_complex=False,
+    decoupled_weight_decay=False,
+    *,
+    amsgrad,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    eps,
+    maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
     settings = {
-        "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps,
+        "lr": lr,
+        "beta1": beta1,
+        "beta2": beta2,
+        "weight_decay": weight_decay,
+        "eps": eps,
         "decoupled_weight_decay": decoupled_weight_decay,
     }
     if fused is None and foreach is None:
@@ -123,8 +174,15 @@ def adam(
         fused = not (capturable or differentiable) and _kernel_serves(params, numbers)
     if fused:
         _fused_adam(
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps, amsgrad=amsgrad,
-            maximize=maximize, **settings,
+            params,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs if amsgrad else [],
+            state_steps,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            **settings,
         )
         return
     single_tensor = _differentiable_adam if differentiable else _single_tensor_adam
@@ -134,7 +192,18 @@ def adam(
 
 
 def _single_tensor_adam(
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    step_t,
+    *,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
     decoupled_weight_decay,
 ):
     """The formula, line by line; numbers that are the same for all elements are Python numbers."""
@@ -155,7 +224,18 @@ def _single_tensor_adam(
 
 
 def _differentiable_adam(
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    step_t,
+    *,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
     decoupled_weight_decay,
 ):
     """The same with tensors for all numbers, and copies of what autograd saves before it is written again."""
@@ -181,8 +261,21 @@ def _differentiable_adam(
 
 
 def _fused_adam(
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, amsgrad, lr, beta1, beta2,
-    weight_decay, eps, maximize, decoupled_weight_decay,
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    *,
+    amsgrad,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    maximize,
+    decoupled_weight_decay,
 ):
     if not params:
         return
@@ -190,6 +283,19 @@ def _fused_adam(
     operator = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
     # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
     operator.call(
-        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, _get_value(lr), _get_value(beta1),
-        _get_value(beta2), weight_decay, eps, amsgrad, maximize, None, None,
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        _get_value(lr),
+        _get_value(beta1),
+        _get_value(beta2),
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        None,
+        None,
     )

@@ -9,6 +9,7 @@ r"""Adamax. In PyTorch: `torch/optim/adamax.py`. See the chapter "torch.optim".
 D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014), section 7.1: Adam with the infinity
 norm.
 """
+
 import readtorch
 
 from .optimizer import (
@@ -34,12 +35,29 @@ class Adamax(Optimizer):
     _no_sparse_gradients = "Adamax does not support sparse gradients"
 
     def __init__(
-        self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
-        differentiable=False, capturable=False,
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
     ) -> None:
         _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
-                        differentiable=differentiable, capturable=capturable)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
         super().__init__(params, defaults)
 
     @_use_grad_for_differentiable
@@ -48,8 +66,22 @@ class Adamax(Optimizer):
 
 
 def adamax(
-    params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False,
-    capturable=False, has_complex=False, *, eps, beta1, beta2, lr, weight_decay,
+    params,
+    grads,
+    exp_avgs,
+    exp_infs,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    eps,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)

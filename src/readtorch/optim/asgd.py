@@ -10,6 +10,7 @@ r"""Averaged stochastic gradient descent. In PyTorch: `torch/optim/asgd.py`. See
 B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992). The steps change
 θ; the average must be fetched from the state.
 """
+
 import readtorch
 
 from .optimizer import (
@@ -37,12 +38,30 @@ class ASGD(Optimizer):
     _no_sparse_gradients = "ASGD does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-        differentiable=False, capturable=False,
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
     ) -> None:
         _check_settings(lr=lr, weight_decay=weight_decay)
-        defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach,
-                        maximize=maximize, differentiable=differentiable, capturable=capturable)
+        defaults = dict(
+            lr=lr,
+            lambd=lambd,
+            alpha=alpha,
+            t0=t0,
+            weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
@@ -57,14 +76,32 @@ class ASGD(Optimizer):
 
 
 def asgd(
-    params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False,
-    has_complex=False, *, lambd, lr, t0, alpha, weight_decay,
+    params,
+    grads,
+    axs,
+    mus,
+    etas,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    lambd,
+    lr,
+    t0,
+    alpha,
+    weight_decay,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
     for param, grad, ax, mu, eta, step in _each_parameter(
-        (params, grads, axs), (mus, etas, state_steps), maximize=maximize, capturable=capturable,
+        (params, grads, axs),
+        (mus, etas, state_steps),
+        maximize=maximize,
+        capturable=capturable,
         names="params, mus, etas, and state_steps",
     ):
         step, eta_value = _get_value(step), _get_value(eta)

@@ -12,6 +12,7 @@ from a search along the line.
 J. Nocedal: Updating quasi-Newton matrices with limited storage (1980); J. Nocedal, S. Wright: Numerical
 optimization, algorithms 7.4 (the two loops), 3.5 and 3.6 (the line search).
 """
+
 from typing import Any, NamedTuple
 
 import readtorch
@@ -32,14 +33,28 @@ class LBFGS(Optimizer):
     """
 
     def __init__(
-        self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
-        history_size=100, line_search_fn=None,
+        self,
+        params,
+        lr=1,
+        max_iter=20,
+        max_eval=None,
+        tolerance_grad=1e-7,
+        tolerance_change=1e-9,
+        history_size=100,
+        line_search_fn=None,
     ) -> None:
         _check_settings(lr=lr)
         if max_eval is None:
             max_eval = max_iter * 5 // 4
-        defaults = dict(lr=lr, max_iter=max_iter, max_eval=max_eval, tolerance_grad=tolerance_grad,
-                        tolerance_change=tolerance_change, history_size=history_size, line_search_fn=line_search_fn)
+        defaults = dict(
+            lr=lr,
+            max_iter=max_iter,
+            max_eval=max_eval,
+            tolerance_grad=tolerance_grad,
+            tolerance_change=tolerance_change,
+            history_size=history_size,
+            line_search_fn=line_search_fn,
+        )
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")

@@ -12,6 +12,7 @@ r"""NAdam. In PyTorch: `torch/optim/nadam.py`. See the chapter "torch.optim".
 
 T. Dozat: Incorporating Nesterov momentum into Adam (2016): m̂ looks one step of momentum ahead.
 """
+
 from .optimizer import (
     Optimizer,
     _check_foreach,
@@ -34,20 +35,43 @@ class NAdam(Optimizer):
     _state_names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
     _pairs = {"betas": ("beta1", "beta2")}
     _added_later = {
-        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
         "decoupled_weight_decay": False,
     }
     _counts = ("step", "mu_product")
     _no_sparse_gradients = "NAdam does not support sparse gradients"
 
     def __init__(
-        self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-        decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False,
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
     ) -> None:
         _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
-                        decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
-                        capturable=capturable, differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
@@ -62,9 +86,25 @@ class NAdam(Optimizer):
 
 
 def nadam(
-    params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None,
-    capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay,
-    momentum_decay, eps,
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    mu_products,
+    state_steps,
+    decoupled_weight_decay=False,
+    foreach=None,
+    capturable=False,
+    differentiable=False,
+    has_complex=False,
+    maximize=False,
+    *,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    momentum_decay,
+    eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
@@ -72,7 +112,10 @@ def nadam(
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
     for param, grad, exp_avg, exp_avg_sq, mu_product, step in _each_parameter(
-        (params, grads, exp_avgs, exp_avg_sqs), (mu_products, state_steps), maximize=maximize, capturable=capturable,
+        (params, grads, exp_avgs, exp_avg_sqs),
+        (mu_products, state_steps),
+        maximize=maximize,
+        capturable=capturable,
         names="params, mu_products and state_steps",
     ):
         step = _get_value(step)

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/optim/optimizer.py`. The chapter "torch.optim" builds an algorithm on it.
 """
+
 import functools
 import inspect
 import warnings
@@ -79,9 +80,12 @@ class Optimizer:
 
     def _make_hook_dicts(self):
         for name in (
-            "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
-            "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
-            "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
+            "_optimizer_step_pre_hooks",
+            "_optimizer_step_post_hooks",
+            "_optimizer_state_dict_pre_hooks",
+            "_optimizer_state_dict_post_hooks",
+            "_optimizer_load_state_dict_pre_hooks",
+            "_optimizer_load_state_dict_post_hooks",
         ):
             self.__dict__.setdefault(name, OrderedDict())
 
@@ -120,9 +124,7 @@ class Optimizer:
             if result is None:
                 continue
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(
-                    f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                )
+                raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
         return args, kwargs
 
@@ -209,9 +211,7 @@ class Optimizer:
             self._check_param(param)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len(param_group["params"]) != len(set(param_group["params"])):
             warnings.warn(
@@ -236,9 +236,7 @@ class Optimizer:
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         if names:
             if len(names) != len(entries):
-                raise ValueError(
-                    "all optimizer params should be with/without names. Some param names are missing"
-                )
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             param_group["param_names"] = names
 
     def _check_param(self, param):

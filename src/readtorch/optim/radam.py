@@ -14,6 +14,7 @@ r"""RAdam. In PyTorch: `torch/optim/radam.py`. See the chapter "torch.optim".
 
 L. Liu and others: On the variance of the adaptive learning rate and beyond (2019).
 """
+
 from .optimizer import (
     Optimizer,
     _check_foreach,
@@ -34,19 +35,40 @@ class RAdam(Optimizer):
     _state_names = ("exp_avg", "exp_avg_sq", "step")
     _pairs = {"betas": ("beta1", "beta2")}
     _added_later = {
-        "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
         "capturable": False,
     }
     _no_sparse_gradients = "RAdam does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
-        foreach=None, maximize=False, capturable=False, differentiable=False,
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
     ) -> None:
         _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
-                        capturable=capturable, decoupled_weight_decay=decoupled_weight_decay,
-                        differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            decoupled_weight_decay=decoupled_weight_decay,
+            differentiable=differentiable,
+        )
         super().__init__(params, defaults)
 
     @_use_grad_for_differentiable
@@ -55,8 +77,23 @@ class RAdam(Optimizer):
 
 
 def radam(
-    params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
-    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps,
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    state_steps,
+    decoupled_weight_decay=False,
+    foreach=None,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    maximize=False,
+    *,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)

@@ -11,6 +11,7 @@ r"""RMSprop. In PyTorch: `torch/optim/rmsprop.py`. See the chapter "torch.optim"
 G. Hinton: Neural networks for machine learning, lecture 6 (2012). Centered: A. Graves: Generating sequences
 with recurrent neural networks (2013).
 """
+
 from .optimizer import (
     Optimizer,
     _check_foreach,
@@ -31,18 +32,42 @@ class RMSprop(Optimizer):
 
     _state_names = ("square_avg", "grad_avg", "momentum_buffer", "step")
     _added_later = {
-        "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
         "capturable": False,
     }
     _no_sparse_gradients = "RMSprop does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
-        foreach=None, maximize=False, differentiable=False,
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
     ) -> None:
         _check_settings(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered, weight_decay=weight_decay,
-                        capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable)
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            alpha=alpha,
+            eps=eps,
+            centered=centered,
+            weight_decay=weight_decay,
+            capturable=capturable,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+        )
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
@@ -59,14 +84,36 @@ class RMSprop(Optimizer):
 
 
 def rmsprop(
-    params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False,
-    differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered,
+    params,
+    grads,
+    square_avgs,
+    grad_avgs,
+    momentum_buffer_list,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    lr,
+    alpha,
+    eps,
+    weight_decay,
+    momentum,
+    centered,
 ) -> None:
     """One step for lists of parameters, gradients and state. What the settings do not need may be empty."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
-    tensors = params, grads, square_avgs, grad_avgs if centered else None, momentum_buffer_list if momentum > 0 else None
+    tensors = (
+        params,
+        grads,
+        square_avgs,
+        grad_avgs if centered else None,
+        momentum_buffer_list if momentum > 0 else None,
+    )
     for param, grad, square_avg, grad_avg, buf, _ in _each_parameter(
         tensors, (state_steps,), maximize=maximize, capturable=capturable
     ):

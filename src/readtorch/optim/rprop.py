@@ -12,6 +12,7 @@ For each element, with a step size η of its own (at first lr) and the gradient 
 M. Riedmiller, H. Braun: A direct adaptive method for faster backpropagation learning: the RPROP algorithm
 (1993).
 """
+
 import readtorch
 
 from .optimizer import (
@@ -41,14 +42,29 @@ class Rprop(Optimizer):
     _no_sparse_gradients = "Rprop does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
-        maximize=False, differentiable=False,
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
     ) -> None:
         _check_settings(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
-                        differentiable=differentiable, capturable=capturable)
+        defaults = dict(
+            lr=lr,
+            etas=etas,
+            step_sizes=step_sizes,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
@@ -63,8 +79,21 @@ class Rprop(Optimizer):
 
 
 def rprop(
-    params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False,
-    differentiable=False, has_complex=False, *, step_size_min, step_size_max, etaminus, etaplus,
+    params,
+    grads,
+    prevs,
+    step_sizes,
+    state_steps,
+    foreach=None,
+    capturable=False,
+    maximize=False,
+    differentiable=False,
+    has_complex=False,
+    *,
+    step_size_min,
+    step_size_max,
+    etaminus,
+    etaplus,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)

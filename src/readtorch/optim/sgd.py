@@ -11,6 +11,7 @@ H. Robbins, S. Monro: A stochastic approximation method (1951). Nesterov's form:
 the importance of initialization and momentum in deep learning (2013); there the rate multiplies b's
 increment, here b.
 """
+
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_sgd import _fused_sgd_
@@ -39,8 +40,18 @@ class SGD(Optimizer):
     _added_later = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
-        self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-        foreach=None, differentiable=False, fused=None,
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
@@ -52,8 +63,17 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
-                        maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused)
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
+        )
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
 
@@ -77,14 +97,31 @@ class SGD(Optimizer):
 
 
 def sgd(
-    params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
-    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize,
+    params,
+    d_p_list,
+    momentum_buffer_list,
+    has_sparse_grad=False,
+    foreach=None,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers (None where there is none yet)."""
     lr = _to_scalar(lr)
     settings = {
-        "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening,
-        "nesterov": nesterov, "maximize": maximize,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "lr": lr,
+        "dampening": dampening,
+        "nesterov": nesterov,
+        "maximize": maximize,
     }
     has_sparse_grad = has_sparse_grad or _has_sparse(d_p_list)
     if fused is None and foreach is None:
@@ -132,14 +169,22 @@ def _add_weight_decay(grad, param, weight_decay):
     return grad.add(param, alpha=weight_decay)
 
 
-def _fused_sgd(
-    params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize
-):
+def _fused_sgd(params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
     def step(params, grads, bufs, is_first_step):
         # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
         _fused_sgd_.call(
-            params, grads, bufs, weight_decay, momentum, _get_value(lr), dampening, nesterov, maximize,
-            is_first_step, None, None,
+            params,
+            grads,
+            bufs,
+            weight_decay,
+            momentum,
+            _get_value(lr),
+            dampening,
+            nesterov,
+            maximize,
+            is_first_step,
+            None,
+            None,
         )
 
     if momentum == 0:

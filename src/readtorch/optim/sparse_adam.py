@@ -14,6 +14,7 @@ its means stand still until the row is used again.
 
 D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014).
 """
+
 import math
 
 import readtorch
@@ -40,13 +41,9 @@ class SparseAdam(Optimizer):
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
         sparse, complex_ = self._indices(lambda p: p.is_sparse), self._indices(lambda p: p.is_complex())
         if sparse:
-            raise ValueError(
-                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
-            )
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
         if complex_:
-            raise ValueError(
-                f"Complex params at indices {complex_}: SparseAdam does not support complex parameters"
-            )
+            raise ValueError(f"Complex params at indices {complex_}: SparseAdam does not support complex parameters")
 
     def _indices(self, condition):
         """[group, index] of each parameter for which `condition` holds."""
@@ -64,23 +61,26 @@ class SparseAdam(Optimizer):
         for group in self.param_groups:
             params, grads, exp_avgs, exp_avg_sqs = self._init_group(group)
             if not all([grad.is_sparse for grad in grads]):
-                raise RuntimeError(
-                    "SparseAdam does not support dense gradients, please consider Adam instead"
-                )
+                raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
             for p in params:
                 self.state[p]["step"] += 1
             beta1, beta2 = group["betas"]
             sparse_adam(
-                params, grads, exp_avgs, exp_avg_sqs, [self.state[p]["step"] for p in params],
-                eps=group["eps"], beta1=beta1, beta2=beta2, lr=_to_scalar(group["lr"]),
+                params,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                [self.state[p]["step"] for p in params],
+                eps=group["eps"],
+                beta1=beta1,
+                beta2=beta2,
+                lr=_to_scalar(group["lr"]),
                 maximize=group.get("maximize", False),
             )
         return loss
 
 
-def sparse_adam(
-    params, grads, exp_avgs, exp_avg_sqs, state_steps, *, eps, beta1, beta2, lr, maximize
-) -> None:
+def sparse_adam(params, grads, exp_avgs, exp_avg_sqs, state_steps, *, eps, beta1, beta2, lr, maximize) -> None:
     """One step for lists of parameters, sparse gradients and state; `state_steps` are numbers."""
     for i, param in enumerate(params):
         grad = -grads[i] if maximize else grads[i]

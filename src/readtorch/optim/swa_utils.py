@@ -10,6 +10,7 @@ Training with a high rate moves around a minimum; the mean of the points on its 
 P. Izmailov and others: Averaging weights leads to wider optima and better generalization (2018).
 B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992).
 """
+
 import math
 from copy import deepcopy
 from itertools import chain
@@ -21,7 +22,12 @@ from readtorch.nn.modules.batchnorm import _BatchNorm
 from .lr_scheduler.base import LRScheduler, _format_param, _warn_get_lr_called_within_step
 
 __all__ = [
-    "AveragedModel", "update_bn", "SWALR", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn",
+    "AveragedModel",
+    "update_bn",
+    "SWALR",
+    "get_ema_multi_avg_fn",
+    "get_swa_multi_avg_fn",
+    "get_ema_avg_fn",
     "get_swa_avg_fn",
 ]
 
@@ -209,9 +215,7 @@ class SWALR(LRScheduler):
         for lr, group in zip(swa_lrs, optimizer.param_groups, strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ["cos", "linear"]:
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._set_anneal_func(anneal_strategy)
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")

@@ -10,33 +10,65 @@ load".
     _locations, _files    where storages go; how files are opened and replaced
     config                what to do unless told otherwise
 """
+
 import io
 import shutil
 import tempfile
 import warnings
 from contextlib import contextmanager
 
-from .. import _weights_only_unpickler
+from readtorch import _weights_only_unpickler
 from ._files import open_for_reading
-from ._layouts import _get_layout  # noqa: F401  (checkpoints name it)
-from ._load import UNSAFE_MESSAGE, load  # noqa: F401
+from ._layouts import _get_layout  # checkpoints name it
+from ._load import UNSAFE_MESSAGE, load
 from ._load import _starts_with, _ZIP_MAGIC
-from ._locations import (default_restore_location, location_tag, register_package, validate_cuda_device)
-from ._safe_globals import (_get_allowed_globals, _get_user_allowed_globals, add_safe_globals, clear_safe_globals,
-                            get_safe_globals, safe_globals)
-from ._save import DEFAULT_PROTOCOL, save  # noqa: F401
+from ._locations import default_restore_location, location_tag, register_package, validate_cuda_device
+from ._safe_globals import (
+    _get_allowed_globals,
+    _get_user_allowed_globals,
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from ._save import DEFAULT_PROTOCOL, save
 from ._storage_type import StorageType
 from ._inline_container import ZipReader
-from .config import (LoadEndianness, get_crc32_options, get_default_load_endianness, get_default_mmap_options,
-                     set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data)
+from .config import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
 
 __all__ = [
-    "SourceChangeWarning", "mkdtemp", "register_package", "check_module_version_greater_or_equal",
-    "validate_cuda_device", "location_tag", "default_restore_location", "save", "load", "StorageType",
-    "LoadEndianness", "get_crc32_options", "set_crc32_options", "get_default_load_endianness",
-    "set_default_load_endianness", "get_default_mmap_options", "set_default_mmap_options",
-    "clear_safe_globals", "get_safe_globals", "add_safe_globals", "safe_globals",
-    "get_unsafe_globals_in_checkpoint", "skip_data",
+    "SourceChangeWarning",
+    "mkdtemp",
+    "register_package",
+    "check_module_version_greater_or_equal",
+    "validate_cuda_device",
+    "location_tag",
+    "default_restore_location",
+    "save",
+    "load",
+    "StorageType",
+    "LoadEndianness",
+    "get_crc32_options",
+    "set_crc32_options",
+    "get_default_load_endianness",
+    "set_default_load_endianness",
+    "get_default_mmap_options",
+    "set_default_mmap_options",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "add_safe_globals",
+    "safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "skip_data",
 ]
 
 
@@ -65,8 +97,9 @@ def get_unsafe_globals_in_checkpoint(f):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         reader = ZipReader(file)
         if "constants.pkl" in reader:
-            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a "
-                             "torchscript checkpoint")
+            raise ValueError(
+                "Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint"
+            )
         named = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
         return list(named - safe)
 
@@ -81,9 +114,11 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
         version = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts))
         return version >= req_version_tuple
     except Exception as error:
-        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
-                   "cannot be compared"
-                   f" with tuple {req_version_tuple}")
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
+            "cannot be compared"
+            f" with tuple {req_version_tuple}"
+        )
         if error_if_malformed:
             raise RuntimeError(message) from error
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)

@@ -26,6 +26,7 @@ anything is written: whoever must not read the old file may not read half of the
 stays one: the file that it leads to is replaced. What is no regular file, such as /dev/stdout or a pipe, is
 written to directly.
 """
+
 import contextlib
 import fcntl
 import io
@@ -55,9 +56,11 @@ def _check_seekable(file):
         file.seek(file.tell())
     except (io.UnsupportedOperation, AttributeError) as error:
         if "seek" in str(error) or "tell" in str(error):
-            raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please "
-                              "pre-load the data into a "
-                              "buffer like io.BytesIO and try to load from it instead.") from None
+            raise type(error)(
+                f"{error}. You can only torch.load from a file that is seekable. Please "
+                "pre-load the data into a "
+                "buffer like io.BytesIO and try to load from it instead."
+            ) from None
         raise
 
 

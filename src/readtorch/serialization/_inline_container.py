@@ -36,6 +36,7 @@ is expanded:
 
 What is refused can be unpacked by hand and zipped again without compression.
 """
+
 import hashlib
 import os
 import struct
@@ -123,8 +124,7 @@ class ZipWriter:
         self._position += len(header) + size + len(descriptor)
 
     def _extra(self, start, path_length, sizes):
-        """The extra field of a local header: long numbers if there are any, then padding up to the alignment.
-        """
+        """The extra field of a local header: long numbers if there are any, then padding up to the alignment."""
         long = _pack_long_numbers(sizes, start)
         before = start + LOCAL_HEADER.size + path_length + len(long) + 4
         padding = -before % self._alignment
@@ -166,18 +166,20 @@ def _pack_long_numbers(sizes, start):
 def _central_header(path, flags, crc32, size, start):
     long = _pack_long_numbers(struct.pack("<QQ", size, size) if size >= MOST_32 else b"", start)
     size, start = min(size, MOST_32), min(start, MOST_32)
-    header = CENTRAL_HEADER.pack(CENTRAL, 0, 0, flags, 0, 0, 0, crc32, size, size, len(path), len(long),
-                                 0, 0, 0, 0, start)
+    header = CENTRAL_HEADER.pack(
+        CENTRAL, 0, 0, flags, 0, 0, 0, crc32, size, size, len(path), len(long), 0, 0, 0, 0, start
+    )
     return header + path + long
 
 
 def _end(count, start, size):
     """The end of the archive. start, size: of the central directory."""
     made_by_unix, needs = 0x031E, 0x002D
-    return (END_64.pack(ENDS_64, END_64.size - 12, made_by_unix, needs, 0, 0, count, count, size, start)
-            + END_64_LOCATOR.pack(LOCATES_64, 0, start + size, 1)
-            + END.pack(ENDS, 0, 0, min(count, MOST_16), min(count, MOST_16), min(size, MOST_32),
-                       min(start, MOST_32), 0))
+    return (
+        END_64.pack(ENDS_64, END_64.size - 12, made_by_unix, needs, 0, 0, count, count, size, start)
+        + END_64_LOCATOR.pack(LOCATES_64, 0, start + size, 1)
+        + END.pack(ENDS, 0, 0, min(count, MOST_16), min(count, MOST_16), min(size, MOST_32), min(start, MOST_32), 0)
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- reading
@@ -274,7 +276,7 @@ class ZipReader:
             if record.name.lower() in seen:
                 raise _damaged("reading zip archive", f"{record.name} is there twice")
             seen.add(record.name.lower())
-            found[record.name[len(prefix):]] = record
+            found[record.name[len(prefix) :]] = record
         return found
 
     def _check_version(self):
@@ -285,14 +287,18 @@ class ZipReader:
         if not text.strip().isdigit():
             raise RuntimeError(f"Couldn't parse the version {text} as Long Long.")
         if int(text) < OLDEST_VERSION:
-            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the minimum "
-                               "supported version "
-                               f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too "
-                               "old.")
+            raise RuntimeError(
+                f"Attempted to read a PyTorch file with version {int(text)}, but the minimum "
+                "supported version "
+                f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too "
+                "old."
+            )
         if int(text) > NEWEST_VERSION:
-            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the maximum "
-                               "supported version "
-                               f"for reading is {NEWEST_VERSION}.")
+            raise RuntimeError(
+                f"Attempted to read a PyTorch file with version {int(text)}, but the maximum "
+                "supported version "
+                f"for reading is {NEWEST_VERSION}."
+            )
 
     # -------------------------------------------------------------------------------------------- the records
 
@@ -372,15 +378,32 @@ def _central_record(directory, at):
     what = "reading zip archive"
     if at + CENTRAL_HEADER.size > len(directory):
         raise _damaged(what, "invalid header or archive is corrupted")
-    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length,
-     disk, _, attributes, start) = CENTRAL_HEADER.unpack_from(directory, at)
+    (
+        signature,
+        _,
+        _,
+        flags,
+        method,
+        _,
+        _,
+        _,
+        stored_size,
+        size,
+        path_length,
+        extra_length,
+        comment_length,
+        disk,
+        _,
+        attributes,
+        start,
+    ) = CENTRAL_HEADER.unpack_from(directory, at)
     path_at = at + CENTRAL_HEADER.size
     extra_at = path_at + path_length
     after = extra_at + extra_length + comment_length
     if signature != CENTRAL or after > len(directory):
         raise _damaged(what, "invalid header or archive is corrupted")
     if MOST_32 in (stored_size, size, start):
-        extra = directory[extra_at:extra_at + extra_length]
+        extra = directory[extra_at : extra_at + extra_length]
         size, stored_size, start = _read_long_numbers(extra, size, stored_size, start)
     if disk > 1:
         raise _damaged(what, "unsupported multidisk archive")
@@ -413,9 +436,11 @@ def _check_expansion(what, size, stored_size, limit):
     """Raise RuntimeError if `size` is implausible. limit: one of the two pairs above."""
     allowed, times = limit
     if size > max(allowed, times * stored_size):
-        raise RuntimeError(f"{what} is compressed and would expand from {stored_size} to {size} bytes, which "
-                           "no checkpoint does that was not made to exhaust memory. If you trust the file, "
-                           "unpack it and zip it again without compression (zip -0).")
+        raise RuntimeError(
+            f"{what} is compressed and would expand from {stored_size} to {size} bytes, which "
+            "no checkpoint does that was not made to exhaust memory. If you trust the file, "
+            "unpack it and zip it again without compression (zip -0)."
+        )
 
 
 def _expand(record, data):
@@ -431,6 +456,8 @@ def _expand(record, data):
 
 
 def _damaged(doing, reason):
-    return RuntimeError(f"PytorchStreamReader failed {doing}: {reason}. There is a high likelihood that the "
-                        "file is damaged: not "
-                        "saved properly, not transferred correctly, or changed afterwards.")
+    return RuntimeError(
+        f"PytorchStreamReader failed {doing}: {reason}. There is a high likelihood that the "
+        "file is damaged: not "
+        "saved properly, not transferred correctly, or changed afterwards."
+    )

@@ -2,9 +2,10 @@
 
 In PyTorch: `_get_layout` of `torch/serialization.py`.
 """
+
 import copyreg
 
-from ..c10.layout import layout, sparse_coo, strided
+from readtorch.c10.layout import layout, sparse_coo, strided
 
 
 def _get_layout(name):

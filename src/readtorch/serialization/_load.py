@@ -3,6 +3,7 @@
 In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict, save and
 load".
 """
+
 import functools
 import io
 import os
@@ -13,15 +14,16 @@ import warnings
 
 import numpy as np
 
-from .. import _weights_only_unpickler
-from ..c10.storage_impl import StorageImpl, address_of
-from ..storage import TypedStorage, UntypedStorage, untyped
+from readtorch import _weights_only_unpickler
+from readtorch.c10.storage_impl import StorageImpl, address_of
+from readtorch.storage import TypedStorage, UntypedStorage, untyped
+
 from . import config
 from ._files import is_path, open_for_reading
+from ._inline_container import STORED, ZipReader
 from ._locations import get_restore_location
 from ._names import readtorch_name
 from ._storage_type import StorageType
-from ._inline_container import STORED, ZipReader
 
 UNSAFE_MESSAGE = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "
@@ -29,8 +31,10 @@ UNSAFE_MESSAGE = (
     "but it can result in arbitrary code execution. Do it only if you got the file from a "
     "trusted source."
 )
-_DOCS = ("\n\nCheck the documentation of torch.load to learn more about types accepted by default with "
-         "weights_only https://pytorch.org/docs/stable/generated/torch.load.html.")
+_DOCS = (
+    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with "
+    "weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
+)
 _LEGACY_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
 _ZIP_MAGIC = b"PK\x03\x04"
 
@@ -74,17 +78,24 @@ def _decide_weights_only(weights_only, pickle_module):
     unset = weights_only is None
     if unset:
         weights_only = pickle_module is None
-    force, forbid = (os.getenv(f"TORCH_FORCE_{name}_LOAD", "0").lower() in ("1", "y", "yes", "true")
-                     for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
+    force, forbid = (
+        os.getenv(f"TORCH_FORCE_{name}_LOAD", "0").lower() in ("1", "y", "yes", "true")
+        for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY")
+    )
     if force and forbid:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
-                           "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
-                           "should be set, but both were set.")
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
+            "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
+            "should be set, but both were set."
+        )
     if forbid and unset:
-        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
-                      "`weights_only` argument was not explicitly passed to `torch.load`, forcing "
-                      "weights_only=False.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
+            "`weights_only` argument was not explicitly passed to `torch.load`, forcing "
+            "weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
         weights_only = False
     weights_only = force or weights_only
     if weights_only and pickle_module is not None:
@@ -106,9 +117,11 @@ def _not_a_checkpoint(file, f, mmap):
     """The error for a file that is no zip archive."""
     if mmap:
         name = f"{f}, " if isinstance(f, str) else ""
-        return RuntimeError(f"mmap can only be used with files saved with "
-                            f"`torch.save({name}_use_new_zipfile_serialization="
-                            "True), please torch.save your checkpoint with this option in order to use mmap.")
+        return RuntimeError(
+            f"mmap can only be used with files saved with "
+            f"`torch.save({name}_use_new_zipfile_serialization="
+            "True), please torch.save your checkpoint with this option in order to use mmap."
+        )
     start = file.tell()
     head = file.read(512)
     file.seek(start)
@@ -119,16 +132,18 @@ def _not_a_checkpoint(file, f, mmap):
         return pickle.UnpicklingError(
             "This checkpoint is in the format that PyTorch wrote before version 1.6 (or with "
             "_use_new_zipfile_serialization=False). readtorch reads the zip format only: load it with "
-            "PyTorch and save it again.")
-    return pickle.UnpicklingError("This is not a checkpoint: torch.save writes a zip archive, and the file "
-                                  "does not begin as one.")
+            "PyTorch and save it again."
+        )
+    return pickle.UnpicklingError(
+        "This is not a checkpoint: torch.save writes a zip archive, and the file does not begin as one."
+    )
 
 
 def _torchscript(weights_only):
     if weights_only:
-        return RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to "
-                            "``torch.load``. "
-                            + UNSAFE_MESSAGE)
+        return RuntimeError(
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + UNSAFE_MESSAGE
+        )
     # in PyTorch: hands it to torch.jit.load
     return RuntimeError("This file is a TorchScript archive, written by torch.jit.save, not a checkpoint")
 
@@ -136,9 +151,12 @@ def _torchscript(weights_only):
 def _load_safetensors(path, map_location):
     if isinstance(map_location, dict) or callable(map_location):
         kind = "dict" if isinstance(map_location, dict) else "callable"
-        raise RuntimeError(f"Loading safetensors file with {kind} map_location is not supported. "
-                           "Use a device string or torch.device instead.")
-    from ..utils.safetensors import load_file
+        raise RuntimeError(
+            f"Loading safetensors file with {kind} map_location is not supported. "
+            "Use a device string or torch.device instead."
+        )
+    from readtorch.utils.safetensors import load_file
+
     return load_file(path, "cpu" if map_location is None else str(map_location))
 
 
@@ -164,8 +182,7 @@ class _Checkpoint:
         """The storage behind ("storage", class, key, location, number of elements)."""
         typename, kind, key, location, numel = saved_id
         if typename != "storage":
-            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got "
-                               f"'{typename}'")
+            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
         if type(key) is not str or type(location) is not str or type(numel) is not int:
             raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
         dtype = _element_type(kind)
@@ -180,9 +197,11 @@ class _Checkpoint:
         name = f"{self.folder}/{key}"
         size = self.reader.record(name).size
         if size != numel * dtype.itemsize:
-            raise RuntimeError(f"record size ({size} bytes) does not match expected size "
-                               f"({numel * dtype.itemsize} bytes = "
-                               f"{numel} elements * {dtype.itemsize} bytes/element)")
+            raise RuntimeError(
+                f"record size ({size} bytes) does not match expected size "
+                f"({numel * dtype.itemsize} bytes = "
+                f"{numel} elements * {dtype.itemsize} bytes/element)"
+            )
         storage = self._read(name, size)
         if self.swaps:
             storage.byteswap(dtype)
@@ -207,7 +226,7 @@ def _aligned(size):
     """
     memory = np.empty(size + 63, np.uint8)
     start = -address_of(memory) % 64
-    return memory.data[start:start + size]
+    return memory.data[start : start + size]
 
 
 def _map(path, size):
@@ -220,8 +239,7 @@ def _element_type(kind):
     if kind is UntypedStorage:
         return StorageType("ByteStorage").dtype
     if not isinstance(kind, StorageType):
-        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of "
-                                     "storages")
+        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of storages")
     return kind.dtype
 
 
@@ -242,8 +260,12 @@ def _byte_order(reader):
             raise ValueError("Unknown endianness type: " + order)
         return order
     default = config.get_default_load_endianness()
-    return {None: "little", config.LoadEndianness.LITTLE: "little", config.LoadEndianness.BIG: "big",
-            config.LoadEndianness.NATIVE: sys.byteorder}[default]
+    return {
+        None: "little",
+        config.LoadEndianness.LITTLE: "little",
+        config.LoadEndianness.BIG: "big",
+        config.LoadEndianness.NATIVE: sys.byteorder,
+    }[default]
 
 
 # ------------------------------------------------------------------------------------------------- the pickle
@@ -289,15 +311,19 @@ class _RefersToStorages:
 def _weights_only_message(message):
     """What to do about a refusal."""
     if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
-        text = ("Weights only load failed. This file can still be loaded, to do so you have two options, "
-                "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
-                f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please "
-                "check "
-                "the recommended steps in the following error message.\n\tWeightsUnpickler error: " + message)
+        text = (
+            "Weights only load failed. This file can still be loaded, to do so you have two options, "
+            "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
+            f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please "
+            "check "
+            "the recommended steps in the following error message.\n\tWeightsUnpickler error: " + message
+        )
     elif re.search(r"whose module (\S+) is blocked", message):
         text = f"Weights only load failed. {UNSAFE_MESSAGE}\n\n\n{message}"
     else:
-        text = (f"Weights only load failed. {UNSAFE_MESSAGE}\n"
-                "Please file an issue with the following so that we can make "
-                f"`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{message}")
+        text = (
+            f"Weights only load failed. {UNSAFE_MESSAGE}\n"
+            "Please file an issue with the following so that we can make "
+            f"`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{message}"
+        )
     return text + _DOCS

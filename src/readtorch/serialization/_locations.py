@@ -7,11 +7,12 @@ A checkpoint says of each storage where it was: "cpu", "cuda:1". A tagger finds 
 deserializer takes a storage that was read to the CPU to where its tag says. Each device brings a pair of
 them, asked in the order of its priority.
 """
+
 import functools
 import re
 
-from ..c10.device import device as Device
-from ..storage import UntypedStorage
+from readtorch.c10.device import device as Device
+from readtorch.storage import UntypedStorage
 
 _package_registry = []  # (priority, tagger, deserializer), lowest priority first
 
@@ -39,8 +40,7 @@ def default_restore_location(storage, location):
         result = deserializer(storage, location)
         if result is not None:
             return result
-    raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with "
-                       f"{location})")
+    raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})")
 
 
 def _type_name(storage):
@@ -59,6 +59,7 @@ def get_restore_location(map_location):
     def restore(storage, tag):
         result = map_location(storage, tag)
         return default_restore_location(storage, tag) if result is None else result
+
     return restore
 
 
@@ -97,24 +98,31 @@ _MODULES_OF_PYTORCH = ("cuda", "xpu", "mtia")  # other devices bring theirs alon
 
 def _validate_device(location, backend):
     """The device that a tag names. Raises RuntimeError if this machine has it not."""
-    advice = ("If you are running on a CPU-only machine, please use torch.load with "
-              "map_location=torch.device('cpu') "
-              "to map your storages to the CPU.")
-    from .. import cuda
+    advice = (
+        "If you are running on a CPU-only machine, please use torch.load with "
+        "map_location=torch.device('cpu') "
+        "to map your storages to the CPU."
+    )
+    from readtorch import cuda
+
     module = cuda if backend == "cuda" else None
     if backend not in _MODULES_OF_PYTORCH:
         raise RuntimeError(f"The {backend.upper()} device module is not registered. {advice}")
     if module is None or not module.is_available():
-        raise RuntimeError(f"Attempting to deserialize object on a {backend.upper()} device but "
-                           f"torch.{backend}.is_available() "
-                           f"is False. {advice}")
+        raise RuntimeError(
+            f"Attempting to deserialize object on a {backend.upper()} device but "
+            f"torch.{backend}.is_available() "
+            f"is False. {advice}"
+        )
     device = Device(location)
     device = Device(backend, device.index or 0)
     if device.index >= module.device_count():
-        raise RuntimeError(f"Attempting to deserialize object on {backend.upper()} device {device.index} but "
-                           f"torch.{backend}.device_count() is {module.device_count()}. Please use "
-                           "torch.load with "
-                           "map_location to map your storages to an existing device.")
+        raise RuntimeError(
+            f"Attempting to deserialize object on {backend.upper()} device {device.index} but "
+            f"torch.{backend}.device_count() is {module.device_count()}. Please use "
+            "torch.load with "
+            "map_location to map your storages to an existing device."
+        )
     return device
 
 
@@ -127,5 +135,4 @@ register_package(10, _cpu_tag, _cpu_deserialize)
 register_package(20, functools.partial(_backend_tag, "cuda"), functools.partial(_deserialize, "cuda"))
 register_package(22, _meta_tag, _meta_deserialize)
 for _priority, _backend in (24, "hpu"), (25, "xpu"), (26, "mtia"):  # not built here: the clear error is
-    register_package(_priority, functools.partial(_backend_tag, _backend),
-                     functools.partial(_deserialize, _backend))
+    register_package(_priority, functools.partial(_backend_tag, _backend), functools.partial(_deserialize, _backend))

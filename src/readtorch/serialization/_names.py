@@ -5,10 +5,11 @@ here stands what PyTorch keeps elsewhere. `save` writes PyTorch's names, `load` 
 one and the same to both. Under `readtorch run` the objects themselves carry them (`readtorch/_as_torch.py`).
 What neither owns, a class of yours or `collections.OrderedDict`, keeps its name.
 """
+
 import operator
 import sys
 
-from ..c10.module_names import room_of
+from readtorch.c10.module_names import room_of
 
 _OURS, _THEIRS = "readtorch", "torch"
 
@@ -17,8 +18,18 @@ _ONE_MODULE = ("nn.functional", "optim.lr_scheduler", "serialization")
 
 # The module that PyTorch has -> those here whose objects are found there, too.
 _PARTS = {
-    "": ("c10.size", "c10.device", "c10.scalar_type", "c10.layout", "c10.memory_format", "c10.type_info", "_tensor",
-         "_settings", "aten.parallel", "csrc.tensor.python_tensor"),
+    "": (
+        "c10.size",
+        "c10.device",
+        "c10.scalar_type",
+        "c10.layout",
+        "c10.memory_format",
+        "c10.type_info",
+        "_tensor",
+        "_settings",
+        "aten.parallel",
+        "csrc.tensor.python_tensor",
+    ),
     "_C": ("csrc.generator", "csrc.autograd.python_variable"),
     "autograd.graph": ("csrc.autograd.node",),
     "utils.hooks": ("csrc.autograd.hooks", "_utils"),
@@ -36,7 +47,10 @@ _HOME_OF = {
     ("autograd.grad_mode", "is_grad_enabled"): "",
     ("autograd.grad_mode", "is_inference_mode_enabled"): "",
     ("jit._recursive", "interface"): "jit._script",
-    **{("distributed", name): "distributed.distributed_c10d" for name in ("PrefixStore", "ProcessGroup", "Store", "Work")},
+    **{
+        ("distributed", name): "distributed.distributed_c10d"
+        for name in ("PrefixStore", "ProcessGroup", "Store", "Work")
+    },
 }
 
 

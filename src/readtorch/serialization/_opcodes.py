@@ -6,19 +6,23 @@ instructions that matter the others have to be stepped over, not searched: any b
 In PyTorch: `get_globals_in_pkl` (`torch/_weights_only_unpickler.py`). Explained in the chapter "state_dict,
 save and load".
 """
+
 import re
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from pickle import UnpicklingError
 
 # Instructions of protocols 0 to 3, by what follows them. Runs of the first kinds are stepped over at once.
-_STEPPED_OVER = re.compile(rb"""(?:
+_STEPPED_OVER = re.compile(
+    rb"""(?:
     [()\]}012NQRabdelostu\x81\x85-\x89]+   # nothing
     | [Khq\x80\x82] .                      # one byte
     | [M\x83] .{2}
     | [Jjr\x84] .{4}
     | G .{8}
     | [FILPSVgp] [^\n]* \n                 # a line
-)++""", re.DOTALL | re.VERBOSE)
+)++""",
+    re.DOTALL | re.VERBOSE,
+)
 # Instructions followed by a length, of so many bytes, and that many bytes.
 _LENGTH_BYTES = {ord("U"): 1, ord("C"): 1, 0x8A: 1, ord("T"): 4, ord("B"): 4, ord("X"): 4, 0x8B: 4}
 _GLOBAL = re.compile(rb"c([^\n]*)\n([^\n]*)\n")
@@ -40,7 +44,7 @@ def globals_in(data):
         code = data[at]
         if code in _LENGTH_BYTES:
             width = _LENGTH_BYTES[code]
-            at += 1 + width + int.from_bytes(data[at + 1:at + 1 + width], "little")
+            at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "little")
         elif found := _GLOBAL.match(data, at):
             at = found.end()
             yield found.start(), at, found[1].decode(), found[2].decode()

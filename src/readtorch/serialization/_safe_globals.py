@@ -2,17 +2,19 @@
 
 In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, save and load".
 """
+
 import functools
 import re
 from _codecs import encode
 from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
-from .. import _tensor, _utils, storage
-from ..c10 import scalar_type
-from ..c10.device import device
-from ..c10.layout import sparse_coo
-from ..c10.size import Size
+from readtorch import _tensor, _utils, storage
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import device
+from readtorch.c10.layout import sparse_coo
+from readtorch.c10.size import Size
+
 from ._layouts import _get_layout
 from ._names import torch_name
 from ._storage_type import StorageType
@@ -61,12 +63,11 @@ def _get_user_allowed_globals():
             allowed[".".join(torch_name(item.__module__, item.__qualname__))] = item
             continue
         if len(item) != 2:
-            raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple "
-                             "of length: "
-                             f"{len(item)}")
+            raise ValueError(
+                f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(item)}"
+            )
         if type(item[1]) is not str:
-            raise TypeError("Expected second item in tuple to be str of callable full path, but got: "
-                            f"{type(item[1])}")
+            raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(item[1])}")
         allowed[item[1]] = item[0]
     return allowed
 
@@ -77,13 +78,20 @@ def is_user_allowed(obj):
 
 
 def parameter_class():
-    from ..nn.parameter import Parameter
+    from readtorch.nn.parameter import Parameter
+
     return Parameter
 
 
 def _rebuild_functions():
-    return [_utils._rebuild_parameter, _utils._rebuild_parameter_with_state, _utils._rebuild_tensor,
-            _utils._rebuild_tensor_v2, _utils._rebuild_tensor_v3, _utils._rebuild_sparse_tensor]
+    return [
+        _utils._rebuild_parameter,
+        _utils._rebuild_parameter_with_state,
+        _utils._rebuild_tensor,
+        _utils._rebuild_tensor_v2,
+        _utils._rebuild_tensor_v3,
+        _utils._rebuild_sparse_tensor,
+    ]
 
 
 @functools.cache
@@ -111,9 +119,11 @@ def _get_allowed_globals():
     return allowed
 
 
-_PYTORCHS = re.compile(r"torch\.(_utils\._rebuild_\w+|(cuda\.)?\w+Storage|"
-                       r"((cuda|sparse|cuda\.sparse)\.)?\w+Tensor|"
-                       r"(q?u?int|bits|float|complex)\d\w*|per_(tensor|channel)_\w+)")
+_PYTORCHS = re.compile(
+    r"torch\.(_utils\._rebuild_\w+|(cuda\.)?\w+Storage|"
+    r"((cuda|sparse|cuda\.sparse)\.)?\w+Tensor|"
+    r"(q?u?int|bits|float|complex)\d\w*|per_(tensor|channel)_\w+)"
+)
 
 
 def is_pytorchs(full_path):
@@ -129,8 +139,14 @@ def is_pytorchs(full_path):
 def checks():
     """Function -> its check. What is not here is not called: see Note [ What a hostile pickle cannot do ]."""
     return {
-        OrderedDict: _check_pairs, Counter: _check_counts, set: _check_items, complex: _check_numbers,
-        Size: _check_size, encode: _check_text, bytearray: _check_bytes, device: _check_names,
+        OrderedDict: _check_pairs,
+        Counter: _check_counts,
+        set: _check_items,
+        complex: _check_numbers,
+        Size: _check_size,
+        encode: _check_text,
+        bytearray: _check_bytes,
+        device: _check_names,
         _get_layout: _check_names,
         parameter_class(): _check_parameter,
         _utils._rebuild_parameter: _check_parameter,
@@ -199,8 +215,10 @@ def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
         good = type(numbers) in (tuple, list, Size) and len(numbers) <= _MOST_DIMENSIONS
         _require(good, "_rebuild_tensor so")
     if metadata:  # a conjugate or negative: PyTorch only notes it, here it is computed, which takes memory
-        _require(type(metadata) is dict and source.untyped() not in unpickler.resolved,
-                 "for a second conjugate of a storage: use resolve_conj() before saving")
+        _require(
+            type(metadata) is dict and source.untyped() not in unpickler.resolved,
+            "for a second conjugate of a storage: use resolve_conj() before saving",
+        )
         unpickler.resolved.add(source.untyped())
 
 
@@ -221,8 +239,9 @@ def _check_sparse_tensor(unpickler, kind, data):
     _require(type(indices) is type(values) is _tensor.Tensor, "_rebuild_sparse_tensor without tensors")
     good = type(size) in (tuple, list, Size) and len(size) <= _MOST_DIMENSIONS
     _require(good and all(type(n) is int and n >= 0 for n in size), "_rebuild_sparse_tensor so")
-    _require(indices.dtype is scalar_type.int64 and type(is_coalesced) in (bool, type(None)),
-             "_rebuild_sparse_tensor so")
+    _require(
+        indices.dtype is scalar_type.int64 and type(is_coalesced) in (bool, type(None)), "_rebuild_sparse_tensor so"
+    )
 
 
 def _check_parameter(unpickler, data=None, requires_grad=True, backward_hooks=None):

@@ -14,6 +14,7 @@ Note [ The records of a checkpoint ]
     version               3
     .data/serialization_id
 """
+
 import functools
 import io
 import os
@@ -21,21 +22,28 @@ import pickle
 import sys
 import types
 
-from .. import storage as storages
-from ..c10.scalar_type import uint8
-from ..storage import TypedStorage, UntypedStorage
+from readtorch import storage as storages
+from readtorch.c10.scalar_type import uint8
+from readtorch.storage import TypedStorage, UntypedStorage
+
 from . import config
 from ._files import is_path, open_for_writing
+from ._inline_container import ZipWriter
 from ._locations import location_tag
 from ._names import torch_name
 from ._opcodes import rename_globals
-from ._inline_container import ZipWriter
 
 DEFAULT_PROTOCOL = 2
 
 
-def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
-         _disable_byteorder_record=False):
+def save(
+    obj,
+    f,
+    pickle_module=pickle,
+    pickle_protocol=DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
     """Write `obj` to a file that `load`, here and in PyTorch, reads back: tensors that share a storage share
     it again.
 
@@ -44,15 +52,19 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     Raises what pickling raises, RuntimeError for a directory that is not there.
     """
     if not is_path(f) and not hasattr(f, "write"):
-        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' "
-                             "attribute")
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if not _use_new_zipfile_serialization:
         # in PyTorch: the format of before 1.6
         raise ValueError("readtorch writes the zip format only: _use_new_zipfile_serialization must be True")
     name = _archive_name(os.fspath(f)) if is_path(f) else "archive"
     with open_for_writing(f) as file:
-        writer = ZipWriter(file.write, lambda count: file.seek(count, os.SEEK_CUR), name,
-                           config.save.compute_crc32, config.save.storage_alignment)
+        writer = ZipWriter(
+            file.write,
+            lambda count: file.seek(count, os.SEEK_CUR),
+            name,
+            config.save.compute_crc32,
+            config.save.storage_alignment,
+        )
         _save(obj, writer, pickle_module, pickle_protocol, _disable_byteorder_record)
         writer.write_end_of_file()
 
@@ -121,8 +133,7 @@ class _RefersToStorages:
             self.storages[key] = storage
         address = impl.data_ptr()
         if address and self.dtypes.setdefault(address, dtype) is not dtype:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as "
-                               "different types")
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         kind = storages.legacy_classes[storages.CLASS_NAMES[dtype]] if cls is TypedStorage else UntypedStorage
         return "storage", kind, key, location_tag(storage), len(obj)
 

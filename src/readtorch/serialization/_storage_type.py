@@ -2,7 +2,8 @@
 
 In PyTorch: `StorageType` of `torch/serialization.py`.
 """
-from ..storage import _get_dtype_from_pickle_storage_type
+
+from readtorch.storage import _get_dtype_from_pickle_storage_type
 
 
 class StorageType:

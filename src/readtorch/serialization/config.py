@@ -3,6 +3,7 @@
 In PyTorch: `torch/utils/serialization/config.py` and the getters and setters of `torch/serialization.py`.
 Explained in the chapter "state_dict, save and load".
 """
+
 import sys
 import threading
 from enum import Enum
@@ -85,8 +86,10 @@ class set_default_mmap_options:
         if MAP_SHARED is None:
             raise RuntimeError("Changing the default mmap options is currently not supported for Windows")
         if flags not in (MAP_PRIVATE, MAP_SHARED):
-            raise ValueError("Invalid argument in function set_default_mmap_options, "
-                             f"expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, "
+                f"expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+            )
         self.prev, load.mmap_flags = load.mmap_flags, flags
 
     def __enter__(self):

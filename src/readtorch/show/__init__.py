@@ -71,9 +71,24 @@ class source(_Display):
     line says how to get it.
     """
 
-    def __init__(self, name, ours=None, *, keep="", emph="", ours_keep="", ours_emph="", pairs=(),
-                 digest=None, ours_digest=None, release=None, also=None):
-        known = {release or _links.torch_release(): {"keep": keep, "emph": emph, "pairs": pairs, "digest": digest}} | (also or {})
+    def __init__(
+        self,
+        name,
+        ours=None,
+        *,
+        keep="",
+        emph="",
+        ours_keep="",
+        ours_emph="",
+        pairs=(),
+        digest=None,
+        ours_digest=None,
+        release=None,
+        also=None,
+    ):
+        known = {release or _links.torch_release(): {"keep": keep, "emph": emph, "pairs": pairs, "digest": digest}} | (
+            also or {}
+        )
         quote = _quoted(name)
         told = known.get(quote.release if quote else None, {}) if not is_ours(name) else next(iter(known.values()))
         pairs, digest = _read_pairs(told.get("pairs", ())), told.get("digest")

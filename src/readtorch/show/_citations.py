@@ -48,7 +48,9 @@ def spelled_out(path: str) -> list[str]:
 
 def chapters(book: Path) -> dict[str, str]:
     """The chapters in a folder: title, without backquotes -> name of the file"""
-    heads = {file.stem: re.search(r"^# (.+)$", file.read_text(encoding="utf8"), re.M) for file in sorted(book.glob("*.md"))}
+    heads = {
+        file.stem: re.search(r"^# (.+)$", file.read_text(encoding="utf8"), re.M) for file in sorted(book.glob("*.md"))
+    }
     return {plain(head[1]): name for name, head in heads.items() if head}
 
 

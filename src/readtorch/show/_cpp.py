@@ -22,9 +22,16 @@ TOKEN = re.compile(
 )
 ACCESS = re.compile(r"^\s*(?:public|private|protected)\s*:(?!:)")
 NAMESPACE = re.compile(r"(?:^|[\s)])namespace\b\s*([\w:\s]*)$")
-MACRO = re.compile(r"\s*[A-Z][A-Z0-9_]+(?:[a-z]\w*)?\s*\([^()]*\)\s*(?=[\w\[])")  # a call that is a statement without a semicolon
-CLASS = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:[A-Z][A-Z0-9_]*(?:\([^()]*\))?\s+)*([\w:]+)(?:<[^{}]*>)?\s*(?:final\s*)?(?::(?!:).*)?$", re.S)
-NAME = re.compile(r"((?:[\w~]+(?:<[^()<>]*>)?::)*(?:operator\s*[^\s\w(]+|operator\s*\(\)|operator\s+[\w:*& ]+|[\w~]+))\s*$")
+MACRO = re.compile(
+    r"\s*[A-Z][A-Z0-9_]+(?:[a-z]\w*)?\s*\([^()]*\)\s*(?=[\w\[])"
+)  # a call that is a statement without a semicolon
+CLASS = re.compile(
+    r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:[A-Z][A-Z0-9_]*(?:\([^()]*\))?\s+)*([\w:]+)(?:<[^{}]*>)?\s*(?:final\s*)?(?::(?!:).*)?$",
+    re.S,
+)
+NAME = re.compile(
+    r"((?:[\w~]+(?:<[^()<>]*>)?::)*(?:operator\s*[^\s\w(]+|operator\s*\(\)|operator\s+[\w:*& ]+|[\w~]+))\s*$"
+)
 INITIALIZER = re.compile(r"\)[\w\s]*(?<!:):(?!:).*[\w>]\s*$", re.S)  # of a member, in a constructor: `) : size_`
 CONTROL = {"if", "for", "while", "switch", "catch", "return", "do", "else", "sizeof", "decltype", "noexcept"}
 NOTE = re.compile(r"Note \[\s*(.*?)\s*\]")
@@ -196,7 +203,9 @@ def _notes(text: str, title: str) -> list[Definition]:
     found = []
     for block in re.finditer(r"(?:^[ \t]*//[^\n]*\n)+|/\*.*?\*/", text, re.M | re.S):
         heads = [note for note in NOTE.finditer(block[0]) if note[1] == title]
-        starts = [h for h in heads if re.fullmatch(r"[\s/*]*", block[0][block[0].rfind("\n", 0, h.start()) + 1 : h.start()])]
+        starts = [
+            h for h in heads if re.fullmatch(r"[\s/*]*", block[0][block[0].rfind("\n", 0, h.start()) + 1 : h.start()])
+        ]
         if not starts:
             continue
         first = text.count("\n", 0, block.start() + starts[0].start()) + 1

@@ -1,4 +1,5 @@
 """The list of functions that a program runs, by the chapters that explain them. PyTorch has no such file."""
+
 from __future__ import annotations
 
 import re
@@ -11,7 +12,9 @@ from . import _citations, _links
 def reading_order(book: Path) -> dict[str, tuple[str, str]]:
     """The chapters as `_toc.yml` has them: title -> (name of the file, its number or letter)"""
     names = {name: title for title, name in _citations.chapters(book).items()}
-    listed = re.findall(r"file: book/(\w+)\n(?:\s+title: \"(\w+)\. )?", (book.parent / "_toc.yml").read_text(encoding="utf8"))
+    listed = re.findall(
+        r"file: book/(\w+)\n(?:\s+title: \"(\w+)\. )?", (book.parent / "_toc.yml").read_text(encoding="utf8")
+    )
     return {names[name]: (name, number) for name, number in listed if name in names}
 
 
@@ -28,7 +31,9 @@ def functions_html(functions, book: Path) -> str:
     grouped = by_chapter(functions, order)
     rows = [_row(*order[title], title, files) for title, files in grouped.items()]
     everything = [f for files in grouped.values() for group in files.values() for f in group]
-    head = "".join(f'<th role="columnheader" scope="col">{text}</th>' for text in ("Chapter", "Files", "Functions", "Lines"))
+    head = "".join(
+        f'<th role="columnheader" scope="col">{text}</th>' for text in ("Chapter", "Files", "Functions", "Lines")
+    )
     total = _counts("all", {f.file for f in everything}, everything)
     return (
         f'<div class="rt-show"><table class="rt-table rt-counts" role="table"><thead role="rowgroup"><tr role="row">{head}</tr>'
@@ -44,7 +49,9 @@ def functions_text(functions) -> str:
 
 def lines_of(functions) -> int:
     """How many lines functions have; those of a function within another one count once."""
-    return len({(f.name if f.file == "generated" else f.file, line) for f in functions for line in range(f.first, f.last + 1)})
+    return len(
+        {(f.name if f.file == "generated" else f.file, line) for f in functions for line in range(f.first, f.last + 1)}
+    )
 
 
 def _row(name, number, title, files):
@@ -65,7 +72,9 @@ def _numbered(number, title):
 def _details(number, title, files):
     """A chapter's functions, folded."""
     count = sum(map(len, files.values()))
-    head = "".join(f'<th role="columnheader" scope="col">{text}</th>' for text in ("File", "Functions, as they are entered"))
+    head = "".join(
+        f'<th role="columnheader" scope="col">{text}</th>' for text in ("File", "Functions, as they are entered")
+    )
     rows = "".join(_file_row(file, group) for file, group in files.items())
     return (
         f'<details class="rt-folded rt-chapter"><summary>{escape(_numbered(number, title))}: {count} function{"s" * (count > 1)}</summary>'

@@ -27,7 +27,9 @@ PLUMBING = re.compile(
     r"^(?:c10::Error::|c10::detail::torchCheckFail|std::|_start$|__libc_start|c10::impl::wrap_kernel_functor|c10::impl::make_boxed"
     r"|c10::detail::torchInternalAssertFail)"
 )
-PYTHON = re.compile(r"^(?:_?Py[A-Z]\w*|pymain_\w+|run_\w+|do_call_core|cfunction_\w+|method_vectorcall\w*|binary_op1|main|vectorcall_\w+)$")
+PYTHON = re.compile(
+    r"^(?:_?Py[A-Z]\w*|pymain_\w+|run_\w+|do_call_core|cfunction_\w+|method_vectorcall\w*|binary_op1|main|vectorcall_\w+)$"
+)
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,12 @@ def frames(program: str, python: bool = False) -> tuple[Frame, ...]:
     Raises LookupError where PyTorch prints no stack (a build without symbols).
     """
     body = "\n".join(f"    {line}" for line in program.strip().splitlines())
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(body)], capture_output=True, text=True,
-                          env=os.environ | {"TORCH_SHOW_CPP_STACKTRACES": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(body)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TORCH_SHOW_CPP_STACKTRACES": "1"},
+    )
     if done.returncode:
         raise LookupError(f"{program!r}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
     found = [Frame(plain(match[1]), match[1]) for match in FRAME.finditer(done.stdout)]
@@ -62,7 +68,11 @@ def plain(symbol: str) -> str:
 
     `at::(anonymous namespace)::wrapper_CPU_add_Tensor(at::Tensor const&, …) [clone .isra.0]` is `at::wrapper_CPU_add_Tensor`.
     """
-    symbol = re.sub(r"\s*\[clone [^]]*\]", "", symbol).replace("(anonymous namespace)::", "").replace("::operator()", "::operator_call")
+    symbol = (
+        re.sub(r"\s*\[clone [^]]*\]", "", symbol)
+        .replace("(anonymous namespace)::", "")
+        .replace("::operator()", "::operator_call")
+    )
     symbol = _without(symbol, "<", ">")
     symbol = _without(symbol, "(", ")").strip()
     symbol = re.sub(r"\s+(?:const|noexcept)$", "", symbol)

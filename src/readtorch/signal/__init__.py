@@ -1,4 +1,5 @@
 """Signal processing: the windows. In PyTorch: `torch/signal/__init__.py`."""
-from . import windows  # noqa: F401
+
+from . import windows
 
 __all__ = ["windows"]

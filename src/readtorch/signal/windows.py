@@ -8,9 +8,9 @@ In PyTorch: `torch/signal/windows/windows.py`.
 
 import math
 
-from ..aten.functions import at
-from ..c10 import scalar_type
-from ..c10.layout import strided
+from readtorch.aten.functions import at
+from readtorch.c10 import scalar_type
+from readtorch.c10.layout import strided
 
 __all__ = [
     "bartlett",
@@ -49,9 +49,7 @@ def _length(M, sym):
     return M if not sym and M > 1 else M - 1
 
 
-def exponential(
-    M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False
-):
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """exp(-|n - center| / tau); the center is the middle unless sym is False."""
     options = _options("exponential", M, dtype, layout, device, requires_grad)
     if tau <= 0:
@@ -122,13 +120,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """alpha - (1 - alpha) cos x"""
     return general_cosine(
-        M,
-        a=[alpha, 1.0 - alpha],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
+        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
 
 
@@ -148,13 +140,7 @@ def blackman(M, *, sym=True, dtype=None, layout=strided, device=None, requires_g
     """0.42 - 0.5 cos x + 0.08 cos 2x"""
     _options("blackman", M, dtype, layout, device, requires_grad)
     return general_cosine(
-        M,
-        a=[0.42, 0.5, 0.08],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
+        M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
 
 

@@ -1,2 +1,3 @@
 """`readtorch.testing`: for tests of code that makes tensors. In PyTorch: `torch/testing/__init__.py`."""
-from ._comparison import assert_close  # noqa: F401
+
+from ._comparison import assert_close

@@ -5,6 +5,7 @@ fit together is an error at once. The second compares pair by pair and reports t
 
 In PyTorch: `torch/testing/_comparison.py`, where a kind of pair is a class.
 """
+
 import cmath
 from collections.abc import Mapping, Sequence
 
@@ -14,14 +15,30 @@ import readtorch
 
 # dtype -> (rtol, atol); 0 for every other.
 DTYPE_PRECISIONS = {
-    readtorch.float16: (0.001, 1e-5), readtorch.bfloat16: (0.016, 1e-5), readtorch.float32: (1.3e-6, 1e-5),
-    readtorch.float64: (1e-7, 1e-7), readtorch.complex64: (1.3e-6, 1e-5), readtorch.complex128: (1e-7, 1e-7),
+    readtorch.float16: (0.001, 1e-5),
+    readtorch.bfloat16: (0.016, 1e-5),
+    readtorch.float32: (1.3e-6, 1e-5),
+    readtorch.float64: (1e-7, 1e-7),
+    readtorch.complex64: (1.3e-6, 1e-5),
+    readtorch.complex128: (1e-7, 1e-7),
 }
 _DTYPE_OF_NUMBER = {int: readtorch.int64, float: readtorch.float64, complex: readtorch.complex128}
 
 
-def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
-                 check_dtype=True, check_layout=True, check_stride=False, msg=None):
+def assert_close(
+    actual,
+    expected,
+    *,
+    allow_subclasses=True,
+    rtol=None,
+    atol=None,
+    equal_nan=False,
+    check_device=True,
+    check_dtype=True,
+    check_layout=True,
+    check_stride=False,
+    msg=None,
+):
     """Raises AssertionError unless |actual - expected| <= atol + rtol |expected| for every element.
 
     The arguments are tensors, numbers, booleans, None, what `as_tensor` takes, or sequences and mappings of such.
@@ -50,8 +67,12 @@ class _Checks:
     def tolerances(self, dtypes, path):
         """(rtol, atol): the given ones, or the loosest of the dtypes. Raises Mismatch if only one is given."""
         if (self.rtol is None) != (self.atol is None):
-            raise Mismatch(ValueError, "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
-                           f"{'rtol' if self.rtol is None else 'atol'}.", path)
+            raise Mismatch(
+                ValueError,
+                "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+                f"{'rtol' if self.rtol is None else 'atol'}.",
+                path,
+            )
         if self.rtol is not None:
             return self.rtol, self.atol
         rtols, atols = zip(*[DTYPE_PRECISIONS.get(dtype, (0.0, 0.0)) for dtype in dtypes])
@@ -76,12 +97,14 @@ class Mismatch(Exception):
 
 # ------------------------------------------------------------------------------------------- finding the pairs
 
+
 def find_pairs(actual, expected, checks, path):
     """Yields (comparing function, actual, expected, path) for every pair of leaves."""
     if is_sequence(actual) and is_sequence(expected):
         if len(actual) != len(expected):
-            raise Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}",
-                           path)
+            raise Mismatch(
+                AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
+            )
         keys = range(len(actual))
     elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
         keys = common_keys(actual, expected, path)
@@ -99,9 +122,13 @@ def is_sequence(value):
 def common_keys(actual, expected, path):
     missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
     if missing or additional:
-        raise Mismatch(AssertionError, "The keys of the mappings do not match:\n"
-                       f"Missing keys in the actual mapping: {sorted(missing)}\n"
-                       f"Additional keys in the actual mapping: {sorted(additional)}", path)
+        raise Mismatch(
+            AssertionError,
+            "The keys of the mappings do not match:\n"
+            f"Missing keys in the actual mapping: {sorted(missing)}\n"
+            f"Additional keys in the actual mapping: {sorted(additional)}",
+            path,
+        )
     try:
         return sorted(actual)
     except TypeError:  # keys that have no order
@@ -120,8 +147,11 @@ def find_pair(actual, expected, checks, path):
         return compare_numbers, *numbers, path
     tensors = as_tensors(actual, expected, checks)
     if tensors is None:
-        raise Mismatch(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and "
-                       f"{type(expected)}.", path)
+        raise Mismatch(
+            TypeError,
+            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.",
+            path,
+        )
     checks.tolerances([t.dtype for t in tensors], path)
     return compare_tensors, *tensors, path
 
@@ -143,6 +173,7 @@ def as_tensors(actual, expected, checks):
 
 
 # ------------------------------------------------------------------------------------------ comparing one pair
+
 
 def compare_none(actual, expected, checks, path):
     if actual is not expected:
@@ -172,8 +203,12 @@ def compare_tensors(actual, expected, checks, path):
         common = readtorch.promote_types(*[promotable(t.dtype) for t in (actual, expected)])
         actual, expected = actual.to(common), expected.to(common)
     if narrow(actual) and (rtol or atol):
-        raise Mismatch(AssertionError, f"Rtol={rtol} and atol={atol} are not supported for bitwise comparison of low "
-                       "dimensional floats. Please use rtol=0.0 and atol=0.0.", ())
+        raise Mismatch(
+            AssertionError,
+            f"Rtol={rtol} and atol={atol} are not supported for bitwise comparison of low "
+            "dimensional floats. Please use rtol=0.0 and atol=0.0.",
+            (),
+        )
     matches = readtorch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=checks.equal_nan)
     if matches.all():
         return
@@ -183,8 +218,13 @@ def compare_tensors(actual, expected, checks, path):
 
 
 def compare_attributes(actual, expected, checks, path):
-    wanted = {"shape": True, "layout": checks.layout, "stride()": checks.stride, "device": checks.device,
-              "dtype": checks.dtype}
+    wanted = {
+        "shape": True,
+        "layout": checks.layout,
+        "stride()": checks.stride,
+        "device": checks.device,
+        "dtype": checks.dtype,
+    }
     for name in [name for name, is_wanted in wanted.items() if is_wanted]:
         one, other = [t.stride() if name == "stride()" else getattr(t, name) for t in (actual, expected)]
         if one != other:
@@ -202,14 +242,18 @@ def narrow(t):
 
 # --------------------------------------------------------------------------------------------------- messages
 
+
 def describe_numbers(actual, expected, rtol, atol):
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
-    return "\n".join([
-        f"Scalars are not {'close' if rtol or atol else 'equal'}!\n", f"Expected {expected} but got {actual}.",
-        f"Absolute difference: {difference}{allowed(atol, rtol or atol)}",
-        f"Relative difference: {relative}{allowed(rtol, rtol or atol)}",
-    ])
+    return "\n".join(
+        [
+            f"Scalars are not {'close' if rtol or atol else 'equal'}!\n",
+            f"Expected {expected} but got {actual}.",
+            f"Absolute difference: {difference}{allowed(atol, rtol or atol)}",
+            f"Relative difference: {relative}{allowed(rtol, rtol or atol)}",
+        ]
+    )
 
 
 def allowed(tolerance, any_is):
@@ -224,11 +268,14 @@ def describe_tensors(actual, expected, matches, rtol, atol):
         first = tuple((~matches).nonzero()[0].tolist())
         return f"Tensor-likes are not 'equal'!\n\n{mismatched}\nThe first mismatched element is at index {first}."
     absolute, relative = differences(actual.detach(), expected.detach(), matches)
-    return "\n".join([
-        f"Tensor-likes are not {'close' if rtol or atol else 'equal'}!\n", mismatched,
-        f"Greatest absolute difference: {largest(absolute)}{allowed(atol, rtol or atol)}",
-        f"Greatest relative difference: {largest(relative)}{allowed(rtol, rtol or atol)}",
-    ])
+    return "\n".join(
+        [
+            f"Tensor-likes are not {'close' if rtol or atol else 'equal'}!\n",
+            mismatched,
+            f"Greatest absolute difference: {largest(absolute)}{allowed(atol, rtol or atol)}",
+            f"Greatest relative difference: {largest(relative)}{allowed(rtol, rtol or atol)}",
+        ]
+    )
 
 
 def differences(actual, expected, matches):

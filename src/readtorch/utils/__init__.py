@@ -1,4 +1,5 @@
 """Tools beside the core: hooks, checkpointing, modes. In PyTorch: `torch/utils/__init__.py`."""
+
 import copyreg
 import weakref
 

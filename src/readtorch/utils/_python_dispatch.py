@@ -4,10 +4,11 @@ In PyTorch: `torch/utils/_python_dispatch.py`. There a TorchDispatchMode sits be
 highest, so a mode sees calls as they were made, and what it calls itself is recorded as usual.
 Explained in the chapter "One operator call".
 """
+
 import threading
 
-from ..aten import dispatcher
-from ..c10.dispatch_key import PYTHON, MaskGuard, set_mask, tls
+from readtorch.aten import dispatcher
+from readtorch.c10.dispatch_key import PYTHON, MaskGuard, set_mask, tls
 
 
 class _Modes(threading.local):
@@ -54,6 +55,7 @@ class observe(TorchDispatchMode):
 
 def call_mode(operator, keys):
     """The dispatcher's fallback for the Python key: hand the call to the innermost mode, with that mode switched off."""
+
     def python_kernel(*arguments):
         mode = _modes.stack.pop()
         exclude = 0 if _modes.stack else PYTHON
@@ -62,6 +64,7 @@ def call_mode(operator, keys):
                 return mode.__torch_dispatch__(operator.call, (), arguments, {})
         finally:
             _modes.stack.append(mode)
+
     return python_kernel
 
 

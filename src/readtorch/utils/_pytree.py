@@ -1,4 +1,5 @@
 """Nested lists, tuples and dicts as a flat list of leaves and back. In PyTorch: `torch/utils/_pytree.py`."""
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,17 +2,25 @@
 
 In PyTorch: `torch/utils/checkpoint.py`. Explained in the chapter "Autograd".
 """
+
 import contextlib
 import warnings
 import weakref
 
-from .. import autograd, random
-from ..autograd.function import Function
-from ..autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
-from ..autograd.graph import saved_tensors_hooks
-from ..c10.tensor_impl import TensorImpl
+from readtorch import autograd, random
+from readtorch.autograd.function import Function
+from readtorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
+from readtorch.autograd.graph import saved_tensors_hooks
+from readtorch.c10.tensor_impl import TensorImpl
 
-__all__ = ["checkpoint", "checkpoint_sequential", "CheckpointFunction", "CheckpointError", "set_checkpoint_early_stop", "noop_context_fn"]
+__all__ = [
+    "checkpoint",
+    "checkpoint_sequential",
+    "CheckpointFunction",
+    "CheckpointError",
+    "set_checkpoint_early_stop",
+    "noop_context_fn",
+]
 
 
 class CheckpointError(RuntimeError):
@@ -50,6 +58,7 @@ def _rng_state(state):
 
 # ------------------------------------------------------------------------------------------------- reentrant
 
+
 class CheckpointFunction(Function):
     """The older way: a Function whose backward runs forward again and then a backward of its own inside the running one."""
 
@@ -82,6 +91,7 @@ class CheckpointFunction(Function):
 
 # --------------------------------------------------------------------------------------------- non-reentrant
 
+
 class _StopRecomputation(Exception):
     """Raised when the recomputed forward has saved everything that backward still needs."""
 
@@ -111,15 +121,19 @@ class _Frame:
     def unpack(self, holder):
         if holder.tensor is None:
             if self.filled:
-                raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
-                                      "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
-                                      "please open an issue with details on your use case.")
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                    "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
+                    "please open an issue with details on your use case."
+                )
             self.fill()
         tensor, holder.tensor = holder.tensor, None
         self.filled = any(h() is not None and h().tensor is not None for h in self.holders)
         if tensor is None:
-            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}")
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}"
+            )
         return tensor
 
     def fill(self):
@@ -128,12 +142,16 @@ class _Frame:
         def pack_again(tensor):
             nonlocal count
             if count >= len(self.holders):
-                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
-                                      f"forward pass.\n{_mode_note()}")
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                    f"forward pass.\n{_mode_note()}"
+                )
             if _facts(tensor) != self.facts[count]:
-                raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                                      f"during the forward pass.\ntensor at position {count}:\nsaved metadata: {self.facts[count]}\n"
-                                      f"recomputed metadata: {_facts(tensor)}\n")
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                    f"during the forward pass.\ntensor at position {count}:\nsaved metadata: {self.facts[count]}\n"
+                    f"recomputed metadata: {_facts(tensor)}\n"
+                )
             holder = self.holders[count]()
             if holder is not None:
                 holder.tensor = tensor.detach()
@@ -141,15 +159,18 @@ class _Frame:
             if self.early_stop and count == len(self.holders):
                 raise _StopRecomputation
             return tensor.detach()
+
         with saved_tensors_hooks(pack_again, lambda tensor: tensor), enable_grad():
             try:
                 self.recompute()
             except _StopRecomputation:
                 pass
         if count != len(self.holders):
-            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
-                                  f"during recomputation: {count}.\n")
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
+                f"during recomputation: {count}.\n"
+            )
         self.filled = True
 
 
@@ -188,6 +209,7 @@ def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args
     def recompute():
         with _rng_state(rng_state), recompute_context:
             function(*args, **kwargs)
+
     frame = _Frame(recompute, _early_stop[0])
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         return function(*args, **kwargs)
@@ -195,17 +217,30 @@ def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args
 
 # -------------------------------------------------------------------------------------------- public functions
 
-def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default", debug=False,
-               early_stop=True, preserve_rng_state=True, **kwargs):
+
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=noop_context_fn,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    preserve_rng_state=True,
+    **kwargs,
+):
     """`function(*args, **kwargs)` without keeping what it saves for backward: it runs a second time then.
 
     use_reentrant=False (recommended) recomputes through hooks on saved tensors, True through a nested backward.
     """
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
-                      "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
-                      "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
-                      "differences between the two variants.", stacklevel=2)
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+            "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+            "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+            "differences between the two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     if use_reentrant:
         if context_fn is not noop_context_fn or debug is not False:
@@ -232,7 +267,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
             for function in functions[start:end]:
                 value = function(value)
             return value
+
         return forward
+
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     return run(size * (segments - 1), len(functions))(input)

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/hooks.py`. The chapter "Hooks and __call__" walks through it.
 """
+
 import warnings
 
 import readtorch

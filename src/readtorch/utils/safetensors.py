@@ -4,6 +4,7 @@ PyTorch has no such file: `torch.load` calls the library's own `safetensors.torc
 .safetensors. That module imports PyTorch, so this one stands in for it with the same four functions; the library
 reads and writes the format. Explained in the chapter "state_dict, save and load".
 """
+
 import numpy as np
 
 import readtorch
@@ -11,11 +12,23 @@ from readtorch.c10.extras import extra
 from readtorch.c10.tensor_impl import storage_impl, wrap
 
 _DTYPES = {
-    "F64": readtorch.float64, "F32": readtorch.float32, "F16": readtorch.float16, "BF16": readtorch.bfloat16,
-    "I64": readtorch.int64, "I32": readtorch.int32, "I16": readtorch.int16, "I8": readtorch.int8,
-    "U64": readtorch.uint64, "U32": readtorch.uint32, "U16": readtorch.uint16, "U8": readtorch.uint8,
-    "BOOL": readtorch.bool, "C64": readtorch.complex64, "F8_E4M3": readtorch.float8_e4m3fn,
-    "F8_E5M2": readtorch.float8_e5m2, "F8_E4M3FNUZ": readtorch.float8_e4m3fnuz,
+    "F64": readtorch.float64,
+    "F32": readtorch.float32,
+    "F16": readtorch.float16,
+    "BF16": readtorch.bfloat16,
+    "I64": readtorch.int64,
+    "I32": readtorch.int32,
+    "I16": readtorch.int16,
+    "I8": readtorch.int8,
+    "U64": readtorch.uint64,
+    "U32": readtorch.uint32,
+    "U16": readtorch.uint16,
+    "U8": readtorch.uint8,
+    "BOOL": readtorch.bool,
+    "C64": readtorch.complex64,
+    "F8_E4M3": readtorch.float8_e4m3fn,
+    "F8_E5M2": readtorch.float8_e5m2,
+    "F8_E4M3FNUZ": readtorch.float8_e4m3fnuz,
     "F8_E5M2FNUZ": readtorch.float8_e5m2fnuz,
 }
 
@@ -39,8 +52,7 @@ def save_file(tensors, filename, metadata=None):
 
 
 def load(data):
-    """Name -> tensor, from the bytes of a file. Raises SafetensorError for a damaged one and for unknown dtypes.
-    """
+    """Name -> tensor, from the bytes of a file. Raises SafetensorError for a damaged one and for unknown dtypes."""
     with _needed():
         import safetensors
     return {name: _tensor(name, entry) for name, entry in safetensors.deserialize(data)}
@@ -51,8 +63,10 @@ def load_file(filename, device="cpu"):
     try:
         import safetensors  # noqa: F401
     except ImportError as error:
-        raise RuntimeError("Attempting to load a safetensors file but safetensors is not installed. "
-                           "Please install safetensors with: pip install safetensors") from error
+        raise RuntimeError(
+            "Attempting to load a safetensors file but safetensors is not installed. "
+            "Please install safetensors with: pip install safetensors"
+        ) from error
     with open(filename, "rb") as file:
         tensors = load(file.read())
     return tensors if str(device) == "cpu" else {name: tensor.to(device) for name, tensor in tensors.items()}
@@ -66,14 +80,18 @@ def _arrays(tensors):
     owners = {}
     for name, tensor in tensors.items():
         if not tensor.is_contiguous():
-            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not "
-                             "allowed. Call "
-                             "`.contiguous()` on it before saving.")
+            raise ValueError(
+                f"You are trying to save a non contiguous tensor: `{name}` which is not "
+                "allowed. Call "
+                "`.contiguous()` on it before saving."
+            )
         owner = owners.setdefault(storage_impl(tensor), name)
         if owner != name:
-            raise RuntimeError(f"Some tensors share memory, this will lead to duplicate memory on disk and "
-                               "potential differences "
-                               f"when loading them again: {owner}, {name}")
+            raise RuntimeError(
+                f"Some tensors share memory, this will lead to duplicate memory on disk and "
+                "potential differences "
+                f"when loading them again: {owner}, {name}"
+            )
     return {name: tensor.detach()._array for name, tensor in tensors.items()}
 
 
@@ -81,6 +99,9 @@ def _tensor(name, entry):
     dtype = _DTYPES.get(entry["dtype"])
     if dtype is None:  # in PyTorch: F4 and F8_E8M0 have dtypes
         from safetensors import SafetensorError
-        raise SafetensorError(f"Dtype not understood: {entry['dtype']}, of the tensor {name!r}. readtorch has no "
-                              "such dtype: convert the tensor to another one with PyTorch and save it again.")
+
+        raise SafetensorError(
+            f"Dtype not understood: {entry['dtype']}, of the tensor {name!r}. readtorch has no "
+            "such dtype: convert the tensor to another one with PyTorch and save it again."
+        )
     return wrap(np.frombuffer(bytearray(entry["data"]), dtype.numpy).reshape(entry["shape"]))

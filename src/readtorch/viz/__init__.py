@@ -36,11 +36,30 @@ that shows itself when it is the last value of a cell::
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install "readtorch[viz]"``.
 The models behind the figures (``record_backward``, ``graph_layout``, …) need nothing and can be used alone.
 """
+
 from __future__ import annotations
 
-__all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "fusion",
-           "hook_timeline", "house_map", "import_timeline", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot",
-           "rank_timeline", "schedule_plotter", "strides", "worker_timeline"]
+__all__ = [
+    "activation_statistics",
+    "allocator",
+    "autograd",
+    "checkpoint_diff",
+    "device_timeline",
+    "dispatch",
+    "fusion",
+    "hook_timeline",
+    "house_map",
+    "import_timeline",
+    "ir",
+    "kernel_accesses",
+    "loss_surface",
+    "module_tree",
+    "plot",
+    "rank_timeline",
+    "schedule_plotter",
+    "strides",
+    "worker_timeline",
+]
 
 
 def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
@@ -168,8 +187,9 @@ def import_timeline(programs, run=0, selected="", zoom="", title="Import timelin
     return ImportTimeline(record_imports(programs), title=title, run=run, selected=selected, zoom=zoom)
 
 
-def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear", shown=None,
-                     title="Schedule plotter"):
+def schedule_plotter(
+    schedules, epochs=100, optimizer=None, measure=None, scale="linear", shown=None, title="Schedule plotter"
+):
     """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (the chapter
     "Learning-rate schedulers and SWA").
 
@@ -188,8 +208,9 @@ def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale=
     return SchedulePlotter(data, title=title, scale=scale, hidden=hidden)
 
 
-def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, step=0,
-                 title="Loss-surface paths", about=None):
+def loss_surface(
+    function, optimizers, start, x, y, steps=100, minimum=None, step=0, title="Loss-surface paths", about=None
+):
     """The paths of optimizers over the contours of a function of two numbers, step by step (the chapter
     "torch.optim").
 

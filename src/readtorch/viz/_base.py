@@ -8,6 +8,7 @@ that give the same module a ``model`` which lives in the page. No request leaves
 a file and without a network. In the book ``rt_static`` (book/_ext) takes the part between BEGIN and END out
 of every page and puts it into one script for each kind of figure.
 """
+
 from __future__ import annotations
 
 import hashlib

@@ -2,6 +2,7 @@
 
 The functions of ``readtorch.viz`` make these; the models come from the files beside this one.
 """
+
 from __future__ import annotations
 
 from ._base import StaticWidget, front_end  # isort: skip  it says what is missing
@@ -21,15 +22,15 @@ class StrideExplorer(StaticWidget):
     _esm = front_end("strides")
     fallback = "Stride explorer: where each element of a tensor lies in its storage (needs JavaScript)."
 
-    view = Int(0).tag(sync=True)          # the view that is looked at
-    index = List(Int()).tag(sync=True)    # the element of it that is picked
+    view = Int(0).tag(sync=True)  # the view that is looked at
+    index = List(Int()).tag(sync=True)  # the element of it that is picked
 
 
 class ModuleTree(StaticWidget):
     _esm = front_end("module_tree")
     fallback = "Module tree: what a module holds and where it is registered (needs JavaScript)."
 
-    selected = Unicode("").tag(sync=True)   # a dotted path; "" is the module itself
+    selected = Unicode("").tag(sync=True)  # a dotted path; "" is the module itself
 
 
 class DispatchStepper(StaticWidget):
@@ -50,8 +51,8 @@ class CheckpointDiff(StaticWidget):
     _esm = front_end("checkpoint_diff")
     fallback = "Checkpoint diff: two state dicts side by side, name by name (needs JavaScript)."
 
-    selected = Unicode("").tag(sync=True)        # a name; the first row if it is none
-    differences = Bool(False).tag(sync=True)     # whether equal rows are hidden
+    selected = Unicode("").tag(sync=True)  # a name; the first row if it is none
+    differences = Bool(False).tag(sync=True)  # whether equal rows are hidden
 
 
 class HouseMap(StaticWidget):
@@ -59,7 +60,7 @@ class HouseMap(StaticWidget):
     fallback = "Map of the house: the rooms of the package and who imports whom (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
-    selected = Unicode("").tag(sync=True)   # a room's path
+    selected = Unicode("").tag(sync=True)  # a room's path
 
     def __init__(self, survey: dict, trace: dict | None, title: str, **traits):
         super().__init__({**survey, "trace": trace}, title, **traits)
@@ -70,9 +71,9 @@ class SchedulePlotter(StaticWidget):
     fallback = "Schedule plotter: learning rates over the epochs of a training (needs JavaScript)."
 
     epoch = Int(0).tag(sync=True)
-    hidden = List(Int()).tag(sync=True)            # places of the curves that are not drawn
-    scale = Unicode("linear").tag(sync=True)       # or "log"
-    quantity = Unicode("rate").tag(sync=True)      # or "momentum"
+    hidden = List(Int()).tag(sync=True)  # places of the curves that are not drawn
+    scale = Unicode("linear").tag(sync=True)  # or "log"
+    quantity = Unicode("rate").tag(sync=True)  # or "momentum"
 
 
 class LossSurface(StaticWidget):
@@ -80,14 +81,14 @@ class LossSurface(StaticWidget):
     fallback = "Loss-surface paths: where optimizers go, step by step (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
-    hidden = List(Int()).tag(sync=True)            # places of the paths that are not drawn
+    hidden = List(Int()).tag(sync=True)  # places of the paths that are not drawn
 
 
 class WorkerTimeline(StaticWidget):
     _esm = front_end("loader")
     fallback = "Worker timeline: who fetched which batch, and how long it was waited for (needs JavaScript)."
 
-    step = Int(0).tag(sync=True)   # the place of a batch among the run's
+    step = Int(0).tag(sync=True)  # the place of a batch among the run's
     run = Int(0).tag(sync=True)
 
 
@@ -95,16 +96,16 @@ class AccessViewer(StaticWidget):
     _esm = front_end("accesses", "_cells")
     fallback = "Thread and memory access viewer: who touches which address when (needs JavaScript)."
 
-    step = Int(0).tag(sync=True)      # so many accesses and barriers have been
+    step = Int(0).tag(sync=True)  # so many accesses and barriers have been
     run = Int(0).tag(sync=True)
-    thread = Int(-1).tag(sync=True)   # the number of the one that is looked at
+    thread = Int(-1).tag(sync=True)  # the number of the one that is looked at
 
 
 class IRViewer(StaticWidget):
     _esm = front_end("ir")
     fallback = "IR viewer: a graph line by line, and what passes do to it (needs JavaScript)."
 
-    step = Int(0).tag(sync=True)       # the stage that is shown
+    step = Int(0).tag(sync=True)  # the stage that is shown
     selected = Int(-1).tag(sync=True)  # the key of the line that is chosen; the first one if it is none
 
 
@@ -119,16 +120,16 @@ class DeviceTimeline(StaticWidget):
     _esm = front_end("devices")
     fallback = "Device timeline: what each device does, kernel by kernel, and when it waits (needs JavaScript)."
 
-    step = Int(0).tag(sync=True)   # the place of a piece among the run's
+    step = Int(0).tag(sync=True)  # the place of a piece among the run's
     run = Int(0).tag(sync=True)
-    zoom = Int(1).tag(sync=True)   # 1, 4, 16 or 64
+    zoom = Int(1).tag(sync=True)  # 1, 4, 16 or 64
 
 
 class RankTimeline(StaticWidget):
     _esm = front_end("ranks")
     fallback = "Rank timeline: what each rank computes, sends and waits for (needs JavaScript)."
 
-    step = Int(0).tag(sync=True)   # the place of a span among the run's
+    step = Int(0).tag(sync=True)  # the place of a span among the run's
     run = Int(0).tag(sync=True)
 
 
@@ -137,7 +138,7 @@ class ActivationStatistics(StaticWidget):
     fallback = "Activation statistics: what comes out of each layer during a training (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
-    quantity = Unicode("deviations").tag(sync=True)   # or "means"
+    quantity = Unicode("deviations").tag(sync=True)  # or "means"
 
 
 class AllocatorExplorer(StaticWidget):
@@ -145,9 +146,9 @@ class AllocatorExplorer(StaticWidget):
     fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
-    address = Unicode("").tag(sync=True)           # in hexadecimal: the block there is looked at
-    colour = Unicode("state").tag(sync=True)       # or "stream"
-    scale = Unicode("full width").tag(sync=True)   # or "to scale"
+    address = Unicode("").tag(sync=True)  # in hexadecimal: the block there is looked at
+    colour = Unicode("state").tag(sync=True)  # or "stream"
+    scale = Unicode("full width").tag(sync=True)  # or "to scale"
 
 
 class ImportTimeline(StaticWidget):
@@ -155,5 +156,5 @@ class ImportTimeline(StaticWidget):
     fallback = "Import timeline: which module imports which, and how long it takes (needs JavaScript)."
 
     run = Int(0).tag(sync=True)
-    selected = Unicode("").tag(sync=True)   # a module's name; "" is the program itself
-    zoom = Unicode("").tag(sync=True)       # the module that fills the picture's width
+    selected = Unicode("").tag(sync=True)  # a module's name; "" is the program itself
+    zoom = Unicode("").tag(sync=True)  # the module that fills the picture's width

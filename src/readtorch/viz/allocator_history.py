@@ -4,6 +4,7 @@ A hundred thousand events are tens of megabytes as JSON. Here every property of 
 is a column of numbers of one width; the bytes of a column lie sorted by significance, since neighbours differ
 in the low ones only, and the whole is deflated, which a browser undoes: some three to six bytes an event.
 """
+
 from __future__ import annotations
 
 import base64
@@ -16,7 +17,7 @@ import numpy as np
 from .memory_history import read_history
 from .memory_replay import Replay
 
-UNIT = 512   # addresses and sizes of blocks are multiples of it
+UNIT = 512  # addresses and sizes of blocks are multiples of it
 
 
 def allocator_history(source=None, device=None) -> dict:
@@ -33,8 +34,9 @@ def allocator_history(source=None, device=None) -> dict:
         "segments": len(history.final),
         "columns": [[name, values.dtype.str[1:], len(values)] for name, values in columns],
         "numbers": deflated(b"".join(shuffled(values) for _, values in columns)),
-        "tables": deflated(json.dumps({"rows": rows(replay), "outOfMemory": replay.out_of_memory,
-                                        **tables.lists()}).encode()),
+        "tables": deflated(
+            json.dumps({"rows": rows(replay), "outOfMemory": replay.out_of_memory, **tables.lists()}).encode()
+        ),
     }
 
 
@@ -44,7 +46,7 @@ class Tables:
     def __init__(self):
         self.actions, self.reasons, self.streams = {}, {}, {}
         self.frames, self.stacks = {}, {}
-        self._read = {}   # id of a list of frames -> that list, whose id it stays, and its number
+        self._read = {}  # id of a list of frames -> that list, whose id it stays, and its number
 
     @staticmethod
     def number(table, value):
@@ -54,7 +56,10 @@ class Tables:
         """The number of a stack. One list may stand at any number of events: it is read once."""
         if id(frames) not in self._read:
             texts = (f"{frame['name']}\n{place_of(frame)}:{frame['line']}" for frame in own_frames(frames))
-            self._read[id(frames)] = frames, self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts))
+            self._read[id(frames)] = (
+                frames,
+                self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts)),
+            )
         return self._read[id(frames)][1]
 
     def lists(self):
@@ -91,14 +96,15 @@ def event_columns(replay, tables):
 
 def life_columns(replay):
     """Of the lives, by birth: row, place and size in it, state, whose, when it begins and ends."""
-    row, offset, size, state, owner, born, died = np.array(
-        sorted(replay.lives, key=lambda life: life[5]), dtype=np.int64).reshape(-1, 7).T
+    row, offset, size, state, owner, born, died = (
+        np.array(sorted(replay.lives, key=lambda life: life[5]), dtype=np.int64).reshape(-1, 7).T
+    )
     yield "lifeRow", row.astype("<u4")
     yield "lifeOffset", (offset // UNIT).astype("<u4")
     yield "lifeSize", (size // UNIT).astype("<u4")
     yield "lifeState", state.astype("<u1")
-    yield "lifeOwner", (owner + 1).astype("<u4")              # 0: nobody's
-    yield "lifeBirth", np.diff(born, prepend=0).astype("<u4")   # since the one before
+    yield "lifeOwner", (owner + 1).astype("<u4")  # 0: nobody's
+    yield "lifeBirth", np.diff(born, prepend=0).astype("<u4")  # since the one before
     yield "lifeLength", (died - born).astype("<u4")
 
 
@@ -111,8 +117,10 @@ def allocation_columns(replay, tables):
 
 def rows(replay):
     """Each row's [address, size, stream, kind, private pool or None, expandable]; addresses as text."""
-    return [[hex(row.address), row.size, row.stream, row.kind, list(row.pool) if any(row.pool) else None,
-             row.expandable] for row in replay.rows]
+    return [
+        [hex(row.address), row.size, row.stream, row.kind, list(row.pool) if any(row.pool) else None, row.expandable]
+        for row in replay.rows
+    ]
 
 
 def shuffled(values) -> bytes:

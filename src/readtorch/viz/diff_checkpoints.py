@@ -3,6 +3,7 @@
 The first side is the one that would be loaded into, the second the one that would be loaded, so that
 "missing" and "unexpected" mean what they mean in `load_state_dict`.
 """
+
 from __future__ import annotations
 
 import math
@@ -35,6 +36,7 @@ def _named_values(source) -> dict:
     """Dotted name -> tensor or other value. source: a mapping, a Module, or the path of a checkpoint."""
     if isinstance(source, (str, os.PathLike)):
         import readtorch
+
         source = readtorch.load(source)
     elif hasattr(source, "state_dict"):
         source = source.state_dict()
@@ -79,8 +81,10 @@ def _row(name, sides, sharing):
     left, right = (side.get(name) for side in sides)
     one_sided = "missing" if present[0] else "unexpected"
     verdict, values = _compare(left, right) if all(present) else (one_sided, None)
-    cells = [_cell(side[name], shares.get(name, [])) if there else None
-             for side, shares, there in zip(sides, sharing, present)]
+    cells = [
+        _cell(side[name], shares.get(name, [])) if there else None
+        for side, shares, there in zip(sides, sharing, present)
+    ]
     return {"name": name, "verdict": verdict, "left": cells[0], "right": cells[1], "values": values}
 
 
@@ -139,8 +143,9 @@ def _short(text):
 
 def _version_differences(left, right):
     """[module's name, version left, version right] where both sides know versions and they differ."""
-    known = [getattr(side.state_dict() if hasattr(side, "state_dict") else side, "_metadata", None)
-             for side in (left, right)]
+    known = [
+        getattr(side.state_dict() if hasattr(side, "state_dict") else side, "_metadata", None) for side in (left, right)
+    ]
     if not all(known):
         return []
     versions = [{name: entry.get("version") for name, entry in side.items()} for side in known]

@@ -10,20 +10,24 @@ in the table. The next function that it starts, other than those that convert it
 which the table gave. A generated kernel with a ``kernel`` of its own among its globals (autograd's) hands
 the call down to it.
 """
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from ..aten.dispatcher import DispatchTable, fallbacks
-from ..c10.dispatch_key import BACKENDS, NAMES, WRAPPED_NUMBER, highest_key, tls
+from readtorch.aten.dispatcher import DispatchTable, fallbacks
+from readtorch.c10.dispatch_key import BACKENDS, NAMES, WRAPPED_NUMBER, highest_key, tls
+
 from .tensor_notes import note
 from .watch_calls import GENERATED, SourceNote, in_package, plain_name, source_note, watch_calls
 
 MOST_CALLS = 40
-HANDED_DOWN = ("Autograd's kernel hands the call to the kernel below, found without its own keys; "
-               "around that call it notes what backward will need.")
+HANDED_DOWN = (
+    "Autograd's kernel hands the call to the kernel below, found without its own keys; "
+    "around that call it notes what backward will need."
+)
 
 
 @dataclass
@@ -46,12 +50,12 @@ class OperatorCall:
     entry: SourceNote
     operands: list
     mask: int
-    given: set                    # ids of what the caller passed
-    path: list                    # [SourceNote, line] of the functions through which the call came here
-    filled: bool = False          # whether the table had to ask resolve() first
+    given: set  # ids of what the caller passed
+    path: list  # [SourceNote, line] of the functions through which the call came here
+    filled: bool = False  # whether the table had to ask resolve() first
     kernels: list = field(default_factory=list)
-    registered: list = field(default_factory=list)     # [key name, kernel name]
-    table: list = field(default_factory=list)          # [keys, kernel name]: what is resolved so far
+    registered: list = field(default_factory=list)  # [key name, kernel name]
+    table: list = field(default_factory=list)  # [keys, kernel name]: what is resolved so far
 
     @property
     def keys(self) -> int:
@@ -72,7 +76,7 @@ class Step:
     columns: list = field(default_factory=list)
     chosen: int = 0
     source: SourceNote | None = None
-    mark: int | None = None       # the line of `source` that is being run
+    mark: int | None = None  # the line of `source` that is being run
     operands: list = field(default_factory=list)
     registered: list = field(default_factory=list)
     table: list = field(default_factory=list)
@@ -91,8 +95,15 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
     if not calls:
         raise ValueError(f"{function!r} called no operator of readtorch")
     steps = [python_call(function, face, calls[0])] + [step for call in calls for step in steps_of(call)]
-    steps.append(Step("back in Python", "The result travels back up through every function above.", 0,
-                      calls[0].operator, operands=[asdict(note("result", result))]))
+    steps.append(
+        Step(
+            "back in Python",
+            "The result travels back up through every function above.",
+            0,
+            calls[0].operator,
+            operands=[asdict(note("result", result))],
+        )
+    )
     keys = [{"name": name, "bit": bit} for bit, name in sorted(NAMES.items(), reverse=True)]
     left_out = len(watcher.calls) - len(calls)
     return {"keys": keys, "steps": [asdict(step) for step in steps], "left_out": left_out}
@@ -101,6 +112,7 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
 def find_face(name):
     """A Python function by name: ``add``, ``relu_``, ``nn.functional.linear``."""
     import readtorch
+
     for place in ("", "Tensor.", "nn.functional."):
         try:
             return attrgetter(place + name)(readtorch)
@@ -114,7 +126,7 @@ class Watcher:
 
     def __init__(self):
         self.calls = []
-        self.open = {}      # frame -> the OperatorCall that it is the entry of, or whose kernel it is
+        self.open = {}  # frame -> the OperatorCall that it is the entry of, or whose kernel it is
 
     def on_call(self, frame):
         parent = self.open.get(frame.f_back)
@@ -126,15 +138,21 @@ class Watcher:
     def enter(self, frame) -> OperatorCall:
         operator = frame.f_globals["table"].operator
         call = OperatorCall(
-            operator.name, str(operator.schema), self.depth(frame), source_note(frame.f_code),
-            operands_of(frame), tls.mask, given=set(map(id, frame.f_locals.values())),
-            path=self.path_to(frame))
+            operator.name,
+            str(operator.schema),
+            self.depth(frame),
+            source_note(frame.f_code),
+            operands_of(frame),
+            tls.mask,
+            given=set(map(id, frame.f_locals.values())),
+            path=self.path_to(frame),
+        )
         call.registered = [[NAMES[key], function_name(kernel)] for key, kernel in operator.kernels.items()]
         if operator.composite:
             call.registered.append(["composite", function_name(operator.composite)])
         if operator.derivative:
             call.registered.append(["derivative", operator.derivative.__name__])
-        call.table = operator.table          # read when the call is over, see `steps_of`
+        call.table = operator.table  # read when the call is over, see `steps_of`
         self.calls.append(call)
         return call
 
@@ -177,8 +195,11 @@ OURS = {record_dispatch.__code__, watch_calls.__code__}
 def is_entry(frame) -> bool:
     code = frame.f_code
     being_defined = code.co_name == "<module>"
-    return (code.co_filename.startswith(GENERATED) and not being_defined
-            and isinstance(frame.f_globals.get("table"), DispatchTable))
+    return (
+        code.co_filename.startswith(GENERATED)
+        and not being_defined
+        and isinstance(frame.f_globals.get("table"), DispatchTable)
+    )
 
 
 def runs_kernel(frame) -> bool:
@@ -191,7 +212,7 @@ def runs_kernel(frame) -> bool:
 def operands_of(frame) -> list:
     """[name, keys, text] of each tensor among the arguments; a list of tensors counts one by one."""
     found = []
-    names = frame.f_code.co_varnames[:frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+    names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
     for name in names:
         value = frame.f_locals[name]
         for i, part in enumerate(value if isinstance(value, (list, tuple)) else [value]):
@@ -205,8 +226,11 @@ def operands_of(frame) -> list:
 
 def wrapped_numbers(call, kernel) -> list:
     """The operands that the entry made from Python numbers: the kernel has them, the caller did not."""
-    return [["wrapped number", keys, text] for name, keys, text in operands_of(kernel)
-            if keys & WRAPPED_NUMBER and id(kernel.f_locals.get(name)) not in call.given]
+    return [
+        ["wrapped number", keys, text]
+        for name, keys, text in operands_of(kernel)
+        if keys & WRAPPED_NUMBER and id(kernel.f_locals.get(name)) not in call.given
+    ]
 
 
 def shown(tensor) -> str:
@@ -217,8 +241,10 @@ def why_this(call, code) -> str:
     """Which rule of ``Operator.resolve`` gave this kernel."""
     operator = call.table.operator
     if code is getattr(operator.composite, "__code__", None):
-        return ("The operator is composed of other operators: its composition serves every backend, "
-                "and autograd sees its parts.")
+        return (
+            "The operator is composed of other operators: its composition serves every backend, "
+            "and autograd sees its parts."
+        )
     for key, kernel in operator.kernels.items():
         if code is getattr(kernel, "__code__", None):
             return f"The operator has a kernel of its own for {NAMES[key]}."
@@ -234,24 +260,35 @@ def function_name(function) -> str:
 
 # ---- steps
 
+
 def python_call(function, face, first) -> Step:
     """What the reader wrote: a name, or the lines of a function."""
     if isinstance(function, str):
-        return Step("Python call", f"{function}() is called. In Python it is a function like any other.", 0,
-                    first.operator)
+        return Step(
+            "Python call", f"{function}() is called. In Python it is a function like any other.", 0, first.operator
+        )
     code = getattr(face, "__code__", None)
-    return Step("Python call", "The call as it was written.", 0, first.operator,
-                source=code and source_note(code))
+    return Step("Python call", "The call as it was written.", 0, first.operator, source=code and source_note(code))
 
 
 def steps_of(call) -> list[Step]:
     masked = call.keys & call.mask
     common = {"depth": call.depth, "operator": call.operator}
-    on_the_way = [Step(f"through {source.name}", "On its way to the operator the call passes here.",
-                       source=source, mark=line, **common) for source, line in call.path]
+    on_the_way = [
+        Step(
+            f"through {source.name}",
+            "On its way to the operator the call passes here.",
+            source=source,
+            mark=line,
+            **common,
+        )
+        for source, line in call.path
+    ]
     look_up = [look_up_step(call, masked, common)] if masked else []
-    kernels = [kernel_step(kernel, masked & BACKENDS if number else masked, common)
-               for number, kernel in enumerate(call.kernels)]
+    kernels = [
+        kernel_step(kernel, masked & BACKENDS if number else masked, common)
+        for number, kernel in enumerate(call.kernels)
+    ]
     return on_the_way + [entry_step(call, common), *key_steps(call, masked, common), *look_up, *kernels]
 
 
@@ -264,22 +301,44 @@ def entry_step(call, common) -> Step:
 def key_steps(call, masked, common) -> list[Step]:
     sets = [[name, keys] for name, keys, _ in call.operands if keys] + [["OR", call.keys]]
     return [
-        Step("key sets", "Every tensor carries a set of dispatch keys. The entry ORs those of its operands.",
-             columns=sets, source=call.entry, **common),
-        Step("mask", "What this thread does not let through is masked off: a mode that is not active, or "
-             "autograd under no_grad().", columns=[*sets, ["mask", call.mask], ["left", masked]], **common)]
+        Step(
+            "key sets",
+            "Every tensor carries a set of dispatch keys. The entry ORs those of its operands.",
+            columns=sets,
+            source=call.entry,
+            **common,
+        ),
+        Step(
+            "mask",
+            "What this thread does not let through is masked off: a mode that is not active, or "
+            "autograd under no_grad().",
+            columns=[*sets, ["mask", call.mask], ["left", masked]],
+            **common,
+        ),
+    ]
 
 
 def look_up_step(call, masked, common) -> Step:
     chosen = highest_key(masked)
-    found = ("had no kernel for this set yet, so resolve() found one and the table keeps it." if call.filled
-             else "has a kernel for this set.")
+    found = (
+        "had no kernel for this set yet, so resolve() found one and the table keeps it."
+        if call.filled
+        else "has a kernel for this set."
+    )
     resolved = [[keys, function_name(kernel)] for keys, kernel in sorted(call.table.items())]
     text = f"The highest key that is left is {NAMES[chosen]}. The table of {call.operator} {found}"
-    return Step("look-up", text, columns=[["left", masked]], chosen=chosen, registered=call.registered,
-                table=resolved, **common)
+    return Step(
+        "look-up", text, columns=[["left", masked]], chosen=chosen, registered=call.registered, table=resolved, **common
+    )
 
 
 def kernel_step(kernel, keys, common) -> Step:
-    return Step(f"kernel {kernel.name}", kernel.why, columns=[["left", keys]], source=kernel.source,
-                chosen=highest_key(keys) if keys else 0, operands=kernel.closed_over, **common)
+    return Step(
+        f"kernel {kernel.name}",
+        kernel.why,
+        columns=[["left", keys]],
+        source=kernel.source,
+        chosen=highest_key(keys) if keys else 0,
+        operands=kernel.closed_over,
+        **common,
+    )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ..csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the tracer's kernels
-from ..csrc.jit.ir.alias_analysis import AliasDb
-from ..csrc.jit.passes.dead_code_elimination import EliminateDeadCode
-from ..csrc.jit.passes.erase_shape_information import EraseShapeInformation
-from ..csrc.jit.passes.inliner import Inline
-from ..csrc.jit.passes.tensorexpr_fuser import chosen_groups, fuse_groups
+from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the tracer's kernels
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+from readtorch.csrc.jit.passes.erase_shape_information import EraseShapeInformation
+from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.csrc.jit.passes.tensorexpr_fuser import chosen_groups, fuse_groups
 from readtorch.csrc.jit.runtime.code_impl import Code
-from ..csrc.jit.runtime.interpreter import run
-from ..csrc.jit.tensorexpr.kernel import kernel_of
+from readtorch.csrc.jit.runtime.interpreter import run
+from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
+
 from .graph_lines import graph_lines, where
 
 
@@ -30,9 +31,7 @@ def fusion_groups(function, inputs) -> dict:
     nodes, before = graph.nodes(), graph_lines(graph)
     alias_db = AliasDb(graph)
     chosen = chosen_groups(graph.block(), alias_db)
-    operators = {
-        nodes.index(n): _operator(n, letter) for letter, group in zip(LETTERS, chosen) for n in group
-    }
+    operators = {nodes.index(n): _operator(n, letter) for letter, group in zip(LETTERS, chosen) for n in group}
     members = [[nodes.index(n) for n in group] for group in chosen]
     shown = _keyed(before, nodes, operators)
     fused = fuse_groups(graph.block(), chosen, alias_db)

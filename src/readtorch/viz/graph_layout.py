@@ -12,13 +12,14 @@ Note [ Drawing a graph in layers ]
    places nearest to those wishes that keep the order and the gaps. Leaves weigh little, so that they give
    way and the spine of the graph stays straight.
 """
+
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-CHARACTER, PADDING = 7.4, 18      # px: the widest character of the 12 px monospace face; both sides of a box
-ROW, GAP, MARGIN = 66, 22, 12     # px: from layer to layer; between boxes; around the drawing
+CHARACTER, PADDING = 7.4, 18  # px: the widest character of the 12 px monospace face; both sides of a box
+ROW, GAP, MARGIN = 66, 22, 12  # px: from layer to layer; between boxes; around the drawing
 ORDER_SWEEPS, PLACE_SWEEPS = 24, 120
 LEAF_WEIGHT = 0.02
 
@@ -59,7 +60,7 @@ def layered_layout(labels: list[tuple[str, ...]], edges: list[tuple[int, int]]) 
     """Place one box a node (``labels[i]``: its lines of text), route the edges. A cycle is a ValueError."""
     layer = assign_layers(len(labels), edges)
     graph, chains = insert_joints(layer, edges)
-    width = defaultdict(lambda: 4.0)   # a joint is a thin thing
+    width = defaultdict(lambda: 4.0)  # a joint is a thin thing
     width.update((v, max(map(len, lines)) * CHARACTER + PADDING) for v, lines in enumerate(labels))
     crossings = reduce_crossings(graph)
     x = place(graph, width)
@@ -67,6 +68,7 @@ def layered_layout(labels: list[tuple[str, ...]], edges: list[tuple[int, int]]) 
 
 
 # ---- 1. layers
+
 
 def assign_layers(count: int, edges: list[tuple[int, int]]) -> list[int]:
     targets, sources = defaultdict(list), defaultdict(list)
@@ -92,6 +94,7 @@ def assign_layers(count: int, edges: list[tuple[int, int]]) -> list[int]:
 
 # ---- 2. joints
 
+
 def insert_joints(layer: list[int], edges: list[tuple[int, int]]) -> tuple[Rows, list[list[int]]]:
     """Rows with joints, and for each edge the chain of vertices that it runs through."""
     graph = Rows([[] for _ in range(max(layer) + 1)])
@@ -113,13 +116,18 @@ def insert_joints(layer: list[int], edges: list[tuple[int, int]]) -> tuple[Rows,
 
 # ---- 3. order
 
+
 def count_crossings(graph: Rows) -> int:
     position, row_of = graph.positions(), {v: r for r, row in enumerate(graph.rows) for v in row}
     between = defaultdict(list)
     for a, b in graph.links:
         between[row_of[a]].append((position[a], position[b]))
-    return sum(p[0] < q[0] and p[1] > q[1] or p[0] > q[0] and p[1] < q[1]
-               for pairs in between.values() for i, p in enumerate(pairs) for q in pairs[:i])
+    return sum(
+        p[0] < q[0] and p[1] > q[1] or p[0] > q[0] and p[1] < q[1]
+        for pairs in between.values()
+        for i, p in enumerate(pairs)
+        for q in pairs[:i]
+    )
 
 
 def reduce_crossings(graph: Rows) -> int:
@@ -153,8 +161,9 @@ def exchange_neighbours(graph: Rows):
     position = graph.positions()
 
     def crossings(left, right):
-        return sum(position[p] > position[q] for side in (graph.above, graph.below)
-                   for p in side[left] for q in side[right])
+        return sum(
+            position[p] > position[q] for side in (graph.above, graph.below) for p in side[left] for q in side[right]
+        )
 
     better = True
     while better:
@@ -169,6 +178,7 @@ def exchange_neighbours(graph: Rows):
 
 
 # ---- 4. place
+
 
 def place(graph: Rows, width: dict) -> dict:
     """The x of every vertex's centre. Note [ Drawing a graph in layers ]"""
@@ -202,7 +212,7 @@ def offsets(row: list, width: dict) -> list[float]:
 
 def isotonic_fit(values: list[float], weights: list[float]) -> list[float]:
     """The never-falling sequence nearest to ``values`` in weighted squares: pool while neighbours fall."""
-    blocks = []   # [mean, weight, how many]
+    blocks = []  # [mean, weight, how many]
     for value, weight in zip(values, weights):
         blocks.append([value, weight, 1])
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
@@ -216,9 +226,11 @@ def draw(labels, layer, chains, x, width, crossings) -> Drawing:
     left = min(x[v] - width[v] / 2 for v in x) - MARGIN
     right = max(x[v] + width[v] / 2 for v in x) + MARGIN
     row_y = [MARGIN * 2 + r * ROW for r in range(max(layer) + 1)]
-    height = {1: 26, 2: 36}   # by lines of text
-    boxes = [(round(x[v] - left, 1), row_y[layer[v]], round(width[v], 1), height[len(lines)], layer[v])
-             for v, lines in enumerate(labels)]
+    height = {1: 26, 2: 36}  # by lines of text
+    boxes = [
+        (round(x[v] - left, 1), row_y[layer[v]], round(width[v], 1), height[len(lines)], layer[v])
+        for v, lines in enumerate(labels)
+    ]
     paths = []
     for chain in chains:
         first, last = boxes[chain[0]], boxes[chain[-1]]

@@ -2,6 +2,7 @@
 
 Only names are asked for that ``torch._C.Graph`` and ours have in common, so graphs of either library will do.
 """
+
 from __future__ import annotations
 
 import difflib
@@ -36,14 +37,14 @@ class Line:
     depth: int
     defines: list = field(default_factory=list)
     uses: list = field(default_factory=list)
-    space: str = ""    # names are unique in a graph; a graph inside a node has names of its own
+    space: str = ""  # names are unique in a graph; a graph inside a node has names of its own
     node: bool = False
     scope: str = ""
-    place: str = ""    # file:line, and the function
-    source: str = ""   # that line of the program
+    place: str = ""  # file:line, and the function
+    source: str = ""  # that line of the program
     key: int = -1
     mark: str = ""
-    was: str = ""      # the text before a change
+    was: str = ""  # the text before a change
 
 
 def key_of(stage: dict, word: str) -> int:
@@ -78,6 +79,7 @@ def _graph_of(thing):
 
 # ------------------------------------------------------------------------------------------------ one graph
 
+
 def graph_lines(graph) -> list[Line]:
     """The lines of `graph`: its inputs, its nodes with their blocks, what it returns."""
     lines = _Lines()
@@ -98,8 +100,17 @@ class _Lines:
     def node(self, node, depth, space):
         text = _SCOPE.sub("", _COMMENT.sub("", str(node).split("\n")[0].strip()))
         place, source = where(node)
-        self.add(text, depth, space, defines=node.outputs(), uses=node.inputs(), node=True,
-                 scope=node.scopeName(), place=place, source=source)
+        self.add(
+            text,
+            depth,
+            space,
+            defines=node.outputs(),
+            uses=node.inputs(),
+            node=True,
+            scope=node.scopeName(),
+            place=place,
+            source=source,
+        )
         for number, block in enumerate(node.blocks()):
             self.inputs(f"block{number}", list(block.inputs()), depth + 1, space)
             for inner in block.nodes():
@@ -155,6 +166,7 @@ def _marked(text):
 
 # ------------------------------------------------------------------------------------------- several graphs
 
+
 def _numbered(stages, exact) -> dict:
     """Give the lines keys, and marks where a stage differs from the one before.
 
@@ -170,8 +182,14 @@ def _numbered(stages, exact) -> dict:
         else:
             rows = _compare(before, lines, keys, exact)
         counts = {mark: sum(row.mark == mark for row in rows) for mark in "+-~"}
-        shown.append({"name": name, "lines": [asdict(row) for row in rows[:MOST_LINES]],
-                      "left_out": max(0, len(rows) - MOST_LINES), "counts": counts})
+        shown.append(
+            {
+                "name": name,
+                "lines": [asdict(row) for row in rows[:MOST_LINES]],
+                "left_out": max(0, len(rows) - MOST_LINES),
+                "counts": counts,
+            }
+        )
         before = lines
     return {"stages": shown}
 

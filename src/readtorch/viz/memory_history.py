@@ -3,6 +3,7 @@
 A snapshot holds the segments as they are now and the last events, oldest first; nothing says how things were
 before the first event. `rewind` finds that out by undoing the events one by one.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -23,8 +24,8 @@ class Segment:
     address: int
     size: int
     stream: int
-    kind: str                     # "small" or "large"
-    pool: tuple = (0, 0)          # other than (0, 0): a private pool
+    kind: str  # "small" or "large"
+    pool: tuple = (0, 0)  # other than (0, 0): a private pool
     expandable: bool = False
 
     @property
@@ -38,18 +39,18 @@ class Used:
 
     size: int
     requested: int
-    pending: bool                 # freed, but another stream may still use it
+    pending: bool  # freed, but another stream may still use it
     frames: list
 
 
 @dataclass
 class History:
     device: int
-    events: list                  # trace entries, as the snapshot has them
+    events: list  # trace entries, as the snapshot has them
     settings: dict
-    final: list                   # the snapshot's segments of this device
-    segments: list = field(default_factory=list)   # before the first event
-    used: dict = field(default_factory=dict)       # address -> Used, before the first event
+    final: list  # the snapshot's segments of this device
+    segments: list = field(default_factory=list)  # before the first event
+    used: dict = field(default_factory=dict)  # address -> Used, before the first event
 
 
 def read_history(source=None, device=None) -> History:
@@ -78,14 +79,23 @@ def rewind(history: History) -> None:
     rules = Rules(history.settings)
     kinds = Kinds(history)
     segments = [
-        Segment(s["address"], s["total_size"], s["stream"], s["segment_type"],
-                tuple(s.get("segment_pool_id", (0, 0))), s.get("is_expandable", False))
+        Segment(
+            s["address"],
+            s["total_size"],
+            s["stream"],
+            s["segment_type"],
+            tuple(s.get("segment_pool_id", (0, 0))),
+            s.get("is_expandable", False),
+        )
         for s in history.final
     ]
     used = {
-        block["address"]: Used(block["size"], block["requested_size"], block["state"] == PENDING,
-                               block.get("frames", []))
-        for s in history.final for block in s["blocks"] if block["state"] != "inactive"
+        block["address"]: Used(
+            block["size"], block["requested_size"], block["state"] == PENDING, block.get("frames", [])
+        )
+        for s in history.final
+        for block in s["blocks"]
+        if block["state"] != "inactive"
     }
     for event in reversed(history.events):
         address, size = event.get("addr"), event["size"]
@@ -126,8 +136,9 @@ def without(segments, start, end):
         if not s.expandable or end <= s.address or s.end <= start:
             left.append(s)
             continue
-        left += [Segment(a, b - a, s.stream, s.kind, s.pool, True)
-                 for a, b in ((s.address, start), (end, s.end)) if a < b]
+        left += [
+            Segment(a, b - a, s.stream, s.kind, s.pool, True) for a, b in ((s.address, start), (end, s.end)) if a < b
+        ]
     return left
 
 
@@ -156,12 +167,16 @@ class Kinds:
 
     def __init__(self, history: History):
         pages = [
-            (s["address"], s["address"] + s["total_size"],
-             _key(s["stream"], s.get("segment_pool_id", (0, 0)), s["segment_type"]))
-            for s in history.final if s.get("is_expandable")
+            (
+                s["address"],
+                s["address"] + s["total_size"],
+                _key(s["stream"], s.get("segment_pool_id", (0, 0)), s["segment_type"]),
+            )
+            for s in history.final
+            if s.get("is_expandable")
         ]
         pages += [_pages(event) for event in history.events if event["action"] == "segment_map"]
-        self.extents = _stretches(pages)          # (first address, end, key), ascending
+        self.extents = _stretches(pages)  # (first address, end, key), ascending
         unmapped = [event for event in history.events if event["action"] == "segment_unmap"]
         unknown = [_pages(event) for event in unmapped if self.extent_of(event["addr"]) is None]
         if unknown:
@@ -215,10 +230,10 @@ class Rules:
 
     def __init__(self, settings: dict):
         self.config = config = AllocatorConfig()
-        if 0 < settings.get("max_split_size", -1) < UNLIMITED // 2:   # else none: -1, or all bits of 64
+        if 0 < settings.get("max_split_size", -1) < UNLIMITED // 2:  # else none: -1, or all bits of 64
             config.max_split_size = settings["max_split_size"]
         config.expandable_segments = bool(settings.get("expandable_segments", False))
-        table = settings.get("roundup_power2_divisions") or {}        # by power of two, in MiB
+        table = settings.get("roundup_power2_divisions") or {}  # by power of two, in MiB
         config.roundup_power2_divisions = [table.get(str(1 << i), 0) for i in range(ROUNDUP_INTERVALS)]
         config.rounds_up = any(config.roundup_power2_divisions)
 

@@ -4,6 +4,7 @@ PyTorch's snapshots say what happened, not why. But the rules are known, so the 
 the reason: which free blocks there were, how many were large enough, what was left over. What cannot be known
 from a trace is said to be unknown. Our own allocator writes its reasons down: then nothing is derived.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -50,8 +51,12 @@ def why_alloc(books, event):
     sizes = books.free_sizes[there.row.shelf]
     candidates = len(sizes) - bisect_left(sizes, size)
     details = {
-        "source": _source(books, there), "candidates": candidates, "remainder": remainder,
-        "split": books.rules.splits(size, remainder, there.row), "unsplit_because": "oversize"}
+        "source": _source(books, there),
+        "candidates": candidates,
+        "remainder": remainder,
+        "split": books.rules.splits(size, remainder, there.row),
+        "unsplit_because": "oversize",
+    }
     if limit:
         details["limit"], details["limit_is_enough"] = limit
     return lambda done: reason("alloc", details)
@@ -83,6 +88,7 @@ def why_free_completed(books, event):
         if done is None:
             return "the trace does not say which block this was"
         return reason("free_completed", {"deferred": deferred, "merged": done[1]})
+
     return sentence
 
 
@@ -96,8 +102,13 @@ def why_segment_alloc(books, event):
     kind = kind_of(event["size"])
     page = SMALL_SEGMENT if kind == "small" else LARGE_SEGMENT
     size = books.rules.round_size(after["size"])
-    details = {"retries": 0, "segment_size": event["size"], "rounded_size": size,
-               "pages": event["size"] // page, "page_size": page}
+    details = {
+        "retries": 0,
+        "segment_size": event["size"],
+        "rounded_size": size,
+        "pages": event["size"] // page,
+        "page_size": page,
+    }
     known = books.free_sizes.get((event["stream"], pool_of(event), kind))
     held = [blocks_text(known)] if known else []
     if previous(books)["action"] in ("segment_free", "segment_unmap"):
@@ -128,14 +139,29 @@ def oom_details(books, event):
     kind = "small" if size <= SMALL_SIZE else "large"
     shelf = event["stream"], pool_of(event), kind
     sizes, free = books.free_sizes.get(shelf, []), books.free_bytes[shelf]
-    return {"limit": None, "requested_size": None, "rounded_size": size,
-            "segment_size": segment_size(size, books.rules.config), "expandable": books.rules.config.expandable_segments,
-            "pool": kind, "free_blocks": len(sizes), "largest_free": sizes[-1] if sizes else 0, "free": free,
-            "free_elsewhere": books.all_free_bytes - free, "device_free": event.get("device_free"), "gave_back": None}
+    return {
+        "limit": None,
+        "requested_size": None,
+        "rounded_size": size,
+        "segment_size": segment_size(size, books.rules.config),
+        "expandable": books.rules.config.expandable_segments,
+        "pool": kind,
+        "free_blocks": len(sizes),
+        "largest_free": sizes[-1] if sizes else 0,
+        "free": free,
+        "free_elsewhere": books.all_free_bytes - free,
+        "device_free": event.get("device_free"),
+        "gave_back": None,
+    }
 
 
 WRITERS = {
-    "alloc": why_alloc, "free_requested": why_free_requested, "free_completed": why_free_completed,
-    "segment_alloc": why_segment_alloc, "segment_map": why_segment_alloc,
-    "segment_free": why_segment_free, "segment_unmap": why_segment_free, "oom": why_oom,
+    "alloc": why_alloc,
+    "free_requested": why_free_requested,
+    "free_completed": why_free_completed,
+    "segment_alloc": why_segment_alloc,
+    "segment_map": why_segment_alloc,
+    "segment_free": why_segment_free,
+    "segment_unmap": why_segment_free,
+    "oom": why_oom,
 }

@@ -4,6 +4,7 @@ A *row* is a segment from the driver; of an expandable one, its whole stretch of
 memory a row has. When a block changes its size or state, its life ends and another begins, so the state after
 n events is the lives with born <= n < died: nothing is stored twice, and the lives tell every moment.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
@@ -24,7 +25,7 @@ class Block:
     address: int
     size: int
     state: int
-    owner: int        # number of the allocation, or NOBODY
+    owner: int  # number of the allocation, or NOBODY
     born: int
 
     @property
@@ -41,8 +42,8 @@ class Row:
     kind: str
     pool: tuple
     expandable: bool
-    starts: list = field(default_factory=list)   # of its blocks, ascending
-    blocks: dict = field(default_factory=dict)   # start -> Block
+    starts: list = field(default_factory=list)  # of its blocks, ascending
+    blocks: dict = field(default_factory=dict)  # start -> Block
 
     @property
     def end(self):
@@ -59,7 +60,7 @@ class Allocation:
     """What somebody asked for, once."""
 
     requested: int
-    born: int         # number of its event; 0: before the history
+    born: int  # number of its event; 0: before the history
     frames: list
 
 
@@ -70,16 +71,16 @@ class Replay:
         self.kinds = Kinds(history)
         self.now = 0
         self.rows, self.lives, self.allocations, self.reasons = [], [], [], []
-        self.mapped = []                      # rows that have memory, by address
-        self.free_sizes = defaultdict(list)   # shelf -> sizes of its free blocks, ascending
-        self.free_bytes = Counter()           # shelf -> their sum
-        self.all_free_bytes = 0               # the sum over all shelves
-        self.out_of_memory = {}               # number of an event -> what there was instead of memory
-        self.surprises = 0                    # events that the rules did not foresee
+        self.mapped = []  # rows that have memory, by address
+        self.free_sizes = defaultdict(list)  # shelf -> sizes of its free blocks, ascending
+        self.free_bytes = Counter()  # shelf -> their sum
+        self.all_free_bytes = 0  # the sum over all shelves
+        self.out_of_memory = {}  # number of an event -> what there was instead of memory
+        self.surprises = 0  # events that the rules did not foresee
         self._begin()
         for self.now, event in enumerate(history.events, 1):
             recorded = event.get("reason")
-            reason_after = explain(self, event) if recorded is None else None   # looks at what is there before it
+            reason_after = explain(self, event) if recorded is None else None  # looks at what is there before it
             done = self.EVENTS.get(event["action"], Replay._nothing)(self, event)
             self.reasons.append(reason_after(done) if reason_after else recorded)
         self._end()
@@ -103,8 +104,10 @@ class Replay:
         row, i = block.row, bisect_left(block.row.starts, block.address)
         before = row.blocks[row.starts[i - 1]] if i else None
         after = row.blocks[row.starts[i + 1]] if i + 1 < len(row.starts) else None
-        return (before if before and before.state == FREE and before.end == block.address else None,
-                after if after and after.state == FREE and after.address == block.end else None)
+        return (
+            before if before and before.state == FREE and before.end == block.address else None,
+            after if after and after.state == FREE and after.address == block.end else None,
+        )
 
     def put(self, row, address, size, state, owner=NOBODY):
         block = Block(row, address, size, state, owner, self.now)
@@ -124,8 +127,9 @@ class Replay:
             del sizes[bisect_left(sizes, block.size)]
             self._count_free(row.shelf, -block.size)
         if block.born < self.now or self.now == 0:
-            self.lives.append((row.number, block.address - row.address, block.size, block.state, block.owner,
-                               block.born, self.now))
+            self.lives.append(
+                (row.number, block.address - row.address, block.size, block.state, block.owner, block.born, self.now)
+            )
 
     def _count_free(self, shelf, size):
         self.free_bytes[shelf] += size
@@ -153,8 +157,9 @@ class Replay:
         start, end = extent[:2] if extent else (segment.address, segment.end)
         row = self.row_at(start) if extent else None
         if row is None:
-            row = Row(len(self.rows), start, end - start, segment.stream, segment.kind, segment.pool,
-                      segment.expandable)
+            row = Row(
+                len(self.rows), start, end - start, segment.stream, segment.kind, segment.pool, segment.expandable
+            )
             self.rows.append(row)
             self.mapped.insert(bisect_left(self.mapped, start, key=lambda row: row.address), row)
         return row
@@ -237,16 +242,25 @@ class Replay:
     def _oom(self, event):
         """No memory changes hands. Numbers that were written down are believed rather than those worked out."""
         written = event.get("details", {})
-        self.out_of_memory[self.now] = {name: written[name] if type(written.get(name)) is int else value
-                                        for name, value in oom_details(self, event).items()}
+        self.out_of_memory[self.now] = {
+            name: written[name] if type(written.get(name)) is int else value
+            for name, value in oom_details(self, event).items()
+        }
 
     def _nothing(self, event):
         """snapshot, and what later versions may add: no memory changes hands."""
 
-    EVENTS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
-              "free": _free_completed,   # what histories of PyTorch 1.x call it
-              "segment_alloc": _segment_alloc, "segment_map": _segment_alloc, "segment_free": _segment_free,
-              "segment_unmap": _segment_unmap, "oom": _oom}
+    EVENTS = {
+        "alloc": _alloc,
+        "free_requested": _free_requested,
+        "free_completed": _free_completed,
+        "free": _free_completed,  # what histories of PyTorch 1.x call it
+        "segment_alloc": _segment_alloc,
+        "segment_map": _segment_alloc,
+        "segment_free": _segment_free,
+        "segment_unmap": _segment_unmap,
+        "oom": _oom,
+    }
 
     # -- is it the truth?
 
@@ -257,7 +271,6 @@ class Replay:
             if died == self.now:
                 end[self.rows[row].address + offset] = (size, state)
         return sum(
-            any(end.get(block["address"]) != (block["size"], STATES[block["state"]])
-                for block in segment["blocks"])
+            any(end.get(block["address"]) != (block["size"], STATES[block["state"]]) for block in segment["blocks"])
             for segment in self.history.final
         )

@@ -3,6 +3,7 @@
 A snapshot holds dictionaries, lists, numbers and texts, so the pickle may build nothing else. Then every value that
 the explorer uses is looked at once: what comes after may believe it.
 """
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,7 @@ from pickle import UnpicklingError
 
 from readtorch._weights_only_unpickler import Unpickler
 
-_PLAIN = b"N\x88\x89)]}JKMG\x8aXhjqraesu(t\x85\x86\x87"   # the checkpoints' instructions that make plain data
+_PLAIN = b"N\x88\x89)]}JKMG\x8aXhjqraesu(t\x85\x86\x87"  # the checkpoints' instructions that make plain data
 
 
 class PlainUnpickler(Unpickler):
@@ -21,8 +22,14 @@ class PlainUnpickler(Unpickler):
     """
 
     instructions = {code: Unpickler.instructions[code] for code in _PLAIN} | {
-        0x80: "_protocol", 0x8c: "_short_text", 0x8d: "_long_text", 0x94: "_memoize", 0x95: "_frame",
-        ord("c"): "_global", 0x93: "_stack_global"}
+        0x80: "_protocol",
+        0x8C: "_short_text",
+        0x8D: "_long_text",
+        0x94: "_memoize",
+        0x95: "_frame",
+        ord("c"): "_global",
+        0x93: "_stack_global",
+    }
 
     def find_global(self, module, name):
         raise UnpicklingError(f"a snapshot holds plain data; this file asks for {module}.{name}")
@@ -57,6 +64,7 @@ def load_snapshot(source):
     """
     if source is None:
         from readtorch.cuda import memory
+
         return memory._snapshot()
     if isinstance(source, (str, os.PathLike)):
         source = _from_file(source)
@@ -74,13 +82,21 @@ def _from_file(path):
 
 # -- is everything there that the explorer uses, and of the right kind? -----------------------------------
 
-_MOST = 1 << 62   # no address and no size is that large
+_MOST = 1 << 62  # no address and no size is that large
 _FRAME = {"name": str, "filename": str, "line": int}
 _BLOCK = {"address": int, "size": int, "requested_size": int, "state": str}
 _SEGMENT = {"address": int, "total_size": int, "stream": int, "segment_type": str, "blocks": list}
 _EVENT = {"action": str, "size": int, "stream": int}
-_OF_MEMORY = {"alloc", "free", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
-              "segment_unmap"}   # events that have an address
+_OF_MEMORY = {
+    "alloc",
+    "free",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+}  # events that have an address
 _STATES = {"inactive", "active_allocated", "active_pending_free"}
 
 
@@ -117,8 +133,11 @@ def _check_event(event, where, seen):
         _require(_is_size(event.get(name, None if needed else 0)), f"{where}[{name!r}]", "a number of 62 bits")
     _require(type(event.get("reason")) in (str, type(None)), f"{where}['reason']", "a text")
     details = event.get("details", {})
-    _require(type(details) is dict and _is_size(details.get("block_size") or 0), f"{where}['details']",
-             "a dictionary whose block_size is a number")
+    _require(
+        type(details) is dict and _is_size(details.get("block_size") or 0),
+        f"{where}['details']",
+        "a dictionary whose block_size is a number",
+    )
     _check_pool(event, "pool_id", where)
     _check_frames(event, where, seen)
 
@@ -127,8 +146,11 @@ def _check_settings(settings):
     _require(type(settings) is dict, "allocator_settings", "a dictionary")
     _require(type(settings.get("max_split_size", -1)) is int, "allocator_settings['max_split_size']", "a number")
     table = settings.get("roundup_power2_divisions") or {}
-    _require(type(table) is dict and all(_is_size(n) for n in table.values()),
-             "allocator_settings['roundup_power2_divisions']", "a dictionary of numbers")
+    _require(
+        type(table) is dict and all(_is_size(n) for n in table.values()),
+        "allocator_settings['roundup_power2_divisions']",
+        "a dictionary of numbers",
+    )
 
 
 def _check_fields(entry, kinds, where):

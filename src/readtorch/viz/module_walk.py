@@ -3,6 +3,7 @@
 Which attributes are a Module's own bookkeeping is not listed here: it asks an empty Module of the same
 library.
 """
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
@@ -21,11 +22,11 @@ class Entry:
     path: str
     lives_in: str
     type: str
-    text: str = ""                    # what stands beside the name
-    facts: list = field(default_factory=list)    # (name, value) for the details
+    text: str = ""  # what stands beside the name
+    facts: list = field(default_factory=list)  # (name, value) for the details
     shared_with: list = field(default_factory=list)
     warning: str | None = None
-    evaluating: bool = False          # a module whose training flag is off
+    evaluating: bool = False  # a module whose training flag is off
     children: list = field(default_factory=list)
 
 
@@ -44,7 +45,7 @@ class Walk:
     def __init__(self, Module):
         self.Module = Module
         self.bookkeeping = set(vars(Module()))
-        self.seen = {}    # id -> (object, its entries); the object is kept, so that its id stays its own
+        self.seen = {}  # id -> (object, its entries); the object is kept, so that its id stays its own
 
     def remember(self, thing, entry):
         if thing is not None:
@@ -64,19 +65,23 @@ class Walk:
         entry = Entry("module", name, path, lives_in, type(module).__name__, module.extra_repr())
         self.remember(module, entry)
         entry.facts, entry.evaluating = module_facts(module), not module.training
-        if id(module) in above:   # a module that holds itself
+        if id(module) in above:  # a module that holds itself
             entry.warning = "holds itself: not drawn again"
             return entry
         inside = above | {id(module)}
         prefix = f"{path}." if path else ""
         state = vars(module)
         entry.children += [self.parameter_entry(p, n, prefix + n) for n, p in state["_parameters"].items()]
-        entry.children += [self.buffer_entry(b, n, prefix + n, n not in state["_non_persistent_buffers_set"])
-                           for n, b in state["_buffers"].items()]
-        entry.children += [self.module_entry(m, n, prefix + n, "_modules", inside)
-                           for n, m in state["_modules"].items()]
-        entry.children += [self.attribute_entry(v, n, prefix + n)
-                           for n, v in state.items() if n not in self.bookkeeping]
+        entry.children += [
+            self.buffer_entry(b, n, prefix + n, n not in state["_non_persistent_buffers_set"])
+            for n, b in state["_buffers"].items()
+        ]
+        entry.children += [
+            self.module_entry(m, n, prefix + n, "_modules", inside) for n, m in state["_modules"].items()
+        ]
+        entry.children += [
+            self.attribute_entry(v, n, prefix + n) for n, v in state.items() if n not in self.bookkeeping
+        ]
         return entry
 
     def parameter_entry(self, parameter, name, path) -> Entry:
@@ -104,8 +109,14 @@ class Walk:
     def attribute_entry(self, value, name, path) -> Entry:
         text = repr(value) if not is_tensor(value) else f"{dtype_name(value.dtype)} {list(value.shape)}"
         text = " ".join(text.split())
-        entry = Entry("attribute", name, path, "__dict__", type(value).__name__,
-                      text if len(text) <= LONGEST_REPR else text[:LONGEST_REPR - 1] + "…")
+        entry = Entry(
+            "attribute",
+            name,
+            path,
+            "__dict__",
+            type(value).__name__,
+            text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 1] + "…",
+        )
         entry.warning = self.unregistered(value)
         if is_tensor(value):
             entry.facts = tensor_facts(value) + [("in state_dict()", "no")]
@@ -141,11 +152,17 @@ def module_facts(module) -> list:
 
 
 def tensor_facts(tensor) -> list:
-    history = ("grad", "None" if tensor.grad is None else "a tensor") if tensor.is_leaf else (
-        "grad_fn", tensor.grad_fn.name())
+    history = (
+        ("grad", "None" if tensor.grad is None else "a tensor")
+        if tensor.is_leaf
+        else ("grad_fn", tensor.grad_fn.name())
+    )
     return [
-        ("shape", str(list(tensor.shape))), ("dtype", dtype_name(tensor.dtype)),
+        ("shape", str(list(tensor.shape))),
+        ("dtype", dtype_name(tensor.dtype)),
         ("device", str(tensor.device)),
-        ("requires_grad", str(tensor.requires_grad)), ("is_leaf", str(tensor.is_leaf)), history,
+        ("requires_grad", str(tensor.requires_grad)),
+        ("is_leaf", str(tensor.is_leaf)),
+        history,
         ("values", tensor_text(tensor) or f"{tensor.numel():,} numbers"),
     ]

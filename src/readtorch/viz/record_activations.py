@@ -2,6 +2,7 @@
 
 Recorded by forward hooks, for the activation statistics of the chapter on normalization.
 """
+
 from __future__ import annotations
 
 import math
@@ -12,8 +13,8 @@ MOST_RUNS = 4
 MOST_LAYERS = 10
 MOST_STEPS = 300
 BINS = 30
-SAMPLE = 1000        # so many numbers of a layer's output go into its histogram
-OUTSIDE = 0.002      # the share of all numbers that may lie beyond each end of the histograms
+SAMPLE = 1000  # so many numbers of a layer's output go into its histogram
+OUTSIDE = 0.002  # the share of all numbers that may lie beyond each end of the histograms
 
 
 def record_activations(runs, steps=60, layers=None) -> dict:
@@ -32,8 +33,11 @@ def record_activations(runs, steps=60, layers=None) -> dict:
     for recorder in recorders:
         recorder.run(steps)
     edges = edges_for([sample for recorder in recorders for of_step in recorder.samples for sample in of_step])
-    return {"steps": steps, "edges": [round(float(edge), 6) for edge in edges],
-            "runs": [recorder.described(edges) for recorder in recorders]}
+    return {
+        "steps": steps,
+        "edges": [round(float(edge), 6) for edge in edges],
+        "runs": [recorder.described(edges) for recorder in recorders],
+    }
 
 
 class _Recorder:
@@ -43,7 +47,9 @@ class _Recorder:
         self.label, self.module, self.train = label, module, train
         self.names = {id(m): name or "net" for name, m in module.named_modules() if is_wanted(m, layers)}
         if not 1 <= len(self.names) <= MOST_LAYERS:
-            raise ValueError(f"{len(self.names)} layers in {label!r}; the activation statistics draw 1 to {MOST_LAYERS}")
+            raise ValueError(
+                f"{len(self.names)} layers in {label!r}; the activation statistics draw 1 to {MOST_LAYERS}"
+            )
         self.called = []  # names, in the order of the first step
         self.means, self.deviations, self.samples, self.losses = [], [], [], []
 
@@ -67,12 +73,18 @@ class _Recorder:
         self.means[-1].append(plain(values.mean()))
         self.deviations[-1].append(plain(values.std()))
         finite = values[np.isfinite(values)]
-        self.samples[-1].append(finite[::max(1, len(finite) // SAMPLE)])
+        self.samples[-1].append(finite[:: max(1, len(finite) // SAMPLE)])
 
     def described(self, edges):
         histograms = [[shares(sample, edges) for sample in of_step] for of_step in self.samples]
-        return {"label": self.label, "layers": self.called, "means": self.means, "deviations": self.deviations,
-                "histograms": histograms, "losses": self.losses}
+        return {
+            "label": self.label,
+            "layers": self.called,
+            "means": self.means,
+            "deviations": self.deviations,
+            "histograms": histograms,
+            "losses": self.losses,
+        }
 
 
 def is_wanted(module, layers):

@@ -4,6 +4,7 @@ It uses only what every node offers to Python: ``name``, ``next_functions``, ``_
 ``register_prehook`` and ``register_hook``, and of an AccumulateGrad its ``variable``. So it reads PyTorch's
 graphs as well as ours.
 """
+
 from __future__ import annotations
 
 import os
@@ -29,7 +30,7 @@ class NodeRecord:
     sequence_nr: int | None
     needs: int = 0
     saved: list = field(default_factory=list)
-    next: list = field(default_factory=list)           # [id or None, input number] for each next function
+    next: list = field(default_factory=list)  # [id or None, input number] for each next function
     order: int | None = None
     grads_in: list = field(default_factory=list)
     grads_out: list = field(default_factory=list)
@@ -41,8 +42,9 @@ def record_backward(outputs, names=None, grad=None) -> dict:
     outputs = [outputs] if is_tensor(outputs) else list(outputs)
     for output in outputs:
         if not is_tensor(output) or output.grad_fn is None:
-            raise ValueError("the autograd explorer needs tensors with a grad_fn: results of operations on "
-                             "tensors that require grad")
+            raise ValueError(
+                "the autograd explorer needs tensors with a grad_fn: results of operations on tensors that require grad"
+            )
     functions = collect_nodes(outputs)
     labels = labels_of_nodes(functions, named_pairs(names))
     records = describe_nodes(functions, labels)
@@ -92,13 +94,19 @@ def describe_nodes(functions, labels) -> list[NodeRecord]:
     records = []
     for function, number in functions.items():
         leaf = is_accumulate_grad(function)
-        records.append(NodeRecord(
-            id=number, name=short_name(function), is_leaf=leaf, label=labels.get(function),
-            # AccumulateGrad has the largest number there is, so that it runs as soon as it is ready
-            sequence_nr=None if leaf else function._sequence_nr(),
-            saved=[note("variable", function.variable)] if leaf else saved_values(function),
-            next=[[None if f is None else functions[f], input_nr] for f, input_nr in function.next_functions],
-            made_by=line_that_made(function)))
+        records.append(
+            NodeRecord(
+                id=number,
+                name=short_name(function),
+                is_leaf=leaf,
+                label=labels.get(function),
+                # AccumulateGrad has the largest number there is, so that it runs as soon as it is ready
+                sequence_nr=None if leaf else function._sequence_nr(),
+                saved=[note("variable", function.variable)] if leaf else saved_values(function),
+                next=[[None if f is None else functions[f], input_nr] for f, input_nr in function.next_functions],
+                made_by=line_that_made(function),
+            )
+        )
     for record in records:
         for target, _ in record.next:
             if target is not None:
@@ -112,7 +120,7 @@ def saved_values(function) -> list:
         name = attribute.removeprefix("_saved_")
         try:
             value = getattr(function, attribute)
-        except RuntimeError as error:   # released by an earlier backward
+        except RuntimeError as error:  # released by an earlier backward
             notes.append(note(name, str(error).partition(".")[0]))
             continue
         if isinstance(value, tuple) and any(map(is_tensor, value)):
@@ -151,7 +159,7 @@ def grads_put_back(functions):
     leaves = [function.variable for function in functions if is_accumulate_grad(function)]
     before = [leaf.grad for leaf in leaves]
     for leaf in leaves:
-        leaf.grad = None if leaf.grad is None else leaf.grad.clone()   # accumulation may happen in place
+        leaf.grad = None if leaf.grad is None else leaf.grad.clone()  # accumulation may happen in place
     try:
         yield
     finally:
@@ -190,10 +198,13 @@ def run_with_hooks(outputs, grad, functions, records):
 def with_layout(records) -> dict:
     edges = [(r.id, target) for r in records for target, _ in r.next if target is not None]
     drawing = layered_layout([(r.name, r.label) if r.label else (r.name,) for r in records], edges)
-    nodes = [{**asdict(record), **dict(zip(("x", "y", "w", "h", "layer"), box))}
-             for record, box in zip(records, drawing.boxes)]
+    nodes = [
+        {**asdict(record), **dict(zip(("x", "y", "w", "h", "layer"), box))}
+        for record, box in zip(records, drawing.boxes)
+    ]
     return {
         "nodes": nodes,
         "edges": [{"from": a, "to": b, "points": p} for (a, b), p in zip(edges, drawing.paths)],
-        "width": drawing.width, "height": drawing.height,
+        "width": drawing.width,
+        "height": drawing.height,
     }

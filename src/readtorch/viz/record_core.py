@@ -6,6 +6,7 @@ growing unnoticed.
 A function belongs to the chapter that its docstring cites; if that cites none, its class's, its module's or its package's.
 Code that was generated belongs to the chapter of the module that has written it.
 """
+
 from __future__ import annotations
 
 import gc
@@ -13,7 +14,8 @@ import inspect
 import linecache
 from dataclasses import dataclass
 
-from ..show import _citations
+from readtorch.show import _citations
+
 from .rooms import first_sentence, room_of_generated
 from .watch_calls import GENERATED, PACKAGE, file_name, in_package, plain_name, watch_calls
 
@@ -59,8 +61,10 @@ def record_core(call, warm=2) -> list[CoreFunction]:
         if collects:
             gc.enable()
     texts = Docstrings()
-    functions = [CoreFunction(file, name, first, last, texts.chapter(module, name), texts.about(module))
-                 for file, name, first, last, module in entered.values()]
+    functions = [
+        CoreFunction(file, name, first, last, texts.chapter(module, name), texts.about(module))
+        for file, name, first, last, module in entered.values()
+    ]
     return list({function.key: function for function in functions}.values())
 
 
@@ -103,5 +107,5 @@ class Docstrings:
 
 
 def owner_of(module) -> str:
-    """"utils.data.__init__" -> "readtorch.utils.data" """
+    """ "utils.data.__init__" -> "readtorch.utils.data" """
     return f"{PACKAGE.name}.{module}".removesuffix(".__init__")

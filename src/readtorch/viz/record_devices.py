@@ -3,6 +3,7 @@
 The times are those of the devices' own clock (Note [ Virtual time ] in c10/cuda/simulated_streams.py). What a kernel is
 for, its phase, is read from the stack of the thread that launches it: the innermost function there that has a phase.
 """
+
 from __future__ import annotations
 
 import sys
@@ -22,11 +23,11 @@ class Piece:
     device: int
     stream: int
     operator: str
-    phase: int       # a place in PHASES
+    phase: int  # a place in PHASES
     start: float
     end: float
     asked: float
-    nbytes: int      # copied; or read and written
+    nbytes: int  # copied; or read and written
 
 
 def record_devices(runs, warm=1) -> dict:
@@ -79,8 +80,10 @@ def simulated_driver():
 
     driver = runtime.driver() if runtime.is_available() else None
     if getattr(driver, "costs", None) is None:
-        raise RuntimeError("the device timeline needs simulated devices whose kernels take time: "
-                           "readtorch.cuda.simulate(devices, costs=CostModel())")
+        raise RuntimeError(
+            "the device timeline needs simulated devices whose kernels take time: "
+            "readtorch.cuda.simulate(devices, costs=CostModel())"
+        )
     return driver
 
 
@@ -116,7 +119,9 @@ class _Watch:
         """In place of list.append: what was put on a stream, right after its duration was asked for."""
         device, stream, name, start, end = entry
         phase, nbytes = self.launching.it
-        self.pieces.append(Piece(device, stream, name, PHASES.index(phase), start, end, self.driver.streams.now, nbytes))
+        self.pieces.append(
+            Piece(device, stream, name, PHASES.index(phase), start, end, self.driver.streams.now, nbytes)
+        )
 
     def phase(self, operator):
         frame = sys._getframe(2)
@@ -135,9 +140,14 @@ def phases_of_code() -> dict:
     from readtorch.optim import Optimizer
 
     step = Optimizer.profile_hook_step(lambda: None)  # all functions that it makes have the same code
-    functions = {"scatter": [comm.scatter], "broadcast": [comm.broadcast, comm.broadcast_coalesced],
-                 "gather": [comm.gather], "reduce-add": [comm.reduce_add, comm.reduce_add_coalesced],
-                 "backward": [autograd.backward, autograd.grad], "optimizer": [step, Optimizer.zero_grad]}
+    functions = {
+        "scatter": [comm.scatter],
+        "broadcast": [comm.broadcast, comm.broadcast_coalesced],
+        "gather": [comm.gather],
+        "reduce-add": [comm.reduce_add, comm.reduce_add_coalesced],
+        "backward": [autograd.backward, autograd.grad],
+        "optimizer": [step, Optimizer.zero_grad],
+    }
     return {function.__code__: phase for phase, several in functions.items() for function in several}
 
 

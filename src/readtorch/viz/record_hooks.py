@@ -3,6 +3,7 @@
 Nothing is predicted: while the call is made, each hook that the module or a part of it has, each global hook and
 each ``forward`` stands behind a function that notes when it runs, and then runs it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -23,9 +24,9 @@ KINDS = {
 class Event:
     """Something that ran. ``lane``: the number of the module; ``got``, ``gave``: texts; ``gave`` may be None."""
 
-    kind: str          # a value of KINDS, or "begin" and "end" of a forward
+    kind: str  # a value of KINDS, or "begin" and "end" of a forward
     lane: int
-    name: str          # of the hook's function
+    name: str  # of the hook's function
     is_global: bool
     got: str
     gave: str | None = None
@@ -119,8 +120,14 @@ class _Recorder:
         lane = self.lanes.get(id(module))
         if lane is None:
             return None
-        event = Event(kind, lane, name, is_global, ", ".join(describe(value) for value in got),
-                      None if gave is None else describe(gave))
+        event = Event(
+            kind,
+            lane,
+            name,
+            is_global,
+            ", ".join(describe(value) for value in got),
+            None if gave is None else describe(gave),
+        )
         self.events.append(event)
         return event
 

@@ -2,6 +2,7 @@
 
 It is recorded in a fresh interpreter; the watch that runs there is in watch_imports.py.
 """
+
 from __future__ import annotations
 
 import json
@@ -13,8 +14,13 @@ from pathlib import Path
 from . import watch_imports
 
 MOST_RUNS = 8
-KINDS = ["its own Python files", "its own extension modules", "other packages", "standard library",
-         "looked for, not there"]
+KINDS = [
+    "its own Python files",
+    "its own extension modules",
+    "other packages",
+    "standard library",
+    "looked for, not there",
+]
 OWN, EXTENSION, OTHER, STANDARD, ABSENT = range(len(KINDS))
 
 
@@ -46,8 +52,11 @@ def records_of(program) -> list:
     paths = [str(Path(__file__).parents[2]), *sys.path]
     done = subprocess.run(
         # -P: the folder of the watch is not searched for modules
-        [sys.executable, "-P", watch_imports.__file__, program], capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))})
+        [sys.executable, "-P", watch_imports.__file__, program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
     if done.returncode:
         raise RuntimeError(f"the program failed:\n{done.stderr}")
     return json.loads(done.stdout.rstrip("\n").rpartition("\n")[2])

@@ -3,6 +3,7 @@
 A step is one access of a warp, or a barrier. Numbers of elements ("cells") count from the beginning of an
 array's memory, so that neighbours in the picture are neighbours in memory, whatever the array's shape.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -18,9 +19,9 @@ from .watch_kernel import Run, simulate
 
 MOST_RUNS = 8
 MOST_STEPS = 4000
-MOST_CELLS = 8192       # of one array
-ROW = 128               # bytes: the 32 banks of shared memory, and four sectors
-WIDEST = 64             # cells side by side
+MOST_CELLS = 8192  # of one array
+ROW = 128  # bytes: the 32 banks of shared memory, and four sectors
+WIDEST = 64  # cells side by side
 
 
 def record_kernel(runs, block=(0, 0, 0)) -> dict:
@@ -34,8 +35,7 @@ def record_kernel(runs, block=(0, 0, 0)) -> dict:
     if not 1 <= len(pairs) <= MOST_RUNS:
         raise ValueError(f"{len(pairs)} runs; the viewer shows 1 to {MOST_RUNS}")
     shown = (*block, *[0] * (3 - len(block)))
-    return {"runs": [{"label": label, **picture(simulate(*launch_of(launch), shown))}
-                     for label, launch in pairs]}
+    return {"runs": [{"label": label, **picture(simulate(*launch_of(launch), shown))} for label, launch in pairs]}
 
 
 def launch_of(launch):
@@ -44,10 +44,12 @@ def launch_of(launch):
         kernel, grid, block, *arguments = launch
         return kernel, grid, block, arguments, 0
     from readtorch.c10.cuda.launch import launching_by
+
     found = []
 
     def note(kernel, grid, block, *arguments, shared=0):
         found.append((kernel, grid, block, arguments, shared))
+
     with launching_by(note):
         launch()
     if len(found) != 1:
@@ -62,7 +64,8 @@ def picture(run: Run) -> dict:
     sources = Sources()
     return {
         "kernel": run.launch.kernel.__name__,
-        "grid": list(run.launch.grid_size), "block": list(run.launch.block_size),
+        "grid": list(run.launch.grid_size),
+        "block": list(run.launch.block_size),
         "shown": list(run.watch.block),
         "arrays": [array.data for array in arrays.values()],
         "steps": [step(item, arrays, sources) for item in run.steps],
@@ -90,9 +93,17 @@ class Layout:
         if high - low > MOST_CELLS:
             raise ValueError(f"{name}: {high - low} elements; the viewer draws at most {MOST_CELLS}")
         self.data = {
-            "name": name, "space": space, "dtype": str(array.dtype), "itemsize": array.itemsize,
-            "shape": list(array.shape), "strides": [s // array.itemsize for s in array.strides],
-            "columns": columns, "margin": margin, "low": low, "high": high, "address": base % ROW,
+            "name": name,
+            "space": space,
+            "dtype": str(array.dtype),
+            "itemsize": array.itemsize,
+            "shape": list(array.shape),
+            "strides": [s // array.itemsize for s in array.strides],
+            "columns": columns,
+            "margin": margin,
+            "low": low,
+            "high": high,
+            "address": base % ROW,
         }
 
     def cell(self, address):
@@ -123,8 +134,11 @@ def layouts(run):
     for item in run.steps:
         if isinstance(item, WarpAccess):
             used[item.space, item.array] += [access.address for access in item.accesses]
-    return {(space, name): Layout(array, space, name, base, used[space, name])
-            for (space, name), (array, base) in run.launch.arrays.items() if (space, name) in used}
+    return {
+        (space, name): Layout(array, space, name, base, used[space, name])
+        for (space, name), (array, base) in run.launch.arrays.items()
+        if (space, name) in used
+    }
 
 
 # -------------------------------------------------------------------------------------------------- steps
@@ -137,8 +151,14 @@ def step(item, arrays, sources):
         return [item.scope, warp, sources.number(item.place)]
     layout = arrays[item.space, item.array]
     cells = [(access.linear % WARP, layout.cell(access.address)) for access in item.accesses]
-    return [item.kind, item.warp, sources.number(item.place), list(arrays).index((item.space, item.array)),
-            progressions(sorted(cells)), *cost_of(item)]
+    return [
+        item.kind,
+        item.warp,
+        sources.number(item.place),
+        list(arrays).index((item.space, item.array)),
+        progressions(sorted(cells)),
+        *cost_of(item),
+    ]
 
 
 def cost_of(item):
@@ -223,14 +243,23 @@ def race_group(arrays, key, found, sources):
     cells = {layout.cell(next(step for _, step in ends if step)[1]) for _, ends in found}
     race, ends = next((entry for entry in found if between_warps(entry[0])), found[0])
     ends = sorted(ends, key=lambda end: end[1][0] if end[1] else MOST_STEPS)
-    return {"array": list(arrays).index(key), "index": list(map(int, race.index)), "cells": sorted(cells),
-            "ends": [end_data(stamp, step, sources) for stamp, step in ends]}
+    return {
+        "array": list(arrays).index(key),
+        "index": list(map(int, race.index)),
+        "cells": sorted(cells),
+        "ends": [end_data(stamp, step, sources) for stamp, step in ends],
+    }
 
 
 def end_data(stamp, step, sources):
     thread = stamp.thread
-    return {"kind": stamp.kind, "thread": list(thread.index), "block": list(thread.block.index),
-            "place": sources.number(stamp.place), "step": step and step[0]}
+    return {
+        "kind": stamp.kind,
+        "thread": list(thread.index),
+        "block": list(thread.block.index),
+        "place": sources.number(stamp.place),
+        "step": step and step[0],
+    }
 
 
 def between_warps(race):

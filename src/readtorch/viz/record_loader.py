@@ -3,6 +3,7 @@
 The loader's own record (`readtorch.utils.data._utils.record`) says what happened; here it is sorted by
 batches and turned into times since the pass began, in milliseconds.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -14,8 +15,14 @@ MOST_RUNS = 6
 
 # what the loader calls it -> the field of Task
 MOMENTS = {
-    "send": "sent", "fetch begin": "begun", "fetch end": "fetched", "put": "put",
-    "pin begin": "pin_begun", "pin end": "pinned", "receive": "received", "yield": "yielded",
+    "send": "sent",
+    "fetch begin": "begun",
+    "fetch end": "fetched",
+    "put": "put",
+    "pin begin": "pin_begun",
+    "pin end": "pinned",
+    "receive": "received",
+    "yield": "yielded",
 }
 
 
@@ -24,7 +31,7 @@ class Task:
     """A batch on its way. What has not happened to it is None."""
 
     number: int
-    worker: int | None = None           # None: the main process fetches
+    worker: int | None = None  # None: the main process fetches
     samples: list = field(default_factory=list)  # what the sampler gave; None for each sample of a stream
     sent: float | None = None
     begun: float | None = None
@@ -72,8 +79,7 @@ def run(label, loader, work, batches) -> dict:
         except Exception as e:
             error = f"{type(e).__name__}: {e}".splitlines()[0]
         end = time.monotonic()
-    return {"label": label, "workers": loader.num_workers, "error": error,
-            **timeline(events, start, end)}
+    return {"label": label, "workers": loader.num_workers, "error": error, **timeline(events, start, end)}
 
 
 def consume(loader, work, batches):
@@ -86,7 +92,7 @@ def consume(loader, work, batches):
 def timeline(events, start, end) -> dict:
     """Events of one pass, in any order -> what happened to each batch, and what the consumer did."""
     events = [event for event in sorted(events, key=lambda event: event.time) if event.time <= end]
-    since = lambda moment: round((moment - start) * 1000, 3)  # noqa: E731
+    since = lambda moment: round((moment - start) * 1000, 3)
     tasks, starts, waits = {}, {}, []
     for event in events:
         now = since(event.time)
@@ -101,8 +107,13 @@ def timeline(events, start, end) -> dict:
         elif event.what == "wait end" and waits:
             waits[-1][1] = now
     tasks = [tasks[number] for number in sorted(tasks)]
-    return {"total": since(end), "tasks": [asdict(task) for task in tasks], "waits": waits,
-            "starts": sorted(map(list, starts.items())), "ready": ready(tasks)}
+    return {
+        "total": since(end),
+        "tasks": [asdict(task) for task in tasks],
+        "waits": waits,
+        "starts": sorted(map(list, starts.items())),
+        "ready": ready(tasks),
+    }
 
 
 def note(task, event, waits):
@@ -110,8 +121,9 @@ def note(task, event, waits):
     if event.worker is not None:
         task.worker = event.worker
     if event.index is not None:
-        task.samples = [plain(key) for key in event.index] if isinstance(event.index, (list, tuple)) else [
-            plain(event.index)]
+        task.samples = (
+            [plain(key) for key in event.index] if isinstance(event.index, (list, tuple)) else [plain(event.index)]
+        )
     if event.what == "yield" and waits:
         waits[-1][2] = task.number
 

@@ -3,6 +3,7 @@
 Every optimizer gets a parameter of two numbers of its own and steps as in a training: clear the gradient,
 compute loss and gradient, step. Nothing is known here about any formula.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -15,7 +16,7 @@ from .rooms import first_sentence
 
 MOST_STEPS = 500
 MOST_OPTIMIZERS = 10
-GRID = 81                                                      # points along each axis, for the contours
+GRID = 81  # points along each axis, for the contours
 SHARES = (0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the picture below each contour
 
 
@@ -24,12 +25,12 @@ class Path:
     """One optimizer's way: a point and its loss after each step; None for a loss that is not finite."""
 
     label: str
-    optimizer: str      # the name of its class
-    settings: str       # "lr=0.1, momentum=0.9": the rate, and what is not as by default
-    about: str          # what is to be seen, in a sentence; else the first one of the class's docstring
-    points: list        # [x, y], or None where a coordinate is not finite
+    optimizer: str  # the name of its class
+    settings: str  # "lr=0.1, momentum=0.9": the rate, and what is not as by default
+    about: str  # what is to be seen, in a sentence; else the first one of the class's docstring
+    points: list  # [x, y], or None where a coordinate is not finite
     losses: list
-    evaluations: int    # how often the loss was asked for, in all steps together
+    evaluations: int  # how often the loss was asked for, in all steps together
 
 
 def record_paths(function, optimizers, start, x, y, steps=100, minimum=None, about=None) -> dict:
@@ -52,8 +53,12 @@ def record_paths(function, optimizers, start, x, y, steps=100, minimum=None, abo
     start = as_tensor(start)
     paths = [record(label, make, function, start, steps, sentences.get(label)) for label, make in pairs]
     return {
-        "x": list(x), "y": list(y), "steps": steps, "minimum": minimum and list(minimum),
-        "contours": contours(function, start, x, y), "paths": [asdict(path) for path in paths],
+        "x": list(x),
+        "y": list(y),
+        "steps": steps,
+        "minimum": minimum and list(minimum),
+        "contours": contours(function, start, x, y),
+        "paths": [asdict(path) for path in paths],
     }
 
 
@@ -92,8 +97,9 @@ def settings_of(optimizer) -> str:
     parameters = inspect.signature(type(optimizer)).parameters
     group = optimizer.param_groups[0]
     chosen = {name: group[name] for name in parameters if name != "params" and name in group}
-    return ", ".join(f"{name}={value}" for name, value in chosen.items()
-                     if name == "lr" or value != parameters[name].default)
+    return ", ".join(
+        f"{name}={value}" for name, value in chosen.items() if name == "lr" or value != parameters[name].default
+    )
 
 
 def loss_at(function, point) -> float | None:
@@ -114,6 +120,7 @@ def rounded(number) -> float:
 def contours(function, start, x, y) -> list:
     """Lines [[x, y], …] of equal loss for each level; between two levels lies a given share of the picture."""
     import numpy
+
     with extra("viz", "viz.loss_surface"):
         from contourpy import contour_generator
 
@@ -123,7 +130,9 @@ def contours(function, start, x, y) -> list:
     levels = numpy.quantile(heights[numpy.isfinite(heights)], SHARES)
     drawn = contour_generator(across, up, numpy.ma.masked_invalid(heights))
     return [
-        {"level": rounded(level),
-         "lines": [[[rounded(number) for number in pair] for pair in line] for line in drawn.lines(level)]}
+        {
+            "level": rounded(level),
+            "lines": [[[rounded(number) for number in pair] for pair in line] for line in drawn.lines(level)],
+        }
         for level in sorted(set(levels.tolist()))
     ]

@@ -2,6 +2,7 @@
 
 The recording is in csrc/distributed/timeline.py; here times become milliseconds since the first rank began.
 """
+
 from __future__ import annotations
 
 from readtorch.csrc.distributed.timeline import hidden_share
@@ -28,8 +29,10 @@ def run_of(label, timelines) -> dict:
     if began is None:
         raise ValueError(f"run {label!r}: no rank has recorded anything")
     milliseconds = Clock(began)
-    spans = sorted((span_of(timeline["rank"], span, milliseconds) for timeline in timelines
-                    for span in timeline["spans"]), key=lambda span: (span["begin"], span["rank"]))
+    spans = sorted(
+        (span_of(timeline["rank"], span, milliseconds) for timeline in timelines for span in timeline["spans"]),
+        key=lambda span: (span["begin"], span["rank"]),
+    )
     return {
         "label": label,
         "total": max(span["end"] for span in spans),
@@ -53,22 +56,38 @@ class Clock:
 def span_of(rank, span, milliseconds) -> dict:
     """moving: when all ranks had come and the line was free. Only collectives have it, bytes and parameters."""
     begin, end = milliseconds(span["begin"]), milliseconds(span["end"])
-    return {"rank": rank, "lane": LANES.index(span["lane"]), "name": span["name"], "begin": begin, "end": end,
-            "moving": milliseconds(span["moving"]) if "moving" in span else begin,
-            "bucket": span.get("bucket"), "bytes": span.get("bytes"), "parameters": list(span.get("parameters", ()))}
+    return {
+        "rank": rank,
+        "lane": LANES.index(span["lane"]),
+        "name": span["name"],
+        "begin": begin,
+        "end": end,
+        "moving": milliseconds(span["moving"]) if "moving" in span else begin,
+        "bucket": span.get("bucket"),
+        "bytes": span.get("bytes"),
+        "parameters": list(span.get("parameters", ())),
+    }
 
 
 def gradients_of(timeline, milliseconds) -> list:
     """[rank, moment, bucket, parameter] of each gradient that was complete."""
-    return [[timeline["rank"], milliseconds(instant["at"]), instant["bucket"], instant["parameter"]]
-            for instant in timeline["instants"] if instant["name"] == "gradient"]
+    return [
+        [timeline["rank"], milliseconds(instant["at"]), instant["bucket"], instant["parameter"]]
+        for instant in timeline["instants"]
+        if instant["name"] == "gradient"
+    ]
 
 
 def numbers_of(timeline, spans) -> dict:
     """How long a rank did what, and the share of communication that it did not wait for."""
     own = [span for span in spans if span["rank"] == timeline["rank"]]
-    times = [round(sum(span["end"] - span["moving"] for span in own if span["lane"] == lane), 3)
-             for lane in range(len(LANES))]
+    times = [
+        round(sum(span["end"] - span["moving"] for span in own if span["lane"] == lane), 3)
+        for lane in range(len(LANES))
+    ]
     communicates = any(span["lane"] == LANES.index("communication") for span in own)
-    return {"rank": timeline["rank"], "times": times,
-            "hidden": round(hidden_share(timeline), 4) if communicates else None}
+    return {
+        "rank": timeline["rank"],
+        "times": times,
+        "hidden": round(hidden_share(timeline), 4) if communicates else None,
+    }

@@ -3,6 +3,7 @@
 Every schedule gets an optimizer of its own and runs through the epochs as in a training: the rate is noted,
 the optimizer steps, then the scheduler. Nothing is known here about any formula.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -20,10 +21,10 @@ class Curve:
     """One scheduler's numbers, an epoch after another; None stands for what is not finite."""
 
     label: str
-    scheduler: str     # the name of its class
-    about: str         # the first sentence of the class's docstring: the formula
+    scheduler: str  # the name of its class
+    about: str  # the first sentence of the class's docstring: the formula
     rates: list
-    momenta: list      # empty if the momentum stays as it is
+    momenta: list  # empty if the momentum stays as it is
 
 
 def record_schedules(schedules, epochs=100, optimizer=None, measure=None) -> dict:

@@ -4,6 +4,7 @@ A room is a folder of modules; a module at the top is a room of its own. What a 
 in PyTorch and which chapter explains it come from its docstring; who imports whom from the ``import``
 statements, by ``ast``. Only the floors are said here, since they are the law that the imports should keep.
 """
+
 from __future__ import annotations
 
 import ast
@@ -40,14 +41,14 @@ class FileRecord:
 
 @dataclass
 class Room:
-    path: str                                        # "aten/native"; "" is the front door
+    path: str  # "aten/native"; "" is the front door
     floor: int
     about: str
     counterpart: str | None
     chapter: str | None
     files: list = field(default_factory=list)
     lines: int = 0
-    imports: dict = field(default_factory=dict)      # path of a room -> the modules that do it
+    imports: dict = field(default_factory=dict)  # path of a room -> the modules that do it
     imported_by: list = field(default_factory=list)
 
 
@@ -63,6 +64,7 @@ class RoomStep:
 
 
 # ---- survey
+
 
 def survey(package: Path = PACKAGE) -> dict:
     """All rooms with what they hold and what they import, as JSON."""
@@ -84,8 +86,10 @@ def survey(package: Path = PACKAGE) -> dict:
         room.imports = {other: sorted(by) for other, by in sorted(room.imports.items())}
         for other in room.imports:
             rooms[other].imported_by.append(room.path)
-    floors = [{"name": name, "rooms": [asdict(r) for r in rooms.values() if r.floor == number]}
-              for number, (name, _) in enumerate(FLOORS)]
+    floors = [
+        {"name": name, "rooms": [asdict(r) for r in rooms.values() if r.floor == number]}
+        for number, (name, _) in enumerate(FLOORS)
+    ]
     return {"floors": [floor for floor in floors if floor["rooms"]], "package": package.name}
 
 
@@ -108,7 +112,9 @@ def new_room(name, path, tree, modules) -> Room:
         tree = modules.get(path.parent / "__init__.py")
     text = tree and ast.get_docstring(tree) or ""
     chapter = CHAPTER.search(text)
-    return Room(name, floor_of(name), first_sentence(text), counterpart_in(text), chapter and " ".join(chapter[1].split()))
+    return Room(
+        name, floor_of(name), first_sentence(text), counterpart_in(text), chapter and " ".join(chapter[1].split())
+    )
 
 
 def counterpart_in(text: str) -> str | None:
@@ -118,8 +124,11 @@ def counterpart_in(text: str) -> str | None:
 
 
 def describe_file(path, tree) -> FileRecord:
-    defines = [node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))
-               and not node.name.startswith("_")]
+    defines = [
+        node.name
+        for node in tree.body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")
+    ]
     lines = len(path.read_text(encoding="utf8").splitlines())
     text = ast.get_docstring(tree) or ""
     return FileRecord(path.name, first_sentence(text), counterpart_in(text), lines, defines)
@@ -128,7 +137,9 @@ def describe_file(path, tree) -> FileRecord:
 def first_sentence(text: str) -> str:
     """Of the first paragraph, without quoting marks and without the module's own name in front."""
     paragraph = " ".join(text.partition("\n\n")[0].split())
-    sentence = re.sub(r"^`?[\w./]+`?: (.)", lambda first: first[1].upper(), re.split(r"(?<=[.!?])\s(?=[A-Z])", paragraph)[0])
+    sentence = re.sub(
+        r"^`?[\w./]+`?: (.)", lambda first: first[1].upper(), re.split(r"(?<=[.!?])\s(?=[A-Z])", paragraph)[0]
+    )
     return sentence.replace("`", "")
 
 
@@ -162,6 +173,7 @@ def module_file(stem: Path) -> Path | None:
 
 
 # ---- one real call, room by room
+
 
 def trace_rooms(call, package: Path = PACKAGE) -> dict:
     """Run ``call()`` and note whenever a function of one room is called from another, as JSON.

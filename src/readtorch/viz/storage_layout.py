@@ -9,6 +9,7 @@ it; an element of a wider type (``x.view(torch.int32)`` of an int16 tensor) cove
 first byte is ``itemsize * (offset + sum(index[d] * stride[d]))``; strides and offset count elements, not
 bytes.
 """
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
@@ -31,16 +32,16 @@ class ViewRecord:
     itemsize: int
     contiguous: bool
     storage: int
-    values: list      # one text an element, in index order (row-major)
+    values: list  # one text an element, in index order (row-major)
 
 
 @dataclass
 class StorageRecord:
     address: str
     nbytes: int
-    cell: int         # bytes in a cell. Note [ Cells and elements ]
+    cell: int  # bytes in a cell. Note [ Cells and elements ]
     dtype: str
-    values: list      # one text a cell
+    values: list  # one text a cell
 
 
 def describe_views(tensors) -> dict:
@@ -50,14 +51,15 @@ def describe_views(tensors) -> dict:
     """
     pairs = labelled(tensors)
     addresses = [tensor.untyped_storage().data_ptr() for _, tensor in pairs]
-    storages = {}   # address -> the tensors over it
+    storages = {}  # address -> the tensors over it
     for address, (_, tensor) in zip(addresses, pairs):
         storages.setdefault(address, []).append(tensor)
     place = {address: number for number, address in enumerate(storages)}
-    views = [describe_view(label, tensor, place[address])
-             for address, (label, tensor) in zip(addresses, pairs)]
-    return {"views": [asdict(view) for view in views],
-            "storages": [asdict(describe_storage(address, over)) for address, over in storages.items()]}
+    views = [describe_view(label, tensor, place[address]) for address, (label, tensor) in zip(addresses, pairs)]
+    return {
+        "views": [asdict(view) for view in views],
+        "storages": [asdict(describe_storage(address, over)) for address, over in storages.items()],
+    }
 
 
 def labelled(tensors) -> list[tuple[str, object]]:
@@ -71,11 +73,18 @@ def labelled(tensors) -> list[tuple[str, object]]:
 
 def describe_view(label, tensor, storage) -> ViewRecord:
     if tensor.numel() > MOST_ELEMENTS:
-        raise ValueError(f"{label} has {tensor.numel()} elements; "
-                         f"the stride explorer draws at most {MOST_ELEMENTS}")
+        raise ValueError(f"{label} has {tensor.numel()} elements; the stride explorer draws at most {MOST_ELEMENTS}")
     return ViewRecord(
-        label, list(tensor.shape), list(tensor.stride()), tensor.storage_offset(), dtype_name(tensor.dtype),
-        tensor.itemsize, tensor.is_contiguous(), storage, [number_text(v) for v in flat_values(tensor)])
+        label,
+        list(tensor.shape),
+        list(tensor.stride()),
+        tensor.storage_offset(),
+        dtype_name(tensor.dtype),
+        tensor.itemsize,
+        tensor.is_contiguous(),
+        storage,
+        [number_text(v) for v in flat_values(tensor)],
+    )
 
 
 def describe_storage(address, tensors) -> StorageRecord:
@@ -106,4 +115,4 @@ def number_text(value) -> str:
 
 
 def int_or_none(value: float):
-    return int(value) if abs(value) < 1e5 else None   # also false for nan and inf
+    return int(value) if abs(value) < 1e5 else None  # also false for nan and inf

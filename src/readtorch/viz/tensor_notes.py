@@ -1,4 +1,5 @@
 """How a figure writes down a tensor: for readtorch's and PyTorch's alike, by what both can do."""
+
 from __future__ import annotations
 
 import sys
@@ -42,14 +43,14 @@ def tensor_text(tensor) -> str | None:
         return None
     lines = str(tensor.detach()).removeprefix("tensor(").splitlines()
     numbers = "\n".join([lines[0], *(line.removeprefix(" " * len("tensor(")) for line in lines[1:])])
-    return numbers[:numbers.rfind("]") + 1] if "]" in numbers else numbers.partition(",")[0].rstrip(")")
+    return numbers[: numbers.rfind("]") + 1] if "]" in numbers else numbers.partition(",")[0].rstrip(")")
 
 
 def note(name: str, value) -> TensorNote:
     if is_tensor(value):
         return TensorNote(name, tensor_text(value), list(value.shape), dtype_name(value.dtype))
     text = repr(value)
-    return TensorNote(name, text if len(text) <= LONGEST_REPR else text[:LONGEST_REPR - 1] + "…")
+    return TensorNote(name, text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 1] + "…")
 
 
 def named_pairs(names) -> list[tuple[str, object]]:

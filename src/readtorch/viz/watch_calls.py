@@ -1,4 +1,5 @@
 """Seeing every Python function that starts while something runs, and quoting its lines."""
+
 from __future__ import annotations
 
 import linecache
@@ -13,6 +14,7 @@ MOST_LINES = 40
 
 def watch_calls(call, on_call):
     """Run ``call()`` and hand ``on_call`` the frame of every Python function that starts meanwhile."""
+
     def profile(frame, event, argument):
         if event == "call":
             on_call(frame)
@@ -41,7 +43,7 @@ def source_note(code) -> SourceNote:
     everything = linecache.getlines(code.co_filename)
     first = code.co_firstlineno
     last = max((line for _, _, line in code.co_lines() if line), default=first)
-    lines = [line.rstrip("\n") for line in everything[first - 1:last]]
+    lines = [line.rstrip("\n") for line in everything[first - 1 : last]]
     indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     shown = [line[indent:] for line in lines[:MOST_LINES]]
     return SourceNote(plain_name(code), file_name(code), first, shown, cut=len(lines) > MOST_LINES)

@@ -3,6 +3,7 @@
 Needs nothing of ours, so that it can also run alone, in a fresh interpreter: ``python watch_imports.py
 PROGRAM`` runs the program and prints what was imported, as JSON, in its last line.
 """
+
 import json
 import os
 import sys

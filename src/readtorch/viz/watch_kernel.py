@@ -7,6 +7,7 @@ barriers warp 0 goes first, then warp 1: one of the orders that a GPU could have
 a missing barrier shows. Within a warp, an access comes when all of its lanes are there; where lanes take
 different ways round a loop and wait for one another, the first lane's next access comes.
 """
+
 from __future__ import annotations
 
 from collections import deque
@@ -32,10 +33,10 @@ class EveryRace(RaceDetector):
 class Barrier:
     """Threads that waited for one another: the place in the source, and where in the record of accesses."""
 
-    scope: str      # block, warp or grid
-    threads: list   # their numbers in the block
+    scope: str  # block, warp or grid
+    threads: list  # their numbers in the block
     place: object
-    steps: dict     # of each thread: how many accesses it had made
+    steps: dict  # of each thread: how many accesses it had made
 
 
 class Watch(Recording):
@@ -81,7 +82,7 @@ class Run:
     watch: Watch
     races: list
     error: SimulatorError | None = None
-    steps: list = field(default_factory=list)   # WarpAccess and Barrier, in the order in which they are shown
+    steps: list = field(default_factory=list)  # WarpAccess and Barrier, in the order in which they are shown
 
 
 def simulate(kernel, grid, block, arguments, shared, shown) -> Run:
@@ -126,8 +127,9 @@ class Queue:
             if barrier.scope == "warp" and barrier.threads[0] // WARP == warp:
                 for lane in barrier.threads:
                     self.lanes.setdefault(lane, []).append((barrier.steps[lane] - 0.5, barrier))
-        self.lanes = {lane: deque(sorted(items, key=lambda entry: entry[0]))
-                      for lane, items in sorted(self.lanes.items())}
+        self.lanes = {
+            lane: deque(sorted(items, key=lambda entry: entry[0])) for lane, items in sorted(self.lanes.items())
+        }
         self.members = {}
         for lane, items in self.lanes.items():
             for _, item in items:
@@ -136,8 +138,10 @@ class Queue:
     def until(self, barrier):
         """The items that come before a barrier of the block; all that are left if it is None."""
         while heads := self.heads(barrier):
-            item = next((item for item, lanes in heads.values() if lanes == self.members[id(item)]),
-                        next(iter(heads.values()))[0])
+            item = next(
+                (item for item, lanes in heads.values() if lanes == self.members[id(item)]),
+                next(iter(heads.values()))[0],
+            )
             for lane in self.members[id(item)]:
                 self.take(self.lanes[lane], item)
             yield item

@@ -6,13 +6,14 @@ Fortran routines: every argument is an address.
 
 In PyTorch: `aten/src/ATen/native/CPUBlas.cpp`.
 """
+
 import llvmlite.binding
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic, overload
 
-from .. import parallel
+from readtorch.aten import parallel
 
 for name in ("sgemm", "dgemm"):
     llvmlite.binding.add_symbol(f"readtorch_{name}", get_cython_function_address("scipy.linalg.cython_blas", name))
@@ -31,9 +32,11 @@ sgemm, dgemm = routine("sgemm"), routine("dgemm")
 @intrinsic
 def address_of(typing_context, number):
     """Where a copy of `number` lies on the stack of the calling function, as an integer."""
+
     def emit(context, builder, signature, arguments):
         place = cgutils.alloca_once_value(builder, arguments[0])
         return builder.ptrtoint(place, ir.IntType(64))
+
     return types.intp(number), emit
 
 
@@ -53,10 +56,22 @@ def compiled_gemm(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta
 
     def by_columns(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
         # Fortran reads the memory of C as Cᵀ, which is op(B)ᵀ op(A)ᵀ.
-        multiply(address_of(letter(transpose_b)), address_of(letter(transpose_a)), address_of(types.int32(n)),
-                 address_of(types.int32(m)), address_of(types.int32(k)), address_of(number(alpha)),
-                 b.ctypes.data, address_of(types.int32(ldb)), a.ctypes.data, address_of(types.int32(lda)),
-                 address_of(number(beta)), c.ctypes.data, address_of(types.int32(ldc)))
+        multiply(
+            address_of(letter(transpose_b)),
+            address_of(letter(transpose_a)),
+            address_of(types.int32(n)),
+            address_of(types.int32(m)),
+            address_of(types.int32(k)),
+            address_of(number(alpha)),
+            b.ctypes.data,
+            address_of(types.int32(ldb)),
+            a.ctypes.data,
+            address_of(types.int32(lda)),
+            address_of(number(beta)),
+            c.ctypes.data,
+            address_of(types.int32(ldc)),
+        )
+
     return by_columns
 
 

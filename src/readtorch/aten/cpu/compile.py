@@ -8,6 +8,7 @@ build does).
 
 In PyTorch: compiled ahead, three times over, by `aten/src/ATen/native/DispatchStub.h` (plain, AVX2, AVX-512).
 """
+
 import contextlib
 import functools
 import os
@@ -18,8 +19,8 @@ import threading
 from numba import njit
 from numba.core import event
 
-from ...c10.codecache import file_digest, keep
-from ...c10.python_builtins import pythons_own
+from readtorch.c10.codecache import file_digest, keep
+from readtorch.c10.python_builtins import pythons_own
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
 # (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec.py and sine.py round.)

@@ -3,7 +3,8 @@
 In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here side by side. Explained in the
 chapters "One operator call" and "Autograd".
 """
-from . import (  # noqa: F401
+
+from . import (
     activation,
     batch_linear_algebra,
     binary_ops,
@@ -73,4 +74,4 @@ from . import (  # noqa: F401
     upsample,
     weight_norm,
 )
-from . import composite_view_copy_kernels  # noqa: F401  (last: it derives an operator from every view)
+from . import composite_view_copy_kernels  # last: it derives an operator from every view

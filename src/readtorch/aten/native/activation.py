@@ -4,6 +4,7 @@
 In PyTorch: `aten/src/ATen/native/Activation.cpp` and `aten/src/ATen/native/cpu/Activation.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 import math
 
@@ -14,7 +15,8 @@ from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, write_result
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
-from readtorch.c10.scalar_type import FLOAT, bool as bool_, int64, op_math_type
+from readtorch.c10.scalar_type import FLOAT, int64, op_math_type
+from readtorch.c10.scalar_type import bool as bool_
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
 from .cpu import distribution_kernels
@@ -22,7 +24,6 @@ from .distributions import generator_of, run
 from .exact_out import exact_out, found_dtype
 from .tensor_iterator import F4, F8, compute, computing, conj, not_implemented, refuse_overlap, scalar_tensor
 from .vectorized import loop
-
 
 # Fewer elements than this are not worth loading the compiler for.
 FROM_SIZE = 1024
@@ -32,6 +33,7 @@ FROM_SIZE = 1024
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import activation
+
     return activation
 
 
@@ -56,6 +58,7 @@ def activation(function, kernel_name, complex_too=False, compiled=None, read_as=
 
     compiled: the name of the loop that does the same for many float32, with the same parameters.
     """
+
     def kernel(self, *parameters):
         x = self._array
         try:
@@ -71,6 +74,7 @@ def activation(function, kernel_name, complex_too=False, compiled=None, read_as=
         if not (dtype_of(self).is_floating_point or complex_too and dtype_of(self).is_complex):
             raise not_implemented(kernel_name)(dtype_of(self))
         return wrap_result(compute(lambda x: function(x, *parameters), (x,), dtype_of(self)))
+
     return kernel
 
 
@@ -82,6 +86,7 @@ def check_parameter(self, number, read_as):
 
 def activation_backward(function, compiled=None):
     """A CPU kernel `function(grad, x, *parameters)`: the gradient for the input `x`. compiled: see `activation`."""
+
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
         if compiled is not None and are_flat(g, x):
@@ -89,6 +94,7 @@ def activation_backward(function, compiled=None):
         if g.dtype is x.dtype is F4:
             return wrap_result(function(g, x, *parameters))
         return computing(lambda g, x: function(g, x, *parameters), grad, self)
+
     return kernel
 
 
@@ -125,8 +131,7 @@ def relu_cpu(self):
     if x.dtype is F4:
         if x.size >= FROM_SIZE and x.flags.c_contiguous:
             return in_one_pass("relu", x)
-        return wrap_result(np.maximum(_ZERO,
-                                      x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
+        return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
@@ -224,16 +229,18 @@ class ThresholdBackwardBackward0:
 
 # --------------------------------------------------------------------------------------- leaky_relu and prelu
 
-leaky_relu = native_function("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> "
-                             "Tensor", module="nn", out=True, direct=True)
+leaky_relu = native_function(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", module="nn", out=True, direct=True
+)
 leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", module="nn")
-leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
-                                      "negative_slope, bool self_is_result) -> Tensor", module="nn")
+leaky_relu_backward = native_function(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    module="nn",
+)
 leaky_relu_cpu = leaky_relu.kernel(
     activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu", compiled="leaky_relu")
 )
-_leaky_relu_backward = activation_backward(
-    lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
+_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
 
 
 @leaky_relu_.kernel
@@ -244,11 +251,13 @@ def leaky_relu_cpu_(self, negative_slope):
 @leaky_relu_backward.kernel
 def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
-        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
-                           "supported. This is caused by calling in-place forward function with a negative slope, "
-                           "please call out-of-place version instead. File an issue at "
-                           "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
-                           "calculation with negative slope")
+        raise RuntimeError(
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead. File an issue at "
+            "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
+            "calculation with negative slope"
+        )
     return _leaky_relu_backward(grad_output, self, negative_slope)
 
 
@@ -277,8 +286,9 @@ class LeakyReluBackwardBackward0:
 
 prelu = native_function("prelu(Tensor self, Tensor weight) -> Tensor", BOTH, direct=True)
 _prelu_kernel = native_function("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
-_prelu_kernel_backward = native_function("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor "
-                                         "weight) -> (Tensor, Tensor)")
+_prelu_kernel_backward = native_function(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)"
+)
 
 
 @prelu.compose
@@ -286,16 +296,20 @@ def prelu_composite(self, weight):
     """A slope for each channel (dimension 1), or one for all."""
     x, w = self._array, weight._array
     if dtype_of(self) is not dtype_of(weight):
-        from ...c10.scalar_type import SCALAR_TYPE_NAMES as names
-        raise RuntimeError(f"prelu: Type promoting not supported. Got {names[dtype_of(self)]} and "
-                           f"{names[dtype_of(weight)]}")
+        from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES as names
+
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {names[dtype_of(self)]} and {names[dtype_of(weight)]}"
+        )
     if w.size != 1:
         if x.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = x.shape[1] if x.ndim > 1 else 1
         if channels != w.size:
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{w.size} and channel size = {channels}.")
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{w.size} and channel size = {channels}."
+            )
     if w.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
     if w.ndim != x.ndim:
@@ -316,8 +330,10 @@ class PreluKernelBackward0:
 
 @_prelu_kernel_backward.kernel
 def prelu_kernel_backward_cpu(grad_output, self, weight):
-    return (computing(lambda g, x, w: np.where(x > 0, g, g * w), grad_output, self, weight),
-            computing(lambda g, x: np.where(x > 0, 0, g * x).astype(x.dtype), grad_output, self))
+    return (
+        computing(lambda g, x, w: np.where(x > 0, g, g * w), grad_output, self, weight),
+        computing(lambda g, x: np.where(x > 0, 0, g * x).astype(x.dtype), grad_output, self),
+    )
 
 
 @_prelu_kernel_backward.backward
@@ -331,26 +347,24 @@ class PreluKernelBackwardBackward0:
 
     def self(grads, grad_output, self):
         return (
-            at.zeros_like(self)
-            if grads[1] is None
-            else at.where(self >= 0, scalar_tensor(0), grad_output * grads[1])
+            at.zeros_like(self) if grads[1] is None else at.where(self >= 0, scalar_tensor(0), grad_output * grads[1])
         )
 
     def weight(grads, grad_output, self):
         return (
-            at.zeros_like(self)
-            if grads[0] is None
-            else at.where(self >= 0, scalar_tensor(0), grad_output * grads[0])
+            at.zeros_like(self) if grads[0] is None else at.where(self >= 0, scalar_tensor(0), grad_output * grads[0])
         )
 
 
 # ----------------------------------------------------------------------------------------- hardtanh and relu6
 
 hardtanh = declare("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
-hardtanh_backward = native_function("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, "
-                                    "Scalar max_val) -> Tensor", module="nn")
-_outside_is_zero = activation_backward(lambda g, x, low, high: where_zero((x <= low) | (x >= high), g),
-                                       "hardtanh_backward")
+hardtanh_backward = native_function(
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", module="nn"
+)
+_outside_is_zero = activation_backward(
+    lambda g, x, low, high: where_zero((x <= low) | (x >= high), g), "hardtanh_backward"
+)
 
 
 @hardtanh.kernel
@@ -423,9 +437,12 @@ hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 hardswish = declare("hardswish(Tensor self) -> Tensor")
 hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
 hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu", compiled="hardswish"))
-hardswish_backward.kernel(activation_backward(
-    lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g)),
-    "hardswish_backward"))
+hardswish_backward.kernel(
+    activation_backward(
+        lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g)),
+        "hardswish_backward",
+    )
+)
 
 
 @hardswish.backward
@@ -449,11 +466,13 @@ class HardswishBackwardBackward0:
 hardshrink = native_function("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", BOTH, out=True, direct=True)
 hardshrink_backward = native_function("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", BOTH)
 softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", module="nn", out=True, direct=True)
-softshrink_backward = native_function("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
-                                      "Tensor", module="nn")
+softshrink_backward = native_function(
+    "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", module="nn"
+)
 
-hardshrink.kernel(activation(lambda x, lambd: where_zero(abs(x) <= lambd, x), "hardshrink_cpu",
-                             read_as=lambda dtype: dtype))
+hardshrink.kernel(
+    activation(lambda x, lambd: where_zero(abs(x) <= lambd, x), "hardshrink_cpu", read_as=lambda dtype: dtype)
+)
 _shrunk_is_zero = activation_backward(lambda g, x, lambd: where_zero((x >= -lambd) & (x <= lambd), g))
 hardshrink_backward.kernel(_shrunk_is_zero)
 softshrink_backward.kernel(_shrunk_is_zero)
@@ -466,8 +485,10 @@ _softshrink = activation(
 def softshrink_cpu(self, lambd):
     kind = dtype_of(self)
     if kind.is_floating_point and not 0 <= lambd <= ml_dtypes.finfo(kind.numpy).max:
-        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype "
-                           f"{type_name(self)}, but found {lambd:g}")
+        raise RuntimeError(
+            f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype "
+            f"{type_name(self)}, but found {lambd:g}"
+        )
     return _softshrink(self, lambd)
 
 
@@ -515,9 +536,15 @@ elu = native_function(f"elu(Tensor self, {_ELU}) -> Tensor", module="nn", out=Tr
 elu_ = native_function(f"elu_(Tensor(a!) self, {_ELU}) -> Tensor(a!)", module="nn")
 elu_backward = native_function(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
-    "self_or_result) -> Tensor", module="nn")
-_elu = activation(lambda x, alpha, scale, input_scale: np.where(
-    x < 0, np.expm1(x if input_scale == 1 else x * input_scale) * (alpha * scale), x * scale), "elu_cpu")
+    "self_or_result) -> Tensor",
+    module="nn",
+)
+_elu = activation(
+    lambda x, alpha, scale, input_scale: np.where(
+        x < 0, np.expm1(x if input_scale == 1 else x * input_scale) * (alpha * scale), x * scale
+    ),
+    "elu_cpu",
+)
 
 
 @elu.kernel
@@ -544,9 +571,11 @@ _elu_backward = activation_backward(elu_slope)
 @elu_backward.kernel
 def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
-        raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not "
-                           "supported. This is caused by calling in-place forward function with a negative slope, "
-                           "please call out-of-place version instead.")
+        raise RuntimeError(
+            "In-place elu backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead."
+        )
     g, x = grad_output._array, self_or_result._array
     if not is_result and are_flat(g, x):
         return in_one_pass("elu_backward", g, x, numbers=(alpha * scale, scale, input_scale))
@@ -572,9 +601,7 @@ class EluBackwardBackward0:
 
     def self_or_result(grad, grad_output, self_or_result, alpha, scale, input_scale, is_result):
         below = grad * grad_output * input_scale * (self_or_result < 0)
-        return (
-            below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
-        )
+        return below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
 
 
 # Constants with which a layer of unit variance gives a layer of unit variance (Klambauer et al., 2017).
@@ -623,8 +650,9 @@ class CeluBackward1:
 # ------------------------------------------------------------------------------------------------------- gelu
 
 gelu = declare("gelu(Tensor self, *, str approximate='none') -> Tensor")
-gelu_backward = native_function("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> "
-                                "Tensor", module="nn")
+gelu_backward = native_function(
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", module="nn"
+)
 _CUBIC = 0.044715  # weight of x³ in the tanh approximation of the normal distribution's cumulative function
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
@@ -634,6 +662,7 @@ def normal_cdf(x, approximate):
     if approximate == "tanh":
         return 0.5 * (1 + np.tanh(_SQRT_2_OVER_PI * (x + _CUBIC * x * x * x)))
     from scipy.special import erf
+
     return 0.5 * (1 + erf(x * math.sqrt(0.5)))
 
 
@@ -650,8 +679,10 @@ def check_approximate(approximate):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-_gelus = {approximate: activation(lambda x, approximate=approximate: x * normal_cdf(x, approximate), "GeluKernelImpl")
-          for approximate in ("none", "tanh")}
+_gelus = {
+    approximate: activation(lambda x, approximate=approximate: x * normal_cdf(x, approximate), "GeluKernelImpl")
+    for approximate in ("none", "tanh")
+}
 _gelu_backward = activation_backward(gelu_slope)
 
 
@@ -686,11 +717,7 @@ class GeluBackwardBackward0:
         return gelu_backward.call(grad, self, approximate)
 
     def self(grad, grad_output, self, approximate):
-        return (
-            grad
-            * grad_output
-            * (gelu_curvature_tanh(self) if approximate == "tanh" else gelu_curvature(self))
-        )
+        return grad * grad_output * (gelu_curvature_tanh(self) if approximate == "tanh" else gelu_curvature(self))
 
 
 def gelu_curvature(x):
@@ -762,10 +789,12 @@ class MishBackward0:
 
 # ----------------------------------------------------------------------------------- softplus and log_sigmoid
 
-softplus = native_function("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> "
-                           "Tensor", module="nn", out=True, direct=True)
-softplus_backward = native_function("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar "
-                                    "threshold) -> Tensor", module="nn")
+softplus = native_function(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", module="nn", out=True, direct=True
+)
+softplus_backward = native_function(
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", module="nn"
+)
 softplus.kernel(
     activation(
         lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta),
@@ -804,8 +833,9 @@ class SoftplusBackwardBackward0:
 
 log_sigmoid = native_function("log_sigmoid(Tensor self) -> Tensor", module="nn", out=True, direct=True)
 log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn")
-log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> "
-                                       "Tensor", module="nn")
+log_sigmoid_backward = native_function(
+    "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", module="nn"
+)
 
 
 exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}")
@@ -864,12 +894,17 @@ class LogSigmoidBackwardBackward0:
 
 _ARGUMENTS = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 
-rrelu_with_noise = native_function(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor", module="nn")
+rrelu_with_noise = native_function(
+    f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor", module="nn"
+)
 rrelu_with_noise_ = native_function(
-    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor(a!)", module="nn")
+    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor(a!)", module="nn"
+)
 rrelu_with_noise_backward = native_function(
     "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
-    "training, bool self_is_result) -> Tensor", "")
+    "training, bool self_is_result) -> Tensor",
+    "",
+)
 
 
 def slopes(array, lower, upper, training, generator):

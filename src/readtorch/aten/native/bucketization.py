@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Bucketization.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native_function import any_device, native_function, write_out
@@ -15,20 +16,25 @@ from .tensor_iterator import scalar_tensor
 
 searchsorted = native_function(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
-    "side=None, Tensor? sorter=None) -> Tensor", out=True)
+    "side=None, Tensor? sorter=None) -> Tensor",
+    out=True,
+)
 searchsorted_number = native_function(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
-    "side=None, Tensor? sorter=None) -> Tensor", out=True)
+    "side=None, Tensor? sorter=None) -> Tensor",
+    out=True,
+)
 bucketize = native_function(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-                            out=True)
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True
+)
 bucketize_number = native_function(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-                                   out=True)
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True
+)
 
 
 def check_found_type(operator):
     """The out= form writes int64, or int32 if asked to."""
+
     @operator.out.kernel
     @any_device
     def compute_then_copy(*arguments):
@@ -37,7 +43,8 @@ def check_found_type(operator):
             raise RuntimeError(
                 "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
                 "depending on whether out_int32 flag is True, but we got output tensor's dtype "
-                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is {result._array.itemsize == 4}")
+                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is {result._array.itemsize == 4}"
+            )
         return write_out(result, (out,))
 
 
@@ -54,24 +61,31 @@ def check_search(sequence, values, right, side, sorter):
     if sequence.ndim == 0:
         raise RuntimeError(f"{where}boundaries tensor should have positive dimension, but got 0 dimension")
     if values.ndim == 0 and sequence.ndim != 1:
-        raise RuntimeError(f"{where}input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-                           f"boundaries tensor dim({sequence.ndim}) and input value's dim({values.ndim}) "
-                           f"numel({values.size})")
+        raise RuntimeError(
+            f"{where}input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({sequence.ndim}) and input value's dim({values.ndim}) "
+            f"numel({values.size})"
+        )
     if sequence.ndim != 1 and sequence.shape[:-1] != values.shape[:-1]:
-        raise RuntimeError(f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-                           "tensor and input value tensor must match, but we got boundaries tensor "
-                           f"{list(sequence.shape)} and input value tensor {list(values.shape)}")
+        raise RuntimeError(
+            f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            "tensor and input value tensor must match, but we got boundaries tensor "
+            f"{list(sequence.shape)} and input value tensor {list(values.shape)}"
+        )
     if sorter is not None:
         check_sorter(sequence, sorter, where)
 
 
 def check_sorter(sequence, sorter, where):
     if sorter._array.shape != sequence.shape:
-        raise RuntimeError(f"{where}boundary and sorter must have the same size, but got boundary tensor "
-                           f"{list(sequence.shape)}and got sorter tensor {list(sorter._array.shape)}")
+        raise RuntimeError(
+            f"{where}boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(sequence.shape)}and got sorter tensor {list(sorter._array.shape)}"
+        )
     if sorter._array.dtype != np.int64:
-        raise RuntimeError(f"{where}sorter must be a tensor of long dtype but got dtype "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(sorter)]}")
+        raise RuntimeError(
+            f"{where}sorter must be a tensor of long dtype but got dtype {SCALAR_TYPE_NAMES[dtype_of(sorter)]}"
+        )
     if sorter._array.size and not (0 <= sorter._array.min() and sorter._array.max() < sequence.shape[-1]):
         raise RuntimeError(f"{where}sorter index out of range")
 

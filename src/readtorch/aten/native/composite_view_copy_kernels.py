@@ -5,6 +5,7 @@ Each is its view operator followed by a copy, with the same derivative; so all a
 In PyTorch: `torchgen/gen_functionalization_type.py` generates `CompositeViewCopyKernels.cpp` from the template
 `aten/src/ATen/templates/CompositeViewCopyKernels.cpp`; narrow_copy is in `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 import re
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED, registry

@@ -2,15 +2,18 @@
 
 In PyTorch: `aten/src/ATen/native/ConvolutionTBC.cpp`.
 """
+
 import numpy as np
 
-from ...c10.tensor_impl import wrap
-from ..native_function import native_function
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import wrap
+
 from .tensor_iterator import WIDENED, cast
 
 conv_tbc = native_function("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
 conv_tbc_backward = native_function(
-    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)", "")
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)", ""
+)
 
 
 @conv_tbc.kernel
@@ -20,8 +23,9 @@ def conv_tbc_cpu(self, weight, bias, pad):
     x, w, b = _wide(self, weight, bias)
     times = x.shape[0] + 2 * pad - w.shape[0] + 1
     if times < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {times}: "
-                           f"{[times, x.shape[1], w.shape[2]]}")
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {times}: {[times, x.shape[1], w.shape[2]]}"
+        )
     result = np.broadcast_to(b, (times, x.shape[1], w.shape[2])).copy()
     for k, (source, target) in enumerate(overlaps(x.shape[0], times, w.shape[0], pad)):
         result[target] += x[source] @ w[k]

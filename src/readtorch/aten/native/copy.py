@@ -3,19 +3,28 @@
 In PyTorch: `aten/src/ATen/native/Copy.cpp`, `aten/src/ATen/native/TensorConversions.cpp`,
 `aten/src/ATen/native/TensorProperties.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
-from ...c10 import scalar_type
-from ...c10.device import backend_keys, current_device, no_cuda
-from ...c10.device import cpu as cpu_device
-from ...c10.device import device as Device
-from ...c10.dispatch_key import CUDA, threads_with_modes, tls
-from ...c10.memory_format import (contiguous_format, format_strides, has_format, preserve_format, strides_in_format,
-                                  strides_in_order, suggested_format)
-from ...c10.storage_impl import StorageImpl
-from ...c10.tensor_impl import dtype_of, host_array, wrap
-from ..functions import at
-from ..native_function import BOTH, below_autograd, native_function, python_binding
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import BOTH, below_autograd, native_function, python_binding
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import backend_keys, current_device, no_cuda
+from readtorch.c10.device import cpu as cpu_device
+from readtorch.c10.device import device as Device
+from readtorch.c10.dispatch_key import CUDA, threads_with_modes, tls
+from readtorch.c10.memory_format import (
+    contiguous_format,
+    format_strides,
+    has_format,
+    preserve_format,
+    strides_in_format,
+    strides_in_order,
+    suggested_format,
+)
+from readtorch.c10.storage_impl import StorageImpl
+from readtorch.c10.tensor_impl import dtype_of, host_array, wrap
+
 from .tensor_iterator import inplace_shape_error, refuse_overlap
 
 
@@ -29,8 +38,7 @@ def cast(array, numpy_dtype):
 
 # ------------------------------------------------------------------------------------------------------ clone
 
-clone = native_function(
-    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
+clone = native_function("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
 
 
 def allocate(size, strides, numpy_dtype):
@@ -73,7 +81,8 @@ class CloneBackward0:
 
 
 contiguous = native_function(
-    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method"
+)
 
 
 @python_binding("contiguous", "method")
@@ -91,8 +100,12 @@ def contiguous_composite(self, memory_format):
 
 # ------------------------------------------------------------------------------------------------------ copy_
 
-copy_ = native_function("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", "method",
-                        numbers_as_tensors=True, direct=True)
+copy_ = native_function(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    "method",
+    numbers_as_tensors=True,
+    direct=True,
+)
 
 
 @copy_.kernel
@@ -128,7 +141,9 @@ class CopyBackwards:
 
 _to_copy = native_function(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
+    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    "function",
+)
 
 
 @_to_copy.kernel
@@ -152,8 +167,9 @@ class ToCopyBackward0:
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """`self` itself when it already is as asked, else a converted copy."""
     if threads_with_modes and tls.tracer is not None:
-        return tls.tracer.converted(self, dtype, device, copy, memory_format,
-                                    lambda: convert(self, dtype, device, copy, memory_format))
+        return tls.tracer.converted(
+            self, dtype, device, copy, memory_format, lambda: convert(self, dtype, device, copy, memory_format)
+        )
     same_place = device is None or device == self.device or is_current(device, self.device)
     same_type = dtype is None or dtype is dtype_of(self)
     any_format = memory_format in (None, preserve_format)
@@ -210,7 +226,7 @@ def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, cop
             dtype = places.pop(0)
     if len(places) > 2 or not all(isinstance(p, bool) for p in places):
         raise TypeError(_TO.format(", ".join(_type_name(a) for a in args)))
-    non_blocking, copy = (*places, *(non_blocking, copy)[len(places):])
+    non_blocking, copy = (*places, *(non_blocking, copy)[len(places) :])
     if other is not None:
         dtype, device = other.dtype, other.device
     dtype = scalar_type.from_python_type(dtype) if isinstance(dtype, type) else dtype
@@ -230,13 +246,18 @@ def _conversion(name, dtype):
     @python_binding(name, "method")
     def binding(self, memory_format=preserve_format):
         return convert(self, dtype=dtype, memory_format=memory_format)
+
     binding.__name__ = name
     binding.__doc__ = f"`self.to({dtype})`."
 
 
-for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16": scalar_type.bfloat16,
-"char": scalar_type.int8,
-                      "byte": scalar_type.uint8}.items():
+for _name, _dtype in {
+    **scalar_type.ALIASES,
+    "bool": scalar_type.bool,
+    "bfloat16": scalar_type.bfloat16,
+    "char": scalar_type.int8,
+    "byte": scalar_type.uint8,
+}.items():
     _conversion(_name, _dtype)
 
 
@@ -248,6 +269,7 @@ def _conversion_to_missing_device(name, error, message, shown=None):
         if device is not None and Device(device).type != name:
             raise RuntimeError(f"Invalid device, must be {shown or name} device")
         raise error(message)
+
     binding.__name__ = name
     binding.__doc__ = f"`self.to({name!r})`: raises, for this build has no such device."
 
@@ -266,9 +288,12 @@ def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
 _conversion_to_missing_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")
 _conversion_to_missing_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
 _conversion_to_missing_device(
-    "mtia", AssertionError,
+    "mtia",
+    AssertionError,
     "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in "
-    "your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!", "MTIA")
+    "your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!",
+    "MTIA",
+)
 
 
 @python_binding("cpu", "method")
@@ -299,5 +324,3 @@ def item(self):
 def python_number(value, numpy_dtype):
     """What `ndarray.item()` gave, as the Python type of its kind (ml_dtypes gives its own scalars)."""
     return value if type(value) in (int, float, bool, complex) else float(value)
-
-

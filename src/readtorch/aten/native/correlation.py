@@ -2,35 +2,42 @@
 
 In PyTorch: `aten/src/ATen/native/Correlation.cpp`.
 """
+
 import warnings
 
-from ...c10.scalar_type import BOOL, INTEGRAL, int64
-from ...c10.tensor_impl import dtype_of, type_name
-from ..functions import at
-from ..native_function import BOTH, native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.c10.scalar_type import BOOL, INTEGRAL, int64
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 cov = native_function(
-    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", BOTH)
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", BOTH
+)
 corrcoef = native_function("corrcoef(Tensor self) -> Tensor", BOTH)
 
 
 def check_ndim(name, self):
     if self.dim() > 2:
-        raise RuntimeError(f"{name}(): expected input to have two or fewer dimensions but got an input with "
-                           f"{self.dim()} dimensions")
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
+        )
 
 
 def check_weights(name, weights, fits, kind, observations):
     """Raises RuntimeError unless there is a weight for each observation, of the right kind and not negative."""
     if weights.dim() > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
-                           f"{weights.dim()} dimensions")
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions"
+        )
     if not fits:
-        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {type_name(weights)} "
-                           "dtype")
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {type_name(weights)} dtype"
+        )
     if weights.numel() != observations:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
-                           f"but got {weights.numel()} != {observations}")
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input "
+            f"but got {weights.numel()} != {observations}"
+        )
     if observations and bool(weights.min() < 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
@@ -52,8 +59,10 @@ def divisor_of(total, weights, aweights, correction):
     else:
         divisor = total - correction if correction else total
     if bool(divisor <= 0):
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
-                      "observations.", stacklevel=2)
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            stacklevel=2,
+        )
         divisor.zero_()
     return divisor
 

@@ -4,11 +4,12 @@ A large product is cut into blocks of rows or columns, which the threads of the 
 
 In PyTorch: `aten/src/ATen/native/CPUBlas.cpp`.
 """
+
 import functools
 
 import numpy as np
 
-from .. import parallel
+from readtorch.aten import parallel
 
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -67,6 +68,7 @@ def multiply_batches(x, y):
 def routine(dtype):
     """SciPy's binding; imported when first needed."""
     from scipy.linalg import blas
+
     parallel.claim_cores()
     return blas.sgemm if dtype is F4 else blas.dgemm
 
@@ -75,6 +77,7 @@ def routine(dtype):
 def kernels():
     """The compiled form, which does not hold Python's lock; imported when first needed."""
     from .cpu import blas_kernel
+
     return blas_kernel
 
 

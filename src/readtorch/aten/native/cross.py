@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Cross.cpp`.
 """
+
 import warnings
 
 import numpy as np
@@ -13,11 +14,11 @@ from readtorch.c10.wrap_dim import wrap_dim
 from .exact_out import exact_out
 from .tensor_iterator import broadcast_error, compute, conj, result_type
 
-
 # ---------------------------------------------------------------------------------------------- cross, vecdot
 
-linalg_cross = native_function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> "
-                               "Tensor", module="linalg", name="cross", out=True)
+linalg_cross = native_function(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", module="linalg", name="cross", out=True
+)
 cross = native_function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", BOTH, out=True)
 
 
@@ -32,8 +33,9 @@ def linalg_cross_cpu(self, other, dim):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, x.ndim)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} "
-                           f"and {y.shape[axis]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and {y.shape[axis]}"
+        )
     if broadcast_error(x.shape, y.shape) is not None:
         raise broadcast_error(x.shape, y.shape)
     common = result_type(self, other)
@@ -55,9 +57,12 @@ class LinalgCrossBackward0:
 def cross_composite(self, other, dim):
     """Without `dim` it looks for the first dimension of size 3."""
     if dim is None:
-        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
-                      "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
-                      "with that of linalg.cross in a future release.", stacklevel=3)
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+            "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
+            "with that of linalg.cross in a future release.",
+            stacklevel=3,
+        )
         dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

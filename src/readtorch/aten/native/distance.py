@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Distance.cpp` and `aten/src/ATen/native/cpu/DistanceOpsKernel.cpp`.
 """
+
 import math
 
 import numpy as np
@@ -17,9 +18,9 @@ from .linear_algebra.norm import p_norm
 from .tensor_iterator import broadcast_shape, not_implemented, result_type
 
 pairwise_distance = native_function(
-    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
-cosine_similarity = native_function(
-    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor"
+)
+cosine_similarity = native_function("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 
 
 @pairwise_distance.compose
@@ -34,8 +35,9 @@ def cosine_similarity_composite(x1, x2, dim, eps):
     """The dot product of both, each divided by its norm first: more exact than one division at the end."""
     common = result_type(x1, x2)
     if not (common.is_floating_point or common.is_complex):
-        raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
-                           f"{SCALAR_TYPE_NAMES[common]}")
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {SCALAR_TYPE_NAMES[common]}"
+        )
     x1, x2 = broadcast(x1.to(common), x2.to(common))
     return at.sum((x1 / length(x1, dim, eps)) * (x2 / length(x2, dim, eps)), dim)
 
@@ -61,7 +63,8 @@ def length(x, dim, eps):
 cdist = native_function("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
 _cdist_forward = native_function("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", "")
 _cdist_backward = native_function(
-    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", "")
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", ""
+)
 _euclidean_dist = native_function("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", "")
 
 IF_MANY_ROWS, ALWAYS = 0, 1  # values of compute_mode: when to use a matrix product for p = 2
@@ -119,8 +122,10 @@ class EuclideanDistBackward0:
 
     def x1__x2(grad, x1, x2, result):
         ratio = (grad / result).masked_fill_(result == 0, 0)
-        return (x1 * ratio.sum(-1, True) - ratio.matmul(x2),
-                x2 * ratio.sum(-2, False).unsqueeze(-1) - ratio.mT.matmul(x1))
+        return (
+            x1 * ratio.sum(-1, True) - ratio.matmul(x2),
+            x2 * ratio.sum(-2, False).unsqueeze(-1) - ratio.mT.matmul(x1),
+        )
 
 
 def batches(x1, x2):
@@ -201,7 +206,7 @@ def differences(x):
     start = 0
     for i in range(len(x) - 1):
         count = len(x) - 1 - i
-        yield i, slice(start, start + count), x[i] - x[i + 1:]
+        yield i, slice(start, start + count), x[i] - x[i + 1 :]
         start += count
 
 
@@ -225,7 +230,7 @@ def lengths(sizes, p):
         return sizes.max(1)
     if p in (1, 2):
         return sizes.sum(1) if p == 1 else np.sqrt(np.einsum("ij,ij->i", sizes, sizes))
-    return (sizes ** p).sum(1) ** (1 / p)
+    return (sizes**p).sum(1) ** (1 / p)
 
 
 @_pdist_forward.backward
@@ -244,7 +249,7 @@ def pdist_backward_cpu(grad, self, p, pdist):
     for i, place, difference in differences(x):
         pull = slopes(difference, distances[place][:, None], p) * g[place][:, None]
         result[i] += pull.sum(0)
-        result[i + 1:] -= pull
+        result[i + 1 :] -= pull
     return wrap(result)
 
 

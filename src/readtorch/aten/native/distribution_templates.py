@@ -2,6 +2,7 @@
 
 In PyTorch: `update_from`, `update_to` and `check_from_to_in_range` in `aten/src/ATen/native/DistributionTemplates.h`.
 """
+
 import warnings
 from functools import lru_cache
 
@@ -11,12 +12,12 @@ import numpy as np
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 
-INT64_MIN, INT64_MAX = -2**63, 2**63 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # The types that most kernels are compiled for.
-DRAWN_FLOATS = frozenset({
-    scalar_type.float16, scalar_type.bfloat16, scalar_type.float32, scalar_type.float64})
-DRAWN_INTEGERS = frozenset({
-    scalar_type.uint8, scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64})
+DRAWN_FLOATS = frozenset({scalar_type.float16, scalar_type.bfloat16, scalar_type.float32, scalar_type.float64})
+DRAWN_INTEGERS = frozenset(
+    {scalar_type.uint8, scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64}
+)
 LARGEST = {dtype: float(ml_dtypes.finfo(dtype.numpy).max) for dtype in DRAWN_FLOATS}
 # Binary digits of a floating type: all whole numbers up to 2**digits are among its numbers.
 DIGITS = {dtype: ml_dtypes.finfo(dtype.numpy).nmant + 1 for dtype in DRAWN_FLOATS}
@@ -24,12 +25,22 @@ DRAWN = DRAWN_FLOATS | DRAWN_INTEGERS | {scalar_type.bool}
 
 # What C++ calls the types: some messages print these.
 CPP_NAMES = {
-    scalar_type.uint8: "unsigned char", scalar_type.int8: "signed char", scalar_type.int16: "short int",
-    scalar_type.int32: "int", scalar_type.int64: "long int", scalar_type.float16: "c10::Half",
-    scalar_type.float32: "float", scalar_type.float64: "double", scalar_type.complex64: "c10::complex<float>",
-    scalar_type.complex128: "c10::complex<double>", scalar_type.bool: "bool",
-    scalar_type.bfloat16: "c10::BFloat16", scalar_type.uint16: "short unsigned int",
-    scalar_type.uint32: "unsigned int", scalar_type.uint64: "long unsigned int"}
+    scalar_type.uint8: "unsigned char",
+    scalar_type.int8: "signed char",
+    scalar_type.int16: "short int",
+    scalar_type.int32: "int",
+    scalar_type.int64: "long int",
+    scalar_type.float16: "c10::Half",
+    scalar_type.float32: "float",
+    scalar_type.float64: "double",
+    scalar_type.complex64: "c10::complex<float>",
+    scalar_type.complex128: "c10::complex<double>",
+    scalar_type.bool: "bool",
+    scalar_type.bfloat16: "c10::BFloat16",
+    scalar_type.uint16: "short unsigned int",
+    scalar_type.uint32: "unsigned int",
+    scalar_type.uint64: "long unsigned int",
+}
 
 # Note [Whole numbers in floating types]
 # Drawn numbers are rounded to the tensor's type, and rounding may carry the largest ones out of [from, to):
@@ -45,8 +56,10 @@ def closed_range(dtype, low, to):
     if dtype in DRAWN_FLOATS:
         low, to = first_representable(dtype, low), end_representable(dtype, to)
         if not low < to:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
-                               f"from={low} >= to={to}")
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
+                f"from={low} >= to={to}"
+            )
     return low, to - 1
 
 
@@ -57,8 +70,10 @@ def open_range(dtype, low):
         last = 2 ** DIGITS[dtype]
         low = first_representable(dtype, low)
         if not low < last:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to "
-                               f"dtype, but got from={low} > to_inc={last}")
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to "
+                f"dtype, but got from={low} > to_inc={last}"
+            )
         return low, last
     if dtype.category >= FLOAT:
         raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
@@ -116,7 +131,10 @@ def check_from_to_in_range(dtype, low, last):
 def warn_of_gaps(dtype, name, value):
     digits = DIGITS[dtype]
     if abs(value) > 1 << digits:
-        warnings.warn(f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
-                      f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this range. This "
-                      "warning will become an error in version 1.7 release, please fix the code in "
-                      "advance", stacklevel=5)
+        warnings.warn(
+            f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
+            f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this range. This "
+            "warning will become an error in version 1.7 release, please fix the code in "
+            "advance",
+            stacklevel=5,
+        )

@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/Distributions.cpp`; the checks in `aten/src/AT
 numbers come from `cpu/distribution_kernels.py`. Explained in the chapters "Tensor and Storage" and "Layers, functional,
 init".
 """
+
 import math
 
 import numpy as np
@@ -43,6 +44,7 @@ from .tensor_iterator import broadcast_error
 
 # ---------------------------------------------------------------------------------------------------- checks
 
+
 def generator_of(generator):
     """The engine behind a `Generator` argument; None stands for the default one."""
     if generator is None:
@@ -58,14 +60,16 @@ def check_kernel_type(self, kernel, allowed):
     """NotImplementedError, as PyTorch words it, unless `kernel` exists for the tensor's type."""
     dtype = dtype_of(self)
     if dtype not in allowed:
-        raise NotImplementedError(f'"{kernel}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
 
 
 def check_no_internal_overlap(array):
     """An expanded tensor has one element at many indices; it cannot be filled with different numbers."""
     if not array.flags.c_contiguous and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def real_parts(array):
@@ -80,6 +84,7 @@ def run(kernel, *parameters):
     """Call a kernel of `distribution_kernels`, or its twin that draws from a device's engine, the last parameter."""
     if isinstance(parameters[-1], CUDAGeneratorImpl):
         from .cpu import philox_kernels
+
         kernel = getattr(philox_kernels, kernel.__name__)
     return kernel(*parameters)
 
@@ -103,8 +108,10 @@ def filler(name, arguments=""):
 
 def zero_gradient(name, *inputs):
     """Formulas of an operator whose result no longer depends on its inputs: their gradients are zeros."""
+
     def zeros(grad):
         return at.zeros_like(grad)
+
     return type(name, (), {given: zeros for given in inputs or ("self",)})
 
 
@@ -117,10 +124,14 @@ def quick_binding(operator):
     call = operator.call
 
     def binding(self, *numbers, generator=None, **named):
-        if named or not required <= len(numbers) <= len(defaults) or not all(
-                [type(number) in (int, float) for number in numbers]):
+        if (
+            named
+            or not required <= len(numbers) <= len(defaults)
+            or not all([type(number) in (int, float) for number in numbers])
+        ):
             return parse((self, *numbers), named if generator is None else {"generator": generator, **named})
-        return call(self, *numbers, *defaults[len(numbers):], generator)
+        return call(self, *numbers, *defaults[len(numbers) :], generator)
+
     binding.__name__ = binding.__qualname__ = name
     python_binding(name, "method")(binding)
 
@@ -153,8 +164,10 @@ def check_uniform_bounds(dtype, low, high):
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if not high - low <= limit:
         name = SCALAR_TYPE_NAMES[dtype]
-        raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{name}>::max(), but found "
-                           f"to={high:g} and from={low:g} which result in to-from to exceed the limit")
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{name}>::max(), but found "
+            f"to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
 
 
 # --------------------------------------------------------------------------------------------------- normal_
@@ -174,7 +187,7 @@ def normal_cpu_(self, mean, std, generator):
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_complex:
         check_kernel_type(self, "normal_kernel_cpu", DRAWN_FLOATS)
-    part_std = std / math.sqrt(2) if dtype.is_complex else std    # the two parts share the variance
+    part_std = std / math.sqrt(2) if dtype.is_complex else std  # the two parts share the variance
     return fill(self, kernels.normal_, mean, part_std, generator_of(generator))
 
 
@@ -203,8 +216,10 @@ def exponential_cpu_(self, lambd, generator):
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_floating_point:
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be "
-                           f"a floating point but you specified {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be "
+            f"a floating point but you specified {SCALAR_TYPE_NAMES[dtype]}"
+        )
     return fill(self, kernels.exponential_, lambd, generator_of(generator))
 
 
@@ -231,8 +246,10 @@ def cauchy_cpu_(self, median, sigma, generator):
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     dtype = dtype_of(self)
     if not dtype.is_floating_point:
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be "
-                           f"a floating point but you specified {CPP_NAMES[dtype]}")
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be "
+            f"a floating point but you specified {CPP_NAMES[dtype]}"
+        )
     return fill(self, kernels.cauchy_, median, sigma, generator_of(generator))
 
 
@@ -283,8 +300,9 @@ def random_from_cpu_(self, low, to, generator):
         if self._array.size:
             check_kernel_type(self, "random_full_64_bits_range_kernel_cpu", NOT_HALF_OR_BOOL)
             if dtype not in FULL_RANGE:
-                raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float "
-                                   "and bfloat16")
+                raise RuntimeError(
+                    "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16"
+                )
         return fill(self, kernels.random_from_to_, 0, 0, generator_of(generator))
     check_from_to_in_range(dtype, low, last)
     return fill(self, kernels.random_from_to_, last - low + 1 & (1 << 64) - 1, low, generator_of(generator))
@@ -335,8 +353,10 @@ def bernoulli_tensor_cpu_(self, p, generator):
 
 def check_probabilities(p):
     if not ((p >= 0) & (p <= 1)).all():
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
-                           "message be improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+            "message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
 
 
 @bernoulli_tensor_.backward
@@ -365,8 +385,7 @@ def empty_contiguous(t):
 # ------------------------------------------------------------------------------------------------- bernoulli
 
 bernoulli = native_function("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", BOTH, out=True)
-bernoulli_p = native_function(
-    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", BOTH)
+bernoulli_p = native_function("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", BOTH)
 bernoulli.backward(zero_gradient("BernoulliBackward0"))
 
 
@@ -392,9 +411,11 @@ def bernoulli_p_composite(self, p, generator):
 # ----------------------------------------------------------------------------------------------- multinomial
 
 multinomial = native_function(
-    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> "
-    "Tensor", BOTH, out=True)
-MOST_CATEGORIES = 2**24     # the largest whole number up to which float32 has all of them
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    BOTH,
+    out=True,
+)
+MOST_CATEGORIES = 2**24  # the largest whole number up to which float32 has all of them
 
 
 def check_multinomial(self, num_samples, replacement):
@@ -402,8 +423,9 @@ def check_multinomial(self, num_samples, replacement):
     if array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not dtype.is_floating_point:
-        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
-                           f"{SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {SCALAR_TYPE_NAMES[dtype]}"
+        )
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > array.shape[-1]:
@@ -492,11 +514,13 @@ binomial = native_function("binomial(Tensor count, Tensor prob, Generator? gener
 def binomial_cpu(count, prob, generator):
     for name, t in (("count", count), ("prob", prob)):
         if not dtype_of(t).is_floating_point:
-            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
-                             f"{SCALAR_TYPE_NAMES[dtype_of(t)]}")
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {SCALAR_TYPE_NAMES[dtype_of(t)]}"
+            )
     if dtype_of(count) is not dtype_of(prob):
-        raise RuntimeError(f"Found dtype {SCALAR_TYPE_NAMES[dtype_of(prob)]} but expected "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(count)]}")
+        raise RuntimeError(
+            f"Found dtype {SCALAR_TYPE_NAMES[dtype_of(prob)]} but expected {SCALAR_TYPE_NAMES[dtype_of(count)]}"
+        )
     check_kernel_type(count, "binomial_cpu", FLOAT_OR_DOUBLE)
     try:
         trials, p = np.broadcast_arrays(count._array, prob._array)

@@ -2,14 +2,16 @@
 
 In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
 
-from ...c10.dispatch_key import CUDA
-from ...c10.tensor_impl import wrap
-from ..functions import at
-from ..native_function import below_autograd, native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10.dispatch_key import CUDA
+from readtorch.c10.tensor_impl import wrap
+
 from .distributions import bernoulli_float_
 
 # The limit of SELU for very negative inputs, with the opposite sign.
@@ -52,6 +54,7 @@ def declare(name, channels=False, alpha=False):
         if plain and input._keys & CUDA and train and 0 < p < 1 and input._array.size:
             return native_dropout.call(input, p, train)[0]
         return drop(input, p, train, at.mul, channels, alpha)
+
     inplace.compose(lambda self, p, train: drop(self, p, train, at.mul_, channels, alpha))
     return functional
 
@@ -66,7 +69,8 @@ feature_alpha_dropout = declare("feature_alpha_dropout", channels=True, alpha=Tr
 
 native_dropout = native_function("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
 native_dropout_backward = native_function(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
+)
 
 
 def scale_of(p, train):

@@ -2,31 +2,42 @@
 
 In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 
 import numpy as np
 
-from ...c10.tensor_impl import legacy_type_name, wrap
-from ..native_function import native_function
-from ..parallel import parallel_for
+from readtorch.aten.native_function import native_function
+from readtorch.aten.parallel import parallel_for
+from readtorch.c10.tensor_impl import legacy_type_name, wrap
+
 from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe
 from .tensor_iterator import WIDENED, refuse_overlap
 
 embedding = native_function(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
     "sparse=False) -> Tensor",
-    out=True, direct=True)
+    out=True,
+    direct=True,
+)
 embedding_backward = native_function(
     "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq, bool sparse) -> Tensor", "")
+    "bool scale_grad_by_freq, bool sparse) -> Tensor",
+    "",
+)
 embedding_dense_backward = native_function(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor", out=True)
+    "bool scale_grad_by_freq) -> Tensor",
+    out=True,
+)
 embedding_sparse_backward = native_function(
     "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor", "")
+    "bool scale_grad_by_freq) -> Tensor",
+    "",
+)
 embedding_renorm_ = native_function(
-    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)")
+    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)"
+)
 
 INDEX_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 COMPILED = (np.dtype(np.float32), np.dtype(np.float64))
@@ -37,6 +48,7 @@ MANY = 4096
 @functools.cache
 def loops():
     from .cpu import embedding
+
     return embedding
 
 
@@ -44,7 +56,8 @@ def check_indices(indices, place, function, name="indices"):
     if indices._array.dtype not in INDEX_TYPES:
         raise RuntimeError(
             f"Expected tensor for argument #{place} '{name}' to have one of the following scalar types: Long, Int; "
-            f"but got {legacy_type_name(indices)} instead (while checking arguments for {function})")
+            f"but got {legacy_type_name(indices)} instead (while checking arguments for {function})"
+        )
 
 
 @embedding.kernel
@@ -71,8 +84,9 @@ def take_together(w, numbers):
     out, flat = np.empty((numbers.size, width), w.dtype), numbers.reshape(-1)
     if flat.max() >= w.shape[0]:
         raise IndexError
-    parallel_for(0, flat.size, SHARED // (2 * width) + 1,
-                 lambda begin, end: w.take(flat[begin:end], 0, out[begin:end], "clip"))
+    parallel_for(
+        0, flat.size, SHARED // (2 * width) + 1, lambda begin, end: w.take(flat[begin:end], 0, out[begin:end], "clip")
+    )
     return out.reshape(*numbers.shape, width)
 
 
@@ -90,6 +104,7 @@ def embedding_backward_composite(grad, indices, num_weights, padding_idx, scale_
 
 # -------------------------------------------------------------------------------------------- sparse gradient
 
+
 @embedding_sparse_backward.compose
 def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
     """A row that was looked up has the gradient that arrived for it: nothing is computed, only listed.
@@ -103,10 +118,12 @@ def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx,
         indices, grad = indices[counted], grad[counted]
     width = grad.shape[-1]
     return _sparse_coo_tensor_unsafe.call(
-        indices.reshape(1, -1).long(), grad.reshape(-1, width), (num_weights, width), None, None, None, None, None)
+        indices.reshape(1, -1).long(), grad.reshape(-1, width), (num_weights, width), None, None, None, None, None
+    )
 
 
 # ------------------------------------------------------------------------------------------------- dense gradient
+
 
 @embedding_dense_backward.kernel
 def embedding_dense_backward_cpu(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
@@ -151,11 +168,14 @@ def add_few_rows(result, targets, picked, skipped, factors):
 def add_many_rows(result, targets, rows, sources, skipped, factors):
     """The same by a compiled loop. Threads share the columns: two rows may have one target."""
     if factors is None:
+
         def loop(begin, end):
             loops().add_rows(result, targets, rows, sources, skipped, begin, end)
     else:
+
         def loop(begin, end):
             loops().add_scaled_rows(result, targets, rows, sources, factors, begin, end)
+
     parallel_for(0, result.shape[1], max(16, SHARED // (2 * targets.size)), loop)
 
 
@@ -171,13 +191,16 @@ class EmbeddingDenseBackwardBackward0:
 
 # ------------------------------------------------------------------------------------------------------ max_norm
 
+
 @embedding_renorm_.kernel
 def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
     """Scales in place those rows, among the ones looked up, whose norm is above max_norm."""
     w, numbers = self._array, np.unique(indices._array)
     if w.ndim != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {w.ndim}-dimensional tensor for argument #1 "
-                           "'self' (while checking arguments for embedding_renorm_)")
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {w.ndim}-dimensional tensor for argument #1 "
+            "'self' (while checking arguments for embedding_renorm_)"
+        )
     check_indices(indices, 2, "embedding_renorm_")
     wrong = numbers[(numbers < 0) | (numbers >= w.shape[0])]
     if wrong.size:

@@ -4,44 +4,56 @@ The bags lie one after the other in `indices`; `offsets` says where each begins.
 
 In PyTorch: `aten/src/ATen/native/EmbeddingBag.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ...c10.scalar_type import promote_types
-from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
-from ..dispatcher import NOT_IMPLEMENTED
-from ..functions import at
-from ..native_function import native_function
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import promote_types
+from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, wrap
+
 from .embedding import check_indices, embedding_sparse_backward, sum_of_rows
 from .tensor_iterator import WIDENED
 
 SUM, MEAN, MAX = range(3)
 
 _INPUTS = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq"
-_SETTINGS = ("=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False")
+_SETTINGS = "=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
 _RESULTS = "-> (Tensor, Tensor, Tensor, Tensor)"
 
 embedding_bag = native_function(f"embedding_bag({_INPUTS}{_SETTINGS}) {_RESULTS}")
 embedding_bag_padding_idx = native_function(
     f"embedding_bag.padding_idx({_INPUTS}, int mode, bool sparse, Tensor? per_sample_weights, "
-    f"bool include_last_offset, int? padding_idx) {_RESULTS}")
+    f"bool include_last_offset, int? padding_idx) {_RESULTS}"
+)
 _embedding_bag = native_function(f"_embedding_bag({_INPUTS}{_SETTINGS}, int padding_idx=-1) {_RESULTS}")
 _embedding_bag_forward_only = native_function(
-    f"_embedding_bag_forward_only({_INPUTS}{_SETTINGS}, int padding_idx=-1) {_RESULTS}")
+    f"_embedding_bag_forward_only({_INPUTS}{_SETTINGS}, int padding_idx=-1) {_RESULTS}"
+)
 _embedding_bag_backward = native_function(
     "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
     "Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, "
-    "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", "")
+    "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+    "",
+)
 _embedding_bag_dense_backward = native_function(
     "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, "
     "Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
-    "int padding_idx=-1) -> Tensor", "")
+    "int padding_idx=-1) -> Tensor",
+    "",
+)
 _embedding_bag_sparse_backward = native_function(
     "_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
     "Tensor bag_size, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
-    "int padding_idx=-1) -> Tensor", "")
+    "int padding_idx=-1) -> Tensor",
+    "",
+)
 _embedding_bag_per_sample_weights_backward = native_function(
     "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, "
-    "Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor", "")
+    "Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+    "",
+)
 
 
 @embedding_bag.compose
@@ -49,7 +61,8 @@ def embedding_bag_composite(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset
 ):
     return embedding_bag_padding_idx_composite(
-        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, None)
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, None
+    )
 
 
 @embedding_bag_padding_idx.compose
@@ -61,17 +74,28 @@ def embedding_bag_padding_idx_composite(
     else:
         count = weight._array.shape[0]
         if not -count <= padding_idx < count:
-            raise RuntimeError(f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, "
-                               f"but got {padding_idx}")
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, "
+                f"but got {padding_idx}"
+            )
         padding_idx %= count
     needs_grad = weight.requires_grad or per_sample_weights is not None and per_sample_weights.requires_grad
     operator = _embedding_bag if needs_grad else _embedding_bag_forward_only
     return operator.call(
-        weight, indices.contiguous(), offsets.contiguous(), scale_grad_by_freq, mode, sparse, per_sample_weights,
-        include_last_offset, padding_idx)
+        weight,
+        indices.contiguous(),
+        offsets.contiguous(),
+        scale_grad_by_freq,
+        mode,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- forward
+
 
 @_embedding_bag.kernel
 def embedding_bag_cpu(
@@ -142,13 +166,20 @@ def max_of_bags(w, numbers, bags, count):
 
 def is_fast_path(w, per_sample_weights, padding_idx):
     """Whether PyTorch would take its vectorized loop, which omits what backward can compute again."""
+
     def is_dense(a):
         return a.strides[-1] == a.itemsize or a.size < 2
-    return (w.dtype.name in ("float32", "float16", "bfloat16") and padding_idx < 0 and is_dense(w)
-            and (per_sample_weights is None or is_dense(per_sample_weights._array)))
+
+    return (
+        w.dtype.name in ("float32", "float16", "bfloat16")
+        and padding_idx < 0
+        and is_dense(w)
+        and (per_sample_weights is None or is_dense(per_sample_weights._array))
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- checks
+
 
 def check_dims(indices, offsets):
     dims = indices._array.ndim
@@ -167,16 +198,21 @@ def check_arguments(weight, indices, offsets, mode, per_sample_weights, include_
     check_indices(indices, 1, "embedding_bag")
     check_indices(offsets, 1, "embedding_bag", "offsets")
     if not dtype_of(weight).is_floating_point:
-        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
-                           f"BFloat16, Float, Double; but got {legacy_type_name(weight)} instead (while checking "
-                           "arguments for embedding_bag)")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+            f"BFloat16, Float, Double; but got {legacy_type_name(weight)} instead (while checking "
+            "arguments for embedding_bag)"
+        )
     starts, length = offsets._array, indices._array.shape[0]
     if starts.size and starts[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                           f"position 0. However, got {starts[0]}")
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+            f"position 0. However, got {starts[0]}"
+        )
     if starts.size and starts[-1] > length:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of "
-                           f"{starts[-1]}")
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {starts[-1]}"
+        )
     if per_sample_weights is not None:
         check_per_sample_weights(weight, indices, mode, per_sample_weights)
     if include_last_offset and not starts.size:
@@ -187,17 +223,23 @@ def check_per_sample_weights(weight, indices, mode, per_sample_weights):
     if mode != SUM:
         raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
     if per_sample_weights._array.dtype != weight._array.dtype:
-        raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-                           f"'per_sample_weights'; but type {legacy_type_name(weight)} does not equal "
-                           f"{legacy_type_name(per_sample_weights)} (while checking arguments for embedding_bag)")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {legacy_type_name(weight)} does not equal "
+            f"{legacy_type_name(per_sample_weights)} (while checking arguments for embedding_bag)"
+        )
     for holds, condition in (
         (per_sample_weights._array.ndim == 1, "per_sample_weights.value().dim() == 1"),
-        (per_sample_weights._array.size == indices._array.size,
-         "per_sample_weights.value().numel() == indices.numel()"),
+        (
+            per_sample_weights._array.size == indices._array.size,
+            "per_sample_weights.value().numel() == indices.numel()",
+        ),
     ):
         if not holds:
-            raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
-                               "improved?  If so, please report an enhancement request to PyTorch.)")
+            raise RuntimeError(
+                f"Expected {condition} to be true, but got false.  (Could this error message be "
+                "improved?  If so, please report an enhancement request to PyTorch.)"
+            )
 
 
 def check_numbers(numbers, count, is_fast):
@@ -206,28 +248,52 @@ def check_numbers(numbers, count, is_fast):
     wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
     number = numbers[wrong[0]]
     if is_fast:
-        raise RuntimeError(f"Index {wrong[0]} of input takes value {number} which is not in the valid range "
-                           f"[0, {count})")
+        raise RuntimeError(
+            f"Index {wrong[0]} of input takes value {number} which is not in the valid range [0, {count})"
+        )
     raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {number}")
 
 
 # ------------------------------------------------------------------------------------------------------- backward
+
 
 @_embedding_bag.backward
 class EmbeddingBagBackward0:
     output_differentiability = [True, False, False, False]
 
     def weight(
-        grad, indices, offsets, result1, result2, result3, weight_sym_sizes, scale_grad_by_freq, mode, sparse,
-        per_sample_weights, padding_idx,
+        grad,
+        indices,
+        offsets,
+        result1,
+        result2,
+        result3,
+        weight_sym_sizes,
+        scale_grad_by_freq,
+        mode,
+        sparse,
+        per_sample_weights,
+        padding_idx,
     ):
         return _embedding_bag_backward.call(
-            grad, indices, offsets, result1, result2, result3, weight_sym_sizes[0], scale_grad_by_freq, mode, sparse,
-            per_sample_weights, padding_idx)
+            grad,
+            indices,
+            offsets,
+            result1,
+            result2,
+            result3,
+            weight_sym_sizes[0],
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            padding_idx,
+        )
 
     def per_sample_weights(grad, weight, indices, offsets, result1, mode, padding_idx):
         return _embedding_bag_per_sample_weights_backward.call(
-            grad, weight, indices, offsets, result1, mode, padding_idx)
+            grad, weight, indices, offsets, result1, mode, padding_idx
+        )
 
 
 _embedding_bag_per_sample_weights_backward.backward(NOT_IMPLEMENTED)
@@ -244,23 +310,50 @@ class EmbeddingBagBackwardBackward0:
 
 @_embedding_bag_backward.kernel
 def embedding_bag_backward_cpu(
-    grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse,
-    per_sample_weights, padding_idx,
+    grad,
+    indices,
+    offsets,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    padding_idx,
 ):
     bags = wrap(bags_or_again(indices, offsets, offset2bag))
     if sparse:
         return _embedding_bag_sparse_backward.call(
-            grad, indices, offsets, bags, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
-            padding_idx)
+            grad,
+            indices,
+            offsets,
+            bags,
+            bag_size,
+            num_weights,
+            scale_grad_by_freq,
+            mode,
+            per_sample_weights,
+            padding_idx,
+        )
     return _embedding_bag_dense_backward.call(
-        grad, indices, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights,
-        padding_idx)
+        grad,
+        indices,
+        bags,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
 
 
 @_embedding_bag_sparse_backward.compose
 def embedding_bag_sparse_backward_composite(
-    grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
-    padding_idx,
+    grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
 ):
     """Each row gets its bag's gradient, weighted as the row was in the bag."""
     if mode == MEAN:
@@ -282,7 +375,15 @@ def bags_or_again(indices, offsets, offset2bag):
 
 @_embedding_bag_dense_backward.kernel
 def embedding_bag_dense_backward_cpu(
-    grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights,
+    grad,
+    indices,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    per_sample_weights,
     padding_idx,
 ):
     g, numbers, bags, sizes = grad._array, indices._array.reshape(-1), offset2bag._array, bag_size._array

@@ -5,12 +5,13 @@ routine writes straight into the output's memory.
 
 PyTorch has no such file: each family checks for itself, in the meta functions of its structured kernels.
 """
+
 import numpy as np
 
-from ...c10.dispatch_key import CPU
-from ...c10.scalar_type import C_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, storage_impl, type_name
-from ..native_function import any_device, resize_output, write_out
+from readtorch.aten.native_function import any_device, resize_output, write_out
+from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, storage_impl, type_name
 
 
 def c_name(t):
@@ -44,9 +45,11 @@ def keeps_apart(operator, grows=False):
         inputs, outs = arguments[:-count], arguments[-count:]
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
             if hasattr(t, "_array") and any(t is out or shares_memory(t, out, grows) for out in outs):
-                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
-                                   "refer to a single memory location. Please clone() the tensor before performing the "
-                                   "operation.")
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor "
+                    "refer to a single memory location. Please clone() the tensor before performing the "
+                    "operation."
+                )
         return write(*arguments)
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -35,8 +36,9 @@ def fill_cpu_(self, value):
 def element_of(value, self):
     """The only element of `value` as one of `self`."""
     if value._array.ndim:
-        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
-                           f"{value._array.ndim} dimensions.")
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
     return cast(value._array, self._array.dtype)
 
 
@@ -64,6 +66,7 @@ def fill_binding(input, value):
 
 
 # The in-place forms have derivatives of their own in PyTorch, which gives their nodes other numbers.
+
 
 @fill_scalar.backward
 class FillBackward0:
@@ -114,7 +117,8 @@ class ZeroBackward0:
 # --------------------------------------------------------------------------------------------- fill_diagonal_
 
 fill_diagonal_ = native_function(
-    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", "method")
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", "method"
+)
 
 
 @fill_diagonal_.compose

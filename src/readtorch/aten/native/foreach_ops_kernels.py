@@ -9,6 +9,7 @@ In PyTorch: `aten/src/ATen/native/ForeachOpsKernels.cpp`. On the CPU they are lo
 a kernel for each tensor. There, results that require grad share one node; here each tensor has its own.
 Explained in the chapter "torch.optim".
 """
+
 import functools
 
 from readtorch.aten.functions import at
@@ -34,8 +35,11 @@ def foreach(text, compute, inplace=False):
     if inplace:
         name, _, rest = text.partition("(")
         name, dot, overload = name.partition(".")
-        in_place = native_function(f"{name}_{dot}{overload}({rest.replace('Tensor[] self', 'Tensor(a!)[] self', 1)}"
-                                   .replace("-> Tensor[]", "-> ()"))
+        in_place = native_function(
+            f"{name}_{dot}{overload}({rest.replace('Tensor[] self', 'Tensor(a!)[] self', 1)}".replace(
+                "-> Tensor[]", "-> ()"
+            )
+        )
         in_place.compose(lambda *arguments: compute(True, *arguments) and None)
         return_first_argument(f"{name}_")
     return operator
@@ -43,6 +47,7 @@ def foreach(text, compute, inplace=False):
 
 def return_first_argument(name):
     """The Python binding of an in-place form: it returns the list that it was given."""
+
     @python_binding(name, "function")
     def binding(*args, **kwargs):
         parser(name)(args, kwargs)
@@ -63,6 +68,7 @@ def function_for_one(name, in_place):
 
 # --------------------------------------------------------------------------------------------- what does not fit
 
+
 def check_list(tensors):
     if not tensors:
         raise RuntimeError("Tensor list must have at least one tensor.")
@@ -72,8 +78,9 @@ def check_lists(tensors, *others):
     check_list(tensors)
     for other in others:
         if len(other) != len(tensors):
-            raise RuntimeError("Tensor lists must have the same number of tensors, "
-                               f"got {len(tensors)} and {len(other)}")
+            raise RuntimeError(
+                f"Tensor lists must have the same number of tensors, got {len(tensors)} and {len(other)}"
+            )
 
 
 def check_scalars(tensors, scalars):
@@ -84,8 +91,9 @@ def check_scalars(tensors, scalars):
 
 def check_single(scalar):
     if scalar.dim():
-        raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {scalar.dim()} dimensions and "
-                           f"{scalar.numel()} elements.")
+        raise RuntimeError(
+            f"scalar tensor expected to be 0 dim but it has {scalar.dim()} dimensions and {scalar.numel()} elements."
+        )
 
 
 def numbers_of(scalars, tensors):
@@ -93,16 +101,46 @@ def numbers_of(scalars, tensors):
     if scalars.dim() != 1:
         raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead.")
     if scalars.numel() != len(tensors):
-        raise RuntimeError(f"Expected length of scalars to match input of length {len(tensors)} but got "
-                           f"{scalars.numel()} instead.")
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {len(tensors)} but got {scalars.numel()} instead."
+        )
     return scalars.tolist()
 
 
 # -------------------------------------------------------------------------------------------------- one tensor
 
-UNARY = ("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log",
-         "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan",
-         "tanh", "trunc")
+UNARY = (
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "floor",
+    "frac",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "neg",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+)
 
 
 def of_one(name):
@@ -110,6 +148,7 @@ def of_one(name):
         check_list(tensors)
         function = function_for_one(name, in_place)
         return [function(t) for t in tensors]
+
     return compute
 
 
@@ -119,11 +158,13 @@ for _name in UNARY:
 
 # ------------------------------------------------------------------------------------ two tensors, or one and a number
 
+
 def with_number(name):
     def compute(in_place, tensors, scalar):
         check_list(tensors)
         function = function_for_one(name, in_place)
         return [function(t, scalar) for t in tensors]
+
     return compute
 
 
@@ -132,6 +173,7 @@ def with_numbers(name):
         check_scalars(tensors, scalars)
         function = function_for_one(name, in_place)
         return [function(t, scalar) for t, scalar in zip(tensors, scalars)]
+
     return compute
 
 
@@ -141,34 +183,58 @@ def with_others(name):
         function = function_for_one(name, in_place)
         named = {"alpha": alpha[0]} if alpha else {}
         return [function(t, other, **named) for t, other in zip(tensors, others)]
+
     return compute
 
 
 def with_tensor(name):
     """One tensor without dimensions serves all."""
+
     def compute(in_place, tensors, other, *alpha):
         check_list(tensors)
         check_single(other)
         function = function_for_one(name, in_place)
         named = {"alpha": alpha[0]} if alpha else {}
         return [function(t, other, **named) for t in tensors]
+
     return compute
 
 
 ALPHA = ", *, Scalar alpha=1"
 
-for _name, _of_number in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "div"), ("clamp_max", "clamp_max"),
-                          ("clamp_min", "clamp_min"), ("maximum", "clamp_min"), ("minimum", "clamp_max"), ("pow", "pow")):
+for _name, _of_number in (
+    ("add", "add"),
+    ("sub", "sub"),
+    ("mul", "mul"),
+    ("div", "div"),
+    ("clamp_max", "clamp_max"),
+    ("clamp_min", "clamp_min"),
+    ("maximum", "clamp_min"),
+    ("minimum", "clamp_max"),
+    ("pow", "pow"),
+):
     _alpha = ALPHA if _name in ("add", "sub") else ""
     _scalar, _scalars, _others = ("exponent",) * 3 if _name == "pow" else ("scalar", "scalars", "other")
-    foreach(f"_foreach_{_name}.Scalar(Tensor[] self, Scalar {_scalar}) -> Tensor[]", with_number(_of_number), inplace=True)
-    foreach(f"_foreach_{_name}.ScalarList(Tensor[] self, Scalar[] {_scalars}) -> Tensor[]", with_numbers(_of_number),
-            inplace=True)
+    foreach(
+        f"_foreach_{_name}.Scalar(Tensor[] self, Scalar {_scalar}) -> Tensor[]", with_number(_of_number), inplace=True
+    )
+    foreach(
+        f"_foreach_{_name}.ScalarList(Tensor[] self, Scalar[] {_scalars}) -> Tensor[]",
+        with_numbers(_of_number),
+        inplace=True,
+    )
     if _name in ("add", "mul", "div"):
         _alpha_of_one = ALPHA if _name == "add" else ""
-        foreach(f"_foreach_{_name}.Tensor(Tensor[] self, Tensor other{_alpha_of_one}) -> Tensor[]", with_tensor(_name),
-                inplace=True)
-    foreach(f"_foreach_{_name}.List(Tensor[] self, Tensor[] {_others}{_alpha}) -> Tensor[]", with_others(_name), inplace=True)
+        foreach(
+            f"_foreach_{_name}.Tensor(Tensor[] self, Tensor other{_alpha_of_one}) -> Tensor[]",
+            with_tensor(_name),
+            inplace=True,
+        )
+    foreach(
+        f"_foreach_{_name}.List(Tensor[] self, Tensor[] {_others}{_alpha}) -> Tensor[]",
+        with_others(_name),
+        inplace=True,
+    )
 
 
 def power_of_number(in_place, scalar, exponents):
@@ -180,6 +246,7 @@ foreach("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[
 
 
 # ------------------------------------------------------------------------------------------------- three tensors
+
 
 def of_three(name):
     def with_value(in_place, tensors, firsts, seconds, value):
@@ -195,6 +262,7 @@ def of_three(name):
 
     def with_packed(in_place, tensors, firsts, seconds, scalars):
         return with_values(in_place, tensors, firsts, seconds, numbers_of(scalars, tensors))
+
     return with_value, with_values, with_packed
 
 
@@ -222,13 +290,21 @@ def interpolate_by_numbers(in_place, tensors, ends, weights):
     return [function_for_one("lerp", in_place)(*each) for each in zip(tensors, ends, weights)]
 
 
-foreach("_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]", interpolate_evenly, inplace=True)
-foreach("_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]", interpolate_by_numbers,
-        inplace=True)
+foreach(
+    "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
+    interpolate_evenly,
+    inplace=True,
+)
+foreach(
+    "_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]",
+    interpolate_by_numbers,
+    inplace=True,
+)
 foreach("_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]", interpolate, inplace=True)
 
 
 # ------------------------------------------------------------------------------------ reductions, copies, products
+
 
 def norms(in_place, tensors, ord, dtype):
     check_list(tensors)
@@ -247,7 +323,9 @@ def sums_of_powers(in_place, tensors, ord, dtype):
 def maxima(in_place, tensors):
     check_list(tensors)
     if not all(t.numel() for t in tensors):
-        raise RuntimeError("_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined.")
+        raise RuntimeError(
+            "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
+        )
     return [t.max() for t in tensors]
 
 
@@ -301,6 +379,7 @@ def add_number_cpu_(tensors, scalar):
         return add_number_to_each(tensors, scalar)
     check_list(tensors)
     from .cpu.foreach_ops_kernels import add
+
     multi_tensor_apply(add, [tensors], [scalar])
 
 

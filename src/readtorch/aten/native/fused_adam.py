@@ -2,7 +2,9 @@
 
 In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" shows when `optim.Adam` calls it.
 """
-from ..native_function import native_function
+
+from readtorch.aten.native_function import native_function
+
 from .multi_tensor_apply import multi_tensor_apply
 
 _ARGUMENTS = (
@@ -26,15 +28,33 @@ def fused_adamw_cpu_(*arguments):
 
 
 def _step(
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
-    amsgrad, maximize, grad_scale, found_inf, decoupled_weight_decay,
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    amsgrad,
+    maximize,
+    grad_scale,
+    found_inf,
+    decoupled_weight_decay,
 ):
     if grad_scale is not None or found_inf is not None:
         raise RuntimeError("_fused_adam_: grad_scale and found_inf are not supported on the CPU")
     from .cpu import fused_adam_kernel
+
     lists = [params, grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
     numbers = (
-        1 - beta1, beta2, 1 - beta2, eps,
+        1 - beta1,
+        beta2,
+        1 - beta2,
+        eps,
         0.0 if decoupled_weight_decay else weight_decay,
         1 - lr * weight_decay if decoupled_weight_decay else 1.0,
         -1.0 if maximize else 1.0,

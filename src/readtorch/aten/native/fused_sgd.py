@@ -2,7 +2,9 @@
 
 In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. The chapter "torch.optim" shows when `optim.SGD` calls it.
 """
-from ..native_function import native_function
+
+from readtorch.aten.native_function import native_function
+
 from .multi_tensor_apply import multi_tensor_apply
 
 _fused_sgd_ = native_function(
@@ -14,17 +16,31 @@ _fused_sgd_ = native_function(
 
 @_fused_sgd_.kernel
 def fused_sgd_cpu_(
-    params, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
-    is_first_step, grad_scale, found_inf,
+    params,
+    grads,
+    momentum_buffer_list,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale,
+    found_inf,
 ):
     if grad_scale is not None or found_inf is not None:
         raise RuntimeError("_fused_sgd_: grad_scale and found_inf are not supported on the CPU")
     from .cpu import fused_sgd_kernel
+
     numbers = (-lr, weight_decay, -1.0 if maximize else 1.0)
     if not momentum_buffer_list:
         multi_tensor_apply(fused_sgd_kernel.sgd, [params, grads], numbers, read_only=[1])
         return
     multi_tensor_apply(
-        fused_sgd_kernel.momentum, [params, grads, momentum_buffer_list], (*numbers, momentum, 1 - dampening),
-        flags=(nesterov, is_first_step), read_only=[1],
+        fused_sgd_kernel.momentum,
+        [params, grads, momentum_buffer_list],
+        (*numbers, momentum, 1 - dampening),
+        flags=(nesterov, is_first_step),
+        read_only=[1],
     )

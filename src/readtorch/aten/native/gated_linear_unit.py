@@ -2,13 +2,15 @@
 
 In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap_result
-from ...c10.wrap_dim import wrap_dim
-from ..functions import at
-from ..native_function import native_function
-from ..tensor_utils import check_broadcasts
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_utils import check_broadcasts
+from readtorch.c10.tensor_impl import dtype_of, wrap_result
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .activation import sigmoid_array
 from .tensor_iterator import compute, not_implemented
 
@@ -40,6 +42,7 @@ def glu_backward_cpu(grad_output, self, dim):
         a, b = halves(x, dim)
         s = sigmoid_array(b)
         return np.concatenate([g * s, g * a * s * (1 - s)], dim)
+
     return wrap_result(compute(backward, (grad_output._array, self._array), dtype_of(self)))
 
 
@@ -62,6 +65,4 @@ class GluBackwardBackward0:
         to_a, to_b = grad.chunk(2, dim)
         s = b.sigmoid()
         slope = s * (1 - s)
-        return at.cat(
-            [to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim
-        )
+        return at.cat([to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim)

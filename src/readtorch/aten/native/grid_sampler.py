@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/GridSampler.cpp` and `aten/src/ATen/native/AffineGridGenerator.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 import itertools
 import math
@@ -37,23 +38,32 @@ def grid_sampler_composite(input, grid, interpolation_mode, padding_mode, align_
 
 # ------------------------------------------------------------------------------------------------------ checks
 
+
 def check_shapes(shape, grid_shape):
     if shape[0] != grid_shape[0]:
-        raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
-                           f"{list(shape)} and grid with sizes {list(grid_shape)}")
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(shape)} and grid with sizes {list(grid_shape)}"
+        )
     if grid_shape[-1] != len(shape) - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got "
-                           f"grid with sizes {list(grid_shape)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got "
+            f"grid with sizes {list(grid_shape)}"
+        )
     for dim in range(2, len(shape)):
         if shape[dim] == 0:
-            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
-                               f"sizes {list(shape)} with dimension {dim} being empty")
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
+                f"sizes {list(shape)} with dimension {dim} being empty"
+            )
 
 
 def check_dimensions(shape, grid_shape, dims):
     if len(shape) != dims + 2 or len(grid_shape) != len(shape):
-        raise RuntimeError(f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but "
-                           f"got input with sizes {list(shape)} and grid with sizes {list(grid_shape)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but "
+            f"got input with sizes {list(shape)} and grid with sizes {list(grid_shape)}"
+        )
 
 
 def check_dtypes(input, grid, dims):
@@ -65,10 +75,12 @@ def check_dtypes(input, grid, dims):
 
 # --------------------------------------------------------------------------------------------------- computing
 
+
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import grid_sampler_kernel
+
     return grid_sampler_kernel
 
 
@@ -82,8 +94,10 @@ def serves(x, points, mode):
 
 def flattened(x, grid):
     """Images (N, C, elements) and points (N, P, D)."""
-    return (np.ascontiguousarray(x).reshape(*x.shape[:2], math.prod(x.shape[2:])),
-            np.ascontiguousarray(grid).reshape(len(grid), math.prod(grid.shape[1:-1]), grid.shape[-1]))
+    return (
+        np.ascontiguousarray(x).reshape(*x.shape[:2], math.prod(x.shape[2:])),
+        np.ascontiguousarray(grid).reshape(len(grid), math.prod(grid.shape[1:-1]), grid.shape[-1]),
+    )
 
 
 def sample(x, grid, mode, padding_mode, align_corners):
@@ -96,7 +110,7 @@ def sample(x, grid, mode, padding_mode, align_corners):
         parallel.parallel_for(0, n, 1, lambda b, e: loops().sample(images, points, *settings, result, b, e))
     elif mode == BICUBIC:
         four_by_four = list(corners(points, x.shape[2:], mode, padding_mode, align_corners))
-        for row in (four_by_four[i:i + 4] for i in range(0, 16, 4)):  # in PyTorch too: along the rows first
+        for row in (four_by_four[i : i + 4] for i in range(0, 16, 4)):  # in PyTorch too: along the rows first
             along = sum([values_at(images, corner) * corner.taps[0].weight[:, None] for corner in row])
             result += along * row[0].taps[1].weight[:, None]
     else:
@@ -118,8 +132,12 @@ def sample_backward(grad, x, grid, mode, padding_mode, align_corners, output_mas
     grad_images, grad_points = np.zeros_like(images), np.zeros_like(points)
     if serves(x, points, mode):
         settings = (*x.shape[2:], padding_mode, align_corners)
-        parallel.parallel_for(0, n, 1, lambda b, e: loops().sample_backward(
-            grad, images, points, *settings, grad_images, grad_points, b, e))
+        parallel.parallel_for(
+            0,
+            n,
+            1,
+            lambda b, e: loops().sample_backward(grad, images, points, *settings, grad_images, grad_points, b, e),
+        )
     else:
         for corner in corners(points, x.shape[2:], mode, padding_mode, align_corners):
             if output_mask[0]:
@@ -128,8 +146,10 @@ def sample_backward(grad, x, grid, mode, padding_mode, align_corners, output_mas
                 part = (grad * values_at(images, corner)).sum(1)
                 for d in range(points.shape[-1]):
                     grad_points[..., d] += part * corner.slope(d)
-    return (grad_images.reshape(x.shape) if output_mask[0] else None,
-            grad_points.reshape(grid.shape) if output_mask[1] else None)
+    return (
+        grad_images.reshape(x.shape) if output_mask[0] else None,
+        grad_points.reshape(grid.shape) if output_mask[1] else None,
+    )
 
 
 def add_at(images, corner, values):
@@ -142,6 +162,7 @@ def add_at(images, corner, values):
 
 # --------------------------------------------------------------------------------------------------- operators
 
+
 def wide(array):
     return array.astype(F4) if array.dtype.itemsize == 2 else array
 
@@ -153,8 +174,11 @@ def narrow(result, like):
 
 def declare(dims):
     sampler = native_function(f"grid_sampler_{dims}d(Tensor input, Tensor grid, {_SETTINGS}) -> Tensor", direct=True)
-    backward = native_function(f"grid_sampler_{dims}d_backward(Tensor grad_output, Tensor input, Tensor grid, "
-                               f"{_SETTINGS}, bool[2] output_mask) -> (Tensor, Tensor)", "")
+    backward = native_function(
+        f"grid_sampler_{dims}d_backward(Tensor grad_output, Tensor input, Tensor grid, "
+        f"{_SETTINGS}, bool[2] output_mask) -> (Tensor, Tensor)",
+        "",
+    )
 
     @sampler.kernel
     def sample_cpu(input, grid, *settings):
@@ -173,8 +197,9 @@ def declare(dims):
     @sampler.backward
     class GridSamplerBackward:
         def input__grid(grad, input, grid, interpolation_mode, padding_mode, align_corners, grad_input_mask):
-            return backward.call(grad, input, grid, interpolation_mode, padding_mode, align_corners,
-                                 tuple(grad_input_mask))
+            return backward.call(
+                grad, input, grid, interpolation_mode, padding_mode, align_corners, tuple(grad_input_mask)
+            )
 
     @backward.backward
     class GridSamplerBackwardBackward:
@@ -258,8 +283,9 @@ def taps_of(coordinate, size, mode, padding_mode, align_corners):
     slope = constant_beside(coordinate, slope)
     part = constant_beside(coordinate, place - np.floor(place)) + (coordinate - coordinate.detach()) * slope
     derivatives = {BILINEAR: linear_derivatives, BICUBIC: cubic_derivatives}.get(mode, no_derivatives)
-    return [SmoothTap(tap.index, tap.inside, *by_place(weights, slope))
-            for tap, weights in zip(fixed, derivatives(part))]
+    return [
+        SmoothTap(tap.index, tap.inside, *by_place(weights, slope)) for tap, weights in zip(fixed, derivatives(part))
+    ]
 
 
 def by_place(weights, slope):
@@ -277,8 +303,10 @@ def linear_derivatives(t):
 
 def cubic_derivatives(t):
     """(weight, slope, curvature) by t of the four taps; the last two are the first two mirrored."""
+
     def mirrored(weights):
         return weights[0], -weights[1], weights[2]
+
     return [outer(t + 1), inner(t), mirrored(inner(1 - t)), mirrored(outer(2 - t))]
 
 

@@ -8,6 +8,7 @@ weight is the product. The gradient of the grid needs the derivatives of the wei
 
 In PyTorch: `aten/src/ATen/native/GridSamplerUtils.h` and `aten/src/ATen/native/GridSampler.h`.
 """
+
 import itertools
 from typing import NamedTuple
 
@@ -52,8 +53,7 @@ class Corner(NamedTuple):
 
 def corners(grid, sizes, mode, padding_mode, align_corners):
     """All corners of the points `grid` (N, P, D) in images of `sizes`; coordinate 0 belongs to the last size."""
-    taps = [taps_along(grid[..., d], size, mode, padding_mode, align_corners)
-            for d, size in enumerate(reversed(sizes))]
+    taps = [taps_along(grid[..., d], size, mode, padding_mode, align_corners) for d, size in enumerate(reversed(sizes))]
     steps = np.cumprod([1, *reversed(sizes)])
     for chosen in itertools.product(*reversed(taps)):
         chosen = chosen[::-1]

@@ -3,32 +3,36 @@
 In PyTorch: `aten/src/ATen/native/group_norm.cpp` and `cpu/group_norm_kernel.cpp`. Explained in the chapter on
 normalization.
 """
+
 import functools
 import math
 
 import numpy as np
 
-from ...c10.dispatch_key import grad_mode_enabled
-from ...c10.tensor_impl import dtype_of, wrap
-from ...c10.wrap_dim import wrap_dim
-from ..dispatcher import NOT_IMPLEMENTED
-from ..native_function import native_function, packets, python_binding
-from ..parallel import parallel_for
-from ..python_arg_parser import make_parser
-from .normalization import layout_of
-from .normalization import PIECE, are_plain, filled, loops_serve, statistics_type
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.native_function import native_function, packets, python_binding
+from readtorch.aten.parallel import parallel_for
+from readtorch.aten.python_arg_parser import make_parser
+from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .binary_ops.arithmetic import mul_scalar
+from .normalization import PIECE, are_plain, filled, layout_of, loops_serve, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 group_norm = native_function(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
-    "cudnn_enabled=True) -> Tensor")
+    "cudnn_enabled=True) -> Tensor"
+)
 native_group_norm = native_function(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
-    "int group, float eps) -> (Tensor, Tensor, Tensor)")
+    "int group, float eps) -> (Tensor, Tensor, Tensor)"
+)
 native_group_norm_backward = native_function(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
-    "SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    "SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
 
 
 parse_group_norm = make_parser(packets["torch", "group_norm"], is_method=False)
@@ -47,14 +51,18 @@ def check(input, weight, bias, channels, groups):
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:
-        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got "
-                           f"input of shape {shape} and num_groups={groups}")
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got "
+            f"input of shape {shape} and num_groups={groups}"
+        )
     # in PyTorch: the message about the bias gives the shape of the weight, [0] if there is none.
     given = [0] if weight is None else list(weight._array.shape)
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter._array.shape != (channels,):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in "
-                               f"input, but got {name} of shape {given} and input of shape {shape}")
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in "
+                f"input, but got {name} of shape {given} and input of shape {shape}"
+            )
 
 
 @group_norm.compose
@@ -83,24 +91,33 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     kept = statistics_type(input, weight, bias)
     own = input._array.dtype
     if not input._array.size:
-        return (wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)),
-                wrap(np.full((N, group), np.nan, kept)))
+        return (
+            wrap(np.empty_like(input._array)),
+            wrap(np.zeros((N, group), kept)),
+            wrap(np.full((N, group), np.nan, kept)),
+        )
     if input._array.ndim > 1 and layout_of(input._array) is None:
-        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error "
-                           "message be improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            "Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error "
+            "message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
     y, mean, rstd = (by_loops if loops_serve(x, w, b) else by_numpy)(x, w, b, eps)
-    return (wrap(cast(y, own).reshape(input._array.shape)), wrap(cast(mean, kept).reshape(N, group)),
-            wrap(cast(rstd, kept).reshape(N, group)))
+    return (
+        wrap(cast(y, own).reshape(input._array.shape)),
+        wrap(cast(mean, kept).reshape(N, group)),
+        wrap(cast(rstd, kept).reshape(N, group)),
+    )
 
 
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import group_norm_kernel
+
     return group_norm_kernel
 
 
@@ -113,8 +130,9 @@ def share(loop, x, *arguments):
 def by_loops(x, weight, bias, eps):
     n, groups, channels, pixels = x.shape
     x = np.ascontiguousarray(x).reshape(n * groups, channels, pixels)
-    weight, bias = (filled(p, number, x, groups * channels).reshape(groups, channels)
-                    for p, number in ((weight, 1), (bias, 0)))
+    weight, bias = (
+        filled(p, number, x, groups * channels).reshape(groups, channels) for p, number in ((weight, 1), (bias, 0))
+    )
     y, mean, rstd = np.empty_like(x), *np.empty((2, n * groups), x.dtype)
     share(loops().group_norm, x, x, weight, bias, float(eps), y, mean, rstd)
     return y, mean, rstd
@@ -136,9 +154,11 @@ class NativeGroupNormBackward0:
         dy, dmean, drstd = grads
         if grad_mode_enabled() or dmean is not None or drstd is not None:
             return differentiable_backward(
-                dy, dmean, drstd, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask)
+                dy, dmean, drstd, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask
+            )
         return native_group_norm_backward.call(
-            dy.contiguous(), input.contiguous(), result1, result2, weight, N, C, HxW, group, grad_input_mask)
+            dy.contiguous(), input.contiguous(), result1, result2, weight, N, C, HxW, group, grad_input_mask
+        )
 
 
 @native_group_norm_backward.kernel
@@ -148,15 +168,19 @@ def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, Hx
     own = input._array.dtype
     of_parameters = own if weight is None else weight._array.dtype
     if not input._array.size:
-        return (wrap(np.zeros_like(input._array)) if output_mask[0] else None,
-                *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]])
+        return (
+            wrap(np.zeros_like(input._array)) if output_mask[0] else None,
+            *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]],
+        )
     x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
     m, r = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
     w = None if weight is None else cast(weight._array, x.dtype)
     compute = backward_by_loops if loops_serve(x, w) else backward_by_numpy
     dx, dw, db = compute(dy, x, w, m, r, output_mask[0])
-    dw, db = (wrap(cast(v.reshape(N, C).sum(0), of_parameters)) if wanted else None
-              for v, wanted in zip((dw, db), output_mask[1:]))
+    dw, db = (
+        wrap(cast(v.reshape(N, C).sum(0), of_parameters)) if wanted else None
+        for v, wanted in zip((dw, db), output_mask[1:])
+    )
     return dx if dx is None else wrap(cast(dx, own).reshape(input._array.shape)), dw, db
 
 
@@ -180,8 +204,7 @@ def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
     dx = None
     if wants_dx:
         scale = x.dtype.type(1) if weight is None else by_group(weight, x)
-        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(pixels)
-                         for v in (dw, db))
+        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(pixels) for v in (dw, db))
         dx = r * (dy * scale - across - xhat * along)
     return dx, dw, db
 
@@ -189,8 +212,7 @@ def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
 native_group_norm_backward.backward(NOT_IMPLEMENTED)
 
 
-def differentiable_backward(
-        dy, dmean, drstd, input, mean, rstd, weight, N, C, HxW, group, eps, grad_input_mask):
+def differentiable_backward(dy, dmean, drstd, input, mean, rstd, weight, N, C, HxW, group, eps, grad_input_mask):
     """The same in operators that have gradients; also when the mean and 1 / deviation were used.
 
     For a whole group dx = a · dy + b · x + c, with a different a for each channel.

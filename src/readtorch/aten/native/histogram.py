@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Histogram.cpp` and `aten/src/ATen/native/cpu/HistogramKernel.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -20,9 +21,7 @@ histogram_at = native_function(
     f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True
 )
 histogram = native_function(
-    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}",
-    BOTH,
-    out=True,
+    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True
 )
 edges_of = native_function(
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor[]"
@@ -30,9 +29,7 @@ edges_of = native_function(
 from_counts = native_function(
     f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor"
 )
-from_edges = native_function(
-    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_WEIGHTS}) -> Tensor"
-)
+from_edges = native_function(f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_WEIGHTS}) -> Tensor")
 _REST = "float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 histogramdd = native_function(f"histogramdd(Tensor self, int[] bins, {_REST}")
 histogramdd_of_one = native_function(f"histogramdd.int_bins(Tensor self, int bins, {_REST}")
@@ -84,9 +81,7 @@ def check_edges(x, bins):
                 f"dimension {d}"
             )
         if not edges._array.size:
-            fail(
-                f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension {d}"
-            )
+            fail(f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension {d}")
 
 
 def check_type(x):
@@ -117,16 +112,13 @@ def even_edges(x, bins, given):
     check_type(x)
     count = x._array.shape[-1]
     if given is not None and len(given) != 2 * count:
-        fail(
-            f"for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(given)}"
-        )
+        fail(f"for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(given)}")
     for d, n in enumerate(bins):
         if n <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension {d}")
     points = x._array.reshape(-1, count)
     return [
-        wrap(even_steps(*map(float, outer_edges(points, d, given)), n + 1, dtype_of(x)))
-        for d, n in enumerate(bins)
+        wrap(even_steps(*map(float, outer_edges(points, d, given)), n + 1, dtype_of(x))) for d, n in enumerate(bins)
     ]
 
 
@@ -148,9 +140,7 @@ def count(x, bins, weight, density):
     shape = tuple([len(e) - 1 for e in edges])
     points = x._array.reshape(-1, x._array.shape[-1])
     places = (
-        np.stack([bin_of(points[:, d], e) for d, e in enumerate(edges)])
-        if edges
-        else np.empty((0, len(points)), int)
+        np.stack([bin_of(points[:, d], e) for d, e in enumerate(edges)]) if edges else np.empty((0, len(points)), int)
     )
     inside = (places >= 0).all(0)
     flat = np.ravel_multi_index(tuple(places[:, inside]), shape)
@@ -213,9 +203,7 @@ def histogram_cpu(self, bins, range, weight, density):
 @histogramdd.compose
 def histogramdd_composite(self, bins, range, weight, density):
     if len(bins) != self._array.shape[-1]:
-        raise RuntimeError(
-            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
-        )
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     edges = edges_of.call(self, bins, range, weight, density)
     return return_types.histogramdd(from_counts.call(self, bins, range, weight, density), tuple(edges))
 
@@ -244,10 +232,14 @@ for _operator in (histogram_at, histogram):
 
 # ------------------------------------------------------------------------------------------------------ histc
 
-histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH,
-                        out=True)
-exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the same dtype, "
-                                          f"but got input {c_name(result)} and hist {c_name(out)}"))
+histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH, out=True)
+exact_out(
+    histc,
+    lambda out, result, *_: (
+        "torch.histogram: input tensor and hist tensor should have the same dtype, "
+        f"but got input {c_name(result)} and hist {c_name(out)}"
+    ),
+)
 
 
 @histc.kernel

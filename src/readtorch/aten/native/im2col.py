@@ -5,11 +5,13 @@ Convolution is a matrix product between them. In Python they are `F.unfold` and 
 In PyTorch: `aten/src/ATen/native/Im2Col.cpp` and `aten/src/ATen/native/Col2Im.cpp`. Explained in the chapter "Layers,
 functional, init".
 """
+
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap
-from ...c10.wrap_dim import wrap_dim
-from ..native_function import native_function
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .tensor_iterator import not_implemented
 
 _WINDOW = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
@@ -19,8 +21,9 @@ col2im = native_function(f"col2im(Tensor self, SymInt[2] output_size, {_WINDOW})
 
 def window_counts(size, kernel_size, dilation, padding, stride):
     """How many positions the window has in each dimension."""
-    return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1
-                  for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride)])
+    return tuple(
+        [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride)]
+    )
 
 
 def window_elements(padded, counts, kernel_size, dilation, stride):
@@ -34,7 +37,7 @@ def padded_zeros(shape, padding, dtype):
     """Zeros for images with a border of `padding`; and the part of them inside the border."""
     (height, width), (p, q) = shape[-2:], padding
     zeros = np.zeros((*shape[:-2], height + 2 * p, width + 2 * q), dtype)
-    return zeros, zeros[..., p:p + height, q:q + width]
+    return zeros, zeros[..., p : p + height, q : q + width]
 
 
 @im2col.kernel
@@ -86,9 +89,10 @@ class Col2ImBackward0:
 
 # ----------------------------------------------------------------------------------------------------- checks
 
+
 def spell(**pair):
     """The text `name=(a, b)`."""
-    (name, (first, second)), = pair.items()
+    ((name, (first, second)),) = pair.items()
     return f"{name}=({first}, {second})"
 
 
@@ -100,8 +104,12 @@ def check_pairs(**pairs):
 
 def check_window(kernel_size, dilation, padding, stride):
     check_pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-    for name, label, pair in (("kernel size", "kernel", kernel_size), ("dilation", "dilation", dilation),
-                              ("padding", "pad", padding), ("stride", "stride", stride)):
+    for name, label, pair in (
+        ("kernel size", "kernel", kernel_size),
+        ("dilation", "dilation", dilation),
+        ("padding", "pad", padding),
+        ("stride", "stride", stride),
+    ):
         least, words = (0, "non-negative") if label == "pad" else (1, "greater than zero")
         if min(pair) < least:
             raise RuntimeError(f"{name} should be {words}, but got {label}_height: {pair[0]} {label}_width: {pair[1]}")
@@ -110,9 +118,11 @@ def check_window(kernel_size, dilation, padding, stride):
 def check_images(x):
     wrap_dim(1, x.ndim)
     wrap_dim(2, x.ndim)
-    if x.ndim not in (3, 4) or 0 in x.shape[x.ndim - 3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                           f"dimensions for input, but got: {list(x.shape)}")
+    if x.ndim not in (3, 4) or 0 in x.shape[x.ndim - 3 :]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(x.shape)}"
+        )
 
 
 def check_counts(x, counts, kernel_size, dilation, padding):
@@ -120,23 +130,29 @@ def check_counts(x, counts, kernel_size, dilation, padding):
         raise RuntimeError(
             f"Given input with spatial size ({x.shape[-2]}, {x.shape[-1]}), {spell(kernel_size=kernel_size)}, "
             f"{spell(dilation=dilation)}, {spell(padding=padding)}, calculated shape of the array of sliding blocks as "
-            f"({counts[0]}, {counts[1]}), but its components must be at least one.")
+            f"({counts[0]}, {counts[1]}), but its components must be at least one."
+        )
 
 
 def check_columns(x, output_size, kernel_size, dilation, padding, stride, counts):
-    if x.ndim not in (2, 3) or 0 in x.shape[x.ndim - 2:]:
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-                           f"dimensions for input, but got: {list(x.shape)}")
+    if x.ndim not in (2, 3) or 0 in x.shape[x.ndim - 2 :]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            f"dimensions for input, but got: {list(x.shape)}"
+        )
     rows, columns = x.shape[-2:]
     if rows % (kernel_size[0] * kernel_size[1]):
-        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
-                           f"got input.size(1)={rows} and {spell(kernel_size=kernel_size)}.")
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+            f"got input.size(1)={rows} and {spell(kernel_size=kernel_size)}."
+        )
     if columns != counts[0] * counts[1]:
         raise RuntimeError(
             f"Given {spell(output_size=output_size)}, {spell(kernel_size=kernel_size)}, {spell(dilation=dilation)}, "
             f"{spell(padding=padding)}, {spell(stride=stride)}, expected size of input's dimension 2 to match the "
             f"calculated number of sliding blocks {counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
-            f"input.size(2)={columns}.")
+            f"input.size(2)={columns}."
+        )
     if min(output_size) < 1:
         raise RuntimeError(f"Expected output spatial size to be positive, but got: {spell(output_size=output_size)}.")
 

@@ -3,10 +3,11 @@
 In PyTorch: `aten/src/ATen/native/Integration.cpp`; gradient in `aten/src/ATen/native/ReduceOps.cpp`.
 """
 
-from ...c10.scalar_type import uint8
-from ...c10.wrap_dim import wrap_dim, wrap_dims
-from ..functions import at
-from ..native_function import native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import uint8
+from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
+
 from .binary_ops.arithmetic import div_scalar, mul_scalar
 from .tensor_shape.slice import slice_
 
@@ -87,9 +88,7 @@ for _name, _dx in (("trapezoid", "Scalar"), ("trapz", "float")):
     _with_step.compose(lambda y, dx, dim: trapezoid_with_step("trapezoid", y, dx, dim))
 
 cumulative_at = native_function("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
-cumulative_with_step = native_function(
-    "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor"
-)
+cumulative_with_step = native_function("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 
 
 @cumulative_at.compose
@@ -113,25 +112,13 @@ def cumulative_trapezoid_with_step(y, dx, dim):
 # --------------------------------------------------------------------------------------------------- gradient
 
 _REST = "int edge_order=1) -> Tensor[]"
-with_one_spacing = native_function(
-    f"gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, {_REST}"
-)
-with_one_spacing_along = native_function(
-    f"gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, {_REST}"
-)
+with_one_spacing = native_function(f"gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, {_REST}")
+with_one_spacing_along = native_function(f"gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, {_REST}")
 along = native_function(f"gradient.array(Tensor self, *, int[] dim, {_REST}")
-with_spacings = native_function(
-    f"gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, {_REST}"
-)
-with_spacings_along = native_function(
-    f"gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, {_REST}"
-)
-at_places = native_function(
-    f"gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, {_REST}"
-)
-at_places_along = native_function(
-    f"gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, {_REST}"
-)
+with_spacings = native_function(f"gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, {_REST}")
+with_spacings_along = native_function(f"gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, {_REST}")
+at_places = native_function(f"gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, {_REST}")
+at_places_along = native_function(f"gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, {_REST}")
 
 
 def check_gradient(self, spacings, dim, edge_order):
@@ -194,17 +181,9 @@ def slope_at(self, dim, places, edge_order):
         first, last = (at_(1, 2) - at_(0, 1)) / steps[0], (at_(-1) - at_(-2, -1)) / steps[-1]
         return at.cat([first, center, last], dim)
     h, k = steps[0], steps[1]
-    first = (
-        -(2.0 * h + k) / (h * (h + k)) * at_(0, 1)
-        + (h + k) / (h * k) * at_(1, 2)
-        - h / (k * (h + k)) * at_(2, 3)
-    )
+    first = -(2.0 * h + k) / (h * (h + k)) * at_(0, 1) + (h + k) / (h * k) * at_(1, 2) - h / (k * (h + k)) * at_(2, 3)
     h, k = steps[-2], steps[-1]
-    last = (
-        k / (h * (k + h)) * at_(-3, -2)
-        - (k + h) / (k * h) * at_(-2, -1)
-        + (2 * k + h) / (k * (k + h)) * at_(-1)
-    )
+    last = k / (h * (k + h)) * at_(-3, -2) - (k + h) / (k * h) * at_(-2, -1) + (2 * k + h) / (k * (k + h)) * at_(-1)
     return at.cat([first, center, last], dim)
 
 

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `aten/src/ATen/native/cpu/layer_norm_kernel.cpp`.
 Explained in the chapter on normalization.
 """
+
 import functools
 import math
 import warnings
@@ -21,13 +22,16 @@ from .tensor_iterator import WIDENED, cast, not_implemented
 
 layer_norm = native_function(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, bool cudnn_enable=True) -> Tensor")
+    "float eps=1e-05, bool cudnn_enable=True) -> Tensor"
+)
 native_layer_norm = native_function(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-    "(Tensor, Tensor, Tensor)")
+    "(Tensor, Tensor, Tensor)"
+)
 native_layer_norm_backward = native_function(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, "
-    "Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    "Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
 
 
 parse_layer_norm = make_parser(packets["torch", "layer_norm"], is_method=False)
@@ -48,14 +52,18 @@ def layer_norm_composite(input, normalized_shape, weight, bias, eps, cudnn_enabl
 
 def check_is_shape(normalized):
     if not normalized:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
-                           "least one element, but got normalized_shape = []")
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+            "least one element, but got normalized_shape = []"
+        )
 
 
 def check_parameter(name, parameter, normalized):
     if parameter is not None and parameter._array.shape != normalized:
-        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
-                           f"shape {list(parameter._array.shape)} and normalized_shape = {list(normalized)}")
+        raise RuntimeError(
+            f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
+            f"shape {list(parameter._array.shape)} and normalized_shape = {list(normalized)}"
+        )
 
 
 def check_layer_norm(input, normalized, weight, bias):
@@ -63,10 +71,12 @@ def check_layer_norm(input, normalized, weight, bias):
     check_parameter("weight", weight, normalized)
     check_parameter("bias", bias, normalized)
     shape = input._array.shape
-    if shape[len(shape) - len(normalized):] != normalized:
+    if shape[len(shape) - len(normalized) :] != normalized:
         expected = "".join(f", {n}" for n in normalized)
-        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
-                           f"[*{expected}], but got input of size{list(shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized)}, expected input with shape "
+            f"[*{expected}], but got input of size{list(shape)}"
+        )
     if not dtype_of(input).is_floating_point:
         raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
 
@@ -84,19 +94,23 @@ def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
     kept = statistics_type(input, weight, bias)
     check_layer_norm(input, normalized, weight, bias)
     shape, own = input._array.shape, input._array.dtype
-    sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
+    sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
     x = as_rows(input._array, normalized)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
     compute = layer_norm_by_loops if loops_serve(x, w, b) else layer_norm_by_numpy
     y, mean, rstd = compute(x, w, b, eps)
-    return (wrap(cast(y, own).reshape(shape)), wrap(cast(mean, kept).reshape(sizes)),
-            wrap(cast(rstd, kept).reshape(sizes)))
+    return (
+        wrap(cast(y, own).reshape(shape)),
+        wrap(cast(mean, kept).reshape(sizes)),
+        wrap(cast(rstd, kept).reshape(sizes)),
+    )
 
 
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import layer_norm_kernel
+
     return layer_norm_kernel
 
 
@@ -140,7 +154,8 @@ class NativeLayerNormBackward0:
 
     def input__weight__bias(grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask):
         return native_layer_norm_backward.call(
-            grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask)
+            grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask
+        )
 
 
 @native_layer_norm_backward.kernel
@@ -169,6 +184,7 @@ def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
 
     def piece(begin, end):
         sums[begin] = loops().layer_norm_backward(dy, x, weight, mean, rstd, dx, begin, end)
+
     parallel_for(0, x.shape[0], grain(x), piece)
     dw, db = (sum([sums[begin][i] for begin in sorted(sums)]) for i in (0, 1))
     return dx if wants_dx else None, dw, db
@@ -195,9 +211,11 @@ class NativeLayerNormBackwardBackward0:
 # --------------------------------------------------------------------------------------------------- rms_norm
 
 rms_norm = native_function(
-    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"
+)
 _fused_rms_norm = native_function(
-    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
+    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)"
+)
 
 
 parse_rms_norm = make_parser(packets["torch", "rms_norm"], is_method=False)
@@ -217,16 +235,21 @@ def check_rms_norm(input, normalized, weight):
     shape = input._array.shape
     if len(shape) < len(normalized):
         raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got {len(shape)}")
-    if shape[len(shape) - len(normalized):] != normalized:
-        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
-                           f"[*{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
+    if shape[len(shape) - len(normalized) :] != normalized:
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized)}, expected input with shape "
+            f"[*{', '.join(map(str, normalized))}], but got input of size{list(shape)}"
+        )
 
 
 @functools.cache
 def warn_of_mixture(input_type, weight_type):
     """PyTorch's kernel for GPUs cannot mix types; the warning comes here as well, once."""
-    warnings.warn(f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = "
-                  f"{weight_type}, Cannot dispatch to fused implementation.", stacklevel=4)
+    warnings.warn(
+        f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = "
+        f"{weight_type}, Cannot dispatch to fused implementation.",
+        stacklevel=4,
+    )
 
 
 def are_mixed(input, weight):
@@ -284,8 +307,7 @@ def rms_norm_cpu(input, normalized_shape, weight, eps):
 def rms_norm_by_loops(x, weight, eps):
     x, y = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
     weight = filled(weight, 1, x, x.shape[1])
-    parallel_for(0, x.shape[0], grain(x),
-                 lambda begin, end: loops().rms_norm(x, weight, float(eps), y, begin, end))
+    parallel_for(0, x.shape[0], grain(x), lambda begin, end: loops().rms_norm(x, weight, float(eps), y, begin, end))
     return y
 
 

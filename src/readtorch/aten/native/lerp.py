@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Lerp.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native_function import BOTH, native_function
@@ -12,13 +13,12 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 from .tensor_iterator import computing, conj, not_implemented, scalar_tensor
 from .vectorized import are_flat, loop
 
-
 # ------------------------------------------------------------------------------------------------------- lerp
 
-lerp = native_function("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", BOTH, inplace=True,
-                       out=True)
-lerp_scalar = native_function("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", BOTH,
-                              inplace=True, out=True)
+lerp = native_function("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", BOTH, inplace=True, out=True)
+lerp_scalar = native_function(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 def lerp_array(start, end, weight):
@@ -30,8 +30,9 @@ def lerp_array(start, end, weight):
 
 def check_lerp(self, other, name):
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype "
-                           f"{C_TYPE_NAMES[dtype_of(other)]}")
+        raise RuntimeError(
+            f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype {C_TYPE_NAMES[dtype_of(other)]}"
+        )
 
 
 @lerp.kernel

@@ -3,12 +3,13 @@
 In PyTorch: `aten/src/ATen/native/Linear.cpp`.
 Explained in the chapters "One training step, end to end" and "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, native_function, python_binding, write_out
+from readtorch.aten.native_function import native_function, python_binding, write_out
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -18,8 +19,9 @@ from .linear_algebra.matmul import inner, matmul
 from .tensor_iterator import F4, compute, conj
 from .tensor_shape.view import t
 
-linear = native_function("linear(Tensor input, Tensor weight, Tensor? bias=None) -> "
-                         "Tensor", module="nn", out=True, direct=True)
+linear = native_function(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", module="nn", out=True, direct=True
+)
 
 
 @linear.compose
@@ -31,9 +33,7 @@ def linear_composite(input, weight, bias):
     if array.ndim == 2:
         return addmm.call(bias, input, t.call(weight), 1, 1)
     if bias._array.ndim == 1 and array.ndim and array.flags.c_contiguous:
-        rows = addmm.call(
-            bias, input.view((math.prod(array.shape[:-1]), array.shape[-1])), t.call(weight), 1, 1
-        )
+        rows = addmm.call(bias, input.view((math.prod(array.shape[:-1]), array.shape[-1])), t.call(weight), 1, 1)
         return rows.view((*array.shape[:-1], rows._array.shape[1]))
     return at.add(matmul.call(input, t.call(weight)), bias)
 
@@ -64,9 +64,7 @@ def linear_out(input, weight, bias, out):
 # ----------------------------------------------------------------------------------------------------- einsum
 
 ELLIPSIS = "..."
-LETTERS = [
-    *"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-]  # in the order in which an implicit output has them
+LETTERS = [*"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"]  # in the order in which an implicit output has them
 
 einsum = native_function("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", "")
 
@@ -78,8 +76,10 @@ def einsum_binding(*args):
     Also the form without letters, `einsum(a, [0, 1], b, [1, 2], [0, 2])`. Explained in "Layers as functions".
     """
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, "
-                         "or at least one operand and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, "
+            "or at least one operand and its subscripts list"
+        )
     equation, operands = from_numbers(args) if hasattr(args[0], "_array") else (args[0], args[1:])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return einsum_binding(equation, *operands[0])
@@ -88,19 +88,22 @@ def einsum_binding(*args):
 
 def from_numbers(args):
     """The equation for operands that alternate with lists of numbers, and the operands."""
+
     def spell(part):
         if part is Ellipsis:
             return ELLIPSIS
         if isinstance(part, int) and 0 <= part < 52:
             return LETTERS[part]
         raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+
     equation = ",".join("".join(map(spell, subscripts)) for subscripts in args[1::2])
     if len(args) % 2:
         equation += "->" + "".join(map(spell, args[-1]))
-    return equation, args[:len(args) // 2 * 2:2]
+    return equation, args[: len(args) // 2 * 2 : 2]
 
 
 # --------------------------------------------------------------------------------------- reading the equation
+
 
 def read_subscripts(text, start, place):
     """The letters of one operand or of the output, with ELLIPSIS as one entry. `start`: where the text stands
@@ -110,18 +113,27 @@ def read_subscripts(text, start, place):
         letter = text[i]
         if letter == ".":
             if ELLIPSIS in subscripts:
-                raise RuntimeError(f"einsum(): found '.' for {place} " + (
-                    "but an ellipsis (...) was already "
-                    "found" if place == "output" else "for which an ellipsis was already found"))
-            if text[i:i + 3] != ELLIPSIS:
-                raise RuntimeError(f"einsum(): found '.' for {place} that is not part of any ellipsis" + (
-                    " (...)" if place == "output" else ""))
+                raise RuntimeError(
+                    f"einsum(): found '.' for {place} "
+                    + (
+                        "but an ellipsis (...) was already found"
+                        if place == "output"
+                        else "for which an ellipsis was already found"
+                    )
+                )
+            if text[i : i + 3] != ELLIPSIS:
+                raise RuntimeError(
+                    f"einsum(): found '.' for {place} that is not part of any ellipsis"
+                    + (" (...)" if place == "output" else "")
+                )
             subscripts.append(ELLIPSIS)
             i += 2
         elif letter != " ":
             if letter not in LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, "
-                                   "subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                    "subscripts must be in [a-zA-Z]"
+                )
             subscripts.append(letter)
         i += 1
     return subscripts
@@ -141,13 +153,13 @@ def read_operands(left, operands):
         count, ndim = len(subscripts) - has_ellipsis, operand._array.ndim
         if count > ndim if has_ellipsis else count != ndim:
             relation = (
-                "is more than the number of dimensions"
-                if has_ellipsis
-                else "does not match the number of dimensions"
+                "is more than the number of dimensions" if has_ellipsis else "does not match the number of dimensions"
             )
             given = "" if has_ellipsis else " and no ellipsis was given"
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({count}) {relation} "
-                               f"({ndim}) for operand {i}{given}")
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({count}) {relation} "
+                f"({ndim}) for operand {i}{given}"
+            )
     return read
 
 
@@ -158,8 +170,9 @@ def read_output(right, start, used):
         if letter is not ELLIPSIS and letter in output[:i]:
             raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
         if letter is not ELLIPSIS and letter not in used:
-            raise RuntimeError(f"einsum(): output subscript {letter} does not appear in the equation for any "
-                               f"input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
+            )
     return output
 
 
@@ -175,11 +188,7 @@ class Plan:
         self.ellipsis_dims = max(
             [o._array.ndim - len(s) + 1 for s, o in zip(self.inputs, operands) if ELLIPSIS in s], default=0
         )
-        output = (
-            read_output(right, len(left) + 2, used)
-            if arrow
-            else [ELLIPSIS] + [c for c in used if counts[c] == 1]
-        )
+        output = read_output(right, len(left) + 2, used) if arrow else [ELLIPSIS] + [c for c in used if counts[c] == 1]
         self.place, self.ellipsis_start, at_dim = {}, None, 0
         for subscript in output:
             at_dim = self._give_place(subscript, at_dim)
@@ -200,6 +209,7 @@ class Plan:
 
 
 # -------------------------------------------------------------------------------------- aligning the operands
+
 
 def align(plan, operand, index, sizes):
     """`operand` with its dimensions in the plan's order, 1 for those it lacks, diagonals for repeated letters."""
@@ -232,29 +242,36 @@ def align(plan, operand, index, sizes):
 def check_size(operand, dim, index, sizes, target, subscript):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): subscript {subscript} has size {size} for operand {index} which does not "
-                           f"broadcast with previously seen size {sizes[target]}")
+        raise RuntimeError(
+            f"einsum(): subscript {subscript} has size {size} for operand {index} which does not "
+            f"broadcast with previously seen size {sizes[target]}"
+        )
     sizes[target] = size if size != 1 else sizes[target]
 
 
 def check_ellipsis_size(operand, dim, index, sizes, target):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} which "
-                           f"does not broadcast with previously seen ellipsis with size {sizes[target]} for the "
-                           "respective dimension")
+        raise RuntimeError(
+            f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} which "
+            f"does not broadcast with previously seen ellipsis with size {sizes[target]} for the "
+            "respective dimension"
+        )
     sizes[target] = size if size != 1 else sizes[target]
 
 
 def take_diagonal(operand, first, second, index, subscript):
     shape = operand._array.shape
     if shape[first] != shape[second]:
-        raise RuntimeError(f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes don't "
-                           f"match, {shape[second]} != {shape[first]}")
+        raise RuntimeError(
+            f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes don't "
+            f"match, {shape[second]} != {shape[first]}"
+        )
     return operand.diagonal(0, first, second).movedim(-1, first)
 
 
 # ------------------------------------------------------------------------------------------------ contracting
+
 
 @einsum.compose
 def einsum_composite(equation, tensors, path):
@@ -270,8 +287,8 @@ def einsum_composite(equation, tensors, path):
         return operands[0].sum(summed) if summed else operands[0]
     result = operands[0]
     for i in range(1, len(operands)):
-        result = contract(result, operands[i], operands[i + 1:], plan)
-    return result.view(result.shape[:plan.output_dims]) if plan.dims > plan.output_dims else result
+        result = contract(result, operands[i], operands[i + 1 :], plan)
+    return result.view(result.shape[: plan.output_dims]) if plan.dims > plan.output_dims else result
 
 
 def contract(a, b, later, plan):
@@ -313,12 +330,8 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
     def size(shape, dims):
         return math.prod(shape[d] for d in dims)
 
-    left = left.permute(shared + lefts + sums + rights).reshape(
-        (size(a, shared), size(a, lefts), size(a, sums))
-    )
-    right = right.permute(shared + sums + rights + lefts).reshape(
-        (size(a, shared), size(b, sums), size(b, rights))
-    )
+    left = left.permute(shared + lefts + sums + rights).reshape((size(a, shared), size(a, lefts), size(a, sums)))
+    right = right.permute(shared + sums + rights + lefts).reshape((size(a, shared), size(b, sums), size(b, rights)))
     order = shared + lefts + sums + rights
     sizes = [a[d] for d in shared + lefts] + [1] * len(sums) + [b[d] for d in rights]
     result = at.bmm(left, right).view(sizes).permute([order.index(d) for d in range(ndim)])
@@ -329,8 +342,9 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
 
 # -------------------------------------------------------------------------------------------------- tensordot
 
-tensordot = native_function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> "
-                            "Tensor", "", out=True)
+tensordot = native_function(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", "", out=True
+)
 
 
 @python_binding("tensordot", "function")
@@ -350,14 +364,14 @@ def tensordot_binding(a, b, dims=2, out=None):
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
-    return (
-        tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
-    )
+    return tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
 
 
 def tensordot_types(out, result, *_):
-    return (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output tensor with "
-            f"dtype {type_name(out)}")
+    return (
+        f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output tensor with "
+        f"dtype {type_name(out)}"
+    )
 
 
 def inner_types(out, result, self, other):
@@ -385,14 +399,13 @@ def tensordot_composite(self, other, dims_self, dims_other):
         elif a[d] == 1:
             other = other.sum(e, True, dtype=other.dtype)
         elif a[d] != b[e]:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} and second "
-                               f"has size {b[e]} in dim {e}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a[d]} in dim {d} and second "
+                f"has size {b[e]} in dim {e}"
+            )
         else:
             contracted *= a[d]
-    dims_self, dims_other = (
-        [wrap_dim(d, len(a)) for d in dims_self],
-        [wrap_dim(d, len(b)) for d in dims_other],
-    )
+    dims_self, dims_other = ([wrap_dim(d, len(a)) for d in dims_self], [wrap_dim(d, len(b)) for d in dims_other])
     rows = [d for d in range(len(a)) if d not in dims_self]
     columns = [d for d in range(len(b)) if d not in dims_other]
     sizes = [a[d] for d in rows], [b[d] for d in columns]
@@ -404,8 +417,10 @@ def tensordot_composite(self, other, dims_self, dims_other):
 # --------------------------------------------------------------------------------------------------- bilinear
 
 bilinear = native_function("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
-_trilinear = native_function("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
-                             "int[] sumdim, int unroll_dim=1) -> Tensor")
+_trilinear = native_function(
+    "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
+    "int[] sumdim, int unroll_dim=1) -> Tensor"
+)
 
 
 @bilinear.compose
@@ -419,11 +434,13 @@ def bilinear_composite(input1, input2, weight, bias):
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {m} and {n}")
     for name, size, expected in (("input1", x[-1], w[1]), ("input2", y[-1], w[2])):
         if size != expected:
-            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected "
-                               f"{expected}")
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {size} but expected {expected}"
+            )
     if bias is not None and bias._array.shape[0] != w[0]:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} "
-                           f"but expected {w[0]}")
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {w[0]}"
+        )
     rows = math.prod(x[:-1])
     flat = _trilinear.call(
         input1.reshape((rows, x[-1])), weight, input2.reshape((rows, y[-1])), [1, 3], [0], [1, 2], [2, 3], 1
@@ -439,7 +456,7 @@ def trilinear_cpu(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     In PyTorch: a loop over one dimension, with a bmm in each step.
     """
     total = i1._array.ndim + len(expand1)
-    spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)  # noqa: E731
+    spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)
     result = spell(sumdim)
     arrays, dtype = [t._array for t in (i1, i2, i3)], dtype_of(i1)
 

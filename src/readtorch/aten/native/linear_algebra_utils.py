@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h` and `aten/src/ATen/native/BatchLinearAlgebra.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.numpy_errors import _LinAlgError
@@ -9,6 +10,7 @@ from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 
 from .tensor_iterator import broadcast_shape
+
 
 def check_floating(t, name, argument="A", low_precision=False):
     """Raises RuntimeError unless `t` is a batch of matrices that LAPACK can take."""
@@ -46,12 +48,14 @@ def wrap_columns(array):
 def lapack(name, array):
     """SciPy's binding of a LAPACK routine for the array's dtype."""
     from scipy.linalg import lapack as bindings
+
     return bindings.get_lapack_funcs((name,), (array,))[0]
 
 
 # Note [ Infinite numbers in LAPACK ]
 # OpenBLAS never returns from the decomposition of some matrices with an infinite element. Such a matrix is not given to
 # it: all its factors are nan, as with MKL, which PyTorch uses. A nan is refused, by PyTorch and by NumPy.
+
 
 def infinite(x):
     """Which matrices have an infinite number; raises NumPy's LinAlgError if there is a nan."""
@@ -99,16 +103,21 @@ def check_info(info, name, describe):
 
 
 def describe_singular(code):
-    return (f"The diagonal element {code} is zero, the inversion could not be completed because the input "
-            f"matrix is singular.")
+    return (
+        f"The diagonal element {code} is zero, the inversion could not be completed because the input "
+        f"matrix is singular."
+    )
 
 
 def describe_indefinite(code):
-    return ("The factorization could not be completed because the input is not positive-definite (the leading minor of "
-            f"order {code} is not positive-definite).")
+    return (
+        "The factorization could not be completed because the input is not positive-definite (the leading minor of "
+        f"order {code} is not positive-definite)."
+    )
 
 
 # ----------------------------------------------------------------------------------------------- LU on arrays
+
 
 def lu_factor_one(a):
     """(L and U in one matrix, pivots from 1, info)."""

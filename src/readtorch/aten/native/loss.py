@@ -4,6 +4,7 @@ that ask for a margin.
 In PyTorch: `aten/src/ATen/native/Loss.cpp`.
 Explained in the chapters "One training step, end to end" and "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
@@ -28,6 +29,7 @@ def apply_loss_reduction(unreduced, reduction):
 
 def loss_kernel(function, kernel_name):
     """A CPU kernel (self, target, reduction, *parameters) from `function(x, target, *parameters)`."""
+
     def kernel(self, target, reduction, *parameters):
         common = result_type(self, target)
         if not (common.is_floating_point or common.is_complex and kernel_name == "mse_cpu"):
@@ -37,31 +39,34 @@ def loss_kernel(function, kernel_name):
             losses = function(x, target, *parameters)
             return losses if reduction == NONE else losses.mean() if reduction == MEAN else losses.sum()
 
-        if (
-            kernel_name == "mse_cpu" and common.itemsize == 2
-        ):  # PyTorch rounds each step of this one to 16 bits
+        if kernel_name == "mse_cpu" and common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
             with below_autograd():
                 difference = self - target
                 return apply_loss_reduction(difference * difference, reduction)
         return computing(reduced, self, target, common=common)
+
     return kernel
 
 
 def loss_backward_kernel(function):
     """A CPU kernel for `function(x, target, *parameters)`, the slope of one loss: scaled by grad, and 1/numel
     for a mean."""
+
     def kernel(grad_output, self, target, reduction, *parameters):
         def backward(g, x, t):
             slope = function(x, t, *parameters)
             return slope * (g / slope.dtype.type(slope.size) if reduction == MEAN else g)
+
         return computing(backward, grad_output, self, target)
+
     return kernel
 
 
 def declare_backward(name, parameters=""):
-    return native_function(f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int "
-                           f"reduction{parameters}) -> Tensor",
-                           module="nn")
+    return native_function(
+        f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction{parameters}) -> Tensor",
+        module="nn",
+    )
 
 
 def scaled(grad, numel, reduction):
@@ -71,8 +76,9 @@ def scaled(grad, numel, reduction):
 
 # ------------------------------------------------------------------------------------------------- mse and l1
 
-mse_loss = native_function("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> "
-                           "Tensor", module="nn", out=True, direct=True)
+mse_loss = native_function(
+    "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True, direct=True
+)
 mse_loss_backward = declare_backward("mse_loss")
 
 
@@ -123,12 +129,13 @@ def l1_loss_composite(self, target, reduction):
 
 # ---------------------------------------------------------------------------------------- smooth l1 and huber
 
-smooth_l1_loss = native_function("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float "
-                                 "beta=1.0) -> Tensor",
-                                 module="nn", out=True)
+smooth_l1_loss = native_function(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", module="nn", out=True
+)
 smooth_l1_loss_backward = declare_backward("smooth_l1_loss", ", float beta")
-huber_loss = native_function("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> "
-                             "Tensor", module="nn", out=True)
+huber_loss = native_function(
+    "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", module="nn", out=True
+)
 huber_loss_backward = declare_backward("huber_loss", ", float delta")
 
 
@@ -201,18 +208,10 @@ class SmoothL1LossBackwardBackward0:
         return smooth_l1_loss_backward.call(grad, self, target, reduction, beta)
 
     def self(grad, grad_output, self, target, reduction, beta):
-        return (
-            curvature(grad, grad_output, self, target, beta, reduction) / beta
-            if beta
-            else at.zeros_like(grad)
-        )
+        return curvature(grad, grad_output, self, target, beta, reduction) / beta if beta else at.zeros_like(grad)
 
     def target(grad, grad_output, self, target, reduction, beta):
-        return (
-            -curvature(grad, grad_output, self, target, beta, reduction) / beta
-            if beta
-            else at.zeros_like(grad)
-        )
+        return -curvature(grad, grad_output, self, target, beta, reduction) / beta if beta else at.zeros_like(grad)
 
 
 @huber_loss_backward.backward
@@ -229,8 +228,9 @@ class HuberLossBackwardBackward0:
 
 # ------------------------------------------------------------------------------------------------ soft margin
 
-soft_margin_loss = native_function("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> "
-                                   "Tensor", module="nn", out=True)
+soft_margin_loss = native_function(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True
+)
 soft_margin_loss_backward = declare_backward("soft_margin_loss")
 _soft_margin_loss = loss_kernel(lambda x, t: np.log1p(np.exp(-t * x)), "soft_margin_loss")
 
@@ -271,15 +271,14 @@ class SoftMarginLossBackwardBackward0:
 
     def self(grad, grad_output, self, target, reduction):
         s = (-target * self).sigmoid()
-        return scaled(
-            grad * grad_output * target * target * s * (1 - s), numel_of(self._array.shape), reduction
-        )
+        return scaled(grad * grad_output * target * target * s * (1 - s), numel_of(self._array.shape), reduction)
 
 
 # ---------------------------------------------------------------------------------------------------- poisson
 
-poisson_nll_loss = native_function("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float "
-                                   "eps, int reduction) -> Tensor")
+poisson_nll_loss = native_function(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
+)
 
 
 @poisson_nll_loss.compose
@@ -302,10 +301,12 @@ _SELF_TARGET = "Tensor self, Tensor target, Tensor? weight=None"
 
 # ------------------------------------------------------------------------------------------- of probabilities
 
-binary_cross_entropy = native_function(f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> "
-                                       "Tensor", module="nn", out=True)
+binary_cross_entropy = native_function(
+    f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn", out=True
+)
 binary_cross_entropy_backward = native_function(
-    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn")
+    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn"
+)
 
 
 def cross_entropy_of_bits(x, t):
@@ -378,8 +379,8 @@ def room(x):
 # -------------------------------------------------------------------------------------------------- of logits
 
 binary_cross_entropy_with_logits = native_function(
-    f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> "
-    "Tensor", out=True)
+    f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> Tensor", out=True
+)
 
 
 @binary_cross_entropy_with_logits.kernel
@@ -429,14 +430,18 @@ def kl_div_composite(self, target, reduction, log_target):
 # No loss here has a derivative of its own: the graph shows its parts.
 
 margin_ranking_loss = native_function(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor"
+)
 hinge_embedding_loss = native_function(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor")
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor"
+)
 cosine_embedding_loss = native_function(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor"
+)
 triplet_margin_loss = native_function(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float "
-    "eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor")
+    "eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor"
+)
 
 SQUARED_LENGTH_IS_POSITIVE = 1e-12
 
@@ -480,8 +485,10 @@ def check_embeddings(input1, input2, target_dim):
     if target_dim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input1.dim() != target_dim + 1:
-        raise RuntimeError(f"{target_dim}D target tensor expects {target_dim + 1}D input tensors, but found inputs "
-                           f"with sizes {list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(
+            f"{target_dim}D target tensor expects {target_dim + 1}D input tensors, but found inputs "
+            f"with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
 
 
 @triplet_margin_loss.compose
@@ -489,8 +496,10 @@ def triplet_margin_loss_composite(anchor, positive, negative, margin, p, eps, sw
     """max(0, margin + |anchor - positive| - |anchor - negative|); swap: or |positive - negative| if that is less."""
     dims = (anchor.dim(), positive.dim(), negative.dim())
     if len(set(dims)) > 1:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
-                           "dimensions, but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims))
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            "dimensions, but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims)
+        )
     near = at.pairwise_distance(anchor, positive, p, eps)
     far = at.pairwise_distance(anchor, negative, p, eps)
     if swap:

@@ -2,17 +2,19 @@
 
 In PyTorch: `aten/src/ATen/native/LossCTC.cpp`.
 """
+
 import functools
 
 import numpy as np
 
-from ...c10 import scalar_type
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
-from ..dispatcher import NOT_IMPLEMENTED
-from ..functions import at
-from ..native_function import native_function
-from ..parallel import parallel_for
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.aten.parallel import parallel_for
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
+
 from .copy import constant_beside
 from .loss import MEAN, SUM
 from .tensor_iterator import not_implemented
@@ -22,24 +24,30 @@ _TENSORS = "Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor targe
 _REST = "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False"
 
 ctc_loss = native_function(
-    f"ctc_loss.IntList({_LISTS}, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor")
+    f"ctc_loss.IntList({_LISTS}, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
+)
 ctc_loss_tensor = native_function(
-    f"ctc_loss.Tensor({_TENSORS}, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor")
+    f"ctc_loss.Tensor({_TENSORS}, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
+)
 _ctc_loss = native_function(f"_ctc_loss({_LISTS}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
 _ctc_loss_tensor = native_function(
-    f"_ctc_loss.Tensor({_TENSORS}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+    f"_ctc_loss.Tensor({_TENSORS}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)"
+)
 _ctc_loss_backward = native_function(f"_ctc_loss_backward(Tensor grad, {_LISTS}, {_REST}) -> Tensor", "")
 _ctc_loss_backward_tensor = native_function(
-    f"_ctc_loss_backward.Tensor(Tensor grad, {_TENSORS}, {_REST}) -> Tensor", "")
+    f"_ctc_loss_backward.Tensor(Tensor grad, {_TENSORS}, {_REST}) -> Tensor", ""
+)
 
 
 @functools.cache
 def loops():
     from .cpu import loss_ctc
+
     return loss_ctc
 
 
 # ------------------------------------------------------------------------------------------------- what users call
+
 
 @ctc_loss.compose
 def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
@@ -48,7 +56,8 @@ def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank,
     if not is_batched:
         log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
     losses = _ctc_loss.call(
-        log_probs, targets.to(scalar_type.int64), input_lengths, target_lengths, blank, zero_infinity)[0]
+        log_probs, targets.to(scalar_type.int64), input_lengths, target_lengths, blank, zero_infinity
+    )[0]
     if zero_infinity:
         nothing = at.scalar_tensor(0.0, dtype=losses.dtype, device=losses.device)
         losses = at.where(losses == float("inf"), nothing, losses)
@@ -74,6 +83,7 @@ def as_list(lengths, name):
 
 # ----------------------------------------------------------------------------------------------------- the operator
 
+
 @_ctc_loss.kernel
 def ctc_loss_cpu(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """The loss of each sample (N), and alpha (N, T, S) for backward. See Note [ Paths through a label sequence ]."""
@@ -86,8 +96,12 @@ def ctc_loss_cpu(log_probs, targets, input_lengths, target_lengths, blank, zero_
     log_alpha = np.full((lp.shape[1], lp.shape[0], 2 * labels.shape[1] + 1), -np.inf, lp.dtype)
     losses = np.empty(lp.shape[1], lp.dtype)
     lengths = np.array(input_lengths, np.int64), np.array(target_lengths, np.int64)
-    parallel_for(0, losses.size, grain(log_alpha),
-                 lambda begin, end: loops().losses(lp, labels, *lengths, blank, log_alpha, losses, begin, end))
+    parallel_for(
+        0,
+        losses.size,
+        grain(log_alpha),
+        lambda begin, end: loops().losses(lp, labels, *lengths, blank, log_alpha, losses, begin, end),
+    )
     return wrap(losses), wrap(log_alpha)
 
 
@@ -109,11 +123,10 @@ def as_matrix(targets, target_lengths):
 class CtcLossBackward0:
     output_differentiability = [True, False]
 
-    def log_probs(
-        grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-    ):
+    def log_probs(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity):
         return _ctc_loss_backward.call(
-            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity)
+            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+        )
 
 
 @_ctc_loss_backward.kernel
@@ -137,6 +150,7 @@ _ctc_loss_backward.backward(NOT_IMPLEMENTED)
 
 # --------------------------------------------------------------------------------------- lengths given as tensors
 
+
 @_ctc_loss_tensor.kernel
 def ctc_loss_tensor_cpu(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     lengths = as_list(input_lengths, "input_lengths"), as_list(target_lengths, "target_lengths")
@@ -147,11 +161,10 @@ def ctc_loss_tensor_cpu(log_probs, targets, input_lengths, target_lengths, blank
 class CtcLossBackward1:
     output_differentiability = [True, False]
 
-    def log_probs(
-        grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-    ):
+    def log_probs(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity):
         return _ctc_loss_backward_tensor.call(
-            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity)
+            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+        )
 
 
 @_ctc_loss_backward_tensor.kernel
@@ -173,14 +186,19 @@ def check_arguments(log_probs, targets, input_lengths, target_lengths, blank):
     if not log_probs._array.size:
         raise RuntimeError("log_probs tensor must not be empty")
     if targets._array.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("Expected tensor for argument #2 'targets' to have scalar type Int; "
-                           f"but got {legacy_type_name(targets)} instead {_WHERE}")
+        raise RuntimeError(
+            "Expected tensor for argument #2 'targets' to have scalar type Int; "
+            f"but got {legacy_type_name(targets)} instead {_WHERE}"
+        )
     if len(shape) != 3:
-        raise RuntimeError(f"Expected 3-dimensional tensor, but got {len(shape)}-dimensional tensor for argument #1 "
-                           f"'log_probs' {_WHERE}")
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {len(shape)}-dimensional tensor for argument #1 "
+            f"'log_probs' {_WHERE}"
+        )
     if len(wanted) not in (1, 2):
-        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {len(wanted)}-dimensional tensor for argument #2 "
-                           f"'targets' {_WHERE}")
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {len(wanted)}-dimensional tensor for argument #2 'targets' {_WHERE}"
+        )
     if not 0 <= blank < shape[2]:
         raise RuntimeError("blank must be in label range")
     for lengths, name in ((input_lengths, "input_lengths"), (target_lengths, "target_lengths")):
@@ -192,24 +210,31 @@ def check_arguments(log_probs, targets, input_lengths, target_lengths, blank):
 
 def check_target_lengths(wanted, target_lengths):
     if min(target_lengths) < 0:
-        raise RuntimeError("Expected target_lengths to have value at least 0, but got value "
-                           f"{min(target_lengths)} {_WHERE}")
+        raise RuntimeError(
+            f"Expected target_lengths to have value at least 0, but got value {min(target_lengths)} {_WHERE}"
+        )
     size = sum(target_lengths) if len(wanted) == 1 else len(target_lengths)
     if wanted[0] != size:
-        raise RuntimeError(f"Expected tensor to have size {size} at dimension 0, but got size {wanted[0]} for argument "
-                           f"#2 'targets' {_WHERE}")
+        raise RuntimeError(
+            f"Expected tensor to have size {size} at dimension 0, but got size {wanted[0]} for argument "
+            f"#2 'targets' {_WHERE}"
+        )
     if len(wanted) == 2 and wanted[1] < max(target_lengths):
-        raise RuntimeError(f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size "
-                           f"{wanted[1]} for argument #2 'targets' {_WHERE}")
+        raise RuntimeError(
+            f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size "
+            f"{wanted[1]} for argument #2 'targets' {_WHERE}"
+        )
 
 
 def check_input_lengths(steps, input_lengths):
     if min(input_lengths) < 0:
-        raise RuntimeError("Expected input_lengths to have value at least 0, but got value "
-                           f"{min(input_lengths)} {_WHERE}")
+        raise RuntimeError(
+            f"Expected input_lengths to have value at least 0, but got value {min(input_lengths)} {_WHERE}"
+        )
     if max(input_lengths) > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
-                           f"{_WHERE}")
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} {_WHERE}"
+        )
 
 
 def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
@@ -219,14 +244,20 @@ def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
     states = 2 * max(target_lengths) + 1
     for name, t in (("grad", grad), ("neg_log_likelihood", neg_log_likelihood)):
         if t._array.shape != (samples,):
-            raise RuntimeError(f"ctc_loss_backward: expected {name} to have shape {[samples]}, but got {list(t._array.shape)}")
+            raise RuntimeError(
+                f"ctc_loss_backward: expected {name} to have shape {[samples]}, but got {list(t._array.shape)}"
+            )
     shape = log_alpha._array.shape
     if len(shape) != 3 or shape[:2] != (samples, steps) or shape[2] < states:
-        raise RuntimeError(f"ctc_loss_backward: expected log_alpha to have shape {[samples, steps, states]}, but got {list(shape)}")
+        raise RuntimeError(
+            f"ctc_loss_backward: expected log_alpha to have shape {[samples, steps, states]}, but got {list(shape)}"
+        )
     for t in (grad, neg_log_likelihood, log_alpha):
         if dtype_of(t) is not dtype_of(log_probs):
-            raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(log_probs)]} but found "
-                               f"{SCALAR_TYPE_NAMES[dtype_of(t)]}")
+            raise RuntimeError(
+                f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(log_probs)]} but found "
+                f"{SCALAR_TYPE_NAMES[dtype_of(t)]}"
+            )
     if dtype_of(log_probs).name not in ("float32", "float64"):
         raise not_implemented("ctc_loss_backward_cpu")(dtype_of(log_probs))
 

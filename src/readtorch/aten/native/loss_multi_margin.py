@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/LossMultiMargin.cpp`, `aten/src/ATen/native/LossMultiLabelMargin.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -13,27 +14,39 @@ from .tensor_iterator import not_implemented
 
 multi_margin_loss = native_function(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
-    "int reduction=Mean) -> Tensor", module="nn", out=True, direct=True)
+    "int reduction=Mean) -> Tensor",
+    module="nn",
+    out=True,
+    direct=True,
+)
 multi_margin_loss_backward = native_function(
     "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
-    "Tensor? weight=None, int reduction=Mean) -> Tensor", "")
+    "Tensor? weight=None, int reduction=Mean) -> Tensor",
+    "",
+)
 multilabel_margin_loss = native_function(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True,
-    direct=True)
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    module="nn",
+    out=True,
+    direct=True,
+)
 multilabel_margin_loss_forward = native_function(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
-    "Tensor is_target)", "")
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", ""
+)
 multilabel_margin_loss_backward = native_function(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
-    "-> Tensor", "")
+    "-> Tensor",
+    "",
+)
 
 
 def rows_of(self):
     """The shape of the scores as a matrix: a vector is one sample, a number one sample of one class."""
     shape = self._array.shape
-    if len(shape) > 2 or not all(shape[len(shape) == 2:]):
-        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{list(shape)}")
+    if len(shape) > 2 or not all(shape[len(shape) == 2 :]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
+        )
     return (1,) * (2 - len(shape)) + shape
 
 
@@ -59,6 +72,7 @@ def shares(grad, count, reduction):
 
 # -------------------------------------------------------------------------------------------- one right class
 
+
 @multi_margin_loss.kernel
 def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
     """Σ over the wrong classes of max(0, margin + score - the right class's score)^p · weight, over their number."""
@@ -73,9 +87,11 @@ def check_multi_margin(self, target, p, weight, kernel_name):
         raise RuntimeError("only p == 1 and p == 2 supported")
     (samples, classes), labels = rows_of(self), target._array
     if labels.ndim > 1 or labels.size != samples:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
-                           f"samples (batch size). Expected target size [{samples}], but got "
-                           f"{list(labels.shape)}. Input has shape {list(self._array.shape)}.")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{samples}], but got "
+            f"{list(labels.shape)}. Input has shape {list(self._array.shape)}."
+        )
     if weight is not None and (weight._array.ndim > 1 or weight._array.size != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._array.shape)}")
     check_types(self, target, kernel_name)
@@ -122,6 +138,7 @@ multi_margin_loss_backward.backward(NOT_IMPLEMENTED)
 
 # -------------------------------------------------------------------------------------- several right classes
 
+
 @multilabel_margin_loss.compose
 def multilabel_margin_loss_composite(self, target, reduction):
     return multilabel_margin_loss_forward.call(self, target, reduction)[0]
@@ -143,8 +160,9 @@ def multilabel_margin_loss_forward_cpu(self, target, reduction):
 def check_multilabel(self, target, kernel_name):
     rows_of(self)
     if target._array.shape != self._array.shape:
-        raise RuntimeError(f"inconsistent target size: {list(target._array.shape)} for input of size: "
-                           f"{list(self._array.shape)}")
+        raise RuntimeError(
+            f"inconsistent target size: {list(target._array.shape)} for input of size: {list(self._array.shape)}"
+        )
     check_types(self, target, kernel_name)
 
 

@@ -3,26 +3,26 @@
 In PyTorch: `aten/src/ATen/native/LossNLL.cpp`, `LossNLL2d.cpp`. Explained in the chapter "One training
 step, end to end".
 """
+
 import functools
 import math
 
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
-from ..functions import at
-from ..native_function import native_function
-from .loss import MEAN, NONE, SUM
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar
+from .loss import MEAN, NONE, SUM
 from .softmax import FROM_SIZE, _log_softmax
 from .tensor_iterator import F4
 
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
 _FORWARD = f"({_INPUTS}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
-_BACKWARD = (
-    f"(Tensor grad_output, {_INPUTS}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
-)
+_BACKWARD = f"(Tensor grad_output, {_INPUTS}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
 
 nll_loss_forward = native_function(f"nll_loss_forward{_FORWARD}", module="nn")
 nll_loss_backward = native_function(f"nll_loss_backward{_BACKWARD}", module="nn")
@@ -115,11 +115,14 @@ def check_weight(self, weight, classes):
         return
     w = weight._array
     if w.ndim != 1 or w.size != classes:
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
-                           f"weight tensor of shape: {list(w.shape)}")
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got "
+            f"weight tensor of shape: {list(w.shape)}"
+        )
     if w.dtype != self._array.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(weight)]}")
+        raise RuntimeError(
+            f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found {SCALAR_TYPE_NAMES[dtype_of(weight)]}"
+        )
 
 
 @nll_loss_forward.kernel
@@ -146,6 +149,7 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import loss_nll
+
     return loss_nll
 
 
@@ -177,9 +181,7 @@ def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_i
         check_row(target._array, wrong_row)
         return wrap(result)
     batch, classes = as_batch(self, target)
-    return run_backward(
-        grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight
-    )
+    return run_backward(grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight)
 
 
 @nll_loss_forward.backward
@@ -201,15 +203,18 @@ class NllLossBackwardBackward0:
 
 # ----------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
 
+
 @nll_loss2d_forward.kernel
 def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
     x, t = self._array, target._array
     if t.ndim != 3:
-        raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of "
-                           f"dimension: {t.ndim}")
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {t.ndim}"
+        )
     if x.ndim != 4:
-        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of "
-                           f"dimension: {x.ndim}")
+        raise RuntimeError(
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {x.ndim}"
+        )
     if weight is not None and weight._array.size != x.shape[1]:
         raise RuntimeError("weight tensor should be defined either for all or no classes")
     if (x.shape[0], *x.shape[2:]) != t.shape:
@@ -296,8 +301,9 @@ def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
     if len(shape) < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
     if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size "
-                         f"({wanted[0] if wanted else 0}).")
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0})."
+        )
     if len(shape) in (1, 2):
         return nll_loss.call(self, target, weight, reduction, ignore_index)
     if len(shape) == 4:
@@ -316,7 +322,9 @@ def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
 cross_entropy_loss = native_function(
     f"cross_entropy_loss({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100, float "
     f"label_smoothing=0.0) -> Tensor",
-    module="nn", direct=True)
+    module="nn",
+    direct=True,
+)
 
 
 @cross_entropy_loss.compose
@@ -351,13 +359,17 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
     class_dim = 0 if self._array.ndim == 1 else 1
     classes = self._array.shape[class_dim] if self._array.ndim else 1
     if not target.dtype.is_floating_point:
-        raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(target)]}")
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{SCALAR_TYPE_NAMES[dtype_of(target)]}"
+        )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
-                           f"classes but got weight tensor of shape: {list(weight._array.shape)}")
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+            f"classes but got weight tensor of shape: {list(weight._array.shape)}"
+        )
     scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         check_smoothing(label_smoothing)
@@ -377,9 +389,7 @@ def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_sm
     class_dim = 0 if scores._array.ndim == 1 else 1
     classes = scores._array.shape[class_dim]
     nll = nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
-    even = -(scores if weight is None else scores * weight_for_channels(weight, scores, class_dim)).sum(
-        class_dim
-    )
+    even = -(scores if weight is None else scores * weight_for_channels(weight, scores, class_dim)).sum(class_dim)
     ignored = target == ignore_index
     even = even.masked_fill(ignored, 0)
     if reduction == SUM:

@@ -208,7 +208,7 @@ def div(x, y, scalars):
 
 
 def power(x, y, scalars):
-    return x ** y
+    return x**y
 
 
 def maximum(x, y, scalars):
@@ -587,9 +587,7 @@ def is_close(x, y, scalars):
     if x != x or y != y:
         return scalars[2] != 0 and x != x and y != y
     difference = abs(x - y)
-    return difference - difference == type(x)(0) and difference <= type(x)(scalars[1]) + abs(
-        type(x)(scalars[0]) * y
-    )
+    return difference - difference == type(x)(0) and difference <= type(x)(scalars[1]) + abs(type(x)(scalars[0]) * y)
 
 
 # -------------------------------------------------------------------------------------- gradients of

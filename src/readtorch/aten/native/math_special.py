@@ -18,7 +18,6 @@ import math
 
 from .binary_ops.polynomials import POLYNOMIALS
 
-
 # ------------------------------------------------------------------------------------------ logarithms, sinc
 
 LOG_2 = math.log(2)
@@ -216,6 +215,7 @@ TERMS = 12
 def even_bernoulli_numbers(count):
     """B₂, B₄, …: each from those before it, as their sums with binomial coefficients are 0."""
     from fractions import Fraction
+
     scalars = [Fraction(1), Fraction(-1, 2)]
     for n in range(2, 2 * count + 1):
         scalars.append(-sum((math.comb(n + 1, k) * b for k, b in enumerate(scalars)), Fraction(0)) / (n + 1))
@@ -228,11 +228,11 @@ DIVISORS = tuple(float(math.factorial(2 * i + 2) / b) for i, b in enumerate(even
 def hurwitz(s, q, divisors):
     """Hurwitz's zeta function, Σ (q + i) ** -s: the first terms, and the rest by the Euler-Maclaurin formula,
     DLMF 25.11.5. divisors: DIVISORS, in the arguments' width."""
-    place, total, term, i = q, q ** -s, type(q)(0), 0
+    place, total, term, i = q, q**-s, type(q)(0), 0
     while i < 9 or place <= type(q)(9):
         i += 1
         place += type(q)(1)
-        term = place ** -s
+        term = place**-s
         total += term
     total += term * place / (s - type(q)(1)) - type(q)(0.5) * term
     factor, power = type(q)(1), term

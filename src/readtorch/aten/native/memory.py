@@ -5,11 +5,13 @@ A simulated device needs no such thing; its pinned memory only knows that it is.
 In PyTorch: `aten/src/ATen/native/Memory.cpp`; the memory comes from `aten/src/ATen/core/CachingHostAllocator.h`.
 Explained in the chapter "Dataset, Sampler, DataLoader".
 """
+
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.device import backend_keys, no_cuda
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
+
 
 class PinnedStorageImpl(StorageImpl):
     """Page-locked bytes."""

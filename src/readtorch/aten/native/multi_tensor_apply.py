@@ -10,9 +10,11 @@ keep the objects alive.
 In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`. On the CPU its fused operators call a kernel
 once a tensor.
 """
+
 import numpy as np
 
-from .. import parallel
+from readtorch.aten import parallel
+
 from .tensor_iterator import F4, F8
 
 GRAIN = 1 << 18  # elements that are worth a thread
@@ -38,9 +40,7 @@ def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), 
         return
     (dtype,) = dtypes
     wide = dtype if dtype is F4 or dtype is F8 else F4
-    scattered = {
-        i for each in arrays for i, a in enumerate(each) if not (a.dtype is wide and a.flags.c_contiguous)
-    }
+    scattered = {i for each in arrays for i, a in enumerate(each) if not (a.dtype is wide and a.flags.c_contiguous)}
     flat = [list(each) for each in arrays] if scattered else arrays
     for i in scattered:
         for each in flat:

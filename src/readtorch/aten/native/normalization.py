@@ -13,6 +13,7 @@ which is g without what would only move the mean or the deviation: those are fix
 In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `aten/src/ATen/native/cpu/batch_norm_kernel.cpp`.
 Explained in the chapter on normalization.
 """
+
 import functools
 
 import numpy as np
@@ -28,7 +29,6 @@ from readtorch.c10.wrap_dim import wrap_dim
 from .binary_ops.arithmetic import mul_scalar
 from .linear_algebra.norm import norm_gradient, vector_norm
 from .tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented
-
 
 # The compiled loops are used from this many elements on: fewer are not worth loading the compiler for.
 FROM_SIZE = 256
@@ -53,9 +53,14 @@ def filled(parameter, number, like, size):
 
 def are_plain(input, weight, bias, sizes, eps):
     """Whether these arguments need no conversion, so that a call may skip the argument parser."""
-    return (isinstance(input, TensorImpl) and (weight is None or isinstance(weight, TensorImpl))
-            and (bias is None or isinstance(bias, TensorImpl)) and type(eps) is float
-            and type(sizes) is tuple and all([type(n) is int for n in sizes]))
+    return (
+        isinstance(input, TensorImpl)
+        and (weight is None or isinstance(weight, TensorImpl))
+        and (bias is None or isinstance(bias, TensorImpl))
+        and type(eps) is float
+        and type(sizes) is tuple
+        and all([type(n) is int for n in sizes])
+    )
 
 
 def statistics_type(input, *parameters):
@@ -79,8 +84,9 @@ def type_of_mixture(input, given):
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
         return F4
     other = next(p for p in given if p._array.dtype is not own)
-    raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found "
-                       f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
+    raise RuntimeError(
+        f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found {SCALAR_TYPE_NAMES[dtype_of(other)]}"
+    )
 
 
 def without_projections(v, xhat, mean):
@@ -150,16 +156,21 @@ _STATISTICS = "Tensor? running_mean, Tensor? running_var"
 _NUMBERS = "bool training, float momentum, float eps"
 
 batch_norm = native_function(
-    f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor", direct=True)
+    f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor", direct=True
+)
 instance_norm = native_function(
     f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, "
-    "bool cudnn_enabled) -> Tensor", direct=True)
+    "bool cudnn_enabled) -> Tensor",
+    direct=True,
+)
 native_batch_norm = native_function(
     f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
-    out=("out", "save_mean", "save_invstd"))
+    out=("out", "save_mean", "save_invstd"),
+)
 native_batch_norm_backward = native_function(
     f"native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, {_STATISTICS}, Tensor? save_mean, "
-    "Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    "Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
 
 
 def check_features(name, parameter, features):
@@ -168,8 +179,7 @@ def check_features(name, parameter, features):
 
 
 @batch_norm.compose
-def batch_norm_composite(
-        input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+def batch_norm_composite(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     shape = input._array.shape
     if not input._array.size:
         return of_nothing(input, weight, bias)
@@ -194,7 +204,8 @@ def of_nothing(input, weight, bias):
 
 @instance_norm.compose
 def instance_norm_composite(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+):
     """The channels of all examples as the channels of one.
 
     Each example gets running statistics of its own; what is kept is their mean.
@@ -336,17 +347,21 @@ def native_batch_norm_cpu(input, weight, bias, running_mean, running_var, traini
 class NativeBatchNormBackward0:
     output_differentiability = [True, False, False]
 
-    def input__weight__bias(grad, input, weight, running_mean, running_var, result1, result2, training, eps,
-                            grad_input_mask):
+    def input__weight__bias(
+        grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask
+    ):
         return native_batch_norm_backward.call(
-            grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask)
+            grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask
+        )
 
 
 # ----------------------------------------------------------------------------------------- backward
 
+
 @native_batch_norm_backward.kernel
 def native_batch_norm_backward_cpu(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask):
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+):
     x = input._array
     kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
     wide = WIDENED.get(x.dtype, x.dtype)
@@ -376,8 +391,7 @@ def backward_by_numpy(dy, x, mean, rstd, weight, train):
     return dx * per_channel(rstd if weight is None else rstd * weight, ndim), dw, db
 
 
-def double_backward(
-        grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
+def double_backward(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
     """The gradients of backward for grad_out, input and weight."""
     ndim, rows = input.dim(), list(other_axes(input.dim()))
 
@@ -394,9 +408,11 @@ def double_backward(
 @native_batch_norm_backward.backward
 class NativeBatchNormBackwardBackward0:
     def grad_out__input__weight(
-            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
+        grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps
+    ):
         return double_backward(
-            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps
+        )
 
 
 # --------------------------------------------------------------------------------------------- compiled loops
@@ -408,6 +424,7 @@ class NativeBatchNormBackwardBackward0:
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import batch_norm_kernel
+
     return batch_norm_kernel
 
 
@@ -453,8 +470,20 @@ def train_by_loops(x, layout, weight, bias, running_mean, running_var, momentum,
     out, mean, rstd = np.empty_like(x), *np.empty((2, layout.shape[1]), x.dtype)
     running_mean, running_var = [nothing if v is None else v for v in (running_mean, running_var)]
     weight, bias = filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size)
-    share(loop_for("train", layout), layout, layout, weight, bias, x.dtype.type(momentum), float(eps),
-          running_mean, running_var, layout_of(out), mean, rstd)
+    share(
+        loop_for("train", layout),
+        layout,
+        layout,
+        weight,
+        bias,
+        x.dtype.type(momentum),
+        float(eps),
+        running_mean,
+        running_var,
+        layout_of(out),
+        mean,
+        rstd,
+    )
     return wrap(out), wrap(mean), wrap(rstd)
 
 
@@ -483,13 +512,15 @@ _WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
 _OUTPUTS = ("out", "save_mean", "save_invstd")
 
 _native_batch_norm_legit = native_function(
-    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
-    out=_OUTPUTS)
+    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS
+)
 _native_batch_norm_legit_no_stats = native_function(
-    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
+    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS
+)
 _native_batch_norm_legit_no_training = native_function(
     f"_native_batch_norm_legit_no_training({_AFFINE}, Tensor running_mean, Tensor running_var, "
-    "float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    "float momentum, float eps) -> (Tensor, Tensor, Tensor)"
+)
 
 
 # in PyTorch: these, too, leave the version counters of the running statistics as they are.
@@ -511,8 +542,10 @@ def compute_then_write(*arguments):
     arguments, outs = arguments[:-3], arguments[-3:]
     for out in outs:
         if out._array.dtype is not arguments[0]._array.dtype:
-            raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(arguments[0])]} but found "
-                               f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
+            raise RuntimeError(
+                f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(arguments[0])]} but found "
+                f"{SCALAR_TYPE_NAMES[dtype_of(out)]}"
+            )
     results = native_batch_norm.call(*arguments)
     if arguments[5]:
         return write_out(results, outs)
@@ -525,8 +558,7 @@ def compute_then_write(*arguments):
 
 @_native_batch_norm_legit_no_stats.out.kernel
 def no_stats_compute_then_write(input, weight, bias, training, momentum, eps, out, save_mean, save_invstd):
-    return compute_then_write(
-        input, weight, bias, None, None, training, momentum, eps, out, save_mean, save_invstd)
+    return compute_then_write(input, weight, bias, None, None, training, momentum, eps, out, save_mean, save_invstd)
 
 
 native_batch_norm.out.kernel(compute_then_write)
@@ -545,29 +577,33 @@ class NativeBatchNormLegitBackward1:
 
     def input__weight__bias(grad, input, weight, result1, result2, training, eps, grad_input_mask):
         return native_batch_norm_backward.call(
-            grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask)
+            grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask
+        )
 
 
 @_native_batch_norm_legit_no_training.backward
 class NativeBatchNormLegitNoTrainingBackward0:
     output_differentiability = [True, False, False]
 
-    def input__weight__bias(
-            grad, input, weight, running_mean, running_var, result1, result2, eps, grad_input_mask):
+    def input__weight__bias(grad, input, weight, running_mean, running_var, result1, result2, eps, grad_input_mask):
         return native_batch_norm_backward.call(
-            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask)
+            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask
+        )
 
 
 # ------------------------------------------- with a fourth result: what cuDNN would keep for backward
 
 _batch_norm_with_update = native_function(
     f"_batch_norm_with_update({_AFFINE}, {_WRITTEN_STATISTICS}, float momentum, float eps) -> "
-    "(Tensor, Tensor, Tensor, Tensor)")
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
 _batch_norm_no_update = native_function(
-    f"_batch_norm_no_update({_AFFINE}, {_STATISTICS}, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
+    f"_batch_norm_no_update({_AFFINE}, {_STATISTICS}, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)"
+)
 batch_norm_backward = native_function(
     f"batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, {_STATISTICS}, Tensor? save_mean, Tensor? "
-    "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
+    "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)"
+)
 
 
 def reserve():
@@ -587,10 +623,11 @@ def batch_norm_no_update_cpu(input, weight, bias, running_mean, running_var, mom
 
 @batch_norm_backward.kernel
 def batch_norm_backward_cpu(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask,
-        reserve):
+    grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask, reserve
+):
     return native_batch_norm_backward.call(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask)
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
+    )
 
 
 @_batch_norm_with_update.backward
@@ -598,10 +635,11 @@ class BatchNormWithUpdateBackward0:
     output_differentiability = [True, False, False, False]
 
     def input__weight__bias(
-            grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask):
+        grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask
+    ):
         return batch_norm_backward.call(
-            grad, input, weight, running_mean, running_var, result1, result2, True, eps, grad_input_mask,
-            result3)
+            grad, input, weight, running_mean, running_var, result1, result2, True, eps, grad_input_mask, result3
+        )
 
 
 @_batch_norm_no_update.backward
@@ -609,18 +647,21 @@ class BatchNormNoUpdateBackward0:
     output_differentiability = [True, False, False, False]
 
     def input__weight__bias(
-            grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask):
+        grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask
+    ):
         return batch_norm_backward.call(
-            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask,
-            result3)
+            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask, result3
+        )
 
 
 @batch_norm_backward.backward
 class BatchNormBackwardBackward0:
     def grad_out__input__weight(
-            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps):
+        grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps
+    ):
         return double_backward(
-            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps)
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps
+        )
 
 
 # ----------------------------------------------------------------------------------------------------- renorm
@@ -658,9 +699,7 @@ def renorm_cpu(self, p, dim, maxnorm):
     with below_autograd():
         norm = vector_norm.call(self, p, dims, True, None)._array
     wide = norm.astype(op_math_type(dtype_of(self).to_real()).numpy)
-    factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(
-        norm.dtype
-    )
+    factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(norm.dtype)
     return wrap((self._array * factor).astype(self._array.dtype))
 
 

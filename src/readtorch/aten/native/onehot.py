@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Onehot.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at

@@ -10,50 +10,63 @@ and so on. `batch_sizes[t]` counts the sequences that are longer than t.
 
 In PyTorch: `aten/src/ATen/native/PackedSequence.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
-from ..functions import at
-from ..native_function import native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
 
 _pack_padded_sequence = native_function(
-    "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
+    "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)"
+)
 _pack_padded_sequence_backward = native_function(
-    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> "
-    "Tensor", "")
+    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor",
+    "",
+)
 _pad_packed_sequence = native_function(
     "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
-    "int total_length) -> (Tensor, Tensor)")
+    "int total_length) -> (Tensor, Tensor)"
+)
 pad_sequence = native_function(
     "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, "
-    'str padding_side="right") -> Tensor', module="nn")
+    'str padding_side="right") -> Tensor',
+    module="nn",
+)
 
 
 def check_lengths(lengths):
     """Raises RuntimeError for lengths, and for batch sizes, which PyTorch reports by the same name."""
     array = lengths._array
     if array.ndim != 1 or array.dtype != np.int64:
-        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D cpu "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(lengths)]} tensor")
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D cpu "
+            f"{SCALAR_TYPE_NAMES[dtype_of(lengths)]} tensor"
+        )
     return array
 
 
 # ------------------------------------------------------------------------------------------------------ pack
 
+
 def check_packable(shape, lengths):
     if 0 in shape:
         raise RuntimeError("Cannot pack empty tensors.")
     if lengths.size != shape[1]:
-        raise RuntimeError("Expected `len(lengths)` to be equal to batch_size, but got "
-                           f"{lengths.size} (batch_size={shape[1]})")
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} (batch_size={shape[1]})"
+        )
     if lengths[-1] <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in "
-                           "'lengths' that is <= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if (lengths[1:] > lengths[:-1]).any():
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is "
-                           "True. You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
-                           "to sidestep this requirement if you do not need ONNX exportability.")
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is "
+            "True. You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
+            "to sidestep this requirement if you do not need ONNX exportability."
+        )
 
 
 def batch_sizes_of(shape, lengths):
@@ -67,7 +80,7 @@ def batch_sizes_of(shape, lengths):
 def _pack_padded_sequence_cpu(input, lengths, batch_first):
     x = input._array.swapaxes(0, 1) if batch_first else input._array
     batch_sizes = batch_sizes_of(x.shape, lengths)
-    data = np.concatenate([x[t, :size] for t, size in enumerate(batch_sizes[:len(x)])])
+    data = np.concatenate([x[t, :size] for t, size in enumerate(batch_sizes[: len(x)])])
     return wrap(data), wrap(batch_sizes)
 
 
@@ -93,6 +106,7 @@ def _pack_padded_sequence_backward_composite(grad, input_size, batch_sizes, batc
 
 # ----------------------------------------------------------------------------------------------------- unpack
 
+
 @_pad_packed_sequence.compose
 def _pad_packed_sequence_composite(data, batch_sizes, batch_first, padding_value, total_length):
     """A tensor full of padding, into which each run of equal batch sizes is copied as one block."""
@@ -100,8 +114,10 @@ def _pad_packed_sequence_composite(data, batch_sizes, batch_first, padding_value
     length = len(sizes)
     if total_length > 0:
         if total_length < length:
-            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, but "
-                               f"got total_length={total_length} and max sequence length being {length}")
+            raise RuntimeError(
+                "Expected total_length to be at least the length of the longest sequence in input, but "
+                f"got total_length={total_length} and max sequence length being {length}"
+            )
         length = total_length
     shape = (length, sizes[0], *data.shape[1:])
     padded = at.full(shape, padding_value, dtype=data.dtype, device=data.device)
@@ -125,6 +141,7 @@ def runs(values):
 
 
 # -------------------------------------------------------------------------------------------------------- pad
+
 
 @pad_sequence.compose
 def pad_sequence_composite(sequences, batch_first, padding_value, padding_side):

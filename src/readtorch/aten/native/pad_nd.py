@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/PadNd.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 
 import numpy as np
@@ -26,8 +27,10 @@ def constant_pad_nd_cpu(self, pad, value):
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * x.ndim:
-        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
-                           f"length is {len(pad)}while the input has {x.ndim}dimensions.")
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)}while the input has {x.ndim}dimensions."
+        )
     x = crop(x, pad)
     wider = [max(n, 0) for n in pad]
     if not any(wider):
@@ -79,7 +82,8 @@ def check_circles(shape, pad):
     if ndim - len(pad) // 2 not in (1, 2):
         raise RuntimeError(
             "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of "
-            f"length {2 * ndim - 2} or {2 * ndim - 4} respectively but got {len(pad)}")
+            f"length {2 * ndim - 2} or {2 * ndim - 4} respectively but got {len(pad)}"
+        )
     for axis, left, right in reversed(pairs(pad, ndim)):
         if max(left, right) > shape[axis]:
             raise RuntimeError("Padding value causes wrapping around more than once.")
@@ -91,8 +95,10 @@ def check_overlap(left, right, size):
     """`size` elements are left of a dimension; a wider border would be copied from places it covers itself."""
     # in PyTorch: an error only if both places lie in one piece of memory, else the result depends on chance
     if max(left, right) > size:
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
-                           "to a single memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+            "to a single memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 @_pad_circular.kernel
@@ -117,8 +123,10 @@ def pad_circular_composite(self, pad):
     shape = self._array.shape
     check_circles(shape, pad)
     out = self.new_empty(padded_shape(shape, pad))
-    places = [(axis, left, right, max(left, 0), out._array.shape[axis] - max(right, 0))
-              for axis, left, right in pairs(pad, len(shape))]
+    places = [
+        (axis, left, right, max(left, 0), out._array.shape[axis] - max(right, 0))
+        for axis, left, right in pairs(pad, len(shape))
+    ]
     target, source = out, self
     for axis, left, right, start, stop in places:
         target = slice_.call(target, axis, start, stop, 1)
@@ -136,7 +144,9 @@ def pad_circular_composite(self, pad):
 # -------------------------------------------------------------------------------------------------------- pad
 
 _pad_enum = native_function("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", module="nn")
-pad_nd = native_function('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', module="nn")
+pad_nd = native_function(
+    'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', module="nn"
+)
 parse_pad = make_parser(packets["nn", "pad"], is_method=False)
 
 MODES = ("reflect", "replicate", "circular", "constant")  # as numbered in PyTorch's enum
@@ -165,8 +175,10 @@ def pad_composite(self, pad, mode, value):
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if dims > ndim:
-        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
-                           f"padding length {len(pad)} and input of dimension {ndim}")
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {ndim}"
+        )
     if mode == "constant":
         return constant_pad_nd.call(self, pad, 0.0 if value is None else value)
     if value is not None:
@@ -177,7 +189,8 @@ def pad_composite(self, pad, mode, value):
             "Supported combinations for non-constant padding:\n"
             "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
-            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
     if mode == "reflect":
         return reflection_pad[dims].call(self, pad)
     if mode == "replicate":

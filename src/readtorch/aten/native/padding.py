@@ -4,14 +4,16 @@ In PyTorch: `aten/src/ATen/native/Padding.h`, `aten/src/ATen/native/ReflectionPa
 `aten/src/ATen/native/ReplicationPadding.cpp`, `aten/src/ATen/native/cpu/PaddingKernel.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap
-from .. import parallel
-from ..functions import at
-from ..native_function import native_function
+from readtorch.aten import parallel
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .copy import empty_in_format_of
 from .tensor_iterator import F4, F8, not_implemented
 
@@ -61,6 +63,7 @@ def inside(shape, padding):
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import padding_kernel
+
     return padding_kernel
 
 
@@ -78,8 +81,12 @@ def pad_images(x, padding, sources, result, value=0):
     rows, columns = sources(height, *padding[2:]), sources(width, *padding[:2])
     planes, out = x.reshape(-1, height, width), result.reshape(-1, len(rows), len(columns))
     grain = max(1, GRAIN // max(1, out.shape[1] * out.shape[2]))
-    parallel.parallel_for(0, len(planes), grain, lambda b, e: loops().pad(
-        planes, rows, columns, padding[0], x.dtype.type(value), out, b, e))
+    parallel.parallel_for(
+        0,
+        len(planes),
+        grain,
+        lambda b, e: loops().pad(planes, rows, columns, padding[0], x.dtype.type(value), out, b, e),
+    )
     return True
 
 
@@ -110,17 +117,18 @@ def unpad_array(grad, shape, padding, sources):
 
 
 def unpad_axis(grad, axis, left, source, size):
-    result = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1:]), grad.dtype)
+    result = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
     lines, sums = grad.swapaxes(0, axis), result.swapaxes(0, axis)
     is_inside = source == np.arange(-left, len(source) - left)
     first, count = is_inside.argmax(), np.count_nonzero(is_inside)
-    sums[source[first]:source[first] + count] = lines[first:first + count]
+    sums[source[first] : source[first] + count] = lines[first : first + count]
     for place in np.flatnonzero(~is_inside):
         sums[source[place]] += lines[place]
     return result
 
 
 # ----------------------------------------------------------------------------------------------------- checks
+
 
 def check_input(x, padding, dims, is_reflection):
     """`dims` dimensions are to be padded, after the channels and perhaps the batch."""
@@ -129,8 +137,10 @@ def check_input(x, padding, dims, is_reflection):
         raise RuntimeError(f"padding size is expected to be {2 * dims}{but}")
     is_batch = x.ndim == dims + 2
     if not is_batch and x.ndim != dims + 1 or 0 in x.shape[is_batch:]:
-        raise RuntimeError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and "
-                           f"other non-zero dimensions for input, but got: {list(x.shape)}")
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and "
+            f"other non-zero dimensions for input, but got: {list(x.shape)}"
+        )
 
 
 def check_reflection(x, padding):
@@ -139,17 +149,21 @@ def check_reflection(x, padding):
         if left >= x.shape[axis] or right >= x.shape[axis]:
             raise RuntimeError(
                 f"Argument #{4 + 2 * number}: Padding size should be less than the corresponding input dimension, but "
-                f"got: padding ({left}, {right}) at dimension {axis} of input {list(x.shape)}")
+                f"got: padding ({left}, {right}) at dimension {axis} of input {list(x.shape)}"
+            )
 
 
 def check_output(x, padding, dims, name):
     """The result's shape. PyTorch refuses one in which every padded dimension is empty; its words differ a little."""
     shape = padded_shape(x.shape, padding)
     if max(shape[-dims:]) < 1:
-        have, get = (", ".join([f"{name}: {n}" for name, n in zip("DHW"[-dims:], sizes[-dims:])])
-                     for sizes in (x.shape, shape))
+        have, get = (
+            ", ".join([f"{name}: {n}" for name, n in zip("DHW"[-dims:], sizes[-dims:])]) for sizes in (x.shape, shape)
+        )
         have, get = have.replace(", H", " H"), get.replace(",", "")
-        raise RuntimeError(f"input ({have}{' ' if name == 'replication_pad2d' else ''}) is too small. Calculated output {get}")
+        raise RuntimeError(
+            f"input ({have}{' ' if name == 'replication_pad2d' else ''}) is too small. Calculated output {get}"
+        )
     if min(shape) < 0:
         if name == "reflection_pad2d":
             raise RuntimeError("numel: integer multiplication overflow")
@@ -167,12 +181,14 @@ def check_gradient(grad, shape, padding):
 
 # -------------------------------------------------------------------------------------------------- operators
 
+
 def declare(name, node, dims, sources):
     """The operator that pads `dims` dimensions, its backward, and the backward of that."""
     padding_type = f"SymInt[{2 * dims}] padding"
     operator = native_function(f"{name}(Tensor self, {padding_type}) -> Tensor", module="nn", out=True)
-    backward = native_function(f"{name}_backward(Tensor grad_output, Tensor self, {padding_type}) -> Tensor", "",
-                               module="nn")
+    backward = native_function(
+        f"{name}_backward(Tensor grad_output, Tensor self, {padding_type}) -> Tensor", "", module="nn"
+    )
     no_such_type = not_implemented(name)
     is_reflection = sources is mirrored
 

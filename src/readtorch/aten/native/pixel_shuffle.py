@@ -3,11 +3,13 @@
 In PyTorch: `aten/src/ATen/native/PixelShuffle.cpp` and `aten/src/ATen/native/ChanelShuffle.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ...c10.tensor_impl import wrap
-from ..dispatcher import NOT_IMPLEMENTED
-from ..native_function import native_function
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import wrap
+
 from .copy import copy_in_format, empty_in_format_of
 
 pixel_shuffle = native_function("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
@@ -18,8 +20,9 @@ native_channel_shuffle = native_function("native_channel_shuffle(Tensor self, Sy
 
 def check_arguments(x, operator, name, factor):
     if x.ndim < 3:
-        raise RuntimeError(f"{operator} expects input to have at least 3 dimensions, but got input with {x.ndim} "
-                           "dimension(s)")
+        raise RuntimeError(
+            f"{operator} expects input to have at least 3 dimensions, but got input with {x.ndim} dimension(s)"
+        )
     if factor <= 0:
         raise RuntimeError(f"{operator} expects a positive {name}, but got {factor}")
 
@@ -31,8 +34,10 @@ def pixel_shuffle_cpu(self, upscale_factor):
     check_arguments(x, "pixel_shuffle", "upscale_factor", r)
     *batch, channels, height, width = x.shape
     if channels % (r * r):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                           f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}")
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
+        )
     c = channels // (r * r)
     result = empty_in_format_of(x, (*batch, c, height * r, width * r))
     blocks = x.reshape(*batch, c, r, r, height, width)
@@ -49,8 +54,10 @@ def pixel_unshuffle_cpu(self, downscale_factor):
     *batch, c, height, width = x.shape
     for name, dim, size in (("height", -2, height), ("width", -1, width)):
         if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                               f"input.size({dim})={size} is not divisible by {r}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({dim})={size} is not divisible by {r}"
+            )
     if not x.size:
         return wrap(copy_in_format(x, None))  # in PyTorch too: without elements the shape stays as it is
     height, width = height // r, width // r
@@ -67,8 +74,9 @@ def check_groups(shape, groups):
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if shape[1] % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and "
-                           f"{groups} groups.")
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
+        )
 
 
 def shuffle_channels(self, groups):
@@ -77,8 +85,9 @@ def shuffle_channels(self, groups):
     check_groups(x.shape, groups)
     batch, channels, *rest = x.shape
     result = empty_in_format_of(x, x.shape)
-    result.reshape(batch, channels // groups, groups, *rest)[...] = (
-        x.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2))
+    result.reshape(batch, channels // groups, groups, *rest)[...] = x.reshape(
+        batch, groups, channels // groups, *rest
+    ).swapaxes(1, 2)
     return wrap(result)
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/PointwiseOps.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native_function import BOTH, native_function
@@ -13,15 +14,14 @@ from readtorch.c10.tensor_impl import wrap
 from .tensor_iterator import computing, conj, not_implemented, result_type
 from .vectorized import are_flat, loop
 
-
 # ------------------------------------------------------------------------------------------- addcmul, addcdiv
 
-addcmul = native_function("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-                          BOTH, inplace=True,
-                          out=True)
-addcdiv = native_function("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-                          BOTH, inplace=True,
-                          out=True)
+addcmul = native_function(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", BOTH, inplace=True, out=True
+)
+addcdiv = native_function(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 @addcmul.kernel
@@ -43,7 +43,8 @@ def addcdiv_cpu(self, tensor1, tensor2, value):
             "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented "
             "as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
             "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the "
-            "latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+            "latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+        )
     common = result_type(self, tensor1, tensor2)
     factor = factor_in(common, value)
     if are_flat(self._array, tensor1._array, tensor2._array):
@@ -58,8 +59,9 @@ def factor_in(dtype, value):
     """
     wide = scalar_type.op_math_type(dtype)
     if isinstance(value, complex) and not wide.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} "
-                           "without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} without overflow"
+        )
     check_fits(value, dtype)
     return np.asarray(value).astype(wide.numpy)[()]
 

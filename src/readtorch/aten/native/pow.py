@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/Pow.cpp` and `cpu/PowKernel.cpp`; derivatives in
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import cmath
 import math
 
@@ -30,11 +31,9 @@ from .tensor_iterator import (
 )
 from .vectorized import or_loop
 
-pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True,
-                             out=True)
+pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
 pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)
-pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True,
-                             out=True)
+pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True)
 
 
 def power(x, y):
@@ -45,8 +44,9 @@ def power(x, y):
     if x.dtype.kind != "i" or (np.min(y, initial=0) >= 0):
         return np.power(x, y)
     odd = np.where(y & 1, x, np.ones_like(x))
-    return np.where(y >= 0, np.power(x, np.maximum(y, 0)), np.where(x == 1, x,
-                                                                    np.where(x == -1, odd, np.zeros_like(x))))
+    return np.where(
+        y >= 0, np.power(x, np.maximum(y, 0)), np.where(x == 1, x, np.where(x == -1, odd, np.zeros_like(x)))
+    )
 
 
 def check_not_bool(common):
@@ -71,8 +71,12 @@ def pow_of_number_cpu(self, exponent):
 
 # Exponents that have a quicker and more exact way than a general power.
 _SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: or_loop("cube", lambda x: x * x * x)}
-_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: or_loop("rsqrt", lambda x: 1 / np.sqrt(x)), -1: np.reciprocal,
-                  -2: lambda x: np.reciprocal(x * x)}
+_SPECIAL_FLOAT = {
+    0.5: np.sqrt,
+    -0.5: or_loop("rsqrt", lambda x: 1 / np.sqrt(x)),
+    -1: np.reciprocal,
+    -2: lambda x: np.reciprocal(x * x),
+}
 
 
 _QUICK = {**_SPECIAL, **_SPECIAL_FLOAT}
@@ -173,17 +177,21 @@ def __rpow__(self, base):
 
 # ------------------------------------------------------------------------------------------------ float_power
 
-float_power_tensor = native_function("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-                                     BOTH, inplace=True, out=True)
-float_power_of_number = native_function("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
-                                        "function", out=True)
-float_power_scalar = native_function("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-                                     BOTH, inplace=True, out=True)
+float_power_tensor = native_function(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True
+)
+float_power_of_number = native_function(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True
+)
+float_power_scalar = native_function(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 def double_type(*operands):
-    is_complex = any(o._array.dtype.kind == "c" if isinstance(o, TensorImpl) else isinstance(o, complex)
-                     for o in operands)
+    is_complex = any(
+        o._array.dtype.kind == "c" if isinstance(o, TensorImpl) else isinstance(o, complex) for o in operands
+    )
     return scalar_type.complex128 if is_complex else scalar_type.float64
 
 
@@ -202,8 +210,10 @@ for _operator in (float_power_tensor, float_power_of_number, float_power_scalar)
 def float_power_(self, exponent):
     wide, own = double_type(self, exponent), dtype_of(self)
     if own is not wide:
-        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's result requires "
-                           f"dtype {_name(wide)}")
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {_name(own)} but the operation's result requires "
+            f"dtype {_name(wide)}"
+        )
     number = complex if wide.is_complex else float
     return at.pow_(self, exponent.to(wide) if isinstance(exponent, TensorImpl) else number(exponent))
 
@@ -216,5 +226,10 @@ for _operator in (float_power_tensor, float_power_scalar):
     _operator.inplace.kernel(float_power_)
     _operator.inplace.compose(float_power_)
 for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
-    exact_out(_operator, lambda out, result, *_: (f"the output given to float_power has dtype {type_name(out)} but the "
-                                                  f"operation's result requires dtype {type_name(result)}"))
+    exact_out(
+        _operator,
+        lambda out, result, *_: (
+            f"the output given to float_power has dtype {type_name(out)} but the "
+            f"operation's result requires dtype {type_name(result)}"
+        ),
+    )

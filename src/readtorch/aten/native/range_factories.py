@@ -2,28 +2,30 @@
 
 In PyTorch: `aten/src/ATen/native/RangeFactories.cpp`, `aten/src/ATen/native/cpu/RangeFactoriesKernel.cpp`.
 """
+
 import math
 import warnings
 
 import numpy as np
 
-from ...c10 import scalar_type
-from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
-from ...c10.tensor_impl import wrap
-from ..native_function import native_function, packets, python_binding, write_out
-from ..python_arg_parser import make_parser
+from readtorch.aten.native_function import native_function, packets, python_binding, write_out
+from readtorch.aten.python_arg_parser import make_parser
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.tensor_impl import wrap
+
 from .tensor_factories import OPTIONS, check_options
 
 # ---------------------------------------------------------------------------------------------------- arange
 
 arange_end = native_function(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
-arange_start = native_function(
-    f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
+arange_start = native_function(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
 arange = native_function(
-    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
-    "function", out=True)
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True
+)
 range_ = native_function(
-    f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
+    f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True
+)
 
 
 @arange_end.compose
@@ -51,7 +53,7 @@ def check_range(start, end, step):
 
 def check_computable(dtype, name):
     if dtype is scalar_type.bool or dtype.is_complex and name == "arange_cpu":
-        raise NotImplementedError(f'"{name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
 
 
 def arithmetic_series(start, step, length, dtype):
@@ -84,9 +86,12 @@ def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
 
 
 def warn_of_range():
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
-                  "[start, end).", stacklevel=6)
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+        "[start, end).",
+        stacklevel=6,
+    )
 
 
 @range_.kernel
@@ -101,6 +106,7 @@ def range_cpu(start, end, step, dtype, layout, device, pin_memory):
 
 def keeps_shape_of_out(operator):
     """Such a range goes into an `out` of any shape that has as many elements."""
+
     @operator.out.kernel
     def fill_out(*arguments):
         *arguments, out = arguments
@@ -127,17 +133,21 @@ def arange_binding(*bounds, **options):
 
 # ------------------------------------------------------------------------------------------------- linspace
 
+
 def _with_tensor_bounds(name, more, kernel):
     """Declare `name` for numbers and for 0-dimensional tensors as bounds; both give the same."""
-    forms = {"Tensor_Tensor": ("Tensor", "Tensor"), "Tensor_Scalar": ("Tensor", "Scalar"),
-             "Scalar_Tensor": ("Scalar", "Tensor"), "": ("Scalar", "Scalar")}
+    forms = {
+        "Tensor_Tensor": ("Tensor", "Tensor"),
+        "Tensor_Scalar": ("Tensor", "Scalar"),
+        "Scalar_Tensor": ("Scalar", "Tensor"),
+        "": ("Scalar", "Scalar"),
+    }
     for overload, (first, second) in forms.items():
         dot = f".{overload}" if overload else ""
-        operator = native_function(f"{name}{dot}({first} start, {second} end, int steps{more}, *, "
-                                   f"{OPTIONS}) -> Tensor", "function",
-                                   out=True)
-        operator.kernel(
-            lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
+        operator = native_function(
+            f"{name}{dot}({first} start, {second} end, int steps{more}, *, {OPTIONS}) -> Tensor", "function", out=True
+        )
+        operator.kernel(lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
         keeps_shape_of_out(operator)
     return operator
 
@@ -147,8 +157,10 @@ def bound(value, which, name):
     if isinstance(value, (int, float, complex)):
         return value
     if value._array.ndim:
-        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
-                           f"{value._array.ndim} dimension(s).")
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
+            f"{value._array.ndim} dimension(s)."
+        )
     return value.item()
 
 
@@ -158,9 +170,11 @@ def series_type(name, start, end, dtype, steps):
     if isinstance(start, complex) or isinstance(end, complex):
         inferred = scalar_type.get_default_complex_dtype()
         if dtype is not None and not dtype.is_complex:
-            raise RuntimeError(f"torch.{name}(): inferred dtype "
-                               f"c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't be safely cast "
-                               f"to passed dtype {SCALAR_TYPE_NAMES[dtype]}")
+            raise RuntimeError(
+                f"torch.{name}(): inferred dtype "
+                f"c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't be safely cast "
+                f"to passed dtype {SCALAR_TYPE_NAMES[dtype]}"
+            )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     dtype = dtype or inferred

@@ -2,8 +2,9 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/RecordStream.cu`. Explained in the chapter "The caching allocator".
 """
-from ...c10.tensor_impl import storage_impl
-from ..native_function import python_binding
+
+from readtorch.aten.native_function import python_binding
+from readtorch.c10.tensor_impl import storage_impl
 
 
 @python_binding("record_stream", "method")
@@ -14,9 +15,11 @@ def record_stream(self, stream):
     Raises NotImplementedError for a tensor that is not on a device.
     """
     if self.device.type != "cuda":
-        raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the "
-                                  f"'{self.device.type.upper()}' backend. 'aten::record_stream' is only available for "
-                                  "these backends: [CUDA].")
+        raise NotImplementedError(
+            "Could not run 'aten::record_stream' with arguments from the "
+            f"'{self.device.type.upper()}' backend. 'aten::record_stream' is only available for "
+            "these backends: [CUDA]."
+        )
     memory = storage_impl(self).memory
     if memory is not None:
         memory.allocator.record_stream(memory.block, stream._impl.handle)

@@ -3,20 +3,23 @@
 In PyTorch: `aten/src/ATen/native/Resize.cpp`; `set_` in `aten/src/ATen/native/TensorFactories.cpp` and
 `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
-from ...c10.dispatch_key import AUTOGRAD
-from ...c10.memory_format import contiguous_format, preserve_format
-from ...c10.scalar_type import C_TYPE_NAMES
-from ...c10.storage_impl import StorageImpl
-from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
-from ..native_function import native_function, python_binding, resize
+from readtorch.aten.native_function import native_function, python_binding, resize
+from readtorch.c10.dispatch_key import AUTOGRAD
+from readtorch.c10.memory_format import contiguous_format, preserve_format
+from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.c10.storage_impl import StorageImpl
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
 
 resize_ = native_function(
-    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", "method")
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", "method"
+)
 resize_as_ = native_function(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-    "function, method")
+    "function, method",
+)
 
 
 @resize_.kernel
@@ -47,8 +50,11 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         set_storage(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
     elif hasattr(source, "_array"):
         check_same_dtype(self, source)
-        place = (storage_offset_of(source), source._array.shape, strides_of(source)) if size is None else (
-            storage_offset, size, stride)
+        place = (
+            (storage_offset_of(source), source._array.shape, strides_of(source))
+            if size is None
+            else (storage_offset, size, stride)
+        )
         set_storage(self, storage_impl(source), *place)
     else:
         storage = getattr(source, "_untyped_storage", source)._impl
@@ -62,8 +68,10 @@ storage_offset_of = storage_offset
 
 def check_same_dtype(self, source):
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
-                           f"{C_TYPE_NAMES[dtype_of(self)]}")
+        raise RuntimeError(
+            f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
+            f"{C_TYPE_NAMES[dtype_of(self)]}"
+        )
 
 
 def set_storage(self, storage, offset, size, stride):
@@ -84,8 +92,12 @@ is_set_to = native_function("is_set_to(Tensor self, Tensor tensor) -> bool", "me
 @is_set_to.kernel
 def is_set_to_cpu(self, tensor):
     """Whether two tensors have the same storage, offset, sizes and strides."""
-    return (storage_impl(self) is storage_impl(tensor) and storage_offset(self) == storage_offset(tensor)
-            and self._array.shape == tensor._array.shape and strides_of(self) == strides_of(tensor))
+    return (
+        storage_impl(self) is storage_impl(tensor)
+        and storage_offset(self) == storage_offset(tensor)
+        and self._array.shape == tensor._array.shape
+        and strides_of(self) == strides_of(tensor)
+    )
 
 
 # ------------------------------------------------------------------------------------- questions as functions

@@ -8,6 +8,7 @@ hidden state of an LSTM is the pair (h, c), that of the others h.
 
 In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 from collections import namedtuple
 
 from readtorch.aten.functions import at
@@ -61,6 +62,7 @@ def gru_step(input_gates, hidden, params):
 
 # ----------------------------------------------------------------------------------------- cells as operators
 
+
 def check_input(input, input_size):
     if input.size(1) != input_size:
         raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {input_size}")
@@ -78,8 +80,9 @@ def check_weights(w_ih, w_hh, gate_count):
     rows = gate_count * w_hh.size(1)
     for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
         if weight.size(0) != rows:
-            raise RuntimeError(f"{name} first dim must be {gate_count} * hidden_size = {rows}, but got "
-                               f"{weight.size(0)}")
+            raise RuntimeError(
+                f"{name} first dim must be {gate_count} * hidden_size = {rows}, but got {weight.size(0)}"
+            )
 
 
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
@@ -109,8 +112,21 @@ def lstm_cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
         if x.ndim == 2 and len(biases) in (0, 2) and fits(4, x[None], w_ih_, w_hh_, biases, (h, c)):
             biases = (b_ih, b_hh) if biases else (w_ih, w_hh)  # which are not read
             _, h, c, _ = mkldnn_rnn_layer.kernels[CPU](
-                wrap(x[None]), w_ih, w_hh, *biases, *hx, False, (), LSTM_MODE, h.shape[1], 1, b_ih is not None,
-                False, False, False)
+                wrap(x[None]),
+                w_ih,
+                w_hh,
+                *biases,
+                *hx,
+                False,
+                (),
+                LSTM_MODE,
+                h.shape[1],
+                1,
+                b_ih is not None,
+                False,
+                False,
+                False,
+            )
             return h, c
     return lstm_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh)
 
@@ -125,12 +141,14 @@ def gru_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 def one_step(mode, composite):
     """The kernel of a cell without a graph: a layer of one step."""
+
     def cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
         if input._array.ndim == 2 and (b_ih is None) is (b_hh is None):
             params, sequence = (w_ih, w_hh, b_ih, b_hh), wrap(input._array[None])
             if serves(mode, sequence, hx, params):
                 return _rnn_layer.kernels[CPU](sequence, hx, *params, mode, False)[1]
         return composite(input, hx, w_ih, w_hh, b_ih, b_hh)
+
     return cell_cpu
 
 
@@ -140,6 +158,7 @@ def simple_cell_composite(step):
         check_input(input, w_ih.size(1))
         check_hidden(input, hx, w_hh.size(1))
         return step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
+
     return composite
 
 
@@ -159,13 +178,14 @@ def gather_params(params, has_biases, has_projections=False):
         raise RuntimeError("got an incorrect number of RNN parameters")
     gathered = []
     for i in range(0, len(params), width):
-        w_ih, w_hh, *others = params[i:i + width]
+        w_ih, w_hh, *others = params[i : i + width]
         biases = others[:2] if has_biases else (None, None)
         gathered.append(CellParams(w_ih, w_hh, *biases, others[-1] if has_projections else None))
     return gathered
 
 
 # ------------------------------------------------------------------------------------- layers: padded batches
+
 
 def shown(hidden):
     """The part of a hidden state that is output."""
@@ -206,6 +226,7 @@ def full_reversed_layer(step, input, hidden, params):
 
 # ------------------------------------------------------------------------------------- layers: packed batches
 
+
 class PackedSequence(namedtuple("PackedSequence", "data batch_sizes")):
     """A packed tensor and its batch sizes, a list of ints. See `packed_sequence.py`."""
 
@@ -242,6 +263,7 @@ def packed_reversed_layer(step, input, hidden, params):
 
 
 # ----------------------------------------------------------------------------------------------------- stacks
+
 
 def on_data(function, *inputs):
     """`function` on tensors, or on the data of packed sequences."""
@@ -295,12 +317,13 @@ _ARGUMENT_TYPES = (list, bool, int, float, bool, bool, bool)
 
 def fused_layers(mode):
     """Both directions of a layer as one operator, or step by step where that does not apply."""
+
     def layer(step, input, hidden, params):
         return one_operator(mode, input, hidden, params, False) or full_layer(step, input, hidden, params)
 
     def reversed_layer(step, input, hidden, params):
-        return (one_operator(mode, input, hidden, params, True)
-                or full_reversed_layer(step, input, hidden, params))
+        return one_operator(mode, input, hidden, params, True) or full_reversed_layer(step, input, hidden, params)
+
     return layer, reversed_layer
 
 
@@ -325,6 +348,7 @@ def declare_binding(name, padded, state_type):
                 return padded.call(*args)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(args, kwargs)
+
     binding.__name__ = binding.__qualname__ = name
     python_binding(name, "function")(binding)
 
@@ -361,8 +385,9 @@ rnn_tanh_data, rnn_tanh = declare("rnn_tanh", rnn_tanh_step)
 rnn_relu_data, rnn_relu = declare("rnn_relu", rnn_relu_step)
 gru_data, gru = declare("gru", gru_step)
 
-lstm_data = native_function(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> "
-                            f"(Tensor, Tensor, Tensor)")
+lstm_data = native_function(
+    f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> (Tensor, Tensor, Tensor)"
+)
 lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)")
 declare_binding("lstm", lstm, tuple)
 
@@ -418,11 +443,25 @@ def lstm_stack_of_operators(input, hx, params, has_biases, num_layers, dropout, 
         outputs = []
         for direction in range(directions):
             number = layer * directions + direction
-            w_ih, w_hh, *biases = params[number * width:(number + 1) * width]
+            w_ih, w_hh, *biases = params[number * width : (number + 1) * width]
             biases = biases or [at.zeros_like(w_ih), at.zeros_like(w_hh)]  # never read
             output, h, c, _ = mkldnn_rnn_layer.call(
-                input, w_ih, w_hh, *biases, hx[number], cx[number], direction == 1, (), LSTM_MODE, cx.size(2),
-                num_layers, has_biases, bidirectional, False, train)
+                input,
+                w_ih,
+                w_hh,
+                *biases,
+                hx[number],
+                cx[number],
+                direction == 1,
+                (),
+                LSTM_MODE,
+                cx.size(2),
+                num_layers,
+                has_biases,
+                bidirectional,
+                False,
+                train,
+            )
             outputs.append(output)
             last_states.append((h, c))
         input = outputs[0] if directions == 1 else at.cat(outputs, -1)

@@ -5,10 +5,10 @@ In PyTorch: `aten/src/ATen/native/SegmentReduce.cpp`.
 
 import numpy as np
 
-from ...c10.scalar_type import op_math_type
-from ...c10.tensor_impl import dtype_of, wrap
-from ...c10.wrap_dim import wrap_dim
-from ..native_function import alias_of, native_function
+from readtorch.aten.native_function import alias_of, native_function
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
 
 NAMES = {"max": "amax", "min": "amin"}
 REDUCTIONS = {
@@ -57,10 +57,14 @@ def check_edges(edges, size):
     """Raises RuntimeError for a segment that ends before it begins, or lies outside. (In PyTorch: the latter is not
     checked.)"""
     if (np.diff(edges) < 0).any():
-        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            "Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     if edges.size and (edges.min() < 0 or edges.max() > size):
-        raise RuntimeError(f"segment_reduce(): a segment reaches from {edges.min()} to {edges.max()}, but there are {size} elements.")
+        raise RuntimeError(
+            f"segment_reduce(): a segment reaches from {edges.min()} to {edges.max()}, but there are {size} elements."
+        )
 
 
 def segments(edges):
@@ -109,9 +113,7 @@ def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, ax
     check_edges(edges, x.shape[axis])
     for row, i, begin, end in segments(edges):
         if end > begin:
-            result[row][begin:end] = share(
-                kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial
-            )
+            result[row][begin:end] = share(kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial)
     return wrap(result)
 
 

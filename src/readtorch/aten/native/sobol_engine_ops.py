@@ -5,6 +5,7 @@ of the lowest 0 in the binary digits of n; over 2³⁰ that is a number in [0, 1
 
 In PyTorch: `aten/src/ATen/native/SobolEngineOps.cpp`, which carries the table of Joe and Kuo. Here it is SciPy's copy.
 """
+
 import functools
 from pathlib import Path
 
@@ -19,20 +20,25 @@ from .tensor_iterator import refuse_overlap
 BITS = 30
 
 _sobol_engine_initialize_state_ = native_function(
-    "_sobol_engine_initialize_state_(Tensor(a!) self, int dimension) -> Tensor(a!)")
+    "_sobol_engine_initialize_state_(Tensor(a!) self, int dimension) -> Tensor(a!)"
+)
 _sobol_engine_scramble_ = native_function(
-    "_sobol_engine_scramble_(Tensor(a!) self, Tensor ltm, int dimension) -> Tensor(a!)")
+    "_sobol_engine_scramble_(Tensor(a!) self, Tensor ltm, int dimension) -> Tensor(a!)"
+)
 _sobol_engine_ff_ = native_function(
-    "_sobol_engine_ff_(Tensor(a!) self, int n, Tensor sobolstate, int dimension, int num_generated) -> Tensor(a!)")
+    "_sobol_engine_ff_(Tensor(a!) self, int n, Tensor sobolstate, int dimension, int num_generated) -> Tensor(a!)"
+)
 _sobol_engine_draw = native_function(
     "_sobol_engine_draw(Tensor quasi, int n, Tensor sobolstate, int dimension, int num_generated, ScalarType? dtype) "
-    "-> (Tensor, Tensor)")
+    "-> (Tensor, Tensor)"
+)
 
 
 @functools.cache
 def table():
     """A primitive polynomial for each dimension, its coefficients as bits, and the first direction numbers."""
     import scipy.stats
+
     with np.load(Path(scipy.stats.__file__).parent / "_sobol_direction_numbers.npz") as file:
         return file["poly"], file["vinit"]
 

@@ -2,27 +2,31 @@
 
 In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step, end to end".
 """
+
 import functools
 import math
 
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap, wrap_result
-from ...c10.wrap_dim import wrap_dim
-from ..native_function import BOTH, native_function
-from ..parallel import parallel_for
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.parallel import parallel_for
+from readtorch.c10.tensor_impl import dtype_of, wrap, wrap_result
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .exact_out import exact_out
 from .tensor_iterator import F4, compute, not_implemented
 
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 
-softmax = native_function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> "
-                          "Tensor", BOTH, out=True, direct=True)
+softmax = native_function(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True
+)
 _softmax = native_function("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _softmax_backward_data = native_function(f"_softmax_backward_data{_BACKWARD}")
 
-log_softmax = native_function("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> "
-                              "Tensor", BOTH, out=True, direct=True)
+log_softmax = native_function(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True
+)
 _log_softmax = native_function("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _log_softmax_backward_data = native_function(f"_log_softmax_backward_data{_BACKWARD}")
 
@@ -37,10 +41,14 @@ def log_softmax_composite(self, dim, dtype):
     return _log_softmax.call(self if dtype is None else self.to(dtype), dim, False)
 
 
-special_softmax = native_function("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> "
-                                  "Tensor", module="special", name="softmax")
-special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-                                      "Tensor", module="special", name="log_softmax")
+special_softmax = native_function(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", module="special", name="softmax"
+)
+special_log_softmax = native_function(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    module="special",
+    name="log_softmax",
+)
 special_softmax.compose(softmax_composite)
 special_log_softmax.compose(log_softmax_composite)
 exact_out(softmax)
@@ -86,6 +94,7 @@ PIECE = 32768
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import softmax_kernel
+
     return softmax_kernel
 
 
@@ -93,7 +102,7 @@ def by_loops(name, dim, *arrays):
     """The loop `name` of `cpu/softmax_kernel.py` along one dimension of these arrays of one shape."""
     shape = arrays[0].shape
     dim = wrap_dim(dim, len(shape))
-    inner = math.prod(shape[dim + 1:])
+    inner = math.prod(shape[dim + 1 :])
     if inner == 1:
         loop, folded, pieces = getattr(loops(), name), (-1, shape[dim]), arrays[0].size // shape[dim]
     else:
@@ -127,6 +136,7 @@ def log_softmax_cpu(self, dim, half_to_float):
 
 def log_softmax_rounding_sum(narrow):
     """As PyTorch has it for 16-bit floats along the last dimension: the sum and its logarithm are rounded."""
+
     def rounded(x):
         return x.astype(narrow).astype(x.dtype)
 
@@ -134,6 +144,7 @@ def log_softmax_rounding_sum(narrow):
         shifted = x - np.maximum.reduce(x, axis, keepdims=True)
         total = rounded(np.add.reduce(np.exp(shifted), axis, keepdims=True))
         return shifted - rounded(np.log(total))
+
     return log_softmax_array
 
 
@@ -154,9 +165,11 @@ def backward_along(function, grad_output, output, dim, input_dtype):
     g, y = grad_output._array, output._array
     if g.shape != y.shape:
         name = function.__name__.removesuffix("_slope")
-        raise RuntimeError("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
-                           f"'output'; but {list(g.shape)} does not equal {list(y.shape)} (while checking arguments "
-                           f"for {name}_backward)")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
+            f"'output'; but {list(g.shape)} does not equal {list(y.shape)} (while checking arguments "
+            f"for {name}_backward)"
+        )
     if y.ndim == 0:
         return wrap_result(
             compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype)
@@ -181,8 +194,7 @@ def log_softmax_slope(g, y, axis):
 
 def are_for_loops(grad_output, output, input_dtype):
     g, y = grad_output._array, output._array
-    return (y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4
-            and g.shape == y.shape)
+    return y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4 and g.shape == y.shape
 
 
 @_softmax_backward_data.kernel
@@ -206,11 +218,7 @@ class SoftmaxBackwardDataBackward0:
 
     def output(grad, grad_output, output, dim):
         g = grad.to(output.dtype)
-        return (
-            g * grad_output
-            - (output * grad_output).sum(dim, True) * g
-            - grad_output * (output * g).sum(dim, True)
-        )
+        return g * grad_output - (output * grad_output).sum(dim, True) * g - grad_output * (output * g).sum(dim, True)
 
 
 @_log_softmax_backward_data.backward

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `aten/src/ATen/native/cpu/SortingKernel.cpp`; mode in
 `aten/src/ATen/native/TensorCompare.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -45,11 +46,14 @@ def sorted_along(self, dim, descending):
     return (values, order) if x.flags.c_contiguous else (laid_out(values, x), laid_out(order, x))
 
 
-sort = native_function("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-                       "indices)", BOTH, out=True)
+sort = native_function(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+)
 sort_stable = native_function(
-    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-    "indices)", BOTH, out=True)
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    BOTH,
+    out=True,
+)
 for _operator in (sort, sort_stable):
     exact_out(_operator)
 
@@ -81,9 +85,9 @@ class SortBackward1:
 
 
 argsort = native_function("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", BOTH)
-argsort_stable = native_function("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
-                                 "descending=False) -> Tensor", BOTH,
-                                 out=True)
+argsort_stable = native_function(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", BOTH, out=True
+)
 argsort.compose(lambda self, dim, descending: sort.call(self.detach(), dim, descending).indices)
 
 
@@ -99,8 +103,10 @@ msort.compose(lambda self: sort.call(self, 0, False).values)
 # ------------------------------------------------------------------------------------------------------- topk
 
 topk = native_function(
-    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
-    "indices)", BOTH, out=True)
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    BOTH,
+    out=True,
+)
 exact_out(topk)
 
 
@@ -143,6 +149,7 @@ class TopkBackward0:
 
 # ------------------------------------------------------------------------------------- kthvalue, median, mode
 
+
 def choose(self, name, dim, keepdim, pick):
     """One element a row: `pick(rows)` gives its index for an array whose last axis is `dim`."""
     x = self._array
@@ -160,11 +167,14 @@ def choose(self, name, dim, keepdim, pick):
     return result(*[wrap(a if keepdim else a.squeeze(dim)) for a in (values, indices)])
 
 
-kthvalue = native_function("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor "
-                           "values, Tensor indices)", BOTH,
-                           out=True)
-exact_out(kthvalue, lambda *_: "output values must be of same type as input",
-          lambda *_: "output indices must be of scalar type Long")
+kthvalue = native_function(
+    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+)
+exact_out(
+    kthvalue,
+    lambda *_: "output values must be of same type as input",
+    lambda *_: "output indices must be of scalar type Long",
+)
 keeps_apart(kthvalue)
 
 
@@ -174,8 +184,7 @@ def kthvalue_cpu(self, k, dim, keepdim):
     place = wrap_dim(dim, x.ndim)
     if not 1 <= k <= (x.shape[place] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
-    return choose(self, "kthvalue", dim, keepdim, 
-                  lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
+    return choose(self, "kthvalue", dim, keepdim, lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
 
 
 def median_index(rows):
@@ -196,8 +205,9 @@ def mode_index(rows):
     order = np.argsort(rows, -1, kind="stable")
     ranked = np.take_along_axis(rows, order, -1)
     places = np.arange(rows.shape[-1])
-    starts = np.where(np.concatenate([np.ones_like(ranked[..., :1], bool),
-                                      ranked[..., 1:] != ranked[..., :-1]], -1), places, 0)
+    starts = np.where(
+        np.concatenate([np.ones_like(ranked[..., :1], bool), ranked[..., 1:] != ranked[..., :-1]], -1), places, 0
+    )
     run_length = places - np.maximum.accumulate(starts, -1)
     best = np.argmax(run_length, -1)[..., None]  # the end of the first among the longest runs
     return np.take_along_axis(order, best, -1)[..., 0]
@@ -207,19 +217,23 @@ def same_type_as_self(name):
     return lambda out, result, *_: (
         "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
         f"torch.{type_name(out)}Tensor does not equal torch.{type_name(result)}Tensor (while checking arguments for "
-        f"{name})")
+        f"{name})"
+    )
 
 
 def must_be_long(name):
-    return lambda out, result, *_: ("Expected tensor for argument #1 'indices' to have scalar type Long; but got "
-                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for {name})")
+    return lambda out, result, *_: (
+        "Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+        f"torch.{type_name(out)}Tensor instead (while checking arguments for {name})"
+    )
 
 
 def median_operators(name, place):
     """Declare median or nanmedian: of everything, and along a dimension."""
     of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH)
-    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
-                             "Tensor indices)", BOTH, out=True)
+    of_dim = native_function(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+    )
     exact_out(of_dim, same_type_as_self(name), must_be_long(name))
 
     @of_all.kernel
@@ -228,8 +242,7 @@ def median_operators(name, place):
         if dtype_of(self).is_complex or dtype_of(self).category == BOOL:
             raise not_implemented("median_cpu")(dtype_of(self))
         if not flat.size:
-            return wrap(np.full((), np.nan if flat.dtype.kind not in "iu" else np.iinfo(flat.dtype).min,
-                                flat.dtype))
+            return wrap(np.full((), np.nan if flat.dtype.kind not in "iu" else np.iinfo(flat.dtype).min, flat.dtype))
         return wrap_result(flat[place(comparable(flat))])
 
     @of_dim.kernel
@@ -237,18 +250,21 @@ def median_operators(name, place):
         if dtype_of(self).category == BOOL:
             raise not_implemented("median_out")(dtype_of(self))
         return choose(self, name, dim, keepdim, place)
+
     return of_all, of_dim
 
 
 median, median_dim = median_operators("median", median_index)
 nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_index)
-mode = native_function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-                       BOTH, out=True)
+mode = native_function(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+)
 
 
 def expected_for(what):
-    return lambda out, result, *_: (f"expected scalar type '{type_name(result)}' but got '{type_name(out)}' "
-                                    f"for {what} output")
+    return lambda out, result, *_: (
+        f"expected scalar type '{type_name(result)}' but got '{type_name(out)}' for {what} output"
+    )
 
 
 exact_out(mode, expected_for("values"), expected_for("indices"))
@@ -314,8 +330,9 @@ def check(name, self, q, interpolation):
     if self._array.dtype != q._array.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                           f"{interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
     if not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
@@ -351,7 +368,7 @@ def compute_quantile(name, self, q, dim, keepdim, interpolation):
     else:
         dim = wrap_dim(dim, ndim)
         rows = self if dim == ndim - 1 else self.unsqueeze(-1).transpose(dim, -1)
-        kept = (*shape[:dim], *((1,) if keepdim else ()), *shape[dim + 1:])
+        kept = (*shape[:dim], *((1,) if keepdim else ()), *shape[dim + 1 :])
     ranked = rows.sort(-1)[0]
     ranked = ranked.view((*kept, ranked._array.shape[-1]))
     values = between(ranked, ranks_of(q.reshape(-1), ranked, name == "nanquantile"), interpolation)

@@ -6,6 +6,7 @@ one of these with its input padded, cut or conjugated.
 In PyTorch: `aten/src/ATen/native/SpectralOps.cpp` and `aten/src/ATen/native/mkl/SpectralOps.cpp`; derivatives in
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import warnings
 
 import numpy as np
@@ -22,8 +23,9 @@ from .tensor_shape.slice import slice_
 
 _fft_c2c = native_function("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", out=True)
 _fft_r2c = native_function("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out=True)
-_fft_c2r = native_function("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
-                           out=True)
+_fft_c2r = native_function(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", out=True
+)
 
 # ------------------------------------------------------------------------------------------------- normalization
 
@@ -51,6 +53,7 @@ def count_of(shape, dim):
 
 
 # ------------------------------------------------------------------------------------------------ three operators
+
 
 def laid_out(result, x, dims):
     """`result` in the memory order in which PyTorch's library leaves it: the transformed dimensions innermost, the
@@ -126,6 +129,7 @@ class FftC2RBackward0:
 
 
 # ---------------------------------------------------------------------------------------- what goes into a transform
+
 
 def promoted(self, to_complex=False):
     """Integers become floats, and floats complex if they must."""
@@ -219,6 +223,7 @@ def declare(name, text):
         if "freq" not in name and not (dtype.is_complex if kind == "complex" else dtype.is_floating_point):
             raise RuntimeError(f"{shown} expects a {kind} output tensor, but got {type_name(out)}")
         return write_out(wrap(np.ascontiguousarray(operator.call(*arguments)._array)), (out,))
+
     return operator
 
 
@@ -260,12 +265,19 @@ def transform_of_one(name, body, forward):
         return body(self, [n], [dim], norm, forward)
 
 
-for _name, _body, _forward in (("fft", to_complex, True), ("ifft", to_complex, False), ("rfft", to_half, True),
-                               ("irfft", from_half, False), ("hfft", from_half, True), ("ihfft", to_half, False)):
+for _name, _body, _forward in (
+    ("fft", to_complex, True),
+    ("ifft", to_complex, False),
+    ("rfft", to_half, True),
+    ("irfft", from_half, False),
+    ("hfft", from_half, True),
+    ("ihfft", to_half, False),
+):
     transform_of_one(_name, _body, _forward)
 
 
 # -------------------------------------------------------------------------------------------- several dimensions
+
 
 def fftn(self, s, dim, norm, forward):
     sizes, dims = shape_and_dims(self, s, dim)
@@ -316,8 +328,14 @@ def ihfftn(self, s, dim, norm):
     return half if len(dims) == 1 else _fft_c2c.call(half, tuple(dims[:-1]), normalization, False)
 
 
-for _name, _body in (("fft", lambda *a: fftn(*a, True)), ("ifft", lambda *a: fftn(*a, False)), ("rfft", rfftn),
-                     ("irfft", irfftn), ("hfft", hfftn), ("ihfft", ihfftn)):
+for _name, _body in (
+    ("fft", lambda *a: fftn(*a, True)),
+    ("ifft", lambda *a: fftn(*a, False)),
+    ("rfft", rfftn),
+    ("irfft", irfftn),
+    ("hfft", hfftn),
+    ("ihfft", ihfftn),
+):
     declare(_name + "2", _TWO).compose(_body)
     declare(_name + "n", _MANY).compose(_body)
 
@@ -434,9 +452,7 @@ def padded(signals, amount, mode):
 
 
 @stft.compose
-def stft_composite(
-    self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
-):
+def stft_composite(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window):
     return stft_center.call(
         self,
         n_fft,
@@ -454,17 +470,7 @@ def stft_composite(
 
 @stft_center.compose
 def stft_center_composite(
-    self,
-    n_fft,
-    hop_length,
-    win_length,
-    window,
-    center,
-    pad_mode,
-    normalized,
-    onesided,
-    return_complex,
-    align_to_window,
+    self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window
 ):
     """Frames of n_fft samples, hop_length apart, each times the window and transformed: (batch, frequency, frame)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
@@ -584,9 +590,7 @@ def frames_of(spectra, n_fft, normalization, onesided, window, return_complex):
 
 
 @istft.compose
-def istft_composite(
-    self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
-):
+def istft_composite(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
     """The frames transformed back, times the window, overlapped, added and divided by the sum of the
     squared windows there.
     """

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/SummaryOps.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native_function import BOTH, native_function
@@ -10,7 +11,6 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .reduce_ops.min_max import comparable
 from .tensor_iterator import not_implemented
-
 
 # ------------------------------------------------------------------------------------------- bincount, histc
 

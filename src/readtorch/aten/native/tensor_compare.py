@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `aten/src/ATen/native/cpu/TensorCompareKernel.cpp`.
 """
+
 import math
 from functools import partial
 
@@ -42,6 +43,7 @@ def no_complex(name, function):
         if x.dtype.kind == "c":
             raise RuntimeError(f"{name} does not support complex inputs.")
         return function(x)
+
     return checked
 
 
@@ -62,6 +64,7 @@ signbit = predicate("signbit", signbit_array, out=True)
 
 def out_must_be_bool(operator, name):
     """isposinf and its like write only to bool tensors."""
+
     @operator.out.kernel
     @any_device
     def compute_then_copy(self, out):
@@ -82,15 +85,16 @@ logical_not = native_function("logical_not(Tensor self) -> Tensor", BOTH, inplac
 def logical_not_cpu(self):
     return wrap_result(np.logical_not(self._array))
 
+
 # --------------------------------------------------------------------------------------------- equal or close
 
 equal = native_function("equal(Tensor self, Tensor other) -> bool", BOTH)
 isclose = native_function(
-    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-                          BOTH)
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", BOTH
+)
 allclose = native_function(
-    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-                           BOTH)
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool", BOTH
+)
 is_nonzero = native_function("is_nonzero(Tensor self) -> bool", BOTH)
 
 
@@ -165,17 +169,24 @@ def assert_async_message(self, assert_msg):
     if not is_nonzero.call(self):
         raise RuntimeError(assert_msg)
 
+
 # ------------------------------------------------------------------------------------------------------- isin
 
 isin = native_function(
     "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
-    "invert=False) -> Tensor", out=True)
+    "invert=False) -> Tensor",
+    out=True,
+)
 isin_number = native_function(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
-    "invert=False) -> Tensor", out=True)
+    "invert=False) -> Tensor",
+    out=True,
+)
 isin_of_number = native_function(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
-    "invert=False) -> Tensor", out=True)
+    "invert=False) -> Tensor",
+    out=True,
+)
 
 
 for _operator in (isin, isin_number, isin_of_number):
@@ -195,16 +206,15 @@ isin_of_number.kernel(lambda number, tests, *flags: isin_cpu(scalar_tensor(numbe
 
 # ------------------------------------------------------------------------------------------------------ clamp
 
-clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-                               BOTH, inplace=True,
-                               out=True)
-clamp = native_function("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH,
-                        inplace=True, out=True)
-clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True,
-                                   out=True)
+clamp_tensor = native_function(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", BOTH, inplace=True, out=True
+)
+clamp = native_function(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH, inplace=True, out=True
+)
+clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True, out=True)
 clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
-clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True,
-                                   out=True)
+clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
 clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
 
 
@@ -227,11 +237,12 @@ def between(self, low, high, name="clamp"):
         check_bounds(self, low, high)
     if plain and (x.dtype is F4 or x.dtype is F8):
         if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):
-            return wrap(loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high)))
+            return wrap(
+                loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high))
+            )
         value = x if low is None else np.maximum(x, x.dtype.type(low))
         return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
-    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high)
-                if b is not None]
+    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high) if b is not None]
     if not operands:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     common = result_type(self, *operands)
@@ -243,6 +254,7 @@ def between(self, low, high, name="clamp"):
         for step, bound in zip(steps, bounds):
             x = step(x, bound)
         return x
+
     return computing(clamped, self, *operands, common=common)
 
 
@@ -343,8 +355,8 @@ class ClampMaxBackward1:
 # --------------------------------------------------------------------------------------------------- where
 
 where = native_function(
-    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True,
-                        numbers_as_tensors=True)
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True, numbers_as_tensors=True
+)
 where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
 
 
@@ -354,8 +366,9 @@ def where_cpu(condition, self, other):
     mask = condition._array
     if mask.dtype != bool:
         if dtype_of(condition) is not uint8:
-            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{type_name(condition)}")
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition)}"
+            )
         mask = mask.astype(bool)
     common = result_type(self, other).numpy
     try:

@@ -4,16 +4,25 @@ randn, randint, randperm, normal); windows for spectra.
 In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`; `normal` in `aten/src/ATen/native/DistributionTemplates.h`.
 Explained in the chapter "Tensor and Storage".
 """
+
 import math
 
 import numpy as np
 
 from readtorch.aten.dispatcher import NO_TENSOR_KEYS
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding, resize, resize_output
+from readtorch.aten.native_function import (
+    below_autograd,
+    native_function,
+    packets,
+    python_binding,
+    resize,
+    resize_output,
+)
 from readtorch.aten.numpy_errors import restate
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.c10 import layout as layouts, scalar_type
+from readtorch.c10 import layout as layouts
+from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
 from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, preserve_format
@@ -33,6 +42,7 @@ LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
 
 # -------------------------------------------------------------------------------------------------- arguments
 
+
 def check_size(size):
     """Raises RuntimeError for a negative dimension."""
     for n in size:
@@ -47,8 +57,10 @@ def numpy_type(dtype):
 def check_options(layout, device, pin_memory=None):
     """Raises for a layout that has no tensors here. The device was checked when the call was dispatched."""
     if pin_memory and backend_keys["cuda"] is no_cuda:
-        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
-                           "is available on this system.")
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+            "is available on this system."
+        )
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
 
@@ -76,15 +88,17 @@ def contiguous_array(make, size, numpy_dtype):
 empty = native_function(
     f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
     "function",
-                        out=True)
+    out=True,
+)
 
 
 @empty.kernel
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device, pin_memory)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
-    return made(array if memory_format in (None, contiguous_format) else allocate_like(array,
-    memory_format), pin_memory)
+    return made(
+        array if memory_format in (None, contiguous_format) else allocate_like(array, memory_format), pin_memory
+    )
 
 
 zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -103,8 +117,7 @@ def ones_cpu(size, dtype, layout, device, pin_memory):
     return made(contiguous_array(np.ones, size, numpy_type(dtype)), pin_memory)
 
 
-full = native_function(
-    f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
+full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
 @full.kernel
@@ -124,8 +137,7 @@ def infer_full_type(value):
     return scalar_type.bool if isinstance(value, bool) else scalar_type.int64  # a number of a trace is a subclass
 
 
-empty_strided = native_function(
-    f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
+empty_strided = native_function(f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
 
 
 @empty_strided.kernel
@@ -133,12 +145,15 @@ def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
     check_options(layout, device, pin_memory)
     check_size(size)
     if len(size) != len(stride):
-        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
-                           f"({len(stride)})")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
     return made(allocate(size, stride, numpy_type(dtype)), pin_memory)
 
 
-empty_permuted = native_function(f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", "function")
+empty_permuted = native_function(
+    f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", "function"
+)
 
 
 @empty_permuted.kernel
@@ -151,12 +166,16 @@ def empty_permuted_cpu(size, physical_layout, dtype, layout, device, pin_memory)
 def check_permuted(size, physical_layout, layout):
     check_options(layout, None)
     if len(size) != len(physical_layout):
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
     for i, d in enumerate(physical_layout):
         if not 0 <= d < len(size):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at "
-                               f"index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at "
+                f"index {i}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
         if d in physical_layout[:i]:
             raise RuntimeError("Duplicate dim not allowed")
 
@@ -193,8 +212,7 @@ def scalar_tensor_cpu(s, dtype, layout, device, pin_memory):
 empty_like = native_function(f"empty_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
 zeros_like = native_function(f"zeros_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
 ones_like = native_function(f"ones_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
-full_like = native_function(
-    f"full_like(Tensor self, Scalar fill_value, *, {LIKE_OPTIONS}) -> Tensor", "function")
+full_like = native_function(f"full_like(Tensor self, Scalar fill_value, *, {LIKE_OPTIONS}) -> Tensor", "function")
 
 
 def like(self, dtype, memory_format, numpy_make):
@@ -233,10 +251,10 @@ def full_like_cpu(self, fill_value, dtype, layout, device, pin_memory, memory_fo
 new_empty = native_function(f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
 new_zeros = native_function(f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
 new_ones = native_function(f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
-new_full = native_function(
-    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "method")
+new_full = native_function(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "method")
 new_empty_strided = native_function(
-    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "method")
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "method"
+)
 
 
 @new_empty.kernel
@@ -266,6 +284,7 @@ def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory)
 
 # --------------------------------------------------------------------------------------------- quick bindings
 
+
 def _quick(name, operator, *more):
     """The binding of `zeros(2, 3)` for plain sizes and perhaps a dtype; the parser handles all other calls."""
     table, parse = operator.table, None
@@ -273,12 +292,19 @@ def _quick(name, operator, *more):
     def binding(*size, dtype=None, **options):
         nonlocal parse
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-        plain = not options and not default_device.stack and not default_device.chosen and size and (dtype is None or type(dtype) is scalar_type.dtype)
+        plain = (
+            not options
+            and not default_device.stack
+            and not default_device.chosen
+            and size
+            and (dtype is None or type(dtype) is scalar_type.dtype)
+        )
         if plain and all([type(n) is int for n in sizes]):
             kernel = table[NO_TENSOR_KEYS & (tls.mask if threads_with_modes else DEFAULT_MASK)]
             return kernel(tuple(sizes), dtype, None, None, None, *more)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(size, options if dtype is None else {"dtype": dtype, **options})
+
     binding.__name__ = binding.__qualname__ = name
     binding.__doc__ = f"`{operator.schema}`"
     python_binding(name, "function")(binding)
@@ -300,6 +326,7 @@ def _quick_like(name, operator):
             return kernel(input, None, None, None, None, None)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(() if input is None else (input,), options)
+
     binding.__name__ = binding.__qualname__ = name
     binding.__doc__ = f"`{operator.schema}`"
     python_binding(name, "function")(binding)
@@ -331,11 +358,13 @@ GENERATOR = "Generator? generator"
 
 # ---------------------------------------------------------------------------------------------- declaration
 
+
 def factory(name, arguments, draw, options=OPTIONS, overload=""):
     """Declare the four overloads of a factory: with and without a generator, with and without `out`.
 
     `draw(tensor, generator, *arguments)` fills the new tensor; the last argument is its size.
     """
+
     def schema(parts, suffix, extra):
         dotted = "_".join(part for part in (overload, suffix) if part)
         result = "Tensor(a!)" if "out" in suffix else "Tensor"
@@ -383,6 +412,7 @@ randint_low = factory("randint", "SymInt low, SymInt high, SymInt[] size", fill_
 
 # ----------------------------------------------------------------------------------------------------- bindings
 
+
 def parsed_binding(name):
     """A Python binding that takes every option: `out` and `requires_grad` beside what the schemas name."""
     parse = make_parser(packets["torch", name], False)
@@ -395,6 +425,7 @@ def parsed_binding(name):
             return parse(args, drop_unset({**options, "out": out}))
         result = parse(args, drop_unset(options))
         return require_grad(result) if requires_grad else result
+
     binding.__name__ = binding.__qualname__ = name
     return binding
 
@@ -408,8 +439,10 @@ def drop_unset(options):
 
 def check_out_type(dtype, out):
     if dtype is not None and dtype is not dtype_of(out):
-        raise RuntimeError(f"dtype {SCALAR_TYPE_NAMES[dtype]} does not match dtype of out parameter "
-                           f"({SCALAR_TYPE_NAMES[dtype_of(out)]})")
+        raise RuntimeError(
+            f"dtype {SCALAR_TYPE_NAMES[dtype]} does not match dtype of out parameter "
+            f"({SCALAR_TYPE_NAMES[dtype_of(out)]})"
+        )
 
 
 def require_grad(result):
@@ -423,21 +456,43 @@ def sized_binding(name, operators):
     plain, with_generator = operators
     parse = parsed_binding(name)
 
-    def binding(*size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
-             requires_grad=False, **others):
+    def binding(
+        *size,
+        generator=None,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        **others,
+    ):
         loose = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-        if (out is not None or layout is not None or device is not None or others
-                or not (dtype is None or type(dtype) is scalar_type.dtype)
-                or not (generator is None or hasattr(generator, "_impl"))
-                or not all([type(n) is int for n in loose])):
-            given = {"generator": generator, "out": out, "dtype": dtype, "layout": layout, "device": device,
-                     "pin_memory": pin_memory or None, "requires_grad": requires_grad or None}
+        if (
+            out is not None
+            or layout is not None
+            or device is not None
+            or others
+            or not (dtype is None or type(dtype) is scalar_type.dtype)
+            or not (generator is None or hasattr(generator, "_impl"))
+            or not all([type(n) is int for n in loose])
+        ):
+            given = {
+                "generator": generator,
+                "out": out,
+                "dtype": dtype,
+                "layout": layout,
+                "device": device,
+                "pin_memory": pin_memory or None,
+                "requires_grad": requires_grad or None,
+            }
             return parse(*size, **{k: v for k, v in given.items() if v is not None}, **others)
         if generator is None:
             result = plain.call(loose, dtype, None, None, pin_memory)
         else:
             result = with_generator.call(loose, generator, dtype, None, None, pin_memory)
         return require_grad(result) if requires_grad else result
+
     binding.__name__ = binding.__qualname__ = name
     return binding
 
@@ -465,13 +520,17 @@ def randint_binding(*arguments, generator=None, **options):
 randperm_generator = native_function(f"randperm.generator(SymInt n, *, {GENERATOR}, {LONG_OPTIONS}) -> Tensor")
 randperm = native_function(f"randperm(SymInt n, *, {LONG_OPTIONS}) -> Tensor")
 randperm_generator_out = native_function(
-    f"randperm.generator_out(SymInt n, *, {GENERATOR}, Tensor(a!) out) -> Tensor(a!)")
+    f"randperm.generator_out(SymInt n, *, {GENERATOR}, Tensor(a!) out) -> Tensor(a!)"
+)
 randperm_out = native_function("randperm.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)")
 # n up to which all of 0 … n-1 are numbers of the type.
-RANDPERM_LIMITS = {
-    scalar_type.float16: 2**11 + 1, scalar_type.float32: 2**24 + 1, scalar_type.float64: 2**53 + 1}
-INTEGER_NAMES = {scalar_type.uint8: "uint8_t", scalar_type.int8: "int8_t", scalar_type.int16: "int16_t",
-                 scalar_type.int32: "int"}
+RANDPERM_LIMITS = {scalar_type.float16: 2**11 + 1, scalar_type.float32: 2**24 + 1, scalar_type.float64: 2**53 + 1}
+INTEGER_NAMES = {
+    scalar_type.uint8: "uint8_t",
+    scalar_type.int8: "int8_t",
+    scalar_type.int16: "int16_t",
+    scalar_type.int32: "int",
+}
 
 
 def check_randperm(n, dtype):
@@ -483,7 +542,7 @@ def check_randperm(n, dtype):
     if dtype in INTEGER_NAMES and n - 1 > np.iinfo(dtype.numpy).max:
         raise RuntimeError(f"value cannot be converted to type {INTEGER_NAMES[dtype]} without overflow")
     if dtype not in DRAWN or dtype is scalar_type.bool:
-        raise NotImplementedError(f'"randperm" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+        raise NotImplementedError(f"\"randperm\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
 
 
 @randperm_generator.kernel
@@ -529,6 +588,7 @@ def randperm_binding(*n, generator=None, **options):
 
 # ----------------------------------------------------------------------------------------------------- _like
 
+
 def random_like(name, arguments, draw, overloads):
     """Declare a factory that takes shape, dtype and layout from a tensor: without and with a generator."""
     plain, with_generator = overloads
@@ -538,9 +598,11 @@ def random_like(name, arguments, draw, overloads):
 
     def make(self, parameters, generator, options):
         dtype, layout, device, pin_memory, memory_format = options
-        result = at.empty_like(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                               memory_format=memory_format)
+        result = at.empty_like(
+            self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
         return draw(result, generator, *parameters)
+
     default.compose(lambda self, *a: make(self, a[:-5], None, a[-5:]))
     generated.compose(lambda self, *a: make(self, a[:-6], a[-6], a[-5:]))
 
@@ -555,8 +617,7 @@ random_like("rand_like", "Tensor self", fill_uniform, ("", "generator"))
 random_like("randn_like", "Tensor self", fill_normal, ("", "generator"))
 random_like("randint_like", "Tensor self, SymInt high", fill_below, ("", "generator"))
 random_like("randint_like", "Tensor self, Tensor high", fill_below_tensor, ("Tensor", "Tensor_generator"))
-random_like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between,
-     ("low_dtype", "low_generator_dtype"))
+random_like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between, ("low_dtype", "low_generator_dtype"))
 for like_name in ("rand_like", "randn_like", "randint_like"):
     python_binding(like_name, "function")(parsed_binding(like_name))
 
@@ -564,14 +625,15 @@ for like_name in ("rand_like", "randn_like", "randint_like"):
 # ---------------------------------------------------------------------------------------------------- normal
 
 NORMAL = "*, Generator? generator=None"
-normal_tensors = native_function(
-    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {NORMAL}) -> Tensor", out=True)
+normal_tensors = native_function(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {NORMAL}) -> Tensor", out=True)
 normal_mean = native_function(f"normal.Tensor_float(Tensor mean, float std=1, {NORMAL}) -> Tensor", out=True)
 normal_std = native_function(f"normal.float_Tensor(float mean, Tensor std, {NORMAL}) -> Tensor", out=True)
-normal_size = native_function(f"normal.float_float(float mean, float std, SymInt[] size, {NORMAL}, "
-                              f"{OPTIONS}) -> Tensor")
+normal_size = native_function(
+    f"normal.float_float(float mean, float std, SymInt[] size, {NORMAL}, {OPTIONS}) -> Tensor"
+)
 normal_size_out = native_function(
-    f"normal.float_float_out(float mean, float std, SymInt[] size, {NORMAL}, Tensor(a!) out) -> Tensor(a!)")
+    f"normal.float_float_out(float mean, float std, SymInt[] size, {NORMAL}, Tensor(a!) out) -> Tensor(a!)"
+)
 
 
 def check_std_tensor(std):
@@ -710,14 +772,17 @@ def _declare(name, overload, taken, values, given, parameters):
 
 def check(name, window_length, dtype):
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES[dtype]}, "
-                           "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
-                           "memory_format=(nullopt))")
+        raise RuntimeError(
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES[dtype]}, "
+            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
+            "memory_format=(nullopt))"
+        )
     if window_length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
 
 
 # ------------------------------------------------------------------------------------------------- the windows
+
 
 def bartlett(n, length):
     """A triangle."""

@@ -3,15 +3,16 @@
 In PyTorch: `aten/src/ATen/TensorIterator.cpp`, `aten/src/ATen/native/TypeProperties.cpp`.
 Explained in the chapter "One operator call".
 """
+
 import warnings
 
 import numpy as np
 
-from ...c10 import scalar_type
-from ...c10.dispatch_key import WRAPPED_NUMBER
-from ...c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
-from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
-from ..native_function import check_no_overlap, check_no_partial_overlap
+from readtorch.aten.native_function import check_no_overlap, check_no_partial_overlap
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import WRAPPED_NUMBER
+from readtorch.c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
+from readtorch.c10.tensor_impl import dtype_of, wrap_number, wrap_result
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
 # nothing, while `np.errstate` around each of them would.
@@ -86,6 +87,7 @@ def scalar_tensor(number):
 
 # ------------------------------------------------------------------------------------------------- computing
 
+
 def cast(array, numpy_dtype):
     """`array` as another type, in C's way; itself if it has that type."""
     if array.dtype is numpy_dtype:
@@ -104,7 +106,9 @@ def empty_for(numpy_dtype, *operands):
     In PyTorch: `TensorIteratorBase::reorder_dimensions` and `allocate_or_resize_outputs`.
     """
     roles = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
-    loop = np.nditer([*operands, None], ["zerosize_ok"], roles, [None] * len(operands) + [numpy_dtype], casting="unsafe")
+    loop = np.nditer(
+        [*operands, None], ["zerosize_ok"], roles, [None] * len(operands) + [numpy_dtype], casting="unsafe"
+    )
     return loop.operands[-1]
 
 
@@ -150,6 +154,7 @@ def computing(function, self, *others, common=None, result=None, exact_numbers=F
 
 # ---------------------------------------------------------------------------------------------------- errors
 
+
 def broadcast_error(*shapes):
     """The RuntimeError for shapes that do not broadcast, or None if they do."""
     result = []
@@ -158,8 +163,10 @@ def broadcast_error(*shapes):
         a, b = [1] * (width - len(result)) + result, [1] * (width - len(shape)) + list(shape)
         for dim in reversed(range(width)):
             if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
-                return RuntimeError(f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at "
-                                    f"non-singleton dimension {dim}")
+                return RuntimeError(
+                    f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at "
+                    f"non-singleton dimension {dim}"
+                )
         result = [y if x == 1 else x for x, y in zip(a, b)]
     return None
 
@@ -194,21 +201,26 @@ def refuse_overlap(self, other=None):
 
 
 def cast_error(have, want):
-    return RuntimeError(f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type "
-                        f"{SCALAR_TYPE_NAMES[want]}")
+    return RuntimeError(
+        f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type {SCALAR_TYPE_NAMES[want]}"
+    )
 
 
 def not_implemented(kernel_name):
     """dtype -> the NotImplementedError of a kernel that does not know that dtype."""
+
     def error(dtype):
-        return NotImplementedError(f'"{kernel_name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+        return NotImplementedError(f"\"{kernel_name}\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
+
     return error
 
 
 # ------------------------------------------------------------------------------------------- kernel factories
 
+
 def binary_kernel(ufunc, exact_numbers=False):
     """A CPU kernel for two tensors from a NumPy ufunc. exact_numbers: see `compute`."""
+
     def kernel(self, other):
         x, y = self._array, other._array
         try:
@@ -217,11 +229,13 @@ def binary_kernel(ufunc, exact_numbers=False):
             return wrap_result(compute(ufunc, (x, y), result_type(self, other), None, exact_numbers))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
+
     return kernel
 
 
 def binary_float_kernel(function, exact_numbers=False):
     """Like `binary_kernel`, but integers give the default float dtype (div, atan2 …)."""
+
     def kernel(self, other):
         x, y = self._array, other._array
         dtype = x.dtype
@@ -231,11 +245,13 @@ def binary_float_kernel(function, exact_numbers=False):
             return wrap_result(compute(function, (x, y), float_result_type(self, other), None, exact_numbers))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
+
     return kernel
 
 
 def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
+
     def kernel(self, other):
         x, y = self._array, other._array
         refuse_overlap(self, other)
@@ -251,6 +267,7 @@ def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
             raise inplace_shape_error(x.shape, y.shape) from None
         self._counter[0] += 1
         return self
+
     return kernel
 
 
@@ -276,11 +293,13 @@ def unary_kernel(function, refusal=None, refused="b"):
             raise refusal(dtype_of(self))
         wide = WIDENED.get(x.dtype)
         return wrap_result(function(x) if wide is None else cast(function(cast(x, wide)), x.dtype))
+
     return kernel
 
 
 def unary_float_kernel(function, refusal=None, refused="c"):
     """Like `unary_kernel`, but integers give the default float dtype (exp, sqrt, sin …)."""
+
     def kernel(self):
         x = self._array
         dtype = x.dtype
@@ -292,10 +311,12 @@ def unary_float_kernel(function, refusal=None, refused="c"):
         if kind.category < FLOAT:
             kind = scalar_type.get_default_dtype()
         return wrap_result(compute(function, (x,), kind))
+
     return kernel
 
 
 # ----------------------------------------------------------------------------------------- words for formulas
+
 
 def conj(t):
     """`t.conj()`, without the call when `t` is real."""
@@ -304,6 +325,8 @@ def conj(t):
 
 def no_derivative(what):
     """A formula for an input that PyTorch has no derivative for."""
+
     def formula(grad):
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
     return formula

@@ -3,14 +3,16 @@
 In PyTorch: `aten/src/ATen/native/TensorTransformations.cpp`; repeat and tile in
 `aten/src/ATen/native/TensorShape.cpp`, repeat_interleave in `aten/src/ATen/native/Repeat.cpp`.
 """
+
 import numpy as np
 
-from ...c10.memory_format import contiguous_format
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
-from ...c10.wrap_dim import wrap_dim, wrap_dims
-from ..functions import at
-from ..native_function import BOTH, native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.c10.memory_format import contiguous_format
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
+
 from .copy import allocate_like
 from .tensor_factories import check_size
 from .tensor_shape.view import sizes_binding
@@ -158,13 +160,16 @@ def tile_composite(self, dims):
 
 
 repeat_interleave_indices = native_function(
-    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", "function")
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", "function"
+)
 repeat_interleave = native_function(
-    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> "
-    "Tensor", BOTH)
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+    BOTH,
+)
 repeat_interleave_int = native_function(
-    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> "
-    "Tensor", BOTH)
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+    BOTH,
+)
 
 
 @repeat_interleave_indices.kernel
@@ -175,7 +180,7 @@ def repeat_interleave_indices_cpu(repeats, output_size):
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.dtype not in (np.int64, np.int32):
         name = SCALAR_TYPE_NAMES[dtype_of(repeats)]
-        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{name}\'')
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{name}'")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != counts.sum():
@@ -195,8 +200,10 @@ def repeat_interleave_composite(self, repeats, dim, output_size):
     elif counts.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif counts.shape[0] != size:
-        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{counts.shape[0]} and input.size({dim}) = {size}")
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.shape[0]} and input.size({dim}) = {size}"
+        )
     return at.index_select(self, dim, at.repeat_interleave(repeats, output_size=output_size))
 
 
@@ -212,7 +219,8 @@ def repeat_interleave_int_composite(self, repeats, dim, output_size):
         self = self.reshape((1,))
     shape = self._array.shape
     if output_size is not None and output_size != shape[dim] * repeats:
-        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but "
-                           f"got {output_size}")
-    expanded = self.unsqueeze(dim + 1).expand((*shape[:dim + 1], repeats, *shape[dim + 1:]))
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}"
+        )
+    expanded = self.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
     return expanded.clone(memory_format=contiguous_format).flatten(dim, dim + 1)

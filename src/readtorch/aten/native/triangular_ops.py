@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TriangularOps.cpp`; the indices in `aten/src/ATen/native/TensorFactories.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native_function import BOTH, native_function
@@ -10,15 +11,11 @@ from readtorch.c10.tensor_impl import wrap
 
 from .exact_out import exact_out
 from .tensor_factories import OPTIONS, check_options
-from .tensor_shape.diagonal import diagonal
-
 
 # ------------------------------------------------------------------------------------------------- triangles
 
-tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
-direct=True)
-triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
-direct=True)
+tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 def check_matrix(self, name):
@@ -56,17 +53,17 @@ class TriuBackward0:
 
 
 tril_indices = native_function(
-    f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
-    "function")
+    f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor", "function"
+)
 triu_indices = native_function(
-    f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
-    "function")
+    f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor", "function"
+)
 
 
 def check_rectangle(name, dtype, row, col, layout, device):
     check_options(layout, device)
     if dtype not in (int32, int64):
-        raise NotImplementedError(f'"{name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
     if row < 0:
         raise RuntimeError(f"row must be non-negative, got{row}")
     if col < 0:

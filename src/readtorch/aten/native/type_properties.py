@@ -3,12 +3,14 @@
 In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`. Most are bound by hand past the dispatcher
 (`manual_cpp_binding`). Explained in the chapter "Tensor and Storage".
 """
+
 from readtorch.aten.native_function import python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import INFERENCE_TENSOR
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of
 
 from .tensor_iterator import number_of, result_type, scalar_tensor
+
 
 def predicate(answer):
     """Decorator: `answer(tensor)` as function and method; the function raises TypeError for what is no tensor."""
@@ -18,6 +20,7 @@ def predicate(answer):
         if not isinstance(input, TensorImpl):
             raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         return answer(input)
+
     binding.__name__ = binding.__qualname__ = name
     binding.__doc__ = answer.__doc__
     return python_binding(name)(binding)
@@ -70,8 +73,9 @@ def is_same_size(input, other):
     """Whether two tensors have the same sizes. Raises TypeError for what is no tensor."""
     for position, (name, t) in enumerate([("input", input), ("other", other)], start=1):
         if not isinstance(t, TensorImpl):
-            raise TypeError(f"is_same_size(): argument '{name}' (position {position}) must be Tensor, not "
-                            f"{type(t).__name__}")
+            raise TypeError(
+                f"is_same_size(): argument '{name}' (position {position}) must be Tensor, not {type(t).__name__}"
+            )
     return input._array.shape == other._array.shape
 
 
@@ -83,8 +87,7 @@ def is_same_size(input, other):
 @python_binding("result_type", "function")
 def result_type_binding(tensor, other):
     """The dtype of an operation on two tensors or numbers."""
-    return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t))
-                         for t in (tensor, other)])
+    return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t)) for t in (tensor, other)])
 
 
 @python_binding("promote_types", "function")

@@ -2,11 +2,12 @@
 
 In PyTorch: `aten/src/ATen/native/Unique.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -17,14 +18,17 @@ from .tensor_iterator import not_implemented
 
 unique2 = native_function(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
-    "(Tensor, Tensor, Tensor)")
+    "(Tensor, Tensor, Tensor)"
+)
 unique_dim = native_function(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
-    "(Tensor, Tensor, Tensor)")
+    "(Tensor, Tensor, Tensor)"
+)
 unique_consecutive = native_function(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
     "(Tensor, Tensor, Tensor)",
-    "")
+    "",
+)
 
 
 def nothing():
@@ -32,8 +36,11 @@ def nothing():
 
 
 def wrap_found(values, inverse, counts, return_inverse, return_counts):
-    return (wrap(values), wrap(inverse.astype(np.int64)) if return_inverse else nothing(),
-            wrap(counts.astype(np.int64)) if return_counts else nothing())
+    return (
+        wrap(values),
+        wrap(inverse.astype(np.int64)) if return_inverse else nothing(),
+        wrap(counts.astype(np.int64)) if return_counts else nothing(),
+    )
 
 
 def runs(rows):
@@ -90,7 +97,7 @@ def unique_dim_cpu(self, dim, sorted, return_inverse, return_counts):
 
 @unique_consecutive.kernel
 def unique_consecutive_cpu(self, return_inverse, return_counts, dim):
-    in_place = lambda rows: np.arange(len(rows))  # noqa: E731
+    in_place = lambda rows: np.arange(len(rows))
     if dim is not None:
         return unique_rows(self, dim, in_place, return_inverse, return_counts)
     flat = self._array.reshape(-1)
@@ -149,5 +156,4 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 @python_binding("unique_consecutive")
 def unique_consecutive_binding(input, return_inverse=False, return_counts=False, dim=None):
     """`input` without elements (or slices along `dim`) that equal the one before."""
-    return asked_for(unique_consecutive.call(input, return_inverse, return_counts, dim), return_inverse,
-                     return_counts)
+    return asked_for(unique_consecutive.call(input, return_inverse, return_counts, dim), return_inverse, return_counts)

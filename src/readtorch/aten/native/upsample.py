@@ -9,6 +9,7 @@ backward by their transposes, which have narrow bands too. A Band keeps the band
 In PyTorch: `aten/src/ATen/native/UpSample.cpp`, `aten/src/ATen/native/UpSample.h`, and the HelperInterp classes in
 `aten/src/ATen/native/cpu/UpSampleKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 import inspect
 import math
@@ -23,6 +24,7 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .copy import empty_in_format_of
 from .tensor_iterator import F4, F8, not_implemented
+
 
 class Band(NamedTuple):
     """Row o of the matrix is 0 but for weights[o, :count[o]], which begins in column start[o]."""
@@ -48,7 +50,7 @@ def transposed_band(method, size_in, size_out, align_corners, scale, real):
     is_part = np.zeros((size_out, size_in), bool)
     for o in range(size_out):
         columns = slice(start[o], start[o] + count[o])
-        matrix[o, columns] = weights[o, :count[o]]
+        matrix[o, columns] = weights[o, : count[o]]
         is_part[o, columns] = True
     return band_of(matrix.T, is_part.T)
 
@@ -62,6 +64,7 @@ def band_of(matrix, is_part):
 
 
 # ---------------------------------------------------------------------------------- where an output element lies
+
 
 def scale_of(size_in, size_out, scale, real):
     """Input elements per output element."""
@@ -91,6 +94,7 @@ def split_position(place, size_in):
 
 
 # ------------------------------------------------------------------------------------------------------ methods
+
 
 def one_element(index, real):
     return Band(index, np.ones_like(index), np.ones((len(index), 1), real))
@@ -156,6 +160,7 @@ def outer_cubic(x, a=-0.75):
 
 def antialiased(width, filter_at):
     """A method that lays a filter, `width` elements wide, over the input, stretched when the image shrinks."""
+
     def method(size_in, size_out, align_corners, scale, real, kept):
         step = scale_with_corners(size_in, size_out, align_corners, scale, real)
         stretch = max(step, real(1))
@@ -169,6 +174,7 @@ def antialiased(width, filter_at):
         weights = np.where(columns < count[:, None], filter_at(distance), 0).astype(real)
         total = weights.sum(1, keepdims=True)
         return Band(start, count, np.divide(weights, total, out=weights, where=total != 0))
+
     return method
 
 
@@ -229,7 +235,7 @@ def as_whole_numbers(weights):
     """The weights times 2^precision, rounded: the largest power for which they fit into 16 bits."""
     largest_weight = weights.max()
     precision = next(p for p in range(23) if p == 22 or int(0.5 + largest_weight * 2 ** (p + 1)) >= 1 << 15)
-    scaled = weights * 2.0 ** precision
+    scaled = weights * 2.0**precision
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
 
 
@@ -242,6 +248,7 @@ def as_whole_numbers(weights):
 def loops():
     """The compiled loops; imported when first needed."""
     from .cpu import upsample_kernel
+
     return upsample_kernel
 
 
@@ -257,7 +264,7 @@ def share(count, size, body):
 
 def times_band(band, x, axis):
     """The product with a band along one dimension."""
-    shape = (*x.shape[:axis], len(band.start), *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], len(band.start), *x.shape[axis + 1 :])
     if math.prod(shape) < FROM_SIZE:
         return times_small_band(band, x, axis)
     x = np.ascontiguousarray(x)
@@ -266,7 +273,7 @@ def times_band(band, x, axis):
         rows, out = x.reshape(-1, x.shape[-1]), result.reshape(-1, shape[-1])
         share(len(rows), out.size, lambda b, e: loops().band_rows(rows, *band, out, b, e))
         return result
-    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     lines, out = x.reshape(before, x.shape[axis], after), result.reshape(before, shape[axis], after)
     share(before, out.size, lambda b, e: loops().band_lines(lines, *band, out, b, e))
     return result
@@ -306,8 +313,11 @@ def pick_backward(grad, bands):
     rows, columns = bands
     planes = np.ascontiguousarray(grad).reshape(-1, *grad.shape[2:])
     out = np.empty((len(planes), len(rows.start), len(columns.start)), grad.dtype)
-    share(len(planes), grad.size, lambda b, e: loops().pick_backward(
-        planes, rows.start, rows.count, columns.start, columns.count, out, b, e))
+    share(
+        len(planes),
+        grad.size,
+        lambda b, e: loops().pick_backward(planes, rows.start, rows.count, columns.start, columns.count, out, b, e),
+    )
     return out.reshape(*grad.shape[:2], *out.shape[1:])
 
 
@@ -363,17 +373,21 @@ def in_format_of(x, result):
 
 # ------------------------------------------------------------------------------------------------------- checks
 
+
 def check_sizes(input_size, output_size, dims):
     if len(output_size) != dims:
         raise RuntimeError(f"It is expected output_size equals to {dims}, but got size {len(output_size)}")
     if len(input_size) != dims + 2:
         raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {len(input_size)}")
     if min(*input_size[2:], *output_size) <= 0:
-        have, want = (", ".join([f"{name}: {n}" for name, n in zip("DHW"[-dims:], sizes)])
-                      for sizes in (input_size[2:], output_size))
+        have, want = (
+            ", ".join([f"{name}: {n}" for name, n in zip("DHW"[-dims:], sizes)])
+            for sizes in (input_size[2:], output_size)
+        )
         joint = " and" if dims == 1 else ""
-        raise RuntimeError("Input and output sizes should be greater than 0, but got input "
-                           f"({have}){joint} output ({want})")
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({have}){joint} output ({want})"
+        )
 
 
 def check_not_empty(x):
@@ -405,9 +419,11 @@ def wanted_size(input_size, output_size, scale_factors):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     given, name = (output_size, "output_size") if scale_factors is None else (scale_factors, "scale_factors")
     if len(given) != dims:
-        raise RuntimeError(f"Expected static_cast<int64_t>({name}->size()) == spatial_dimensions to be true, but got "
-                           "false.  (Could this error message be improved?  If so, please report an enhancement "
-                           "request to PyTorch.)")
+        raise RuntimeError(
+            f"Expected static_cast<int64_t>({name}->size()) == spatial_dimensions to be true, but got "
+            "false.  (Could this error message be improved?  If so, please report an enhancement "
+            "request to PyTorch.)"
+        )
     if scale_factors is None:
         return tuple(output_size)
     return tuple([int(n * factor) for n, factor in zip(input_size[2:], scale_factors)])
@@ -420,10 +436,12 @@ SCALES = {1: ["scales"], 2: ["scales_h", "scales_w"], 3: ["scales_d", "scales_h"
 
 def formula(*parameters):
     """Decorator: a formula's parameters say what is saved; this one's depend on the number of dimensions."""
+
     def name_parameters(function):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])
         return function
+
     return name_parameters
 
 
@@ -432,13 +450,18 @@ def declare(name, node, dims, method, has_corners=True):
     corners = "bool align_corners, " if has_corners else ""
     settings = corners + ", ".join(f"float? {s}=None" for s in SCALES[dims])
     saved = [*["align_corners"] * has_corners, *SCALES[dims]]
-    vec = native_function(f"{name}.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor",
-                          module="nn")
-    operator = native_function(f"{name}(Tensor self, SymInt[{dims}] output_size, {settings}) -> Tensor", module="nn",
-                               out=True)
+    vec = native_function(
+        f"{name}.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor", module="nn"
+    )
+    operator = native_function(
+        f"{name}(Tensor self, SymInt[{dims}] output_size, {settings}) -> Tensor", module="nn", out=True
+    )
     backward = native_function(
         f"{name}_backward(Tensor grad_output, SymInt[{dims}] output_size, SymInt[{dims + 2}] input_size, {settings}) "
-        "-> Tensor", "", module="nn")
+        "-> Tensor",
+        "",
+        module="nn",
+    )
 
     @vec.compose
     def with_factors(input, output_size, *settings):
@@ -461,8 +484,9 @@ def declare(name, node, dims, method, has_corners=True):
         check_resized(grad_output, (*input_size[:2], *output_size))
         g = grad_output._array
         align_corners = has_corners and settings[0]
-        return in_format_of(g, resize_backward(g, method, input_size, output_size, align_corners,
-                                               settings[has_corners:]))
+        return in_format_of(
+            g, resize_backward(g, method, input_size, output_size, align_corners, settings[has_corners:])
+        )
 
     @operator.backward
     class UpsampleBackward:

@@ -6,12 +6,14 @@ float32, and from a size on: the compiler takes a third of a second to load, and
 
 In PyTorch: `vectorized_loop` in `aten/src/ATen/native/cpu/Loops.h`, `aten/src/ATen/native/cpu/SumKernel.cpp`.
 """
+
 import functools
 import math
 
 import numpy as np
 
-from .. import parallel
+from readtorch.aten import parallel
+
 from .tensor_iterator import F4
 
 FROM_SIZE = 8192
@@ -22,12 +24,14 @@ GRAIN = 65536  # elements that are worth handing over to another thread
 def pointwise():
     """The compiled loops; imported when first needed."""
     from .cpu import pointwise_ops_kernel
+
     return pointwise_ops_kernel
 
 
 @functools.cache
 def reductions():
     from .cpu import sum_kernel
+
     return sum_kernel
 
 
@@ -62,8 +66,10 @@ def loop(name, *operands, numbers=(), kernels=pointwise):
 
 def or_loop(name, function):
     """`function` on one array, or the loop `name` where that serves."""
+
     def either(x):
         return loop(name, x) if are_flat(x) else function(x)
+
     return either
 
 
@@ -76,7 +82,7 @@ def as_blocks(x, axes):
         return x.reshape(1, x.size, 1)
     if not axes or axes[-1] - axes[0] != len(axes) - 1:
         return None
-    outer, inner = math.prod(x.shape[:axes[0]]), math.prod(x.shape[axes[-1] + 1:])
+    outer, inner = math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
     return x.reshape(outer, -1, inner)
 
 
@@ -104,5 +110,5 @@ def reduce_one(name, flat):
     pieces = -(-flat.size // GRAIN)
     parts = np.empty(pieces, np.float64)
     run = getattr(reductions(), f"{name}_pieces")
-    parallel.parallel_for(0, pieces, 1, lambda b, e: run(flat[b * GRAIN:e * GRAIN], GRAIN, parts[b:e]))
+    parallel.parallel_for(0, pieces, 1, lambda b, e: run(flat[b * GRAIN : e * GRAIN], GRAIN, parts[b:e]))
     return parts.sum().astype(F4)

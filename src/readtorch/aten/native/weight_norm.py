@@ -3,25 +3,27 @@
 T. Salimans, D. Kingma: Weight normalization (2016). In PyTorch: `aten/src/ATen/native/WeightNorm.cpp` and
 `cpu/WeightNormKernel.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from ...c10.dispatch_key import grad_mode_enabled
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
-from ..functions import at
-from ..native_function import native_function
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .linear_algebra.norm import p_norm, p_norm_of_all
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 norm_except_dim = native_function("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 weight_norm = native_function("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
-weight_norm_interface = native_function(
-    "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
+weight_norm_interface = native_function("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
 weight_norm_interface_backward = native_function(
     "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, "
-    "int dim) -> (Tensor, Tensor)")
+    "int dim) -> (Tensor, Tensor)"
+)
 
 
 @norm_except_dim.compose

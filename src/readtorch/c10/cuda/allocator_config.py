@@ -4,12 +4,14 @@ In PyTorch: `c10/core/AllocatorConfig.h` (settings of every accelerator) and
 `c10/cuda/CUDAAllocatorConfig.h` (CUDA's own): two objects, and each reads the whole text. Explained in the
 chapter "The caching allocator".
 """
+
 import os
 import re
 
 from .sizes import LARGE_SEGMENT, MIB, MIN_LARGE_ALLOC, UNLIMITED
 
 ROUNDUP_INTERVALS = 16  # from 1 MiB to 64 GiB, one a power of two
+
 
 def is_power_of_2(number):
     return number > 0 and number & (number - 1) == 0
@@ -60,8 +62,9 @@ class Tokens:
     def take_bool(self):
         piece = self.take()
         if piece not in ("True", "False"):
-            raise ValueError(f"Expected 'True' or 'False' at index {self.next - 1} in ConfigTokenizer "
-                             f"but got '{piece}'")
+            raise ValueError(
+                f"Expected 'True' or 'False' at index {self.next - 1} in ConfigTokenizer but got '{piece}'"
+            )
         return piece == "True"
 
     def skip_value(self):
@@ -163,8 +166,7 @@ class AllocatorConfig:
             tokens.take_sign()
             megabytes = tokens.take_int()
             if megabytes <= MIN_LARGE_ALLOC // MIB:
-                raise ValueError("CachingAllocator option large_segment_size_mb must be > "
-                                 f"{MIN_LARGE_ALLOC // MIB} MB")
+                raise ValueError(f"CachingAllocator option large_segment_size_mb must be > {MIN_LARGE_ALLOC // MIB} MB")
             self.large_segment_size = megabytes * MIB
         self.max_non_split_rounding_size = self.large_segment_size
 
@@ -179,8 +181,7 @@ class AllocatorConfig:
         self.max_split_size = self._bytes_above_large_segment(tokens, "max_split_size_mb")
 
     def _read_max_non_split_rounding(self, tokens):
-        self.max_non_split_rounding_size = self._bytes_above_large_segment(
-            tokens, "max_non_split_rounding_mb")
+        self.max_non_split_rounding_size = self._bytes_above_large_segment(tokens, "max_non_split_rounding_mb")
 
     def _read_garbage_collection_threshold(self, tokens):
         threshold = tokens.take_float()
@@ -211,7 +212,7 @@ class AllocatorConfig:
             if divisions != 0 and not is_power_of_2(divisions):
                 raise ValueError("For roundups, the divisions has to be power of 2 or 0 to disable roundup ")
             if bound == ">":  # all above the last one named
-                table[last + 1:] = [divisions] * (ROUNDUP_INTERVALS - 1 - last)
+                table[last + 1 :] = [divisions] * (ROUNDUP_INTERVALS - 1 - last)
             else:
                 last = self._interval(bound)
                 if first:  # smaller sizes are treated as the first one named
@@ -234,8 +235,9 @@ class AllocatorConfig:
         if backend not in ("native", "cudaMallocAsync"):
             raise ValueError("Unknown allocator backend, options are native and cudaMallocAsync")
         if backend != "native":  # in PyTorch: the driver's own pools, chosen when the library is loaded
-            raise RuntimeError("Allocator backend parsed at runtime != allocator backend parsed at load "
-                               f"time, {backend} != native")
+            raise RuntimeError(
+                f"Allocator backend parsed at runtime != allocator backend parsed at load time, {backend} != native"
+            )
 
     def _read_memory_fraction(self, tokens):
         fraction = tokens.take_float()
@@ -248,8 +250,7 @@ class AllocatorConfig:
         if not is_power_of_2(threads):
             raise ValueError(f"Number of register threads has to be power of 2, got {threads}")
         if threads > most:
-            raise ValueError("Number of register threads should be less than or equal to "
-                             f"{most}, got {threads}")
+            raise ValueError(f"Number of register threads should be less than or equal to {most}, got {threads}")
         self.pinned_num_register_threads = threads
 
     def _read_reserve_segment_size(self, tokens):
@@ -262,12 +263,14 @@ class AllocatorConfig:
 def _bool(attribute):
     def read(config, tokens):
         setattr(config, attribute, tokens.take_bool())
+
     return read
 
 
 def _megabytes(attribute):
     def read(config, tokens):
         setattr(config, attribute, tokens.take_int() * MIB)
+
     return read
 
 

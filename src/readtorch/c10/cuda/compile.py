@@ -10,10 +10,11 @@ numba-cuda compiles to PTX without a GPU; `ptx` is for tests and for reading.
 
 PyTorch has no such file: nvcc compiles its kernels when the library is built.
 """
+
 import functools
 import types
 
-from ..global_names import names_in
+from readtorch.c10.global_names import names_in
 
 
 class Intrinsic:
@@ -36,8 +37,7 @@ class DeviceFunctions:
         for name in names_in(original.__code__) & names.keys():
             names[name] = self.value(names[name])
         cells = tuple(types.CellType(self.value(cell.cell_contents)) for cell in original.__closure__ or ())
-        function = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__,
-                                      cells or None)
+        function = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__, cells or None)
         function.__module__ = original.__module__
         return function
 
@@ -50,6 +50,7 @@ class DeviceFunctions:
 
     def device_function(self, function):
         from numba import cuda
+
         if function not in self.done:
             self.done[function] = cuda.jit(device=True, inline="always")(self.remade(function))
         return self.done[function]
@@ -71,6 +72,7 @@ def bounds_of(kernel):
 def compiled(kernel):
     """numba's dispatcher for the kernel: it compiles for each combination of argument types."""
     from numba import cuda
+
     return cuda.jit(for_numba(kernel), launch_bounds=bounds_of(kernel))
 
 
@@ -78,16 +80,19 @@ def signature_of(arguments):
     """numba's types of a launch's arguments."""
     import numba
     import numpy as np
+
     def one(value):
         if isinstance(value, np.ndarray):
             layout = "C" if value.flags.c_contiguous else "A"
             return numba.types.Array(numba.from_dtype(value.dtype), value.ndim, layout)
         return numba.typeof(value)
+
     return tuple(map(one, arguments))
 
 
 def ptx(kernel, signature, capability):
     """PTX for a GPU of this compute capability, (8, 0) for example. Needs numba-cuda, no GPU."""
     from numba import cuda
+
     text, _ = cuda.compile_ptx(for_numba(kernel), signature, cc=capability, launch_bounds=bounds_of(kernel))
     return text

@@ -4,6 +4,7 @@ The numbers themselves are a function of seed, thread and position (Philox), so 
 once independently of each other. In PyTorch: `aten/src/ATen/cuda/CUDAGeneratorImpl.cpp`. Explained in the chapter "CUDA
 kernels with numba".
 """
+
 import secrets
 import threading
 

@@ -3,10 +3,12 @@
 In PyTorch: `c10/cuda/CUDAStream.cpp`; for devices `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/CUDAGuard.h`. Explained in
 the chapter "The caching allocator".
 """
+
 import threading
 from typing import NamedTuple
 
-from ..device import current_device
+from readtorch.c10.device import current_device
+
 from . import runtime
 from .cuda_exception import AcceleratorError
 from .driver_api import DEFAULT_STREAM
@@ -126,4 +128,5 @@ def check_index(index):
     if not 0 <= index < runtime.driver().device_count():
         raise AcceleratorError(
             "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other API "
-            "call, so the stacktrace below might be incorrect.")
+            "call, so the stacktrace below might be incorrect."
+        )

@@ -9,10 +9,11 @@ import weakref
 
 import numpy as np
 
-from ..device import device as Device
-from ..dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
-from ..storage_impl import StorageImpl, address_of, owner_of
-from ..tensor_impl import contiguous_strides, wrap
+from readtorch.c10.device import device as Device
+from readtorch.c10.dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
+from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
+from readtorch.c10.tensor_impl import contiguous_strides, wrap
+
 from . import runtime
 from .cuda_stream import current_stream
 

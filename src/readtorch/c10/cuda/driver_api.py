@@ -7,6 +7,7 @@ plain numbers here, as they are handles in CUDA; stream 0 of every device is its
 In PyTorch: `c10/cuda/driver_api.h` lists the functions of the CUDA driver that are used (`cuMemMap` …); most calls go
 to the CUDA runtime (`cudaMalloc` …), with no interface in between. Explained in the chapter "The caching allocator".
 """
+
 import abc
 import dataclasses
 

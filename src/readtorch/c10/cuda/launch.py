@@ -10,15 +10,17 @@ the end are all that it does with them besides launching.
 PyTorch has no such file: a launch is CUDA's `<<<grid, block, shared, stream>>>`, followed by
 `C10_CUDA_KERNEL_LAUNCH_CHECK` of `c10/cuda/CUDAException.h`.
 """
+
 import contextlib
 import contextvars
 
 import numpy as np
 
-from ..device import current_device
+from readtorch.c10.device import current_device
+
 from . import runtime
-from .device_memory import device_array
 from .cuda_stream import current_stream
+from .device_memory import device_array
 
 runner = contextvars.ContextVar("runner")
 
@@ -51,12 +53,12 @@ def on_device(kernel, grid, block, *arguments, shared=0):
 
 def on_chip(kernel, grid, block, *arguments, shared=0, stream=0):
     from .compile import compiled
+
     compiled(kernel)[grid, block, stream, shared](*arguments)
 
 
 def blocks_of(work, threads, most=4096):
-    """How many blocks of so many threads do the work; a grid-stride loop does what is beyond `most` of them.
-    """
+    """How many blocks of so many threads do the work; a grid-stride loop does what is beyond `most` of them."""
     return max(1, min(-(-work // threads), most))
 
 
@@ -68,6 +70,7 @@ def strided(array, shape, strides):
     if isinstance(array, np.ndarray):
         return np.lib.stride_tricks.as_strided(array, shape, strides)
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
     return DeviceNDArray(shape, strides, array.dtype, gpu_data=array.gpu_data)
 
 
@@ -77,6 +80,7 @@ def scratch(like, shape, dtype):
         in_window = runtime.is_available() and runner.get(None) is None
         return device_array(current_device.index, shape, dtype) if in_window else np.empty(shape, dtype)
     from numba import cuda
+
     return cuda.device_array(shape, dtype)
 
 

@@ -2,11 +2,12 @@
 
 PyTorch has no such file: a real GPU's memory has no address in the host.
 """
+
 import ctypes
 import mmap
 import threading
 
-from ..storage_impl import address_of
+from readtorch.c10.storage_impl import address_of
 
 CLOSED, OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 

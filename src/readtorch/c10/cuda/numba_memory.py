@@ -8,6 +8,7 @@ plug-in a context that is none.
 PyTorch has no such file; RAPIDS' memory manager plugs into both in this way. Interface: "External Memory
 Management (EMM) Plugin interface" in numba's documentation.
 """
+
 import ctypes
 import functools
 
@@ -44,6 +45,7 @@ def manager_class():
         def initialize(self):
             """Pinned host memory is given back in batches, whose size numba derives from the device's."""
             self.deallocations.memory_capacity = self.get_memory_info().total
+
     return CachingMemoryManager
 
 
@@ -55,4 +57,5 @@ def device_of(context):
 def install():
     """Make ours numba's memory manager. Must come before numba makes its first context."""
     from numba import cuda
+
     cuda.set_memory_manager(manager_class())

@@ -10,6 +10,7 @@ thread's index).
 Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011). In PyTorch:
 `aten/src/ATen/core/PhiloxRNGEngine.h` and, on devices, cuRAND. Explained in the chapter "CUDA kernels with numba".
 """
+
 import numpy as np
 
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

@@ -8,24 +8,29 @@ the device's primary one. Numba works in that context, too, so its kernels can u
 In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA runtime (`cudaMalloc` …) does there
 what is done here by calls of the driver, contexts included.
 """
+
 import contextlib
 
 import numpy as np
 
-from .driver_api import DeviceProperties, Driver
 from .cuda_exception import AcceleratorError, MemoryAllocationError
+from .driver_api import DeviceProperties, Driver
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
 _DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING: such events are cheaper
 _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE_
-    "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR",
-    "multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
+    "major": "COMPUTE_CAPABILITY_MAJOR",
+    "minor": "COMPUTE_CAPABILITY_MINOR",
+    "multi_processor_count": "MULTIPROCESSOR_COUNT",
+    "warp_size": "WARP_SIZE",
     "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
     "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
     "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
     "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
     "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    "l2_cache_size": "L2_CACHE_SIZE", "is_integrated": "INTEGRATED"}
+    "l2_cache_size": "L2_CACHE_SIZE",
+    "is_integrated": "INTEGRATED",
+}
 
 
 class _Window:
@@ -56,7 +61,7 @@ class RealDriver(Driver):
 
     def _is_done(self, name, handle):
         """The answer of a query, for which "not ready" is no error."""
-        status, = getattr(self.cuda, name)(handle)
+        (status,) = getattr(self.cuda, name)(handle)
         if status == self.cuda.CUresult.CUDA_ERROR_NOT_READY:
             return False
         self._check(status)
@@ -170,6 +175,7 @@ class RealDriver(Driver):
 
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         from .numba_launch import launch
+
         with self._on(device):
             launch(stream, kernel, grid, block, arguments, shared)
 

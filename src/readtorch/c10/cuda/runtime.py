@@ -5,6 +5,7 @@ There are none until a program asks for simulated devices.
 In PyTorch: the allocator is a global of `c10/cuda/CUDACachingAllocator.cpp` (`get`), made when the library is loaded
 and initialised at the first use of a device (`_cuda_init` in `torch/csrc/cuda/Module.cpp`).
 """
+
 from .allocator_config import AllocatorConfig
 from .cuda_caching_allocator import CachingAllocator
 from .simulated_driver import SimulatedDriver

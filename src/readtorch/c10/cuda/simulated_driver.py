@@ -11,8 +11,8 @@ import ctypes
 import os
 import re
 
-from .driver_api import DeviceProperties, Driver
 from .cuda_exception import AcceleratorError
+from .driver_api import DeviceProperties, Driver
 from .simulated_memory import SimulatedMemory
 from .simulated_streams import SimulatedStreams
 

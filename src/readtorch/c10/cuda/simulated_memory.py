@@ -10,6 +10,7 @@ touched: a device of 80 GiB costs nothing until its memory is used.
 
 PyTorch has no such file: it has no simulated devices.
 """
+
 import bisect
 import contextlib
 import mmap
@@ -147,8 +148,7 @@ class SimulatedMemory:
     def map(self, address, nbytes, handle):
         with self._lock:
             region = self._region(address)
-            if (region is None or region.pages is None or address in region.pages
-                    or handle not in self._pieces):
+            if region is None or region.pages is None or address in region.pages or handle not in self._pieces:
                 raise AcceleratorError("CUDA error: invalid argument")
             region.pages[address] = nbytes
 
@@ -165,11 +165,14 @@ class SimulatedMemory:
         """The `nbytes` behind `address`, a uint8 array. AcceleratorError if they are not all memory of a
         device."""
         region = self._region(address)
-        if region is None or address + nbytes > region.address + region.nbytes or (
-                region.pages is not None and not region.is_mapped(address, address + nbytes)):
+        if (
+            region is None
+            or address + nbytes > region.address + region.nbytes
+            or (region.pages is not None and not region.is_mapped(address, address + nbytes))
+        ):
             raise AcceleratorError("CUDA error: an illegal memory access was encountered")
         offset = address - region.address
-        return region.host()[offset:offset + nbytes]
+        return region.host()[offset : offset + nbytes]
 
     def unlocked(self):
         """`with memory.unlocked():` inside, the bytes may be read and written."""

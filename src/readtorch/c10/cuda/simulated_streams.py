@@ -14,11 +14,12 @@ device, so that a program which forgets to synchronize reads old numbers.
 
 PyTorch has no such file: it has no simulated devices.
 """
+
 import dataclasses
 import heapq
 
-from .driver_api import DEFAULT_STREAM
 from .cuda_exception import AcceleratorError
+from .driver_api import DEFAULT_STREAM
 
 
 @dataclasses.dataclass

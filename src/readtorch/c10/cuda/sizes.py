@@ -6,6 +6,7 @@ segment.
 In PyTorch: `round_size`, `get_allocation_size` and `should_split` in `c10/cuda/CUDACachingAllocator.cpp`,
 the numbers in `c10/core/AllocatorConfig.h`. Explained in the chapter "The caching allocator".
 """
+
 MIB = 1 << 20
 MIN_BLOCK = 512  # the size of every block is a multiple of this
 SMALL_SIZE = 1 * MIB  # the largest size that is "small"

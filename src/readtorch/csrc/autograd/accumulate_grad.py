@@ -2,14 +2,16 @@
 
 In PyTorch: `torch/csrc/autograd/functions/accumulate_grad.cpp`. Explained in the chapter "Autograd".
 """
+
 import threading
 from sys import getrefcount
 
 import numpy as np
 
-from ...aten.functions import at
-from ...c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, SPARSE_CPU, tls
-from ...c10.tensor_impl import alias, wrap
+from readtorch.aten.functions import at
+from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, SPARSE_CPU, tls
+from readtorch.c10.tensor_impl import alias, wrap
+
 from .node import FIRST, Node
 
 

@@ -7,6 +7,7 @@ First one walk counts, for each node, from how many others it will receive (its 
 that have received everything. Among those the one made last in forward runs first (highest sequence number): it is
 nearest to the loss, so its result frees memory soonest. No step recurses, so a graph may be of any depth.
 """
+
 import threading
 import warnings
 from heapq import heappop, heappush
@@ -14,10 +15,11 @@ from sys import getrefcount
 
 import numpy as np
 
-from ...aten.functions import at
-from ...c10 import scalar_type
-from ...c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
-from ...c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
+from readtorch.aten.functions import at
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
+from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
+
 from . import accumulate_grad as accumulation
 from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
 
@@ -126,7 +128,8 @@ def mark_needed(task, root, inputs, accumulate_grad):
         else:
             stack.pop()
             needed[node] = (node in targets and accumulate_grad) or any(
-                c is not None and (needed.get(c) or c in targets) for c, _ in node._next_edges)
+                c is not None and (needed.get(c) or c in targets) for c, _ in node._next_edges
+            )
     needed[root] = True
     task.needed = needed
 
@@ -168,6 +171,7 @@ def measure_sole_owner():
         def apply(self, grad):
             counts.append(getrefcount(grad))
             return ()
+
     counter = Counter((), (), np.dtype(np.float64))
     maker = Maker(((counter, 0),))
     task = GraphTask(keep_graph=False)
@@ -225,8 +229,10 @@ def validate(node, index, grad, child, nr):
     shape, dtype = input_metadata(child, nr)
     if grad._array.shape != shape:
         if not _is_expandable_to(shape, grad._array.shape):
-            raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - got "
-                               f"{list(grad._array.shape)} but expected shape compatible with {list(shape)}")
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - got "
+                f"{list(grad._array.shape)} but expected shape compatible with {list(shape)}"
+            )
         grad = at.sum_to_size(grad, shape)
     if dtype is not None and grad._array.dtype != dtype:
         wanted = scalar_type.by_numpy[dtype]
@@ -248,11 +254,13 @@ def check_count(node, outputs):
     wanted = len(node._next_edges)
     if len(outputs) > wanted and all(o is None for o in outputs[wanted:]):
         return outputs[:wanted]
-    raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected "
-                       f"{wanted}, got {len(outputs)})")
+    raise RuntimeError(
+        f"Function {node.name()} returned an incorrect number of gradients (expected {wanted}, got {len(outputs)})"
+    )
 
 
 # ------------------------------------------------------------------------------------------- hooks and captures
+
 
 def run_tensor_hooks(node, grads):
     """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
@@ -292,8 +300,10 @@ def check_replaced(hook, values, replaced):
     if not isinstance(replaced, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
     if len(replaced) != len(values):
-        raise RuntimeError(f"hook '{hook_name(hook)}' has returned an incorrect number of values "
-                           f"(got {len(replaced)}, but expected {len(values)})")
+        raise RuntimeError(
+            f"hook '{hook_name(hook)}' has returned an incorrect number of values "
+            f"(got {len(replaced)}, but expected {len(values)})"
+        )
     for old, new in zip(values, replaced):
         if new is not None:
             check_hook_result(old, new, hook)
@@ -309,8 +319,10 @@ def check_hook_result(old, new, hook):
     if new._array.shape != old._array.shape:
         raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
     if new._array.dtype != old._array.dtype:
-        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was "
-                           f"{legacy_type_name(old)} got {legacy_type_name(new)})")
+        raise RuntimeError(
+            f"hook '{hook_name(hook)}' has changed the type of value (was "
+            f"{legacy_type_name(old)} got {legacy_type_name(new)})"
+        )
 
 
 def hook_name(hook):
@@ -323,6 +335,7 @@ def capture(task, node, grads):
 
 
 # ------------------------------------------------------------------------------------------------ anomaly mode
+
 
 def apply_checked(node, grads):
     """`node.apply`, with the forward traceback shown on error and a search for nan in what comes out."""
@@ -348,17 +361,24 @@ def warn_origin(node):
     """Warn with the traceback of the forward call of `node`, and those of the nodes that made it."""
     origin = node.metadata.get("traceback_")
     if origin is None:
-        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable "
-                      "detect anomaly during forward pass for more information.", stacklevel=2)
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable "
+            "detect anomaly during forward pass for more information.",
+            stacklevel=2,
+        )
         return
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
-                  f"error:\n{''.join(origin)}",
-                  stacklevel=2)
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(origin)}",
+        stacklevel=2,
+    )
     parent = node.metadata.get("parent_")
     while parent is not None:
         above = parent.metadata.get("traceback_", ["No forward pass information available.\n"])
-        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
-                      f"that induced the previous calculation:\n{''.join(above)}", stacklevel=2)
+        warnings.warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
+            f"that induced the previous calculation:\n{''.join(above)}",
+            stacklevel=2,
+        )
         parent = parent.metadata.get("parent_")
 
 

@@ -4,6 +4,7 @@ In PyTorch: `tools/autograd/gen_autograd_functions.py` writes `Functions.h` and 
 `tools/autograd/derivatives.yaml`, by the same rule: *the names that a formula uses are what its node saves*. Here the text
 is made when an operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
 """
+
 import inspect
 import re
 
@@ -13,10 +14,17 @@ from readtorch.c10.tensor_impl import NO_EDGE
 from .node import Node
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
-FACTS = {"sym_sizes": "{0}._array.shape", "sym_sizes_opt": "{0}._array.shape",  # "_opt": (0,) if there is no tensor
-         "scalar_type": "{0}.dtype", "sym_strides": "strides_of({0})",
-         "byte_strides": "{0}._array.strides", "device": "{0}.device", "layout": "{0}.layout",
-         "geometry": "TensorGeometry({0})", "sizes": "[t._array.shape for t in {0}]"}
+FACTS = {
+    "sym_sizes": "{0}._array.shape",
+    "sym_sizes_opt": "{0}._array.shape",  # "_opt": (0,) if there is no tensor
+    "scalar_type": "{0}.dtype",
+    "sym_strides": "strides_of({0})",
+    "byte_strides": "{0}._array.strides",
+    "device": "{0}.device",
+    "layout": "{0}.layout",
+    "geometry": "TensorGeometry({0})",
+    "sizes": "[t._array.shape for t in {0}]",
+}
 
 
 def joint(name):
@@ -38,8 +46,9 @@ class Formulas:
         covered = {part for name in self.functions for part in joint(name)}
         self.inputs = [a for a in schema.arguments if a.name in covered]
         self.has_list = any(a.type.is_list for a in self.inputs)
-        self.outputs = ["result"] if len(schema.returns) == 1 else [
-            r.name or f"result{i}" for i, r in enumerate(schema.returns)]
+        self.outputs = (
+            ["result"] if len(schema.returns) == 1 else [r.name or f"result{i}" for i, r in enumerate(schema.returns)]
+        )
         differentiable = getattr(cls, "output_differentiability", [True] * len(self.outputs))
         self.differentiable_outputs = [n for n, d in zip(self.outputs, differentiable) if d]
         self.returns_list = schema.returns[0].type.is_list if schema.returns else False
@@ -62,7 +71,7 @@ class Formulas:
             return ("list" if kind.is_list else "tensor") if kind.is_tensor else "plain"
         if name in self.outputs:
             return "output"
-        owner = next((a for a in self.arguments if name.startswith(a + "_") and name[len(a) + 1:] in FACTS), None)
+        owner = next((a for a in self.arguments if name.startswith(a + "_") and name[len(a) + 1 :] in FACTS), None)
         if owner is None:
             raise ValueError(f"{self.name}: a formula asks for {name!r}, which {self.operator.schema} does not have")
         return "fact"
@@ -83,11 +92,17 @@ def node_class(operator):
 
 def _make_node_class(formulas):
     slots = tuple(f"saved_{name}" for name in formulas.saved)
-    variables = tuple(f"saved_{name}" for name, (kind, _) in formulas.saved.items() if kind in ("tensor", "output", "list"))
-    namespace = {"__slots__": slots + (("list_lengths",) if formulas.has_list else ()), "saved_names": variables,
-                 "apply": _make_apply(formulas), "__module__": "builtins",  # as C++ classes say in PyTorch
-                 "namespace": getattr(formulas.operator.derivative, "namespace", ""),
-                 "__doc__": f"The derivative of `{formulas.operator.schema}`."}
+    variables = tuple(
+        f"saved_{name}" for name, (kind, _) in formulas.saved.items() if kind in ("tensor", "output", "list")
+    )
+    namespace = {
+        "__slots__": slots + (("list_lengths",) if formulas.has_list else ()),
+        "saved_names": variables,
+        "apply": _make_apply(formulas),
+        "__module__": "builtins",  # as C++ classes say in PyTorch
+        "namespace": getattr(formulas.operator.derivative, "namespace", ""),
+        "__doc__": f"The derivative of `{formulas.operator.schema}`.",
+    }
     if variables:
         namespace["release_variables"] = _release_variables
     for name, (kind, _) in formulas.saved.items():
@@ -111,6 +126,7 @@ def _unpacker(slot, kind):
         if kind == "list":
             return tuple([v and v.unpack(node) for v in value])
         return value.unpack(node) if kind in ("tensor", "output") and value is not None else value
+
     return unpack
 
 
@@ -138,8 +154,10 @@ def _make_apply(formulas):
     uses_grad = any("grad" in p for p in formulas.parameters.values())
     if many and uses_grad:
         lines.append("    grad = grads[0]")
-    lines.append(f"    if {'not any([g is not None for g in grads])' if many else 'grad is None'}: "
-                 "return (None,) * len(self._next_edges)")
+    lines.append(
+        f"    if {'not any([g is not None for g in grads])' if many else 'grad is None'}: "
+        "return (None,) * len(self._next_edges)"
+    )
     lines += _edge_lines(formulas)
     for function in sorted(formulas.functions):  # the order that torchgen gives them
         lines += _formula_lines(formulas, function, names, many)
@@ -171,8 +189,12 @@ def _formula_lines(formulas, function, names, many):
     arguments = [_formula_argument(formulas, p, wanted) for p in formulas.parameters[function]]
     assigned = ", ".join(f"grad_of_{a.name}" for a in targets)
     nothing = ", ".join(f"(None,) * len(edge_{a.name})" if a.type.is_list else "None" for a in targets)
-    return [f"    if {guard}:", f"        {assigned} = formula_{function}({', '.join(arguments)})",
-            "    else:", f"        {assigned} = {nothing}"]
+    return [
+        f"    if {guard}:",
+        f"        {assigned} = formula_{function}({', '.join(arguments)})",
+        "    else:",
+        f"        {assigned} = {nothing}",
+    ]
 
 
 def _wanted(a):

@@ -3,6 +3,7 @@
 In PyTorch: `tools/autograd/gen_variable_type.py` writes `VariableType_*.cpp` before the compiler runs. Here the
 text is made when an operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
 """
+
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -30,12 +31,27 @@ def make_autograd_kernel(operator, keys):
         return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
     source = kernel_source(operator, formulas, may_be_stale=bool(keys & ADINPLACEORVIEW))
-    names = {"kernel": kernel, "new": new, "Node_": node_class(operator), "next_sequence_nr": next_sequence_nr, "NO_EDGE": NO_EDGE,
-             "gradient_edge": gradient_edge, "leaf_edge": leaf_edge, "SavedVariable": SavedVariable, "save_list": save_list,
-             "INFERENCE_TENSOR": INFERENCE_TENSOR, "refuse_inference_tensor": refuse_inference_tensor, "AUTOGRAD": AUTOGRAD,
-             "watchers": watchers, "notify_watchers": notify_watchers, "check_inplace": check_inplace,
-             "rebase_history": rebase_history, "TensorGeometry": TensorGeometry, "strides_of": strides_of,
-             "set_differentiable": set_differentiable}
+    names = {
+        "kernel": kernel,
+        "new": new,
+        "Node_": node_class(operator),
+        "next_sequence_nr": next_sequence_nr,
+        "NO_EDGE": NO_EDGE,
+        "gradient_edge": gradient_edge,
+        "leaf_edge": leaf_edge,
+        "SavedVariable": SavedVariable,
+        "save_list": save_list,
+        "INFERENCE_TENSOR": INFERENCE_TENSOR,
+        "refuse_inference_tensor": refuse_inference_tensor,
+        "AUTOGRAD": AUTOGRAD,
+        "watchers": watchers,
+        "notify_watchers": notify_watchers,
+        "check_inplace": check_inplace,
+        "rebase_history": rebase_history,
+        "TensorGeometry": TensorGeometry,
+        "strides_of": strides_of,
+        "set_differentiable": set_differentiable,
+    }
     return compile_function(f"{operator.schema.name}_autograd", source, names)
 
 
@@ -125,8 +141,12 @@ def _inplace_lines(formulas, call, may_be_stale):
             if watchers: notify_watchers(node)
             return self
     """
-    lines = [f"if {_no_input_needs_grad(formulas)}:", "    check_inplace(self, False)", f"    return {call}",
-             "check_inplace(self, True)"]
+    lines = [
+        f"if {_no_input_needs_grad(formulas)}:",
+        "    check_inplace(self, False)",
+        f"    return {call}",
+        "check_inplace(self, True)",
+    ]
     if "self" in formulas.saved:
         lines.append("original_self = self.clone()")
     lines += _node_lines(formulas) + _save_inputs(formulas) + [call, "result = self"] + _save_outputs(formulas)
@@ -143,8 +163,7 @@ def _edge_lines(formulas, may_be_stale):
             lines.append(f"edge_{a.name} = tuple([{inner} for t in {_list(a)}])")
         else:
             edge = f"gradient_edge({a.name})" if may_be_stale else f"{a.name}._edge or leaf_edge({a.name})"
-            lines.append(f"edge_{a.name} = "
-                         f"{f'NO_EDGE if {a.name} is None else ' if a.type.optional else ''}{edge}")
+            lines.append(f"edge_{a.name} = {f'NO_EDGE if {a.name} is None else ' if a.type.optional else ''}{edge}")
     return lines
 
 
@@ -167,8 +186,12 @@ def _no_input_needs_grad(formulas):
 def _node_lines(formulas):
     """Lines that make the node; `Node_(…)` spelled out, because this runs in every operation that is recorded."""
     edges = ", ".join(f"{'*' if a.type.is_list else ''}edge_{a.name}" for a in formulas.inputs)
-    lines = ["node = new(Node_)", "node._seq_nr = next_sequence_nr()", "node._hooks = None",
-             f"node._next_edges = ({edges},)"]
+    lines = [
+        "node = new(Node_)",
+        "node._seq_nr = next_sequence_nr()",
+        "node._hooks = None",
+        f"node._next_edges = ({edges},)",
+    ]
     if formulas.has_list:
         lengths = ", ".join(f"len({_list(a)})" if a.type.is_list else "1" for a in formulas.inputs)
         lines.append(f"node.list_lengths = ({lengths},)")
@@ -193,10 +216,13 @@ def _save_outputs(formulas):
         if name not in numbers:
             lines.append(f"node.saved_{name} = SavedVariable({name})")
             continue
-        lines += ["saved = new(SavedVariable)",
-                  f"saved.kept = ({name}._array, {name}._counter, {name}._storage_impl, {name}._keys)",
-                  f"saved.version = {name}._counter[0]", f"saved.output_nr = {numbers[name]}; saved.unpack_hook = None",
-                  f"node.saved_{name} = saved"]
+        lines += [
+            "saved = new(SavedVariable)",
+            f"saved.kept = ({name}._array, {name}._counter, {name}._storage_impl, {name}._keys)",
+            f"saved.version = {name}._counter[0]",
+            f"saved.output_nr = {numbers[name]}; saved.unpack_hook = None",
+            f"node.saved_{name} = saved",
+        ]
     return lines
 
 
@@ -206,7 +232,7 @@ def _saved_value(formulas, name, kind):
     if kind == "list":
         return f"save_list({_list(formulas.arguments[name])})"
     owner = max((a for a in formulas.arguments if name.startswith(a + "_")), key=len)
-    fact = FACTS[name[len(owner) + 1:]].format(owner)
+    fact = FACTS[name[len(owner) + 1 :]].format(owner)
     nothing = "(0,)" if name.endswith("_opt") else "None"
     return f"{nothing} if {owner} is None else {fact}" if formulas.arguments[owner].type.optional else fact
 
@@ -217,9 +243,13 @@ def _save_tensor(formulas, name, users):
     They spell `SavedVariable(name)` out: a call would cost a tenth of a small operator.
     """
     value = "original_self" if formulas.inplace and name == "self" else name
-    lines = ["saved = new(SavedVariable)", f"saved.kept = {value}; saved.version = {value}._counter[0]",
-             "saved.output_nr = saved.unpack_hook = None", f"node.saved_{name} = saved",
-             f"if {value}._keys & INFERENCE_TENSOR: refuse_inference_tensor()"]
+    lines = [
+        "saved = new(SavedVariable)",
+        f"saved.kept = {value}; saved.version = {value}._counter[0]",
+        "saved.output_nr = saved.unpack_hook = None",
+        f"node.saved_{name} = saved",
+        f"if {value}._keys & INFERENCE_TENSOR: refuse_inference_tensor()",
+    ]
     conditions = _save_conditions(formulas, name, users)
     if not conditions:
         return lines
@@ -243,8 +273,11 @@ def _history_lines(formulas):
     out = formulas.differentiable_outputs[0]
     if getattr(formulas.operator.derivative, "may_return_integers", False):
         return [f"set_differentiable(node, {out})"]
-    return [f"node._shape = {out}._array.shape; node._dtype = {out}._array.dtype", f"{out}._edge = (node, 0)",
-            f"{out}._keys |= AUTOGRAD"]
+    return [
+        f"node._shape = {out}._array.shape; node._dtype = {out}._array.dtype",
+        f"{out}._edge = (node, 0)",
+        f"{out}._keys |= AUTOGRAD",
+    ]
 
 
 def set_differentiable(node, outputs):
@@ -272,6 +305,7 @@ def _kernel_without_derivative(operator, kernel):
     def inplace_without_derivative(self, *arguments):
         check_inplace(self, False)
         return kernel(self, *arguments)
+
     return inplace_without_derivative
 
 
@@ -287,9 +321,12 @@ def _out_kernel(operator, kernel, differentiable):
         inputs, outs = _tensors(arguments[:first_out]), _tensors(arguments[first_out:])
         inputs = inputs if differentiable and any(map(_may_require_grad, outs)) else []
         if grad_mode_enabled() and any(map(requires_grad, inputs + outs)):
-            raise RuntimeError(f"{operator.schema.name}(): functions with out=... arguments don't support "
-                               "automatic differentiation, but one of the arguments requires grad.")
+            raise RuntimeError(
+                f"{operator.schema.name}(): functions with out=... arguments don't support "
+                "automatic differentiation, but one of the arguments requires grad."
+            )
         return kernel(*arguments)
+
     return out_autograd
 
 
@@ -305,6 +342,7 @@ def _may_require_grad(t):
 
 def _kernel_of_missing_derivative(operator, kernel):
     """For an operator that could have a derivative but has none: its results require grad, and backward says why not."""
+
     def autograd_kernel(*arguments):
         inputs = [a for a in arguments if isinstance(a, TensorImpl)]
         if operator.schema.is_inplace:
@@ -320,4 +358,5 @@ def _kernel_of_missing_derivative(operator, kernel):
             else:
                 set_differentiable(node, result if isinstance(result, TensorImpl) else tuple(result))
         return result
+
     return autograd_kernel

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/hooks.py`. Explained in the chapter "Hooks and __call__".
 """
+
 import weakref
 from collections import OrderedDict
 

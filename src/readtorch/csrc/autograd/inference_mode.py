@@ -2,9 +2,10 @@
 
 In PyTorch: `c10/core/InferenceMode.h`. Explained in the chapter "Autograd".
 """
-from ...aten import dispatcher
-from ...c10.dispatch_key import INFERENCE_MODE, INFERENCE_TENSOR, tls
-from ...c10.tensor_impl import TensorImpl
+
+from readtorch.aten import dispatcher
+from readtorch.c10.dispatch_key import INFERENCE_MODE, INFERENCE_TENSOR, tls
+from readtorch.c10.tensor_impl import TensorImpl
 
 
 def mark_inference_results(operator, keys):
@@ -20,6 +21,7 @@ def mark_inference_results(operator, keys):
                 t._keys |= INFERENCE_TENSOR
                 t._counter = _NO_VERSION
         return result
+
     return inference_kernel
 
 
@@ -31,9 +33,11 @@ class _NoVersion:
 
     def __setitem__(self, index, count):
         if not tls.mask & INFERENCE_MODE:
-            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You "
-                               "can make a clone to get a normal tensor before doing inplace update.See "
-                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You "
+                "can make a clone to get a normal tensor before doing inplace update.See "
+                "https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
 
 
 _NO_VERSION = _NoVersion()

@@ -3,6 +3,7 @@
 In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`.
 Explained in the chapter "Autograd".
 """
+
 import itertools
 import re
 import threading
@@ -19,10 +20,12 @@ FIRST = 2**64 - 1
 # that an ordinary call pays for them.
 watchers = {}
 
-RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
-            "they have already been freed). Saved intermediate values of the graph are freed when you call "
-            ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-            "graph a second time or if you need to access saved tensors after calling backward.")
+RELEASED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you call "
+    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved tensors after calling backward."
+)
 
 
 class NodeHooks:
@@ -127,6 +130,7 @@ def input_metadata(node, nr):
 
 # ------------------------------------------------------------------------------------------- anomaly mode
 
+
 class _Evaluating(threading.local):
     """The node that this thread's engine runs right now; nodes made meanwhile are its children."""
 
@@ -184,4 +188,3 @@ class NotImplemented(Error):
 
     def name(self):
         return "torch::autograd::NotImplemented"
-

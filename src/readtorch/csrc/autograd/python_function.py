@@ -3,12 +3,14 @@
 In PyTorch: `torch/csrc/autograd/python_function.cpp`, `torch/csrc/autograd/custom_function.cpp`.
 Explained in the chapter "Autograd".
 """
+
 import numpy as np
 
-from ...aten.functions import at
-from ...c10.device import cpu
-from ...c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
-from ...c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
+from readtorch.aten.functions import at
+from readtorch.c10.device import cpu
+from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
+from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
+
 from .node import Node, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable
 from .variable import check_inplace, gradient_edge, mark_view, rebase_history, set_history
@@ -17,8 +19,18 @@ from .variable import check_inplace, gradient_edge, mark_view, rebase_history, s
 class PyNode(Node):
     """`ctx`: the node of one call of a custom Function. `forward` fills it, `backward` reads it."""
 
-    __slots__ = ("needs_input_grad", "materialize_grads", "to_save", "dirty_tensors", "non_differentiable", "_saved", "_input_count",
-                 "_input_places", "_output_info", "__dict__")
+    __slots__ = (
+        "needs_input_grad",
+        "materialize_grads",
+        "to_save",
+        "dirty_tensors",
+        "non_differentiable",
+        "_saved",
+        "_input_count",
+        "_input_places",
+        "_output_info",
+        "__dict__",
+    )
 
     def __init__(self):
         self._seq_nr = next_sequence_nr()
@@ -54,13 +66,17 @@ class PyNode(Node):
         if len(returned) > count and all(r is None for r in returned[count:]):
             returned = returned[:count]
         if len(returned) != count:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
-                               f"{count}, got {len(returned)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{count}, got {len(returned)})"
+            )
         for i, grad in enumerate(returned):
             if grad is not None and i not in self._input_places:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at "
-                                   f"position {i + 1}, but the corresponding forward input was not a "
-                                   "Variable")
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at "
+                    f"position {i + 1}, but the corresponding forward input was not a "
+                    "Variable"
+                )
             if grad is not None and not isinstance(grad, TensorImpl):
                 raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
         return tuple([returned[i] for i in self._input_places])
@@ -125,8 +141,9 @@ def _wrap_outputs(node, inputs, edges, outputs, needed):
     node._next_edges = tuple(edges)
     still = {id(t) for t in node.non_differentiable}
     results = tuple([_with_graph(node, o, inputs, dirty, still) for o in outputs])
-    node._output_info = [(t._array.shape, t._array.dtype, t.device) if isinstance(t, TensorImpl) else ((), None, cpu)
-                         for t in results]
+    node._output_info = [
+        (t._array.shape, t._array.dtype, t.device) if isinstance(t, TensorImpl) else ((), None, cpu) for t in results
+    ]
     node._shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
     node._dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
     for nr, (result, original) in enumerate(zip(results, outputs)):
@@ -145,9 +162,11 @@ def _check_dirty(node, outputs):
     returned = {id(o) for o in outputs}
     for t in node.dirty_tensors:
         if id(t) not in returned:
-            raise RuntimeError("Some elements marked as dirty during the forward method were not returned "
-                               "as output. The inputs that are modified inplace must all be outputs of the "
-                               "Function.")
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned "
+                "as output. The inputs that are modified inplace must all be outputs of the "
+                "Function."
+            )
 
 
 def _without_graph(output, inputs, dirty):
@@ -192,9 +211,10 @@ def _save(node, outputs, results):
             node._saved.append(None)
             continue
         if not isinstance(t, TensorImpl):
-            raise TypeError(f"save_for_backward can only save variables, but argument {len(node._saved)} is "
-                            f"of type {type(t).__name__}")
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {len(node._saved)} is "
+                f"of type {type(t).__name__}"
+            )
         nr = output_nr.get(id(t))
         own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
         node._saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
-

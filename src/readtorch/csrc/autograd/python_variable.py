@@ -4,25 +4,37 @@ Its operator methods come from the registry, as PyTorch's come from a generated 
 In PyTorch: `torch/csrc/autograd/python_variable.cpp`, `tools/autograd/templates/python_variable_methods.cpp`.
 Explained in the chapters "Tensor and Storage" and "Autograd".
 """
+
 import weakref
 
-from ...aten import python_arg_parser, gen_python_functions
-from ...aten.native.unary_ops.complex import imag, real
-from ...aten.native.tensor_shape.reshape import mH, mT, matrix_H, numpy_T
-from ...aten.native_function import packets
-from ...aten.sparse_tensor_impl import is_sparse
-from ...c10 import scalar_type
-from ...c10.device import cpu
-from ...c10.layout import sparse_coo, strided
-from ...c10.memory_format import contiguous_format, has_format
-from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, threads_with_modes, tls
-from ...c10.size import Size
-from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, key_set, new,
-                                  set_key_set, storage_impl, storage_offset, strides_of)
-from ...c10.wrap_dim import wrap_dim_of_some
-from ..utils import tensor_apply, tensor_new  # noqa: F401  (what is no operator)
-from ..utils.tensor_new import legacy_tensor_new
+from readtorch.aten import gen_python_functions, python_arg_parser
+from readtorch.aten.native.tensor_shape.reshape import matrix_H, mH, mT, numpy_T
+from readtorch.aten.native.unary_ops.complex import imag, real
+from readtorch.aten.native_function import packets
+from readtorch.aten.sparse_tensor_impl import is_sparse
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import cpu
+from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, threads_with_modes, tls
+from readtorch.c10.layout import sparse_coo, strided
+from readtorch.c10.memory_format import contiguous_format, has_format
+from readtorch.c10.size import Size
+from readtorch.c10.tensor_impl import (
+    KEPT_BY_ALIASES,
+    NO_EDGE,
+    TensorImpl,
+    detached,
+    host_array,
+    key_set,
+    new,
+    set_key_set,
+    storage_impl,
+    storage_offset,
+    strides_of,
+)
+from readtorch.c10.wrap_dim import wrap_dim_of_some
+from readtorch.csrc.utils import tensor_apply, tensor_new  # noqa: F401  (what is no operator)
+from readtorch.csrc.utils.tensor_new import legacy_tensor_new
+
 from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
 
@@ -39,16 +51,39 @@ def operator_methods():
 
 # Python's name -> (operator, reflected).
 _INFIX = {
-    "__add__": ("add", False), "__radd__": ("add", False), "__sub__": ("sub", False), "__mul__": ("mul", False),
-    "__rmul__": ("mul", False), "__truediv__": ("div", False), "__floordiv__": ("floor_divide", False),
-    "__div__": ("div", False), "__idiv__": ("div_", False), "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
-    "__eq__": ("eq", False), "__ne__": ("ne", False), "__lt__": ("lt", False), "__le__": ("le", False), "__gt__": ("gt", False),
-    "__ge__": ("ge", False), "__and__": ("bitwise_and", False), "__or__": ("bitwise_or", False),
-    "__xor__": ("bitwise_xor", False), "__rand__": ("bitwise_and", True), "__ror__": ("bitwise_or", True),
-    "__rxor__": ("bitwise_xor", True), "__lshift__": ("bitwise_left_shift", False), "__rshift__": ("bitwise_right_shift", False),
-    "__iadd__": ("add_", False), "__isub__": ("sub_", False), "__imul__": ("mul_", False), "__itruediv__": ("div_", False),
-    "__ifloordiv__": ("floor_divide_", False), "__iand__": ("bitwise_and_", False),
-    "__ior__": ("bitwise_or_", False), "__ixor__": ("bitwise_xor_", False),
+    "__add__": ("add", False),
+    "__radd__": ("add", False),
+    "__sub__": ("sub", False),
+    "__mul__": ("mul", False),
+    "__rmul__": ("mul", False),
+    "__truediv__": ("div", False),
+    "__floordiv__": ("floor_divide", False),
+    "__div__": ("div", False),
+    "__idiv__": ("div_", False),
+    "__matmul__": ("matmul", False),
+    "__rmatmul__": ("matmul", True),
+    "__eq__": ("eq", False),
+    "__ne__": ("ne", False),
+    "__lt__": ("lt", False),
+    "__le__": ("le", False),
+    "__gt__": ("gt", False),
+    "__ge__": ("ge", False),
+    "__and__": ("bitwise_and", False),
+    "__or__": ("bitwise_or", False),
+    "__xor__": ("bitwise_xor", False),
+    "__rand__": ("bitwise_and", True),
+    "__ror__": ("bitwise_or", True),
+    "__rxor__": ("bitwise_xor", True),
+    "__lshift__": ("bitwise_left_shift", False),
+    "__rshift__": ("bitwise_right_shift", False),
+    "__iadd__": ("add_", False),
+    "__isub__": ("sub_", False),
+    "__imul__": ("mul_", False),
+    "__itruediv__": ("div_", False),
+    "__ifloordiv__": ("floor_divide_", False),
+    "__iand__": ("bitwise_and_", False),
+    "__ior__": ("bitwise_or_", False),
+    "__ixor__": ("bitwise_xor_", False),
 }
 
 
@@ -71,6 +106,7 @@ def _named_in_traces(name, operator):
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.call(f"aten::{name}", [self, other], lambda: operator(self, other))
         return operator(self, other)
+
     infix.__name__ = infix.__qualname__ = name
     return infix
 
@@ -143,9 +179,11 @@ class TensorBase(TensorImpl):
     @property
     def nbytes(self):
         if is_sparse(self):
-            raise RuntimeError("nbytes is not defined for sparse tensors.  If you want the size of the "
-                               "constituent tensors, add the nbytes of the indices and values.  If you want the "
-                               "size of the  equivalent dense tensor, multiply numel() by element_size()")
+            raise RuntimeError(
+                "nbytes is not defined for sparse tensors.  If you want the size of the "
+                "constituent tensors, add the nbytes of the indices and values.  If you want the "
+                "size of the  equivalent dense tensor, multiply numel() by element_size()"
+            )
         return self._array.nbytes
 
     @property
@@ -199,23 +237,26 @@ class TensorBase(TensorImpl):
         if self.is_leaf:
             self.requires_grad_(flag)
         elif not flag:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to "
-                               "use a computed variable in a subgraph that doesn't require differentiation "
-                               "use var_no_grad = var.detach().")
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to "
+                "use a computed variable in a subgraph that doesn't require differentiation "
+                "use var_no_grad = var.detach()."
+            )
 
     def requires_grad_(self, requires_grad=True):
         """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""
         if not self.is_leaf:
             if not requires_grad:
-                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want "
-                                   "to use a computed variable in a subgraph that doesn't require "
-                                   "differentiation use var_no_grad = var.detach().")
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want "
+                    "to use a computed variable in a subgraph that doesn't require "
+                    "differentiation use var_no_grad = var.detach()."
+                )
             return self
         if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self._keys & INFERENCE_TENSOR:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not "
-                               "allowed.")
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         set_requires_grad(self, requires_grad)
         return self
 
@@ -277,6 +318,7 @@ class TensorBase(TensorImpl):
             if tensor is not None:
                 old = tensor._meta.grad
                 tensor._meta.grad = grad.clone() if old is None else old + grad
+
         node._own_hooks().retain_grad[nr] = keep
 
     @property
@@ -298,8 +340,7 @@ class TensorBase(TensorImpl):
         if not isinstance(other, TensorImpl):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
         if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
-                               "complex dtype")
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = other._array
         set_key_set(self, key_set(self) & ~BACKENDS | key_set(other) & BACKENDS)
         self._storage_impl = storage_impl(other)
@@ -311,11 +352,13 @@ class TensorBase(TensorImpl):
     def detach_(self):
         """Cut this tensor off from the graph that made it."""
         if self._base is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
-                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is "
-                               "set as True, gradients are views of DDP buckets, and hence detach_() cannot "
-                               "be called on these gradients. To fix this error, please refer to the "
-                               "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is "
+                "set as True, gradients are views of DDP buckets, and hence detach_() cannot "
+                "be called on these gradients. To fix this error, please refer to the "
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+            )
         set_requires_grad(self, False)
         return self
 
@@ -344,34 +387,41 @@ class TensorBase(TensorImpl):
 
 def _warn_non_leaf_grad():
     import warnings
-    warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                  "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-                  "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
-                  "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
-                  "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
-                  UserWarning, stacklevel=3)
+
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+        "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _check_assigned_grad(t, grad):
     if not isinstance(grad, TensorImpl):
-        raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
-                        f"{type(grad).__name__}")
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is t:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not t.dtype:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with "
-                           f"grad_dtype '{scalar_type.SCALAR_TYPE_NAMES[t.dtype]}'. The gradient must match "
-                           "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
-                           "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
-                           "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
-                           "gradient may break downstream systems that assume they match.")
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with "
+            f"grad_dtype '{scalar_type.SCALAR_TYPE_NAMES[t.dtype]}'. The gradient must match "
+            "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+            "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+            "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
+            "gradient may break downstream systems that assume they match."
+        )
     if grad._array.shape != t._array.shape:
-        raise RuntimeError(f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a "
-                           f"tensor of size '{list(t._array.shape)}'. Please ensure that the gradient and "
-                           "the tensor are the same size")
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a "
+            f"tensor of size '{list(t._array.shape)}'. Please ensure that the gradient and "
+            "the tensor are the same size"
+        )
 
 
 def _ctype(t):
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "bool": "bool"}.get(t.dtype.name, t.dtype.name)
-
-
+    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "bool": "bool"}.get(
+        t.dtype.name, t.dtype.name
+    )

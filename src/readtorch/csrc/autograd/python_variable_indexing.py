@@ -3,21 +3,21 @@
 In PyTorch: `torch/csrc/autograd/python_variable_indexing.cpp`, `aten/src/ATen/TensorIndexing.h`.
 Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from ...aten.functions import at
-from ...aten.native.tensor_advanced_indexing.index import index as _index
-from ...aten.native.tensor_shape.slice import select, slice_
-from ...aten.native.tensor_shape.view import unsqueeze
-from ...aten.native.tensor_shape.view import alias_
-from ...c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
-from ...c10.overflows import number_as
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
-from ..utils.tensor_new import from_data
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_advanced_indexing.index import index as _index
+from readtorch.aten.native.tensor_shape.slice import select, slice_
+from readtorch.aten.native.tensor_shape.view import alias_, unsqueeze
+from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.overflows import number_as
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
+from readtorch.csrc.utils.tensor_new import from_data
 
 _select, _slice = select.table, slice_.table
 MAX = 2**63 - 1
@@ -37,8 +37,9 @@ def getitem(self, index):
         start, stop, step = index.start, index.stop, index.step
         if step is not None or type(start) not in _BOUND or type(stop) not in _BOUND:
             start, stop, step = bounds(index)
-        return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, 0, start or 0, MAX if
-        stop is None else stop, step or 1)
+        return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
+            self, 0, start or 0, MAX if stop is None else stop, step or 1
+        )
     tensors = []
     if kind is tuple and _BASIC.issuperset(map(type, index)):
         result = apply_views(self, index)
@@ -171,14 +172,17 @@ def bounds(part):
 
 def out_of_bounds(shape, dim, index, position):
     if not shape:
-        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                          "`tensor.item<T>()` in C++ "
-                          "to convert a 0-dim tensor to a number")
+        return IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+            "`tensor.item<T>()` in C++ "
+            "to convert a 0-dim tensor to a number"
+        )
     size = shape[dim] if dim < len(shape) else 0
     return IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
 
 
 # --------------------------------------------------------------------------------------------- kinds of index
+
 
 def is_integer(index):
     """An int, or anything that Python accepts as one; a 0-dimensional integer tensor too, unless it is a
@@ -195,12 +199,15 @@ def as_tuple(index):
     if isinstance(index, tuple):
         return index
     if isinstance(index, list) and len(index) < 32 and any(map(_makes_tuple, index)):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be "
-                      "changed in pytorch "
-                      "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
-                      "tensor index, "
-                      "x[torch.tensor(seq)], which will result either in an error or a different "
-                      "result", stacklevel=3)
+        warnings.warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be "
+            "changed in pytorch "
+            "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+            "tensor index, "
+            "x[torch.tensor(seq)], which will result either in an error or a different "
+            "result",
+            stacklevel=3,
+        )
         return tuple(index)
     return (index,)
 
@@ -224,12 +231,13 @@ def to_index_tensor(index):
         return wrap(t._array.astype(np.int64))
     kind = type(index)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-                     "valid indices "
-                     f"(got {name})")
+    raise IndexError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {name})"
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- values
+
 
 def value_to_tensor(self, value):
     """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""

@@ -2,20 +2,24 @@
 
 In PyTorch: `torch/csrc/autograd/saved_variable.cpp`. Explained in the chapter "Autograd".
 """
+
 import threading
 import weakref
 
-from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
-from ...c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
+from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
+from readtorch.c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
+
 from .node import RELEASED, AnomalyMode, operation_name, watchers
 from .variable import autograd_meta, grad_accumulator
 
 
 def refuse_inference_tensor():
-    raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created "
-                       "in inference mode in computation tracked by autograd. To work around this, you can "
-                       "make a clone to get a normal tensor and use it in autograd, or use "
-                       "`torch.no_grad()` instead of `torch.inference_mode()`.")
+    raise RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+        "in inference mode in computation tracked by autograd. To work around this, you can "
+        "make a clone to get a normal tensor and use it in autograd, or use "
+        "`torch.no_grad()` instead of `torch.inference_mode()`."
+    )
 
 
 class SavedVariable:
@@ -27,7 +31,9 @@ class SavedVariable:
     __slots__ = ("kept", "version", "output_nr", "packed", "unpack_hook")
 
     def __init__(self, tensor, output_nr=None):
-        self.kept = tensor if output_nr is None else (tensor._array, tensor._counter, tensor._storage_impl, tensor._keys)
+        self.kept = (
+            tensor if output_nr is None else (tensor._array, tensor._counter, tensor._storage_impl, tensor._keys)
+        )
         self.version = tensor._counter[0]
         self.output_nr = output_nr
         self.unpack_hook = None
@@ -60,28 +66,38 @@ class SavedVariable:
 
     def _modified_message(self, tensor, node):
         kind = legacy_type_name(tensor)
-        origin = f", which is output {self.output_nr} of {operation_name(node)}," if self.output_nr is not None else _origin(tensor)
-        return ("one of the variables needed for gradient computation has been modified by an inplace "
-                f"operation: [{kind} {list(tensor._array.shape)}]{origin} is at version "
-                f"{tensor._counter[0]}; expected version {self.version} instead. Hint: " + _hint())
+        origin = (
+            f", which is output {self.output_nr} of {operation_name(node)},"
+            if self.output_nr is not None
+            else _origin(tensor)
+        )
+        return (
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{kind} {list(tensor._array.shape)}]{origin} is at version "
+            f"{tensor._counter[0]}; expected version {self.version} instead. Hint: " + _hint()
+        )
 
     # ------------------------------------------------------------------------------------------ packing hooks
 
     def register_hooks(self, pack_hook, unpack_hook):
         """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` must give it back."""
         if self.unpack_hook is not None:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
-                               "Hint: only one pair of hooks is allowed at a time.")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. "
+                "Hint: only one pair of hooks is allowed at a time."
+            )
         if self.kept is None:
             raise RuntimeError(RELEASED)
         tensor = self.kept if self.output_nr is None else self._without_edge()
         with MaskGuard(exclude=GRAD_KEYS):
             self.packed = pack_hook(tensor)
         if tensor._counter[0] != self.version:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided "
-                               "as input to pack hook can not be modified by in-place operations as this "
-                               "can lead to unexpected side-effects. Please open an issue if you need to "
-                               "perform in-place operations on the input to a pack hook.")
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided "
+                "as input to pack hook can not be modified by in-place operations as this "
+                "can lead to unexpected side-effects. Please open an issue if you need to "
+                "perform in-place operations on the input to a pack hook."
+            )
         self.unpack_hook = unpack_hook
         self.kept = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
 
@@ -94,8 +110,10 @@ class SavedVariable:
         with MaskGuard(exclude=GRAD_KEYS):
             data = self.unpack_hook(self.packed)
         if not hasattr(data, "_keys"):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{full_type_name(data)}")
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{full_type_name(data)}"
+            )
         restored = alias(data, data._array)
         if self.output_nr is not None:
             restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
@@ -134,13 +152,18 @@ def _origin(tensor):
 
 def _hint():
     if AnomalyMode.enabled:
-        return ("the backtrace further above shows the operation that failed to compute its gradient. The "
-                "variable in question was changed in there or anywhere later. Good luck!")
-    return ("enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True, check_nan=False).")
+        return (
+            "the backtrace further above shows the operation that failed to compute its gradient. The "
+            "variable in question was changed in there or anywhere later. Good luck!"
+        )
+    return (
+        "enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
 
 
 # --------------------------------------------------------------------------------------------- default hooks
+
 
 class SavedTensorDefaultHooks(threading.local):
     """Pairs of hooks that this thread puts on everything it saves (`saved_tensors_hooks`)."""

@@ -3,6 +3,7 @@
 In PyTorch: `torch/csrc/autograd/variable.cpp`, and CopySlices of `torch/csrc/autograd/functions/tensor.cpp`. Explained in
 the chapter "Autograd".
 """
+
 from weakref import ref
 
 from readtorch.aten.dispatcher import registry
@@ -39,6 +40,7 @@ def autograd_meta(t):
 
 # ------------------------------------------------------------------------------------------------------ edges
 
+
 def gradient_edge(t):
     """Where a gradient of `t` goes: (node, input number), or NO_EDGE. Brings a stale view up to date first."""
     if t._base is not None:
@@ -57,7 +59,9 @@ def leaf_edge(leaf):
     if node is None:
         node = new(AccumulateGrad)
         node.variable = leaf
-        node._hooks = meta.hooks  # in PyTorch: the leaf keeps only hooks of its own, those of the node die with the node
+        node._hooks = (
+            meta.hooks
+        )  # in PyTorch: the leaf keeps only hooks of its own, those of the node die with the node
         meta.accumulator = ref(node)
     return (node, 0)
 
@@ -95,6 +99,7 @@ def set_history(t, edge):
 
 # -------------------------------------------------------------------------------------- views and in-place writes
 
+
 def refresh_view(t):
     """Note [ Stale views ]
 
@@ -123,41 +128,37 @@ def _check_view_inplace(t):
     if t._creation != Creation.DEFAULT:
         raise RuntimeError(_view_message(t, t._creation))
     if t._base._edge is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place "
-                           "operation.")
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 _VIEW_REASONS = {
-    Creation.MULTI_OUTPUT_NODE:
-        "This view is the output of a function that returns multiple views. Such functions do not allow the "
-        "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
-        "one.",
-    Creation.NO_GRAD_MODE:
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
-        "by moving both the view and the inplace either both inside the no_grad block (if you don't want "
-        "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
-    Creation.INFERENCE_MODE:
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
-        "by moving both the view and the inplace either both inside the inference_mode block (if you don't "
-        "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
-    Creation.IN_CUSTOM_FUNCTION:
-        "This view was created inside a custom Function (or because an input was returned as-is) and the "
-        "autograd logic to handle view+inplace would override the custom backward associated with the "
-        "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
-        "cloning the output of the custom Function.",
+    Creation.MULTI_OUTPUT_NODE: "This view is the output of a function that returns multiple views. Such functions do not allow the "
+    "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
+    "one.",
+    Creation.NO_GRAD_MODE: "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+    "by moving both the view and the inplace either both inside the no_grad block (if you don't want "
+    "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+    Creation.INFERENCE_MODE: "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+    "by moving both the view and the inplace either both inside the inference_mode block (if you don't "
+    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+    Creation.IN_CUSTOM_FUNCTION: "This view was created inside a custom Function (or because an input was returned as-is) and the "
+    "autograd logic to handle view+inplace would override the custom backward associated with the "
+    "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+    "cloning the output of the custom Function.",
 }
 _VIEW_SUBJECTS = {
-    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode "
-                           "enabled. ",
-    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal "
-                             "mode. ",
+    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode enabled. ",
+    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal mode. ",
 }
 
 
 def _view_message(t, creation):
     edge = t._edge
-    made_by = f"Output {edge[1]} of {operation_name(edge[0])} is a view and is being modified inplace. " if edge and edge[0] else (
-        "A view was created in custom Function and is being modified inplace. ")
+    made_by = (
+        f"Output {edge[1]} of {operation_name(edge[0])} is a view and is being modified inplace. "
+        if edge and edge[0]
+        else ("A view was created in custom Function and is being modified inplace. ")
+    )
     return _VIEW_SUBJECTS.get(creation, made_by) + _VIEW_REASONS[creation]
 
 

@@ -23,11 +23,13 @@ send:
 So libraries take a tree or doubling for small arrays and a ring for large ones.
 R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH (2005).
 """
+
 import math
 
 import numpy as np
 
-from ...c10.tensor_impl import wrap
+from readtorch.c10.tensor_impl import wrap
+
 from .types import RedOpType, combine
 
 # ------------------------------------------------------------------------- ring
@@ -62,6 +64,7 @@ def ring_all_gather(links, parts, shift=1):
 
 
 # ------------------------------------------------------------------------- tree
+
 
 def tree_all_reduce(links, array, op=RedOpType.SUM):
     """Up a binomial tree to rank 0, and down again."""
@@ -98,6 +101,7 @@ def tree_broadcast(links, array, root=0):
 
 # ------------------------------------------------------------------------- recursive doubling
 
+
 def recursive_doubling_all_reduce(links, array, op=RedOpType.SUM):
     """In round k each rank exchanges its sum with the one whose number differs in bit k: the sums double in
     reach.
@@ -133,11 +137,11 @@ def combine_in_order(op, array, incoming, mine_first):
         array[...] = incoming
 
 
-ALL_REDUCE = {"ring": ring_all_reduce, "tree": tree_all_reduce,
-              "recursive doubling": recursive_doubling_all_reduce}
+ALL_REDUCE = {"ring": ring_all_reduce, "tree": tree_all_reduce, "recursive doubling": recursive_doubling_all_reduce}
 
 
 # ------------------------------------------------------------------------- cost
+
 
 def ring_cost(ranks, bytes_, alpha, beta, gamma=0.0):
     """Seconds that `ring_all_reduce` takes: see Note [ What a message costs ]."""

@@ -30,6 +30,7 @@ network translates addresses.
 What follows on the connection is neither encrypted nor signed: who can change packets in the network between
 machines is not kept out. There, use a network of your own, or a virtual private one.
 """
+
 import contextlib
 import hmac
 import logging
@@ -41,7 +42,8 @@ import struct
 import tempfile
 import time
 
-from ...c10.cache_dir_utils import read_private
+from readtorch.c10.cache_dir_utils import read_private
+
 from .exception import DistNetworkError
 from .utils import receive_exactly, send_exactly
 
@@ -56,6 +58,7 @@ log = logging.getLogger(__name__)
 
 
 # ------------------------------------------------------------------------- the secret
+
 
 def group_secret():
     """The secret that this process shares with the other ranks; b"" if there is none. ValueError for a short one."""
@@ -105,6 +108,7 @@ def _create(folder, path):
 
 # ------------------------------------------------------------------------- the proof
 
+
 def _proof(secret, side, theirs, mine, identity, ends, purpose):
     """That `side` knows the secret, and means the same purpose. ends: addresses of caller and listener."""
     addresses = "".join(f"{host} {port}\0" for host, port, *_ in ends).encode()
@@ -134,7 +138,8 @@ def authenticate(connection, secret, purpose, identity, deadline):
             f"the process that listens at {where} does not share this one's secret. Set {VARIABLE} to the "
             "same text of at least 32 random characters for all ranks: without it only processes of one "
             "user that see the same home directory know each other. Nor can ranks meet where something "
-            "between them changes addresses or ports")
+            "between them changes addresses or ports"
+        )
 
 
 class _PendingConnection:
@@ -183,7 +188,9 @@ class Listener:
             self._refuse(connection, "came too late")
         self.selector.close()
         with contextlib.suppress(OSError):  # not every system can
-            self.listening.shutdown(socket.SHUT_RDWR)  # for forked processes as well, which would let callers wait for ever
+            self.listening.shutdown(
+                socket.SHUT_RDWR
+            )  # for forked processes as well, which would let callers wait for ever
         self.listening.close()
 
     def _accept(self, listening, events):
@@ -218,7 +225,7 @@ class Listener:
         peer.received += received
         if not received:
             self._refuse(connection, "left")
-        elif not peer.received.startswith(MAGIC[:len(peer.received)]):
+        elif not peer.received.startswith(MAGIC[: len(peer.received)]):
             self._refuse(connection, "speaks another protocol")
         elif len(peer.received) == _REPLY.size:
             self._verify(connection, peer)

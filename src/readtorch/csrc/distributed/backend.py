@@ -5,12 +5,14 @@ In PyTorch: `torch/csrc/distributed/c10d/Backend.hpp` is the base class of all b
 goes on computing meanwhile: that is what lets DistributedDataParallel hide communication behind backward. The order is that
 of the calls, so it is the same on all ranks if their programs agree.
 """
+
 import contextlib
 import queue
 import threading
 import time
 
-from ...c10.cpu_allocator import share_kept_memory
+from readtorch.c10.cpu_allocator import share_kept_memory
+
 from .exception import DistBackendError
 from .process_group import ProcessGroup
 from .process_group_wrapper import GRACE, agree, announce_failure
@@ -72,9 +74,12 @@ class QueuedProcessGroup(ProcessGroup):
 
     def _late(self, work, allowed):
         """The thread is stuck in a collective: some rank stopped in the middle of it."""
-        return self.fail(work, DistBackendError(f"{work.what} timed out after "
-                                                f"{(allowed - work.grace) * 1000:.0f} ms, "
-                                                "in the middle of its data"))
+        return self.fail(
+            work,
+            DistBackendError(
+                f"{work.what} timed out after {(allowed - work.grace) * 1000:.0f} ms, in the middle of its data"
+            ),
+        )
 
     def notify_others(self, reason):
         """Let the other ranks know that this one will come to no further collective."""

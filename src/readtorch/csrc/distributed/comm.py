@@ -1,7 +1,9 @@
 """All ranks begin with the same values: many tensors copied in few messages. In PyTorch: `torch/csrc/distributed/c10d/comm.cpp`."""
+
 import numpy as np
 
-from ...c10.tensor_impl import wrap
+from readtorch.c10.tensor_impl import wrap
+
 from .reducer import compute_bucket_assignment_by_size
 
 
@@ -17,5 +19,5 @@ def broadcast_coalesced(process_group, tensors, buffer_size, src=0):
         begin = 0
         for i in indices:
             array = tensors[i]._array
-            array[...] = flat[begin:begin + array.size].reshape(array.shape)
+            array[...] = flat[begin : begin + array.size].reshape(array.shape)
             begin += array.size

@@ -12,6 +12,7 @@ Over one store ranks may meet several times, one meeting after the other: a rank
 after the last was complete. So the list is cut into meetings by counting. Who has waited in vain strikes its
 line out, and may come again.
 """
+
 import contextlib
 import secrets
 import socket
@@ -26,6 +27,7 @@ from .store import PrefixStore
 LINGER = 2.0  # seconds
 
 # ------------------------------------------------------------------------- who is here
+
 
 class Entry(NamedTuple):
     """A line of the list."""
@@ -57,8 +59,10 @@ def check_in(store, rank, size, timeout):
             store.append("ranks", f"{mark}\n")
             here = {entry.rank for entry in entries}
             _linger(PrefixStore(f"{number}", store), rank, len(here))
-            raise DistStoreError(f"Timed out after {timeout:.0f} seconds waiting for ranks "
-                                 f"{[r for r in range(size) if r not in here]} of {size}")
+            raise DistStoreError(
+                f"Timed out after {timeout:.0f} seconds waiting for ranks "
+                f"{[r for r in range(size) if r not in here]} of {size}"
+            )
         time.sleep(pause)
         pause = min(0.1, 1.5 * pause)
 
@@ -94,8 +98,7 @@ def _fault(entries):
         if not 0 <= rank < size:
             return f"there is a rank {rank} in a world of {size}, whose ranks are 0 to {size - 1}"
         if size != first.size:
-            return (f"rank {first.rank} says that there are {first.size} ranks, rank {rank} that there are "
-                    f"{size}")
+            return f"rank {first.rank} says that there are {first.size} ranks, rank {rank} that there are {size}"
         if rank in seen:
             return f"there are two processes with rank {rank} (world size {size})"
         seen.add(rank)
@@ -103,6 +106,7 @@ def _fault(entries):
 
 
 # ------------------------------------------------------------------------- connections
+
 
 def connect_full_mesh(store, rank, size, timeout):
     """A connection to every other rank, as {rank: socket}, and whether a secret vouches for them."""

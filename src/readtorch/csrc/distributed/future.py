@@ -1,6 +1,7 @@
 """A value that will be there later. In PyTorch: `c10::ivalue::Future` in `aten/src/ATen/core/ivalue_inl.h`, bound as
 `torch._C.Future`.
 """
+
 import contextlib
 import threading
 
@@ -53,8 +54,10 @@ class Future:
     def _complete(self, value, exception):
         with self._changed:
             if self._finished:
-                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a "
-                                   "Future can only be marked completed once.")
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that a "
+                    "Future can only be marked completed once."
+                )
             self._value, self._exception = value, exception
             self._finished = True
             callbacks, self._callbacks = self._callbacks, []
@@ -71,8 +74,7 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """A Future of what `callback(self)` returns when this one is done; it carries what callback raises.
-        """
+        """A Future of what `callback(self)` returns when this one is done; it carries what callback raises."""
         following = Future()
         following._source = self.wait
 
@@ -81,11 +83,13 @@ class Future:
                 following.set_result(callback(self))
             except Exception as error:
                 following.set_exception(error)
+
         self.add_done_callback(run)
         return following
 
     def script_type(self):
-        from ..jit.ir.type import FutureType, TensorType
+        from readtorch.csrc.jit.ir.type import FutureType, TensorType
+
         return FutureType(self.element_type or TensorType.get())
 
 

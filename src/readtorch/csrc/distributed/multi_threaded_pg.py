@@ -8,6 +8,7 @@ The last to arrive finds all parts, compares the fingerprints and carries out th
 for a rank that will not come: one that has left, by an exception or because its function returned, fails every collective
 that still needs it, and one that waits too long fails the collective for all.
 """
+
 import threading
 import time
 from collections import deque
@@ -142,10 +143,16 @@ class PendingCollective:
             here = [self.state.ranks[i] for i in self.calls]
             missing = [r for r in self.state.ranks if r not in here]
             if self.failure is None:
-                self.fail(lambda work: DistBackendError(
-                    f"{work.what} timed out after {allowed * 1000:.0f} ms: " + (
-                        f"rank{'s' * (len(missing) > 1)} {_listed(missing)} did not come" if missing else
-                        "it was not completed in time")))
+                self.fail(
+                    lambda work: DistBackendError(
+                        f"{work.what} timed out after {allowed * 1000:.0f} ms: "
+                        + (
+                            f"rank{'s' * (len(missing) > 1)} {_listed(missing)} did not come"
+                            if missing
+                            else "it was not completed in time"
+                        )
+                    )
+                )
             return self.failure(late)
 
     def fail(self, failure):
@@ -176,8 +183,9 @@ class ProcessGroupThreads(ProcessGroup):
 
     def subgroup(self, ranks, name, timeout, desc):
         """The group of some of the ranks, this one among them."""
-        return ProcessGroupThreads(self.world, ranks.index(self.ranks[self._rank]), ranks, name, timeout,
-                                   self.store, desc)
+        return ProcessGroupThreads(
+            self.world, ranks.index(self.ranks[self._rank]), ranks, name, timeout, self.store, desc
+        )
 
     def start(self, collective, work):
         with self.world.lock:
@@ -190,6 +198,7 @@ class ProcessGroupThreads(ProcessGroup):
         def arrive():
             self._deliver(sent, peer, tag)
             work.finish()
+
         if network is None:
             arrive()
         else:
@@ -243,8 +252,12 @@ def _hand_over(sent, sender, array, work):
     """Fill a receiver's array and complete its Work."""
     work.source = sender
     if (sent.shape, sent.dtype) != (array.shape, array.dtype):
-        work.finish(DistBackendError(f"{work.what}: got a tensor of shape {list(sent.shape)} and type "
-                                     f"{sent.dtype}, expected {list(array.shape)} and {array.dtype}"))
+        work.finish(
+            DistBackendError(
+                f"{work.what}: got a tensor of shape {list(sent.shape)} and type "
+                f"{sent.dtype}, expected {list(array.shape)} and {array.dtype}"
+            )
+        )
         return
     array[...] = sent
     for target, part in work.copies:
@@ -253,6 +266,7 @@ def _hand_over(sent, sender, array, work):
 
 
 # ------------------------------------------------------------------------- the collectives, with the arrays of all ranks at hand
+
 
 def all_reduce(calls):
     total = _reduced(calls)
@@ -296,8 +310,8 @@ def all_to_all(calls):
     for j, receiver in enumerate(calls):
         position = 0
         for i, sender in enumerate(calls):
-            part = sender.source[sent[i][j]:sent[i][j + 1]]
-            receiver.target[position:position + part.size] = part
+            part = sender.source[sent[i][j] : sent[i][j + 1]]
+            receiver.target[position : position + part.size] = part
             position += part.size
 
 
@@ -319,5 +333,7 @@ def _stack(target, calls):
         row[...] = call.source
 
 
-PERFORM = {f.__name__: f for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter,
-                                   all_to_all, barrier)}
+PERFORM = {
+    f.__name__: f
+    for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter, all_to_all, barrier)
+}

@@ -4,6 +4,7 @@ With it a notebook on one machine shows what latency and bandwidth do: Note [ Wh
 times are real ones, of the clock on the wall, and no processor is busy meanwhile. Below a millisecond the
 threads' own delays count. PyTorch has no such file: its messages travel.
 """
+
 import heapq
 import itertools
 import math
@@ -44,6 +45,7 @@ class Network:
             for work in works:
                 work.moving = begin
                 work.finish()
+
         self.timer.at(end, over)
 
     def send(self, group, rank, bytes_, arrive):
@@ -62,8 +64,7 @@ _TO_ALL = ("all_gather", "reduce_scatter", "all_to_all")
 
 
 class Timer:
-    """A thread that calls functions at given times. It ends when there has been nothing to do for a while.
-    """
+    """A thread that calls functions at given times. It ends when there has been nothing to do for a while."""
 
     IDLE = 1.0  # seconds
 

@@ -4,9 +4,11 @@ In PyTorch: `torch/csrc/distributed/c10d/ProcessGroup.hpp`, `torch/csrc/distribu
 for each type of device; here it is the backend. Every collective comes down to one `Collective` with at most
 two contiguous arrays, which a backend's `start` carries out.
 """
+
 import numpy as np
 
-from ...c10.dispatch_key import CPU
+from readtorch.c10.dispatch_key import CPU
+
 from .exception import DistBackendError
 from .process_group_wrapper import Collective
 from .types import RedOpType, check_reduce_op
@@ -104,8 +106,7 @@ class ProcessGroup:
         (tensor,) = _several(tensors)
         self._check_root("broadcast", root)
         buffer, copies = _in_place(tensor)
-        return self._run(Collective("broadcast", buffer, buffer, buffer, root=root), copies, [tensor],
-                         timeout)
+        return self._run(Collective("broadcast", buffer, buffer, buffer, root=root), copies, [tensor], timeout)
 
     def allgather(self, output_lists, inputs, timeout=None):
         """Copy the tensor of every rank into a list of tensors on every rank."""
@@ -157,8 +158,7 @@ class ProcessGroup:
         check_reduce_op(op, output)
         target, copies = _in_place(output)
         source = np.stack([array_of(t) for t in tensors])
-        return self._run(Collective("reduce_scatter", source, target, target, op=op), copies, [output],
-                         timeout)
+        return self._run(Collective("reduce_scatter", source, target, target, op=op), copies, [output], timeout)
 
     def reduce_scatter_single(self, output, tensor, op=RedOpType.SUM, timeout=None):
         """Reduce a tensor over all ranks; rank i gets the i-th of its equal parts."""
@@ -177,9 +177,14 @@ class ProcessGroup:
         The split sizes count along dimension 0; without them the parts are equal.
         """
         source, (target, copies) = _contiguous(tensor), _in_place(output)
-        collective = Collective("all_to_all", source.reshape(-1), target.reshape(-1), source,
-                                source_counts=self._counts(source, input_split_sizes),
-                                target_counts=self._counts(target, output_split_sizes))
+        collective = Collective(
+            "all_to_all",
+            source.reshape(-1),
+            target.reshape(-1),
+            source,
+            source_counts=self._counts(source, input_split_sizes),
+            target_counts=self._counts(target, output_split_sizes),
+        )
         collective.finger = collective.finger._replace(shape=source.shape[1:])  # dimension 0 may differ
         return self._run(collective, copies, [output], timeout)
 
@@ -192,10 +197,8 @@ class ProcessGroup:
         source = np.concatenate([array_of(t).reshape(-1) for t in inputs])
         target = np.empty(sum(counts[1]), source.dtype)
         ends = np.cumsum(counts[1])
-        copies = [(array_of(t), target[end - n:end].reshape(t.shape))
-                  for t, n, end in zip(outputs, counts[1], ends)]
-        collective = Collective("all_to_all", source, target, source, source_counts=counts[0],
-                                target_counts=counts[1])
+        copies = [(array_of(t), target[end - n : end].reshape(t.shape)) for t, n, end in zip(outputs, counts[1], ends)]
+        collective = Collective("all_to_all", source, target, source, source_counts=counts[0], target_counts=counts[1])
         collective.finger = collective.finger._replace(shape=())
         return self._run(collective, copies, outputs, timeout)
 
@@ -257,16 +260,20 @@ class ProcessGroup:
     def _check_list(self, name, tensors, like):
         """A tensor for every rank, each of the size and type of `like`."""
         if len(tensors) != self.size():
-            raise RuntimeError(f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected "
-                               "length "
-                               f"{self.size()}, got {len(tensors)})")
+            raise RuntimeError(
+                f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected "
+                "length "
+                f"{self.size()}, got {len(tensors)})"
+            )
         for i, t in enumerate(tensors):
             if t.shape != like.shape:
-                raise RuntimeError(f"ProcessGroup::{name}: invalid tensor size at index {i} (expected "
-                                   f"{_sizes(like)}, got {_sizes(t)})")
+                raise RuntimeError(
+                    f"ProcessGroup::{name}: invalid tensor size at index {i} (expected {_sizes(like)}, got {_sizes(t)})"
+                )
             if t.dtype is not like.dtype:
-                raise RuntimeError(f"ProcessGroup::{name}: invalid tensor type at index {i} (expected "
-                                   f"{like.dtype}, got {t.dtype})")
+                raise RuntimeError(
+                    f"ProcessGroup::{name}: invalid tensor type at index {i} (expected {like.dtype}, got {t.dtype})"
+                )
 
     def _counts(self, array, split_sizes):
         """Elements of an all_to_all's part for each rank."""
@@ -283,8 +290,9 @@ class ProcessGroup:
 
     def broken(self, cause):
         """The error of whoever uses a group after it failed."""
-        return DistBackendError(f"group {self.group_desc} cannot be used any more on rank "
-                                f"{self.ranks[self._rank]}: {cause}")
+        return DistBackendError(
+            f"group {self.group_desc} cannot be used any more on rank {self.ranks[self._rank]}: {cause}"
+        )
 
 
 ProcessGroup.__module__ = "readtorch.distributed"
@@ -306,8 +314,7 @@ def _contiguous(tensor):
 
 
 def _in_place(tensor):
-    """A contiguous array with the tensor's elements, and what must be copied back when it has been written.
-    """
+    """A contiguous array with the tensor's elements, and what must be copied back when it has been written."""
     array, buffer = array_of(tensor), _contiguous(tensor)
     return buffer, [] if buffer is array else [(array, buffer)]
 

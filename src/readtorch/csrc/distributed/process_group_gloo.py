@@ -3,6 +3,7 @@
 In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` over the library Gloo. Collectives are the
 algorithms of `algorithms.py`. For one machine, or a few: with n ranks there are n (n - 1) / 2 connections.
 """
+
 import contextlib
 import select
 import socket
@@ -14,8 +15,14 @@ from collections import defaultdict, deque
 
 import numpy as np
 
-from .algorithms import (recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce, ring_reduce_scatter,
-                         tree_broadcast, tree_reduce)
+from .algorithms import (
+    recursive_doubling_all_reduce,
+    ring_all_gather,
+    ring_all_reduce,
+    ring_reduce_scatter,
+    tree_broadcast,
+    tree_reduce,
+)
 from .backend import QueuedProcessGroup
 from .exception import DistBackendError
 from .full_mesh import connect_full_mesh
@@ -108,8 +115,7 @@ class Transport:
         return self.gone.get((channel, peer)) or self.gone.get((None, peer))
 
     def receive(self, peers, channel, tag, deadline):
-        """(sender, message): the next from any of `peers`. TimeoutError, or ConnectionError if all have gone.
-        """
+        """(sender, message): the next from any of `peers`. TimeoutError, or ConnectionError if all have gone."""
         with self.changed:
             while True:
                 for peer in peers:
@@ -117,8 +123,9 @@ class Transport:
                         return peer, self.messages[channel, peer, tag].popleft()
                 reasons = [self.why_gone(peer, channel) for peer in peers]
                 if all(reasons):
-                    raise ConnectionError(", ".join(f"rank {peer} sends no more, {why}" for peer, why in
-                                                    zip(peers, reasons)))
+                    raise ConnectionError(
+                        ", ".join(f"rank {peer} sends no more, {why}" for peer, why in zip(peers, reasons))
+                    )
                 left = deadline - time.perf_counter()
                 if left <= 0:
                     raise TimeoutError(f"nothing came from rank {', '.join(map(str, peers))} in time")
@@ -239,8 +246,9 @@ class ProcessGroupTCP(QueuedProcessGroup):
         for peer in self.ranks:
             if peer != self.transport.rank:
                 with contextlib.suppress(OSError):
-                    self.transport.send(peer, self.channel, FAILED, reason.encode(),
-                                        time.perf_counter() + NOTIFY_TIMEOUT)
+                    self.transport.send(
+                        peer, self.channel, FAILED, reason.encode(), time.perf_counter() + NOTIFY_TIMEOUT
+                    )
 
     def start_send(self, array, peer, tag, work):
         try:
@@ -271,6 +279,7 @@ class ProcessGroupTCP(QueuedProcessGroup):
 
 
 # ------------------------------------------------------------------------- the collectives, over links
+
 
 def all_reduce(links, call):
     array = call.target.reshape(-1)
@@ -328,8 +337,8 @@ def reduce_scatter(links, call):
 
 def all_to_all(links, call):
     begin, end = offsets(call.source_counts), offsets(call.target_counts)
-    sent = [call.source[begin[i]:begin[i + 1]] for i in range(links.size)]
-    wanted = [call.target[end[i]:end[i + 1]] for i in range(links.size)]
+    sent = [call.source[begin[i] : begin[i + 1]] for i in range(links.size)]
+    wanted = [call.target[end[i] : end[i + 1]] for i in range(links.size)]
     wanted[links.rank][...] = sent[links.rank]
     for distance in range(1, links.size):
         to, source = (links.rank + distance) % links.size, (links.rank - distance) % links.size
@@ -340,5 +349,7 @@ def barrier(links, call):
     """Nothing is left to do: before a collective begins, all ranks have come."""
 
 
-PERFORM = {f.__name__: f for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter,
-                                   all_to_all, barrier)}
+PERFORM = {
+    f.__name__: f
+    for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter, all_to_all, barrier)
+}

@@ -10,6 +10,7 @@ have arrived (Note [ Asking rank 0 ]), and a caller waits for the group's thread
 over it raises. A process that ends with an error tells the others, gives them a moment to report their own,
 and then aborts the job instead of finalizing. A process that is killed makes mpirun kill the others.
 """
+
 import atexit
 import importlib.util
 import shutil
@@ -19,7 +20,8 @@ import time
 
 import numpy as np
 
-from ...c10.extras import extra
+from readtorch.c10.extras import extra
+
 from .backend import QueuedProcessGroup
 from .exception import DistBackendError
 from .process_group_wrapper import GRACE, Mailbox, Pause
@@ -44,8 +46,10 @@ def world_group(timeout, store):
     """The group of all processes that mpirun started."""
     MPI = _mpi()
     if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
-        raise RuntimeError("Used MPI implementation doesn't have the minimum level of threading support: "
-                           "MPI_THREAD_MULTIPLE. This is required by the group's thread.")
+        raise RuntimeError(
+            "Used MPI implementation doesn't have the minimum level of threading support: "
+            "MPI_THREAD_MULTIPLE. This is required by the group's thread."
+        )
     comm = _duplicate(MPI.COMM_WORLD, timeout)
     control = _duplicate(MPI.COMM_WORLD, timeout)
     group = ProcessGroupMPI(comm, control, range(comm.Get_size()), "0", timeout, store, "default_pg")
@@ -190,6 +194,7 @@ class Requests:
 
 # ------------------------------------------------------------------------- the collectives, by MPI
 
+
 def all_reduce(comm, call):
     total = _reducible(call.target)
     comm.Allreduce(_mpi().IN_PLACE, _typed(total), _operation(call.op, total))
@@ -231,19 +236,21 @@ def reduce_scatter(comm, call):
 def all_to_all(comm, call):
     item = call.source.itemsize
     counts = [[n * item for n in counts] for counts in (call.source_counts, call.target_counts)]
-    comm.Alltoallv([_bytes_of(call.source), counts[0], _mpi().BYTE],
-                   [_bytes_of(call.target), counts[1], _mpi().BYTE])
+    comm.Alltoallv([_bytes_of(call.source), counts[0], _mpi().BYTE], [_bytes_of(call.target), counts[1], _mpi().BYTE])
 
 
 def barrier(comm, call):
     """Nothing is left to do: before a collective begins, all ranks have come."""
 
 
-PERFORM = {f.__name__: f for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter,
-                                   all_to_all, barrier)}
+PERFORM = {
+    f.__name__: f
+    for f in (all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter, all_to_all, barrier)
+}
 
 
 # ------------------------------------------------------------------------- arrays for MPI
+
 
 def _bytes_of(array):
     return array.reshape(-1).view(np.uint8)
@@ -276,10 +283,16 @@ def _store_reduced(call, total, comm):
 def _operation(op, array):
     """MPI's name of a reduction. A sum of bools is "any", a product "all"."""
     MPI = _mpi()
-    names = {RedOpType.SUM: MPI.SUM, RedOpType.AVG: MPI.SUM, RedOpType.PRODUCT: MPI.PROD,
-             RedOpType.MIN: MPI.MIN,
-             RedOpType.MAX: MPI.MAX, RedOpType.BAND: MPI.BAND, RedOpType.BOR: MPI.BOR,
-             RedOpType.BXOR: MPI.BXOR}
+    names = {
+        RedOpType.SUM: MPI.SUM,
+        RedOpType.AVG: MPI.SUM,
+        RedOpType.PRODUCT: MPI.PROD,
+        RedOpType.MIN: MPI.MIN,
+        RedOpType.MAX: MPI.MAX,
+        RedOpType.BAND: MPI.BAND,
+        RedOpType.BOR: MPI.BOR,
+        RedOpType.BXOR: MPI.BXOR,
+    }
     if array.dtype == bool:
         names |= {RedOpType.SUM: MPI.MAX, RedOpType.PRODUCT: MPI.MIN}
     return names[op]

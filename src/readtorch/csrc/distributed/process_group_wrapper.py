@@ -15,6 +15,7 @@ and answers them all. So rank 0 knows who is missing when the time is over, and 
 everybody; a rank that fails elsewhere sends its reason the same way. Two messages a rank: what that costs is
 measured by `benchmarks`. A rank waits a little longer for rank 0's verdict than rank 0 waits for the ranks.
 """
+
 import json
 import time
 from typing import NamedTuple
@@ -35,11 +36,9 @@ class Collective:
     unequal length, counted in `source_counts` and `target_counts`.
     """
 
-    __slots__ = ("name", "source", "target", "op", "root", "source_counts", "target_counts", "copies",
-                 "finger")
+    __slots__ = ("name", "source", "target", "op", "root", "source_counts", "target_counts", "copies", "finger")
 
-    def __init__(self, name, source, target, fits, op=None, root=None, source_counts=None,
-                 target_counts=None):
+    def __init__(self, name, source, target, fits, op=None, root=None, source_counts=None, target_counts=None):
         self.name = name
         self.source = source
         self.target = target
@@ -92,9 +91,14 @@ def from_bytes(data):
     return Fingerprint(number, str(name), tuple(shape), str(dtype), str(op), root, counts)
 
 
-_ASPECTS = {"number": "Sequence number", "name": "Op type", "shape": "Tensor shapes",
-            "dtype": "Tensor dtypes",
-            "op": "Reduce op", "root": "Root rank"}
+_ASPECTS = {
+    "number": "Sequence number",
+    "name": "Op type",
+    "shape": "Tensor shapes",
+    "dtype": "Tensor dtypes",
+    "op": "Reduce op",
+    "root": "Root rank",
+}
 
 
 def disagreement(prints, ranks):
@@ -112,12 +116,17 @@ def disagreement(prints, ranks):
 
 
 def _mismatch(rank, print_, other_rank, other):
-    aspects = [f"{words}: {_shown(getattr(print_, field))} vs {_shown(getattr(other, field))}"
-               for field, words in _ASPECTS.items() if getattr(print_, field) != getattr(other, field)]
-    return (f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {print_}, "
-            "but Rank "
-            f"{other_rank} is running collective: {other}. Collectives differ in the following aspects: "
-            f"{', '.join(aspects)}")
+    aspects = [
+        f"{words}: {_shown(getattr(print_, field))} vs {_shown(getattr(other, field))}"
+        for field, words in _ASPECTS.items()
+        if getattr(print_, field) != getattr(other, field)
+    ]
+    return (
+        f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {print_}, "
+        "but Rank "
+        f"{other_rank} is running collective: {other}. Collectives differ in the following aspects: "
+        f"{', '.join(aspects)}"
+    )
 
 
 def _shown(value):
@@ -131,13 +140,16 @@ def _split_mismatch(prints, ranks):
     for i, sender in enumerate(prints):
         for j, receiver in enumerate(prints):
             if sender.counts and sender.counts[0][j] != receiver.counts[1][i]:
-                return (f"Detected mismatch between collectives on ranks. In {sender} Rank {ranks[i]} sends "
-                        f"{sender.counts[0][j]} elements to Rank {ranks[j]}, which expects "
-                        f"{receiver.counts[1][i]}")
+                return (
+                    f"Detected mismatch between collectives on ranks. In {sender} Rank {ranks[i]} sends "
+                    f"{sender.counts[0][j]} elements to Rank {ranks[j]}, which expects "
+                    f"{receiver.counts[1][i]}"
+                )
     return None
 
 
 # ------------------------------------------------------------------------- parts of an array
+
 
 def offsets(counts):
     """Where each rank's part begins, and where the last one ends."""
@@ -145,6 +157,7 @@ def offsets(counts):
 
 
 # ------------------------------------------------------------------------- the round of checks
+
 
 class Mailbox:
     """What the round needs of a backend: small messages between the ranks of a group, in order."""

@@ -20,26 +20,27 @@ its last gradient is there, so all in one would leave at the end of backward, wh
 meanwhile. Buckets of some megabytes (25 by default) are between the two: Note [ What a message costs ]. The
 first one is smaller (1 MiB), so that communication begins early.
 """
+
 import weakref
 
 import numpy as np
 
-from ...aten.functions import at
-from ...c10.dispatch_key import GRAD_KEYS, MaskGuard
-from ...c10.tensor_impl import dtype_of, view, wrap
-from ..autograd import engine
-from ..autograd.variable import gradient_edge, grad_accumulator
+from readtorch.aten.functions import at
+from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
+from readtorch.c10.tensor_impl import dtype_of, view, wrap
+from readtorch.csrc.autograd import engine
+from readtorch.csrc.autograd.variable import grad_accumulator, gradient_edge
+
 from . import timeline
 from .future import Future
 from .sparse import empty_like, sparse_all_reduce
-
 
 DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
 
 # ------------------------------------------------------------------------- buckets
 
-def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(),
-                                      tensor_indices=()):
+
+def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):
     """(lists of indices into `tensors`, one a bucket; the limit in bytes of each bucket).
 
     A bucket is full when it reaches its limit; the first bucket of each type and device has the first limit,
@@ -52,8 +53,7 @@ def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse
         if expect_sparse_gradient and expect_sparse_gradient[index]:
             result.append(([index], None))
             continue
-        bucket = open_buckets.setdefault((dtype_of(tensor), tensor.device),
-                                         _Filling(list(bucket_size_limits)))
+        bucket = open_buckets.setdefault((dtype_of(tensor), tensor.device), _Filling(list(bucket_size_limits)))
         if bucket.add(index, tensor._array.nbytes):
             result.append(bucket.take())
     result += [bucket.take() for bucket in open_buckets.values() if bucket.indices]
@@ -107,7 +107,7 @@ class Bucket:
         self.flat = at.zeros((elements,), dtype=dtype_of(like), device=like.device)
         begin = 0
         for i, p in zip(self.indices, self.parameters):
-            part = self.flat._array[begin:begin + p._array.size].reshape(p._array.shape)
+            part = self.flat._array[begin : begin + p._array.size].reshape(p._array.shape)
             self.views[i] = view(self.flat, part)
             begin += p._array.size
 
@@ -158,6 +158,7 @@ GradBucket.__module__ = "readtorch.distributed"
 
 # ------------------------------------------------------------------------- the reducer
 
+
 class Reducer:
     """Averages the gradients of `parameters` over the ranks of `process_group`.
 
@@ -165,14 +166,22 @@ class Reducer:
     for messages.
     """
 
-    def __init__(self, parameters, bucket_indices, process_group, bucket_bytes_cap,
-                 find_unused_parameters=False, gradient_as_bucket_view=False, names=None,
-                 first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES, bucket_size_limits_for_rebuilding=(),
-                 expect_sparse_gradient=()):
+    def __init__(
+        self,
+        parameters,
+        bucket_indices,
+        process_group,
+        bucket_bytes_cap,
+        find_unused_parameters=False,
+        gradient_as_bucket_view=False,
+        names=None,
+        first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES,
+        bucket_size_limits_for_rebuilding=(),
+        expect_sparse_gradient=(),
+    ):
         self.parameters = list(parameters)
         self.process_group = process_group
-        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap,
-                                                                             bucket_bytes_cap]
+        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap, bucket_bytes_cap]
         self.expect_sparse = list(expect_sparse_gradient) or [False] * len(self.parameters)
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -210,8 +219,7 @@ class Reducer:
 
     def initialize_buckets(self, bucket_indices):
         """Make the buckets, and find each parameter's."""
-        self.buckets = [Bucket(indices, self.parameters,
-                               self.expect_sparse[indices[0]]) for indices in bucket_indices]
+        self.buckets = [Bucket(indices, self.parameters, self.expect_sparse[indices[0]]) for indices in bucket_indices]
         self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.indices}
         self.next_bucket = 0  # all before it are under way
         if self.gradient_as_bucket_view:
@@ -310,23 +318,25 @@ class Reducer:
                 self._copy_into_bucket(index, bucket.views[index])
         recording = timeline.current.timeline
         if recording is not None:
-            recording.instant("gradient", parameter=self.names.get(index, str(index)),
-                              bucket=self.buckets.index(bucket))
+            recording.instant(
+                "gradient", parameter=self.names.get(index, str(index)), bucket=self.buckets.index(bucket)
+            )
         bucket.pending -= 1
         if bucket.pending == 0:
             self._start_complete_buckets()
 
     def _copy_into_bucket(self, index, part):
-        """The gradient, divided by the number of ranks unless a communication hook wants to do that itself.
-        """
+        """The gradient, divided by the number of ranks unless a communication hook wants to do that itself."""
         parameter = self.parameters[index]
         grad, divisor = parameter.grad, 1 if self.comm_hook else self._divisor()
         if grad is None:
             part._array[...] = 0
         elif grad._array.dtype != part._array.dtype:
-            raise RuntimeError(f"grad of parameter {self.names.get(index, index)} has type {grad.dtype}, the "
-                               "parameter "
-                               f"{parameter.dtype}")
+            raise RuntimeError(
+                f"grad of parameter {self.names.get(index, index)} has type {grad.dtype}, the "
+                "parameter "
+                f"{parameter.dtype}"
+            )
         else:
             np.multiply(grad._array, part._array.dtype.type(1 / divisor), out=part._array)
             if self.gradient_as_bucket_view and grad is not part:
@@ -357,14 +367,19 @@ class Reducer:
         if bucket.sparse:
             bucket.future = self._reduce_sparse(bucket.parameters[0])
             return
-        shown = GradBucket(number, bucket.flat, bucket.parameters, bucket.views.values(),
-                           number == len(self.buckets) - 1)
+        shown = GradBucket(
+            number, bucket.flat, bucket.parameters, bucket.views.values(), number == len(self.buckets) - 1
+        )
         bucket.future = self.run_comm_hook(shown)
         recording = timeline.current.timeline
         if recording is not None and self.last_work is not None:
-            recording.follow(f"bucket {number}", self.last_work, bytes=bucket.flat._array.nbytes,
-                             bucket=number,
-                             parameters=[self.names.get(i, str(i)) for i in bucket.indices])
+            recording.follow(
+                f"bucket {number}",
+                self.last_work,
+                bytes=bucket.flat._array.nbytes,
+                bucket=number,
+                parameters=[self.names.get(i, str(i)) for i in bucket.indices],
+            )
 
     def _reduce_sparse(self, parameter):
         """A Future of the average of sparse gradients. This rank waits for it: how long it is only the ranks
@@ -387,9 +402,11 @@ class Reducer:
         state, hook = self.comm_hook
         future = hook(state, bucket)
         if not isinstance(future, Future):
-            raise RuntimeError("DDP communication hook's callback must return a torch.futures.Future object, "
-                               "but got "
-                               f"{type(future).__module__}.{type(future).__qualname__}")
+            raise RuntimeError(
+                "DDP communication hook's callback must return a torch.futures.Future object, "
+                "but got "
+                f"{type(future).__module__}.{type(future).__qualname__}"
+            )
         return future
 
     def _all_reduce_used(self):
@@ -467,8 +484,7 @@ class Reducer:
     # ------------------------------------------------------------------------- in the order of arrival
 
     def _may_rebuild(self):
-        """Once, and not where parameters may be unused: then the order changes from one backward to the next.
-        """
+        """Once, and not where parameters may be unused: then the order changes from one backward to the next."""
         return not self.rebuilt and (self.static_graph or not self.find_unused_parameters)
 
     def rebuild_buckets(self):
@@ -482,8 +498,7 @@ class Reducer:
         self.process_group.broadcast([wrap(order)], 0).wait()
         order = order.tolist()
         arrived = [self.parameters[i] for i in order]
-        indices, _ = compute_bucket_assignment_by_size(arrived, self.rebuilding_limits,
-                                                       self.expect_sparse, order)
+        indices, _ = compute_bucket_assignment_by_size(arrived, self.rebuilding_limits, self.expect_sparse, order)
         self.initialize_buckets(indices)
         self.rebuilt, self.arrival_order = True, []
         return True
@@ -493,8 +508,10 @@ class Reducer:
     def set_static_graph(self):
         """The graph will be the same in every iteration; RuntimeError after the first."""
         if self.iterations:
-            raise RuntimeError("set_static_graph() should be called before training loop starts and after "
-                               "DistributedDataParallel is constructed.")
+            raise RuntimeError(
+                "set_static_graph() should be called before training loop starts and after "
+                "DistributedDataParallel is constructed."
+            )
         self.static_graph = True
 
     def register_comm_hook(self, state, hook):
@@ -516,8 +533,7 @@ class Reducer:
                 sparse_all_reduce(self.process_group, empty_like(bucket.parameters[0]))
                 continue
             zeros, last = at.zeros_like(bucket.flat), i == len(self.buckets) - 1
-            futures.append(self.run_comm_hook(GradBucket(i, zeros, bucket.parameters, bucket.views.values(),
-                                                         last)))
+            futures.append(self.run_comm_hook(GradBucket(i, zeros, bucket.parameters, bucket.views.values(), last)))
         for future in futures:
             future.wait()
 
@@ -535,6 +551,7 @@ class Reducer:
 
 # ------------------------------------------------------------------------- the same model on all ranks
 
+
 def verify_params_across_processes(process_group, parameters):
     """RuntimeError on every rank whose parameters are not as many, or not of the sizes, as rank 0's."""
     counts = np.zeros((process_group.size(), 1), np.int64)
@@ -542,13 +559,15 @@ def verify_params_across_processes(process_group, parameters):
     first, rank = process_group.ranks[0], process_group.rank()
     for other, (count,) in zip(process_group.ranks, counts):
         if count != len(parameters):
-            raise RuntimeError("DDP expects same model across all ranks, but Rank "
-                               f"{process_group.ranks[rank]} has {len(parameters)} params, while rank "
-                               f"{other} has inconsistent {count} "
-                               "params.")
+            raise RuntimeError(
+                "DDP expects same model across all ranks, but Rank "
+                f"{process_group.ranks[rank]} has {len(parameters)} params, while rank "
+                f"{other} has inconsistent {count} "
+                "params."
+            )
     sizes = np.full((len(parameters), 9), -1, np.int64)
     for row, p in zip(sizes, parameters):
-        row[:1 + len(p.shape)] = [len(p.shape), *p.shape][:9]
+        row[: 1 + len(p.shape)] = [len(p.shape), *p.shape][:9]
     expected = sizes.copy()
     process_group.broadcast([wrap(expected)], 0).wait()
     wrong = (sizes != expected).any(axis=1)
@@ -556,16 +575,21 @@ def verify_params_across_processes(process_group, parameters):
     process_group.all_gather_single(wrap(flags), wrap(np.array([wrong.any()], np.int64))).wait()
     if wrong.any():
         i = int(wrong.argmax())
-        raise RuntimeError(f"[{process_group.ranks[rank]}]: params[{i}] in this process with sizes "
-                           f"{list(parameters[i].shape)} appears not to match sizes of the same param in "
-                           f"process {first}.")
+        raise RuntimeError(
+            f"[{process_group.ranks[rank]}]: params[{i}] in this process with sizes "
+            f"{list(parameters[i].shape)} appears not to match sizes of the same param in "
+            f"process {first}."
+        )
     if flags.any():
-        raise RuntimeError(f"[{process_group.ranks[rank]}]: params on rank "
-                           f"{process_group.ranks[int(flags.argmax())]} appear not to match sizes of the "
-                           f"same param in process {first}.")
+        raise RuntimeError(
+            f"[{process_group.ranks[rank]}]: params on rank "
+            f"{process_group.ranks[int(flags.argmax())]} appear not to match sizes of the "
+            f"same param in process {first}."
+        )
 
 
 # ------------------------------------------------------------------------- messages of errors
+
 
 def unfinished_reduction(reducer):
     """A new iteration begins, and some parameters got no gradient in the last one."""
@@ -574,7 +598,8 @@ def unfinished_reduction(reducer):
         return RuntimeError(
             f"{begin}This error indicates that your training graph has changed in this iteration, e.g., one "
             "parameter is used in first iteration, but then got unused in the second iteration. this is not "
-            "compatible with static_graph set to True.")
+            "compatible with static_graph set to True."
+        )
     missing = [i for i in range(len(reducer.parameters)) if i not in reducer.ready]
     names = ", ".join(reducer.names.get(i, str(i)) for i in missing)
     rank = reducer.process_group.rank()
@@ -582,15 +607,20 @@ def unfinished_reduction(reducer):
         f"{begin}This error indicates that your module has parameters that were not used in producing loss. "
         f"{_advice(reducer)}making sure all `forward` function outputs participate in calculating loss. \n"
         f"Parameters which did not receive grad for rank {rank}: {names}\n"
-        f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
+        f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}"
+    )
 
 
 def _advice(reducer):
     if reducer.find_unused_parameters:
-        return ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` "
-                "outputs participate in computing loss. You can fix this by ")
-    return ("You can enable unused parameter detection by passing the keyword argument "
-            "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n")
+        return (
+            "Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` "
+            "outputs participate in computing loss. You can fix this by "
+        )
+    return (
+        "You can enable unused parameter detection by passing the keyword argument "
+        "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n"
+    )
 
 
 def marked_twice(reducer, index):
@@ -603,7 +633,8 @@ def marked_twice(reducer, index):
         "multiple reentrant backward passes.\n"
         f"Parameter at index {index} with name {reducer.names.get(index, '?')} has been marked as ready "
         "twice. This means that multiple autograd engine  hooks have fired for this particular parameter "
-        "during this iteration.")
+        "during this iteration."
+    )
 
 
 def used_after_all():
@@ -611,4 +642,5 @@ def used_after_all():
     return RuntimeError(
         "Your training graph has changed in this iteration, e.g., one parameter is unused in first "
         "iteration, but then got used in the second iteration. this is not compatible with static_graph set "
-        "to True.")
+        "to True."
+    )

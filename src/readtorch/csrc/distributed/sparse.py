@@ -3,10 +3,11 @@
 In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` (`AsyncSparseAllreduceWork`); here for all backends, as it is
 made of their collectives.
 """
+
 import numpy as np
 
-from ...aten.functions import at
-from ...c10.tensor_impl import wrap
+from readtorch.aten.functions import at
+from readtorch.c10.tensor_impl import wrap
 
 
 def sparse_all_reduce(group, tensor):
@@ -23,8 +24,7 @@ def sparse_all_reduce(group, tensor):
     all_values = gather_rows(group, padded(values, longest))
     indices = np.concatenate([rows[:n] for rows, n in zip(all_indices, counts)]).T
     values = np.concatenate([rows[:n] for rows, n in zip(all_values, counts)])
-    return at.sparse_coo_tensor(wrap(np.ascontiguousarray(indices)), wrap(values),
-                                list(tensor.shape)).coalesce()
+    return at.sparse_coo_tensor(wrap(np.ascontiguousarray(indices)), wrap(values), list(tensor.shape)).coalesce()
 
 
 def gather_rows(group, array):
@@ -37,7 +37,7 @@ def gather_rows(group, array):
 def padded(array, length):
     """With zeros behind, to `length` along dimension 0."""
     result = np.zeros((length, *array.shape[1:]), array.dtype)
-    result[:array.shape[0]] = array
+    result[: array.shape[0]] = array
     return result
 
 

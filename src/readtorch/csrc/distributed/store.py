@@ -3,6 +3,7 @@
 In PyTorch: `torch/csrc/distributed/c10d/Store.cpp` and `HashStore.cpp`, `FileStore.cpp`, `PrefixStore.cpp` beside it. `TCPStore` is in
 `tcp_store.py`.
 """
+
 import contextlib
 import fcntl
 import os
@@ -27,8 +28,7 @@ class Store:
         self.timeout = timeout
 
     def update(self, change):
-        """`change(entries)` on the dictionary from key to bytes, while nobody else looks; returns its result.
-        """
+        """`change(entries)` on the dictionary from key to bytes, while nobody else looks; returns its result."""
         raise RuntimeError(f"{type(self).__name__} has no entries")
 
     def pause(self, deadline):
@@ -53,10 +53,12 @@ class Store:
 
     def add(self, key, amount):
         """Add to the counter under `key` (0 at first); returns the sum."""
+
         def change(entries):
             total = int(entries.get(key, b"0")) + amount
             entries[key] = str(total).encode()
             return total
+
         return self.update(change)
 
     def compare_set(self, key, expected_value, desired_value):
@@ -69,6 +71,7 @@ class Store:
             if entries.get(key, b"") == expected:
                 entries[key] = desired
             return entries.get(key, expected)
+
         return self.update(change)
 
     def append(self, key, value):
@@ -122,11 +125,11 @@ class Store:
             first, end = _queue_ends(entries, key)
             entries[f"{key}/{end}"] = value
             entries[key + "/ends"] = struct.pack("<qq", first, end + 1)
+
         self.update(change)
 
     def queue_pop(self, key, block=True):
-        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError.
-        """
+        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError."""
         deadline = time.monotonic() + self.timeout.total_seconds()
         while True:
             value = self.update(lambda entries: _pop(entries, key))
@@ -240,8 +243,7 @@ class FileStore(Store):
                 self._entries[key] = file.read(value_length)
 
     def timed_out(self, keys, timeout):
-        return DistStoreError(f"Timeout waiting for key: {keys[0]} after "
-                              f"{timeout / timedelta(milliseconds=1):.0f} ms")
+        return DistStoreError(f"Timeout waiting for key: {keys[0]} after {timeout / timedelta(milliseconds=1):.0f} ms")
 
     def __del__(self):
         with contextlib.suppress(Exception):  # the file or the interpreter may be gone already
@@ -292,8 +294,7 @@ class PrefixStore(Store):
         self.underlying_store.append(self._full(key), value)
 
     def wait(self, keys, timeout=None):
-        self.underlying_store.wait([self._full(key) for key in keys],
-                                   self.timeout if timeout is None else timeout)
+        self.underlying_store.wait([self._full(key) for key in keys], self.timeout if timeout is None else timeout)
 
     def check(self, keys):
         return self.underlying_store.check([self._full(key) for key in keys])

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/distributed/c10d/TCPStore.cpp`. The server is in `tcp_store_backend.py`.
 """
+
 import threading
 import time
 from datetime import timedelta
@@ -23,8 +24,18 @@ class TCPStore(Store):
     Raises DistNetworkError when no server can be reached within `timeout` (a timedelta).
     """
 
-    def __init__(self, host_name, port, world_size=None, is_master=False, timeout=DEFAULT_TIMEOUT,
-                 wait_for_workers=True, multi_tenant=False, master_listen_fd=None, use_libuv=True):
+    def __init__(
+        self,
+        host_name,
+        port,
+        world_size=None,
+        is_master=False,
+        timeout=DEFAULT_TIMEOUT,
+        wait_for_workers=True,
+        multi_tenant=False,
+        master_listen_fd=None,
+        use_libuv=True,
+    ):
         super().__init__(timeout)
         self.host = host_name
         self.server = TCPServer.start(host_name, port, multi_tenant) if is_master else None
@@ -41,9 +52,11 @@ class TCPStore(Store):
             deadline = time.monotonic() + self.timeout.total_seconds()
             while (joined := self.add("init/", 0)) < world_size:
                 if time.monotonic() > deadline:
-                    raise DistStoreError(f"Timed out after {self.timeout.total_seconds():.0f} seconds "
-                                         "waiting for clients. "
-                                         f"{joined}/{world_size} clients joined.")
+                    raise DistStoreError(
+                        f"Timed out after {self.timeout.total_seconds():.0f} seconds "
+                        "waiting for clients. "
+                        f"{joined}/{world_size} clients joined."
+                    )
                 time.sleep(0.01)
 
     def _ask(self, operation, *arguments):
@@ -89,8 +102,7 @@ class TCPStore(Store):
 
     def timed_out(self, keys, timeout):
         names = ", ".join("/" + key for key in keys)
-        return DistStoreError(f"wait timeout after {timeout / timedelta(milliseconds=1):.0f}ms, keys: "
-                              f"{names}")
+        return DistStoreError(f"wait timeout after {timeout / timedelta(milliseconds=1):.0f}ms, keys: {names}")
 
     def set(self, key, value):
         self._ask_with("set", key, value)
@@ -153,9 +165,11 @@ def _connect(host, port, timeout):
     try:
         return connect((host, port), group_secret(), STORE, 0, deadline)
     except TimeoutError as error:
-        raise DistNetworkError("The client socket has timed out after "
-                               f"{timeout.total_seconds() * 1000:.0f}ms while trying to connect to "
-                               f"({host}, {port}).") from error
+        raise DistNetworkError(
+            "The client socket has timed out after "
+            f"{timeout.total_seconds() * 1000:.0f}ms while trying to connect to "
+            f"({host}, {port})."
+        ) from error
 
 
 TCPStore.__module__ = "readtorch.distributed"

@@ -14,6 +14,7 @@ One thread deals with all clients, so no client can make another one wait: reque
 written, as far as the sockets allow. The next request of a client is looked at when it has taken the answer
 to the last one; so it cannot make the server keep more than one of each.
 """
+
 import logging
 import os
 import selectors
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 
 
 # ------------------------------------------------------------------------- the language
+
 
 def check_sizes(keys, values):
     """DistStoreError for keys and values that the server would not take."""
@@ -142,6 +144,7 @@ def read_answer(operation, data):
 
 
 # ------------------------------------------------------------------------- the server
+
 
 class TCPServer:
     """Serves one store at an address, as long as this object lives: the stores of its process hold it."""
@@ -263,7 +266,7 @@ class _Daemon:
         while True:
             while client.outgoing:
                 self._listen_for(connection, selectors.EVENT_WRITE)
-                client.outgoing = client.outgoing[connection.send(client.outgoing):]
+                client.outgoing = client.outgoing[connection.send(client.outgoing) :]
             self._listen_for(connection, selectors.EVENT_READ)
             if client.wants is not None or (request := _next_frame(client.incoming)) is None:
                 return
@@ -313,12 +316,12 @@ def _next_frame(incoming):
     """Take the first whole request out of what has come; None if there is none yet."""
     if len(incoming) < LENGTH.size:
         return None
-    (length,) = LENGTH.unpack(incoming[:LENGTH.size])
+    (length,) = LENGTH.unpack(incoming[: LENGTH.size])
     if length > MAX_REQUEST:
         raise ValueError(f"a request of {length} bytes")
     end = LENGTH.size + length
     if len(incoming) < end:
         return None
-    frame = bytes(incoming[LENGTH.size:end])
+    frame = bytes(incoming[LENGTH.size : end])
     del incoming[:end]
     return frame

@@ -4,6 +4,7 @@
 "Process groups, DDP and SyncBatchNorm", where the rank timeline widget draws it. PyTorch has no such file;
 `torch/csrc/distributed/c10d/logger.cpp` keeps averages of the same times.
 """
+
 import contextlib
 import threading
 import time
@@ -46,9 +47,17 @@ class Timeline:
     def export(self):
         """All of it as a dict that JSON can hold. Spans of collectives that are not over are left out."""
         over = [(name, work, more) for name, work, more in self._works if work.ended is not None]
-        followed = [{"lane": "communication", "name": name, "begin": work.began,
-                     "moving": work.moving or work.began,
-                     "end": work.ended, **more} for name, work, more in over]
+        followed = [
+            {
+                "lane": "communication",
+                "name": name,
+                "begin": work.began,
+                "moving": work.moving or work.began,
+                "end": work.ended,
+                **more,
+            }
+            for name, work, more in over
+        ]
         spans = sorted(self.spans + followed, key=lambda s: s["begin"])
         return {"rank": self.rank, "spans": spans, "instants": self.instants}
 

@@ -1,9 +1,10 @@
 """How values of several ranks become one: `ReduceOp`. In PyTorch: `torch/csrc/distributed/c10d/Types.hpp`."""
+
 from enum import IntEnum
 
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, type_name
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 
 class RedOpType(IntEnum):
@@ -53,7 +54,6 @@ def check_reduce_op(op, tensor):
         raise RuntimeError(f"Cannot use ReduceOp.{RedOpType(op).name} with non-integral dtype")
     if op == RedOpType.AVG and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(tensor)}")
-
 
 
 def combine(op, total, other):

@@ -7,6 +7,7 @@ Memory is taken for bytes that have arrived, whatever the other side says is com
 pieces. A tensor's bytes go into an array that is only reserved at first: the system finds memory for a page
 when something is written to it.
 """
+
 import time
 
 PIECE = 1 << 16
@@ -42,7 +43,7 @@ def send_exactly(connection, data, deadline=None):
     rest = memoryview(data)
     while rest:
         _allow(connection, deadline)
-        rest = rest[connection.send(rest):]
+        rest = rest[connection.send(rest) :]
 
 
 def _allow(connection, deadline):

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/distributed/c10d/Work.hpp`.
 """
+
 import threading
 import time
 

@@ -2,9 +2,10 @@
 
 In PyTorch: `torch/csrc/onnx/onnx.h`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from enum import Enum, IntEnum
 
-from ...c10 import scalar_type
+from readtorch.c10 import scalar_type
 
 
 class TensorProtoDataType(IntEnum):
@@ -61,9 +62,7 @@ _ONNX_NAMES = {
     "bfloat16": "BFLOAT16",
 }
 
-onnx_type_of = {
-    getattr(scalar_type, ours): TensorProtoDataType[theirs] for ours, theirs in _ONNX_NAMES.items()
-}
+onnx_type_of = {getattr(scalar_type, ours): TensorProtoDataType[theirs] for ours, theirs in _ONNX_NAMES.items()}
 dtype_of_onnx_type = {theirs: ours for ours, theirs in onnx_type_of.items()}
 
 
@@ -75,7 +74,6 @@ def library():
         import onnx.shape_inference
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            "Module onnx is not installed! Exporting to ONNX needs it: pip install 'readtorch[onnx]'",
-            name=missing.name,
+            "Module onnx is not installed! Exporting to ONNX needs it: pip install 'readtorch[onnx]'", name=missing.name
         ) from None
     return onnx

@@ -3,16 +3,27 @@
 No object is ever of such a class. To call one makes a Tensor of its dtype; `isinstance` asks a Tensor for its dtype.
 In PyTorch: `torch/csrc/tensor/python_tensor.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 
-from ...c10 import scalar_type
-from ...c10.layout import strided
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import TensorImpl, dtype_of
-from ..utils.tensor_new import legacy_tensor_new
+from readtorch.c10 import scalar_type
+from readtorch.c10.layout import strided
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of
+from readtorch.csrc.utils.tensor_new import legacy_tensor_new
 
-_NAMED = (scalar_type.float32, scalar_type.float64, scalar_type.float16, scalar_type.bfloat16, scalar_type.uint8,
-          scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64, scalar_type.bool)
+_NAMED = (
+    scalar_type.float32,
+    scalar_type.float64,
+    scalar_type.float16,
+    scalar_type.bfloat16,
+    scalar_type.uint8,
+    scalar_type.int8,
+    scalar_type.int16,
+    scalar_type.int32,
+    scalar_type.int64,
+    scalar_type.bool,
+)
 
 
 class tensortype(type):
@@ -55,8 +66,11 @@ def set_default_tensor_type(t):
         raise TypeError("only floating-point types are supported as the default type")
     if t.is_cuda:
         raise TypeError(_not_available(t))
-    warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
-                  "torch.set_default_dtype() and torch.set_default_device() as alternatives.", stacklevel=2)
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+        stacklevel=2,
+    )
     scalar_type.set_default_dtype(t.dtype)
 
 

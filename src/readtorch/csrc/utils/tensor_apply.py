@@ -2,10 +2,12 @@
 
 In PyTorch: `torch/csrc/utils/tensor_apply.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
-from ...aten.native_function import python_binding
-from ...c10.tensor_impl import TensorImpl, dtype_of, legacy_type_name
+from readtorch.aten.native_function import python_binding
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, legacy_type_name
+
 from .tensor_new import as_number
 
 
@@ -41,10 +43,13 @@ def _check(method, self, others):
     """Raises unless all are tensors of one dtype and none requires grad."""
     for position, (name, other) in enumerate(others.items(), start=1):
         if not isinstance(other, TensorImpl):
-            raise TypeError(f"{method}(): argument '{name}' (position {position}) must be Tensor, not "
-                            f"{type(other).__name__}")
+            raise TypeError(
+                f"{method}(): argument '{name}' (position {position}) must be Tensor, not {type(other).__name__}"
+            )
     if any(t.requires_grad for t in (self, *others.values())):
-        raise RuntimeError(f"Can't call {method}() on Variable that requires grad. Use var.detach().{method}() instead.")
+        raise RuntimeError(
+            f"Can't call {method}() on Variable that requires grad. Use var.detach().{method}() instead."
+        )
     for name, other in others.items():
         if dtype_of(other) is not dtype_of(self):
             named = f"argument '{name}'" if len(others) > 1 else f"'{name}'"

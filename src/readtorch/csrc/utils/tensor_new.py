@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 
 import numpy as np
@@ -52,9 +53,12 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 def warn_about_copy(call):
-    warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
-                  "or "
-                  f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}.", stacklevel=3)
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+        "or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}.",
+        stacklevel=3,
+    )
 
 
 @python_binding("new_tensor", "method")
@@ -116,6 +120,7 @@ def shared_tensor(obj, dtype):
 
 # ------------------------------------------------------------------------------------------ from any data
 
+
 def as_dtype(dtype):
     """The dtype that a `dtype=` argument means; Python's `float` means float64."""
     if dtype is None or isinstance(dtype, scalar_type.dtype):
@@ -155,8 +160,12 @@ def on_host(data, dtype):
     return wrap(to_array(data, dtype))
 
 
-_PLAIN = {bool: lambda: scalar_type.bool, int: lambda: scalar_type.int64,
-          float: scalar_type.get_default_dtype, complex: scalar_type.get_default_complex_dtype}
+_PLAIN = {
+    bool: lambda: scalar_type.bool,
+    int: lambda: scalar_type.int64,
+    float: scalar_type.get_default_dtype,
+    complex: scalar_type.get_default_complex_dtype,
+}
 
 
 def infer_scalar_type(data):
@@ -197,11 +206,15 @@ def is_sequence(data):
     """Whether `data` adds a dimension. A tensor inside a list does not: it stands for its one element."""
     if isinstance(data, (list, tuple)):
         return True
-    return (hasattr(data, "__len__") and hasattr(data, "__getitem__")
-            and not isinstance(data, (dict, set, frozenset, TensorImpl, np.generic)))
+    return (
+        hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, (dict, set, frozenset, TensorImpl, np.generic))
+    )
 
 
 # ------------------------------------------------------------------------------------------ nested sequences
+
 
 def to_array(data, dtype):
     """A new NumPy array of nested sequences of numbers."""
@@ -243,7 +256,7 @@ def one_by_one(data, dtype):
         array = np.array(numbers)
         array = integers(array, dtype) if dtype.numpy.kind in "iu" else array.astype(dtype.numpy)
     except OverflowError:
-        if any(isinstance(n, int) and not -2**63 <= n < 2**63 for n in numbers):
+        if any(isinstance(n, int) and not -(2**63) <= n < 2**63 for n in numbers):
             raise ValueError("Overflow when unpacking long long") from None
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow") from None
     return array.reshape(sizes)
@@ -322,8 +335,16 @@ bool check_invariants = None)
 
 @python_binding("sparse_coo_tensor", "function")
 def sparse_coo_tensor(
-    indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
-    check_invariants=None, is_coalesced=None,
+    indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
 ):
     """A sparse tensor with `values` at `indices`, a column for each. `sparse_coo_tensor(size)`: an empty one.
 
@@ -333,8 +354,9 @@ def sparse_coo_tensor(
     if values is None and _is_size(size if indices is None else indices):
         result = empty_sparse(tuple(size if indices is None else indices), numpy_type(as_dtype(dtype)))
     elif values is None and size is None and indices is not None:
-        raise TypeError("sparse_coo_tensor(): argument 'size' (position 1) must be tuple of ints, not "
-                        f"{type(indices).__name__}")
+        raise TypeError(
+            f"sparse_coo_tensor(): argument 'size' (position 1) must be tuple of ints, not {type(indices).__name__}"
+        )
     elif indices is None or values is None or not (size is None or _is_size(size)):
         given = [type(a).__name__ for a in (indices, values, size) if a is not None]
         raise TypeError(_SPARSE_FORMS.format(", ".join(given)))
@@ -392,15 +414,18 @@ def legacy_tensor_new(dtype, data=(), *sizes, size=None, device=None):
 
 def check_legacy_device(device):
     if device is not None and Device(device).type != "cpu":
-        raise RuntimeError("legacy constructor expects device type: cpu but device type: "
-                           f"{Device(device).type} was passed")
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed"
+        )
 
 
 def check_legacy_sizes(sizes):
     for position, n in enumerate(sizes, start=1):
         if type(n) is not int:
-            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {position} with error "
-                            f"\"type must be tuple of ints,but got {type(n).__name__}\"")
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {position} with error "
+                f'"type must be tuple of ints,but got {type(n).__name__}"'
+            )
     return sizes
 
 
@@ -413,8 +438,10 @@ def alias_of(data, dtype):
 
 def _options(dtype):
     """A dtype on the CPU, as C++ prints `TensorOptions`."""
-    return (f"TensorOptions(dtype={scalar_type.C_TYPE_NAMES.get(dtype, dtype.name)}, device=cpu, layout=Strided, "
-            "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))")
+    return (
+        f"TensorOptions(dtype={scalar_type.C_TYPE_NAMES.get(dtype, dtype.name)}, device=cpu, layout=Strided, "
+        "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))"
+    )
 
 
 def over_storage(storage, dtype):
@@ -422,8 +449,10 @@ def over_storage(storage, dtype):
     held = getattr(storage, "dtype", dtype)
     if held is not dtype:
         names = scalar_type.SCALAR_TYPE_NAMES
-        raise RuntimeError(f"Expected a Storage of type {names[dtype]} or an UntypedStorage, but got type "
-                           f"{names[held]} for argument 1 'storage'")
+        raise RuntimeError(
+            f"Expected a Storage of type {names[dtype]} or an UntypedStorage, but got type "
+            f"{names[held]} for argument 1 'storage'"
+        )
     impl = getattr(storage, "_untyped_storage", storage)._impl
     t = wrap(impl.as_strided(dtype.numpy, (impl.nbytes // dtype.itemsize,), (1,), 0))
     t._keys = impl.keys

@@ -3,39 +3,48 @@
 In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cpp`, `torch/utils/dlpack.py`.
 Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 
 import numpy as np
 
-from ...aten.native_function import python_binding
-from ...aten.python_arg_parser import require_grad
-from ...c10 import scalar_type
-from ...c10.dispatch_key import trace_under_way
-from ...c10.storage_impl import storage_over
-from ...c10.tensor_impl import wrap
+from readtorch.aten.native_function import python_binding
+from readtorch.aten.python_arg_parser import require_grad
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.storage_impl import storage_over
+from readtorch.c10.tensor_impl import wrap
 
-_SUPPORTED = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, "
-              "uint16, "
-              "uint8, and bool")
+_SUPPORTED = (
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, "
+    "uint16, "
+    "uint8, and bool"
+)
 
 
 def check_array(array):
     """`array` itself, if there is a dtype for its elements. Raises TypeError or ValueError if not."""
     if array.dtype not in scalar_type.by_numpy:
         if array.dtype.newbyteorder("=") in scalar_type.by_numpy:
-            raise ValueError("given numpy array has byte order different from the native byte order. "
-                             "Conversion between "
-                             "byte orders is currently not supported.")
+            raise ValueError(
+                "given numpy array has byte order different from the native byte order. "
+                "Conversion between "
+                "byte orders is currently not supported."
+            )
         kind = array.dtype.type
-        raise TypeError(f"can't convert np.ndarray of type {kind.__module__}.{kind.__name__}. The only "
-                        "supported types "
-                        f"are: {_SUPPORTED}.")
+        raise TypeError(
+            f"can't convert np.ndarray of type {kind.__module__}.{kind.__name__}. The only "
+            "supported types "
+            f"are: {_SUPPORTED}."
+        )
     if any([s < 0 for s in array.strides]):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with "
-                         "negative strides are "
-                         "not currently supported. (You can probably work around this by making a copy of "
-                         "your array "
-                         " with array.copy().) ")
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with "
+            "negative strides are "
+            "not currently supported. (You can probably work around this by making a copy of "
+            "your array "
+            " with array.copy().) "
+        )
     return array
 
 
@@ -49,13 +58,16 @@ def from_numpy(ndarray):
         trace_under_way().warn_of_constructor("torch.from_numpy")
     check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable "
-                      "tensors. This means "
-                      "writing to this tensor will result in undefined behavior. You may want to copy the "
-                      "array to protect "
-                      "its data or make it writable before converting it to a tensor. This type of warning "
-                      "will be "
-                      "suppressed for the rest of this program.", stacklevel=2)
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. This means "
+            "writing to this tensor will result in undefined behavior. You may want to copy the "
+            "array to protect "
+            "its data or make it writable before converting it to a tensor. This type of warning "
+            "will be "
+            "suppressed for the rest of this program.",
+            stacklevel=2,
+        )
     return wrap_foreign(ndarray)
 
 
@@ -88,26 +100,33 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
-                         f"({length} bytes) "
-                         "minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
     if count < 0 and (length - offset) % item:
-        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
-                         "multiple of "
-                         f"element size ({item})")
+        raise ValueError(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+            "multiple of "
+            f"element size ({item})"
+        )
     count = (length - offset) // item if count < 0 else count
     if count * item > length - offset:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) "
-                         "must not be greater "
-                         f"than actual buffer length ({length} bytes)")
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) "
+            "must not be greater "
+            f"than actual buffer length ({length} bytes)"
+        )
     if memoryview(buffer).readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. "
-                      "This means you "
-                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You "
-                      "may want to copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor. "
-                      "This type of "
-                      "warning will be suppressed for the rest of this program.", stacklevel=3)
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
+            "This means you "
+            "can write to the underlying (supposedly non-writable) buffer using the tensor. You "
+            "may want to copy "
+            "the buffer to protect its data or make it writable before converting it to a tensor. "
+            "This type of "
+            "warning will be suppressed for the rest of this program.",
+            stacklevel=3,
+        )
     return wrap_foreign(np.frombuffer(buffer, dtype.numpy, count, offset))
 
 

@@ -6,6 +6,7 @@ A rank that has left its loop would leave the others waiting in their next all-r
 context manager and answers: before each iteration all ranks count who still has inputs; those that have none
 run the iteration's collectives with zeros ("shadow" them), until nobody is left.
 """
+
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -120,10 +121,12 @@ class Join:
         raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
 
     def _warn_of_skew(self):
-        warnings.warn(f"Detected uneven input skew of greater than {_MUCH_SKEW}. This means that rank "
-                      f"{self._rank} has at least {_MUCH_SKEW} fewer inputs than other currently-active "
-                      "ranks. This level of skew could lead to performance degradation during training.",
-                      stacklevel=3)
+        warnings.warn(
+            f"Detected uneven input skew of greater than {_MUCH_SKEW}. This means that rank "
+            f"{self._rank} has at least {_MUCH_SKEW} fewer inputs than other currently-active "
+            "ranks. This level of skew could lead to performance degradation during training.",
+            stacklevel=3,
+        )
 
     @staticmethod
     def notify_join_context(joinable):
@@ -133,8 +136,7 @@ class Join:
         if a rank has none.
         """
         if not hasattr(joinable, "_join_config"):
-            raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` "
-                                 "constructor")
+            raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor")
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:
             return None
@@ -144,6 +146,5 @@ class Join:
             ended = readtorch.zeros(1, device=device)
             dist.all_reduce(ended, group=group)
             if ended.item():
-                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all "
-                                   "ranks.")
+                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
         return work

@@ -3,6 +3,7 @@
 In PyTorch: also `bias.py`, masks that are classes of tensors, and `flex_attention`, whose masks are compiled
 functions.
 """
+
 import contextlib
 
 from readtorch.aten.context import context
@@ -19,8 +20,10 @@ def sdpa_kernel(backends, set_priority=False):
     fast backend.
     """
     if not isinstance(backends, (list, SDPBackend)):
-        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances, "
-                             f"got {type(backends).__name__}")
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, "
+            f"got {type(backends).__name__}"
+        )
     previous = context.sdp_backends
     context.sdp_backends = tuple(backends) if isinstance(backends, list) else (backends,)
     try:

@@ -4,13 +4,14 @@ In PyTorch: one file of 7,300 lines, `torch/nn/functional.py`. Here by family: `
 `loss.py`, and the rest below. Each function checks its arguments and forwards to an operator (`aten/native`).
 The chapter "Layers, functional, init" stands at this seam.
 """
+
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
-from readtorch.nn import grad  # noqa: F401
+from readtorch.nn import grad
 
 from .activation import *  # noqa: F403
-from .activation import _threshold  # noqa: F401  the name that `threshold` has there, too
+from .activation import _threshold  # the name that `threshold` has there, too
 from .attention import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .distance import *  # noqa: F403

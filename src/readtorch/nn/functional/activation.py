@@ -1,4 +1,5 @@
 """Activation functions. In PyTorch: part of `torch/nn/functional.py`."""
+
 import warnings
 
 import readtorch
@@ -6,10 +7,42 @@ from readtorch import Tensor
 from readtorch._C import _nn
 
 __all__ = [
-    "threshold", "threshold_", "relu", "relu_", "glu", "hardtanh", "hardtanh_", "relu6", "elu", "elu_",
-    "selu", "selu_", "celu", "celu_", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "rrelu_", "logsigmoid",
-    "gelu", "hardshrink", "tanhshrink", "softsign", "softplus", "softmin", "softmax", "gumbel_softmax",
-    "log_softmax", "softshrink", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
+    "threshold",
+    "threshold_",
+    "relu",
+    "relu_",
+    "glu",
+    "hardtanh",
+    "hardtanh_",
+    "relu6",
+    "elu",
+    "elu_",
+    "selu",
+    "selu_",
+    "celu",
+    "celu_",
+    "leaky_relu",
+    "leaky_relu_",
+    "prelu",
+    "rrelu",
+    "rrelu_",
+    "logsigmoid",
+    "gelu",
+    "hardshrink",
+    "tanhshrink",
+    "softsign",
+    "softplus",
+    "softmin",
+    "softmax",
+    "gumbel_softmax",
+    "log_softmax",
+    "softshrink",
+    "tanh",
+    "sigmoid",
+    "hardsigmoid",
+    "silu",
+    "mish",
+    "hardswish",
 ]
 
 # Operators that need no check here; a name with "_" at its end writes into its argument.
@@ -190,16 +223,13 @@ def log_softmax(
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. "
-        "Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def gumbel_softmax(
-    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample from the distribution softmax(logits) that has a gradient; nearly one-hot for small tau.
 
     hard: one-hot in forward, the gradient of the soft sample in backward.

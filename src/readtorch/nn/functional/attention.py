@@ -1,4 +1,5 @@
 """Attention with several heads, and its masks. In PyTorch: part of `torch/nn/functional.py`."""
+
 import math
 import warnings
 from typing import NamedTuple
@@ -105,12 +106,7 @@ def _sizes_of(query: Tensor, num_heads: int) -> _Sizes:
 
 
 def _mha_shape_check(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    key_padding_mask: Tensor | None,
-    attn_mask: Tensor | None,
-    num_heads: int,
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
     """Whether the inputs have a batch dimension. Raises AssertionError if they do not fit."""
     if query.dim() not in (2, 3):
@@ -142,12 +138,7 @@ def _mha_shape_check(
 
 
 def _check_sizes(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    use_separate_proj_weight: bool,
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, use_separate_proj_weight: bool
 ) -> None:
     embed_dim = query.shape[2]
     if embed_dim != embed_dim_to_check:
@@ -182,8 +173,7 @@ def _canonical_mask(
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
-            f"Support for mismatched {mask_name} and {other_name} "
-            "is deprecated. Use same type for both instead.",
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=2,
         )
     if is_float:

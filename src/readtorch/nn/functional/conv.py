@@ -3,10 +3,10 @@
 Direct: input (N, C, …) or (C, …), weight (out, C / groups, kernel…), bias (out) or None.
 Transposed: weight (C, out / groups, kernel…).
 """
+
 import readtorch
 
-__all__ = [
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc"]
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc"]
 
 conv1d = readtorch.conv1d
 conv2d = readtorch.conv2d

@@ -1,4 +1,5 @@
 """Distances and lengths. In PyTorch: part of `torch/nn/functional.py`."""
+
 import readtorch
 from readtorch import Tensor
 

@@ -1,4 +1,5 @@
 """Dropout and its relatives. In PyTorch: part of `torch/nn/functional.py`."""
+
 import warnings
 
 import readtorch
@@ -92,9 +93,7 @@ def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> 
     return readtorch.feature_dropout(input, p, training)
 
 
-def _feature_dropout_of_batch(
-    input: Tensor, p: float, training: bool, inplace: bool, is_batched: bool
-) -> Tensor:
+def _feature_dropout_of_batch(input: Tensor, p: float, training: bool, inplace: bool, is_batched: bool) -> Tensor:
     if is_batched:
         return _feature_dropout(input, p, training, inplace)
     if inplace:

@@ -1,4 +1,5 @@
 """Rows of a table, selected by index. In PyTorch: part of `torch/nn/functional.py`."""
+
 import warnings
 
 import readtorch
@@ -90,7 +91,14 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     return readtorch.embedding_bag(
-        weight, input, offsets, scale_grad_by_freq, mode_enum, sparse, per_sample_weights, include_last_offset,
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        mode_enum,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
         padding_idx,
     )[0]
 

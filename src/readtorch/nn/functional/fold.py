@@ -1,13 +1,12 @@
 """Sliding windows and shuffled pixels. In PyTorch: part of `torch/nn/functional.py`."""
+
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch._jit_internal import BroadcastingList2
 from readtorch.nn.modules.utils import _pair
 
-__all__ = [
-    "unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
-]
+__all__ = ["unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"]
 
 # (*, C r², H, W) -> (*, C, H r, W r), and back.
 pixel_shuffle = readtorch.pixel_shuffle
@@ -37,6 +36,4 @@ def fold(
     stride: BroadcastingList2[int] = 1,
 ) -> Tensor:
     """The sum of the columns, each where `unfold` takes it from: (N, C · kernel elements, positions) -> (N, C, H, W)."""
-    return _nn.col2im(
-        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
-    )
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))

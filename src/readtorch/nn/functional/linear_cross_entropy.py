@@ -1,10 +1,12 @@
 """A linear layer and its cross entropy in one. In PyTorch: part of `torch/nn/functional.py`."""
+
 import math
 import warnings
 
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+
 from .loss import cross_entropy
 
 __all__ = ["linear_cross_entropy"]
@@ -35,8 +37,12 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     ignore_index = -100 if ignore_index is None else ignore_index
     if options is not None:
-        if (reduction in ("mean", "sum", "none") and label_smoothing == 0.0 and target.dtype == readtorch.int64
-                and not out_features):
+        if (
+            reduction in ("mean", "sum", "none")
+            and label_smoothing == 0.0
+            and target.dtype == readtorch.int64
+            and not out_features
+        ):
             return _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options)
         _warn_ignored(reduction, label_smoothing, target, out_features, linear_bias)
     if out_features:
@@ -52,6 +58,7 @@ def linear_cross_entropy(
 def _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options):
     # Here, because modules import functions.
     from readtorch.nn.modules import linear_cross_entropy as chunked
+
     has_batches = input.dim() == 2
     if not has_batches:
         input, target = input.unsqueeze(0), target.unsqueeze(0)

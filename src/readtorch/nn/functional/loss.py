@@ -2,6 +2,7 @@
 
 `reduction` is "none" (a loss an element), "mean" or "sum"; `size_average` and `reduce` are its old form.
 """
+
 import math
 import warnings
 
@@ -11,9 +12,18 @@ from readtorch._C import _nn
 from readtorch.nn import _reduction as _Reduction
 
 __all__ = [
-    "nll_loss", "kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss", "ctc_loss",
-    "poisson_nll_loss", "gaussian_nll_loss",
+    "nll_loss",
+    "kl_div",
+    "cross_entropy",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "smooth_l1_loss",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+    "ctc_loss",
+    "poisson_nll_loss",
+    "gaussian_nll_loss",
 ]
 
 
@@ -182,12 +192,7 @@ def huber_loss(
 
 
 def _same_size(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    size_average: bool | None,
-    reduce: bool | None,
-    reduction: str,
+    input: Tensor, target: Tensor, weight: Tensor | None, size_average: bool | None, reduce: bool | None, reduction: str
 ) -> tuple[Tensor, Tensor, str]:
     """Input and target, broadcast (with a warning: it is mostly a mistake), and the reduction's name."""
     if target.size() != input.size():

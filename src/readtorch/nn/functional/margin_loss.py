@@ -1,4 +1,5 @@
 """Losses with a margin. In PyTorch: part of `torch/nn/functional.py`."""
+
 from collections.abc import Callable
 
 import readtorch
@@ -10,8 +11,14 @@ from .activation import logsigmoid
 from .loss import _reduced, _reduction_enum
 
 __all__ = [
-    "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "margin_ranking_loss",
+    "hinge_embedding_loss",
+    "cosine_embedding_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "soft_margin_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
 ]
 

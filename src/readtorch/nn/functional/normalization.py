@@ -2,6 +2,7 @@
 
 F.normalize, which divides by a length, stands in `distance.py`.
 """
+
 import readtorch
 from readtorch import Tensor
 
@@ -67,8 +68,7 @@ def instance_norm(
     """
     if use_input_stats:
         _verify_spatial_size(input.shape)
-    return readtorch.instance_norm(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+    return readtorch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
 def layer_norm(
@@ -112,9 +112,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     dim = input.dim()
     if dim < 3:
         # PyTorch's message has this gap: a string that was continued on the next line.
-        raise ValueError(
-            f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)"
-        )
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
     if input.numel() == 0:
         return input
     squares, before, after = input.mul(input), size // 2, (size - 1) // 2

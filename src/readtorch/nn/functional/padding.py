@@ -1,4 +1,5 @@
 """Padding. In PyTorch: part of `torch/nn/functional.py`."""
+
 from readtorch import Tensor
 from readtorch._C import _nn
 

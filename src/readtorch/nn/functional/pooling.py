@@ -4,6 +4,7 @@ Inputs are (N, C, …) or (C, …) with one to three dimensions behind the chann
 padding or dilation is one number for all of these dimensions or a tuple with one for each; without a stride
 the windows do not overlap. With `ceil_mode` the last window may extend beyond the end.
 """
+
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
@@ -13,16 +14,34 @@ from readtorch.nn.modules.utils import _list_with_default, _pair, _single, _trip
 from .activation import relu
 
 __all__ = [
-    "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "max_pool1d", "max_pool2d", "max_pool3d",
-    "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
-    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
-    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices",
-    "fractional_max_pool2d", "fractional_max_pool3d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_pool1d_with_indices",
+    "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d_with_indices",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d_with_indices",
 ]
 
 # The mean of each window. count_include_pad: whether padding counts in the divisor, which divisor_override
@@ -66,9 +85,7 @@ def _max_pool1d(
     return readtorch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-max_pool1d = boolean_dispatch(
-    "return_indices", 6, False, max_pool1d_with_indices, _max_pool1d, __name__, "max_pool1d"
-)
+max_pool1d = boolean_dispatch("return_indices", 6, False, max_pool1d_with_indices, _max_pool1d, __name__, "max_pool1d")
 
 
 def max_pool2d_with_indices(
@@ -101,9 +118,7 @@ def _max_pool2d(
     return readtorch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-max_pool2d = boolean_dispatch(
-    "return_indices", 6, False, max_pool2d_with_indices, _max_pool2d, __name__, "max_pool2d"
-)
+max_pool2d = boolean_dispatch("return_indices", 6, False, max_pool2d_with_indices, _max_pool2d, __name__, "max_pool2d")
 
 
 def max_pool3d_with_indices(
@@ -136,9 +151,7 @@ def _max_pool3d(
     return readtorch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-max_pool3d = boolean_dispatch(
-    "return_indices", 6, False, max_pool3d_with_indices, _max_pool3d, __name__, "max_pool3d"
-)
+max_pool3d = boolean_dispatch("return_indices", 6, False, max_pool3d_with_indices, _max_pool3d, __name__, "max_pool3d")
 
 
 # Unpooling
@@ -195,15 +208,12 @@ def _unpool_output_size(
 ) -> list[int]:
     """The sizes of what was pooled. Raises ValueError for an `output_size` that cannot be."""
     dims = len(kernel_size)
-    default = [
-        (input.size(d - dims) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(dims)
-    ]
+    default = [(input.size(d - dims) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(dims)]
     chosen = default if output_size is None else _checked_output_size(output_size, default, stride)
     for d, n in enumerate(chosen):
         if n < 0:
             raise ValueError(
-                "max_unpooling: output_size must contain non-negative spatial dimensions, but "
-                f"got output_size[{d}]={n}"
+                f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{d}]={n}"
             )
     return chosen
 
@@ -308,16 +318,13 @@ def adaptive_max_pool1d_with_indices(
     return readtorch.adaptive_max_pool1d(input, output_size)
 
 
-def _adaptive_max_pool1d(
-    input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False
-) -> Tensor:
+def _adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of oL windows that divide (N, C, L); return_indices: and its index."""
     return adaptive_max_pool1d_with_indices(input, output_size)[0]
 
 
 adaptive_max_pool1d = boolean_dispatch(
-    "return_indices", 2, False, adaptive_max_pool1d_with_indices, _adaptive_max_pool1d, __name__,
-    "adaptive_max_pool1d",
+    "return_indices", 2, False, adaptive_max_pool1d_with_indices, _adaptive_max_pool1d, __name__, "adaptive_max_pool1d"
 )
 
 
@@ -328,16 +335,13 @@ def adaptive_max_pool2d_with_indices(
     return _nn.adaptive_max_pool2d(input, _list_with_default(output_size, input.size()))
 
 
-def _adaptive_max_pool2d(
-    input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False
-) -> Tensor:
+def _adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of (oH, oW) windows that divide (N, C, H, W); return_indices: and its index."""
     return adaptive_max_pool2d_with_indices(input, output_size)[0]
 
 
 adaptive_max_pool2d = boolean_dispatch(
-    "return_indices", 2, False, adaptive_max_pool2d_with_indices, _adaptive_max_pool2d, __name__,
-    "adaptive_max_pool2d",
+    "return_indices", 2, False, adaptive_max_pool2d_with_indices, _adaptive_max_pool2d, __name__, "adaptive_max_pool2d"
 )
 
 
@@ -348,16 +352,13 @@ def adaptive_max_pool3d_with_indices(
     return _nn.adaptive_max_pool3d(input, _list_with_default(output_size, input.size()))
 
 
-def _adaptive_max_pool3d(
-    input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False
-) -> Tensor:
+def _adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of (oD, oH, oW) windows that divide (N, C, D, H, W); return_indices: and its index."""
     return adaptive_max_pool3d_with_indices(input, output_size)[0]
 
 
 adaptive_max_pool3d = boolean_dispatch(
-    "return_indices", 2, False, adaptive_max_pool3d_with_indices, _adaptive_max_pool3d, __name__,
-    "adaptive_max_pool3d",
+    "return_indices", 2, False, adaptive_max_pool3d_with_indices, _adaptive_max_pool3d, __name__, "adaptive_max_pool3d"
 )
 
 
@@ -377,9 +378,7 @@ def fractional_max_pool2d_with_indices(
         if output_ratio is None:
             raise ValueError("fractional_max_pool2d requires specifying either an output_size or an output_ratio")
         if len(output_ratio) > 2:
-            raise ValueError(
-                "fractional_max_pool2d requires output_ratio to either be a single Int or tuple of Ints."
-            )
+            raise ValueError("fractional_max_pool2d requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = _scaled(input, _pair(output_ratio))
     if _random_samples is None:
         _random_samples = _samples(input, 2)
@@ -403,7 +402,12 @@ def _fractional_max_pool2d(
 
 
 fractional_max_pool2d = boolean_dispatch(
-    "return_indices", 4, False, fractional_max_pool2d_with_indices, _fractional_max_pool2d, __name__,
+    "return_indices",
+    4,
+    False,
+    fractional_max_pool2d_with_indices,
+    _fractional_max_pool2d,
+    __name__,
     "fractional_max_pool2d",
 )
 
@@ -443,7 +447,12 @@ def _fractional_max_pool3d(
 
 
 fractional_max_pool3d = boolean_dispatch(
-    "return_indices", 4, False, fractional_max_pool3d_with_indices, _fractional_max_pool3d, __name__,
+    "return_indices",
+    4,
+    False,
+    fractional_max_pool3d_with_indices,
+    _fractional_max_pool3d,
+    __name__,
     "fractional_max_pool3d",
 )
 

@@ -1,4 +1,5 @@
 """Resizing. In PyTorch: part of `torch/nn/functional.py`."""
+
 import warnings
 
 import readtorch
@@ -9,6 +10,7 @@ from readtorch._jit_internal import _overload
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+
 
 @_overload
 def interpolate(
@@ -244,6 +246,4 @@ def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
 
 
 def _warn_deprecated(name):
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3
-    )
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)

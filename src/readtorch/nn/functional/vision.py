@@ -1,4 +1,5 @@
 """Sampling images at a grid of points. In PyTorch: part of `torch/nn/functional.py`."""
+
 import warnings
 
 import readtorch
@@ -8,11 +9,7 @@ __all__ = ["grid_sample", "affine_grid"]
 
 
 def grid_sample(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """The values of input (N, C, H, W) at the points grid (N, *, *, 2), or of (N, C, D, H, W) at (N, *, *, *, 3).
 
@@ -36,8 +33,7 @@ def _mode_enum(mode: str) -> int:
     if mode == "bicubic":
         return 2
     raise ValueError(
-        "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
-        f"but got: '{mode}'"
+        f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
     )
 
 

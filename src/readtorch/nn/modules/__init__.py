@@ -1,4 +1,5 @@
 """All layers. In PyTorch: `torch/nn/modules/__init__.py`. See the chapter "Layers, functional, init"."""
+
 from .activation import *  # noqa: F403
 from .batchnorm import *  # noqa: F403
 from .adaptive import *  # noqa: F403

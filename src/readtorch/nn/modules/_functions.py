@@ -1,4 +1,5 @@
 """Autograd functions that modules need. In PyTorch: `torch/nn/modules/_functions.py`."""
+
 import readtorch
 from readtorch import distributed as dist
 from readtorch.autograd import Function
@@ -74,8 +75,7 @@ class SyncBatchNorm(Function):
     """
 
     @staticmethod
-    def forward(ctx, input, weight, bias, running_mean, running_var, eps, momentum, process_group,
-                world_size):
+    def forward(ctx, input, weight, bias, running_mean, running_var, eps, momentum, process_group, world_size):
         channels = input.size(1)
         size = input.numel() // channels
         if size == 1 and world_size < 2:

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/modules/activation.py`.
 """
+
 import warnings
 
 import readtorch
@@ -15,9 +16,35 @@ from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = [
-    "Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish",
-    "Hardswish", "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus",
-    "Softshrink", "MultiheadAttention", "PReLU", "Softsign", "Tanhshrink", "Softmin", "Softmax", "Softmax2d", "LogSoftmax",
+    "Threshold",
+    "ReLU",
+    "RReLU",
+    "Hardtanh",
+    "ReLU6",
+    "Sigmoid",
+    "Hardsigmoid",
+    "Tanh",
+    "SiLU",
+    "Mish",
+    "Hardswish",
+    "ELU",
+    "CELU",
+    "SELU",
+    "GLU",
+    "GELU",
+    "Hardshrink",
+    "LeakyReLU",
+    "LogSigmoid",
+    "Softplus",
+    "Softshrink",
+    "MultiheadAttention",
+    "PReLU",
+    "Softsign",
+    "Tanhshrink",
+    "Softmin",
+    "Softmax",
+    "Softmax2d",
+    "LogSoftmax",
 ]
 
 
@@ -186,9 +213,7 @@ class Hardtanh(_Inplace):
 
 
 def _warn_renamed(old, new):
-    warnings.warn(
-        f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=3
-    )
+    warnings.warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=3)
 
 
 class ReLU6(Hardtanh):
@@ -418,12 +443,24 @@ class MultiheadAttention(Module):
     __constants__ = ["batch_first"]
 
     def __init__(
-        self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
-        vdim=None, batch_first=False, device=None, dtype=None,
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError("embed_dim and num_heads must be greater than 0,"
-                             f" got embed_dim={embed_dim} and num_heads={num_heads} instead")
+            raise ValueError(
+                "embed_dim and num_heads must be greater than 0,"
+                f" got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
         super().__init__()
         self.embed_dim = embed_dim
         self.kdim = kdim if kdim is not None else embed_dim
@@ -445,6 +482,7 @@ class MultiheadAttention(Module):
 
         def new(*shape):
             return Parameter(readtorch.empty(shape, **kind))
+
         if self._qkv_same_embed_dim:
             self.in_proj_weight = new(3 * E, E)
             for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
@@ -493,27 +531,45 @@ class MultiheadAttention(Module):
         """
         float_masks = _is_float(attn_mask) or _is_float(key_padding_mask)
         key_padding_mask = _canonical_mask(
-            key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+            key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+        )
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         weight, bias, out_bias = self.in_proj_weight, self.in_proj_bias, self.out_proj.bias
         if not float_masks and weight is not None and bias is not None and out_bias is not None:
             if self._may_take_fast_path(query, key, value, weight, bias, out_bias):
                 mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
                 return readtorch._native_multi_head_attention(
-                    query, key, value, self.embed_dim, self.num_heads, weight, bias, self.out_proj.weight,
-                    out_bias, mask, need_weights, average_attn_weights, mask_type,
-                )
+                    query, key, value, self.embed_dim, self.num_heads, weight, bias, self.out_proj.weight, out_bias,
+                    mask, need_weights, average_attn_weights, mask_type,
+                )  # fmt: skip
         transposed = self.batch_first and query.dim() == 3
         if transposed:
             query, key, value = _batch_second(query, key, value)
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
-            self.out_proj.bias, training=self.training, key_padding_mask=key_padding_mask,
-            need_weights=need_weights, attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
-            average_attn_weights=average_attn_weights, is_causal=is_causal)
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
         return (output.transpose(1, 0) if transposed else output), weights
 
     def _may_take_fast_path(
@@ -522,10 +578,18 @@ class MultiheadAttention(Module):
         """Whether one operator that records no graph may do it all: `_native_multi_head_attention`."""
         # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
         fitting = (
-            query is key and key is value and query.dim() == 3 and self.batch_first and not self.training
-            and self._qkv_same_embed_dim and self.num_heads % 2 == 0 and self.bias_k is None
-            and self.bias_v is None and not self.add_zero_attn
-            and query.dtype == weight.dtype and weight.dtype == bias.dtype
+            query is key
+            and key is value
+            and query.dim() == 3
+            and self.batch_first
+            and not self.training
+            and self._qkv_same_embed_dim
+            and self.num_heads % 2 == 0
+            and self.bias_k is None
+            and self.bias_v is None
+            and not self.add_zero_attn
+            and query.dtype == weight.dtype
+            and weight.dtype == bias.dtype
         )
         tensors = [query, weight, bias, self.out_proj.weight, out_bias]
         return fitting and not (readtorch.is_grad_enabled() and any([t.requires_grad for t in tensors]))

@@ -9,6 +9,7 @@ frequent classes never touches a tail.
 In PyTorch: `torch/nn/modules/adaptive.py`. See the chapter "Layers, functional, init".
 E. Grave et al.: Efficient softmax approximation for GPUs (2017).
 """
+
 from collections import namedtuple
 from itertools import pairwise
 
@@ -51,10 +52,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i in range(self.n_clusters):
             hsz = int(self.in_features // (self.div_value ** (i + 1)))
             osz = self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(Sequential(
-                Linear(self.in_features, hsz, bias=False, **factory),
-                Linear(hsz, osz, bias=False, **factory),
-            ))
+            self.tail.append(
+                Sequential(
+                    Linear(self.in_features, hsz, bias=False, **factory), Linear(hsz, osz, bias=False, **factory)
+                )
+            )
 
     def reset_parameters(self) -> None:
         self.head.reset_parameters()
@@ -105,7 +107,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """The log-probabilities of all classes: (N, n_classes)."""
         out = input.new_empty((head_output.size(0), self.n_classes))
         head_logprob = F.log_softmax(head_output, dim=1)
-        out[:, :self.shortlist_size] = head_logprob[:, :self.shortlist_size]
+        out[:, : self.shortlist_size] = head_logprob[:, : self.shortlist_size]
         for i, (start_idx, stop_idx) in enumerate(pairwise(self.cutoffs)):
             cluster_logprob = F.log_softmax(self.tail[i](input), dim=1)
             out[:, start_idx:stop_idx] = cluster_logprob + head_logprob[:, self.shortlist_size + i].unsqueeze(1)

@@ -4,6 +4,7 @@
 S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by reducing internal covariate
 shift (2015).
 """
+
 import readtorch
 from readtorch import Tensor
 from readtorch import distributed as dist
@@ -36,8 +37,16 @@ class _NormBase(Module):
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-        dtype=None, *, bias=True
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -93,7 +102,8 @@ class _NormBase(Module):
             has_count = count is not None and count.device.type != "meta"
             state_dict[key] = count if has_count else readtorch.tensor(0, dtype=readtorch.long)
         super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class _BatchNorm(_NormBase):
@@ -127,8 +137,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Learns num_features from the first input's dimension 1."""
 
     def __init__(
-        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-        bias=True
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
     ) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)  # makes no tensors yet
         self.affine = affine
@@ -215,8 +224,17 @@ class SyncBatchNorm(_BatchNorm):
     """
 
     def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
-        device=None, dtype=None, *, bias=True
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
@@ -252,8 +270,14 @@ class SyncBatchNorm(_BatchNorm):
         converted = module
         if isinstance(module, _BatchNorm):
             converted = SyncBatchNorm(
-                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
-                process_group, bias=module.bias is not None)
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
             if module.affine:
                 converted.weight, converted.bias = module.weight, module.bias
             converted.running_mean, converted.running_var = module.running_mean, module.running_var

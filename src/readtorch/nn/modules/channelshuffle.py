@@ -1,4 +1,5 @@
 """A layer that mixes groups of channels. In PyTorch: `torch/nn/modules/channelshuffle.py`."""
+
 from readtorch.nn import functional as F
 
 from .module import Module

@@ -3,6 +3,7 @@
 In PyTorch: `torch/nn/modules/container.py`, where each class repeats what two base classes share here. The chapter
 "Module and __setattr__" shows what a plain list would lose, the chapter "Parameter and Buffer" containers of parameters.
 """
+
 import operator
 import warnings
 from collections import OrderedDict
@@ -159,9 +160,7 @@ class Sequential(_ModuleSequence):
 
     def _check_sequential(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
 
     def _check_factor(self, other):
         if not isinstance(other, int):
@@ -191,9 +190,7 @@ class ModuleList(_ModuleSequence):
 
     def extend(self, modules):
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got " + type(modules).__name__
-            )
+            raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         return self._add_numbered(modules)
 
     def __iadd__(self, modules):
@@ -311,9 +308,7 @@ class ParameterList(_Numbered):
     def extend(self, values):
         # A tensor is iterable, but its rows are not meant.
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, but got " + type(values).__name__
-            )
+            raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
             self.append(value)
         return self

@@ -1,4 +1,5 @@
 """Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See the chapter "Layers, functional, init"."""
+
 import math
 
 import readtorch
@@ -12,9 +13,18 @@ from .module import Module
 from .utils import _pair, _reverse_repeat_tuple, _single, _triple
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "LazyConv1d", "LazyConv2d", "LazyConv3d",
-    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
 ]
 
 
@@ -25,11 +35,34 @@ class _ConvNd(Module):
     / groups, *kernel_size); bias: (out_channels) or None. Both start uniform in ±1/√fan_in.
     """
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
-                     "in_channels", "out_channels", "kernel_size"]
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-                 output_padding, groups, bias, padding_mode, device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         _check_channels(in_channels, out_channels, groups)
         _check_padding(padding, padding_mode, stride)
@@ -133,11 +166,36 @@ class Conv1d(_ConvNd):
     Raises ValueError for channels that `groups` does not divide.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
         padding = padding if isinstance(padding, str) else _single(padding)
-        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding,
-                         _single(dilation), False, _single(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            _single(kernel_size),
+            _single(stride),
+            padding,
+            _single(dilation),
+            False,
+            _single(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
@@ -152,11 +210,36 @@ class Conv1d(_ConvNd):
 class Conv2d(_ConvNd):
     """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; otherwise like `Conv1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
         padding = padding if isinstance(padding, str) else _pair(padding)
-        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding,
-                         _pair(dilation), False, _pair(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            _pair(kernel_size),
+            _pair(stride),
+            padding,
+            _pair(dilation),
+            False,
+            _pair(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
@@ -171,11 +254,36 @@ class Conv2d(_ConvNd):
 class Conv3d(_ConvNd):
     """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; as in `Conv1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
         padding = padding if isinstance(padding, str) else _triple(padding)
-        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding,
-                         _triple(dilation), False, _triple(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            _triple(kernel_size),
+            _triple(stride),
+            padding,
+            _triple(dilation),
+            False,
+            _triple(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
@@ -190,12 +298,39 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """A convolution's gradient as a layer: it enlarges what a convolution with its settings makes small."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-                 output_padding, groups, bias, padding_mode, device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
+        device=None,
+        dtype=None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {self.__class__.__name__}')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-                         output_padding, groups, bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _output_padding(
         self,
@@ -234,8 +369,7 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{dim}d")
         if not isinstance(self.padding, tuple):
             raise AssertionError("self.padding must be a tuple")
-        return self._output_padding(
-            input, output_size, self.stride, self.padding, self.kernel_size, dim, self.dilation)
+        return self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, dim, self.dilation)
 
 
 def _spatial(output_size: list[int], input: Tensor, dim: int) -> list[int]:
@@ -258,49 +392,128 @@ class ConvTranspose1d(_ConvTransposeNd):
     Raises ValueError for a size out of reach.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding),
-                         _single(dilation), True, _single(output_padding), groups, bias, padding_mode, device,
-                         dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            _single(kernel_size),
+            _single(stride),
+            _single(padding),
+            _single(dilation),
+            True,
+            _single(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         output_padding = self._transposed_padding(input, output_size)
         return F.conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+        )
 
 
 class ConvTranspose2d(_ConvTransposeNd):
     """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; like `ConvTranspose1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding),
-                         _pair(dilation), True, _pair(output_padding), groups, bias, padding_mode, device,
-                         dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            _pair(kernel_size),
+            _pair(stride),
+            _pair(padding),
+            _pair(dilation),
+            True,
+            _pair(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         output_padding = self._transposed_padding(input, output_size)
         return F.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+        )
 
 
 class ConvTranspose3d(_ConvTransposeNd):
     """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; like `ConvTranspose1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding),
-                         _triple(dilation), True, _triple(output_padding), groups, bias, padding_mode, device,
-                         dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            _triple(kernel_size),
+            _triple(stride),
+            _triple(padding),
+            _triple(dilation),
+            True,
+            _triple(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         output_padding = self._transposed_padding(input, output_size)
         return F.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+        )
 
 
 # ---------------------------------------- in_channels learned from the first input
+
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """What lazy convolutions share. Raises RuntimeError for a first input of another number of dimensions."""
@@ -325,8 +538,10 @@ class _LazyConvXdMixin(LazyModuleMixin):
     def _get_in_channels(self, input):
         dim = self._get_num_spatial_dims()
         if input.dim() not in (dim + 1, dim + 2):
-            raise RuntimeError(f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to "
-                               f"{self.__class__.__name__}, but got input of size: {input.shape}")
+            raise RuntimeError(
+                f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to "
+                f"{self.__class__.__name__}, but got input of size: {input.shape}"
+            )
         return input.shape[-dim - 1]
 
     def _get_num_spatial_dims(self):
@@ -340,20 +555,41 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConvNd(_LazyConvXdMixin):
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device,
-                         dtype)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)
 
 
 class _LazyConvTransposeNd(_LazyConvXdMixin):
-
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
-                         padding_mode, device, dtype)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
         self._become_lazy(out_channels, bias, device, dtype)
 
 

@@ -1,6 +1,7 @@
 """Distances as modules. In PyTorch: `torch/nn/modules/distance.py`. See the chapter "Layers, functional,
 init".
 """
+
 from readtorch.nn import functional as F
 
 from .module import Module

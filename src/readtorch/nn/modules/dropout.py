@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/modules/dropout.py`.
 """
+
 from readtorch.nn import functional as F
 
 from .module import Module

@@ -1,4 +1,5 @@
 """Joining and splitting dimensions. In PyTorch: `torch/nn/modules/flatten.py`."""
+
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]

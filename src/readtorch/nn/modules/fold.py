@@ -1,4 +1,5 @@
 """Sliding windows as layers. In PyTorch: `torch/nn/modules/fold.py`."""
+
 from readtorch.nn import functional as F
 
 from .module import Module
@@ -23,9 +24,7 @@ class Fold(Module):
         self.stride = stride
 
     def forward(self, input):
-        return F.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         return (
@@ -50,7 +49,4 @@ class Unfold(Module):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

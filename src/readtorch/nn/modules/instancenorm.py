@@ -4,6 +4,7 @@ chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
 D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingredient for fast stylization
 (2016).
 """
+
 import warnings
 
 from readtorch import Tensor
@@ -30,8 +31,16 @@ class _InstanceNorm(_NormBase):
     """
 
     def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-        dtype=None, *, bias=True
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=False,
+        track_running_stats=False,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
@@ -60,7 +69,8 @@ class _InstanceNorm(_NormBase):
         if local_metadata.get("version", None) is None and not self.track_running_stats:
             self._refuse_running_stats(state_dict, prefix, error_msgs)
         super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def _refuse_running_stats(self, state_dict, prefix, error_msgs):
         keys = [prefix + name for name in ("running_mean", "running_var") if prefix + name in state_dict]

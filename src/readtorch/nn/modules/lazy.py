@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/modules/lazy.py`. See the chapter "Layers, functional, init".
 """
+
 import itertools
 
 import readtorch
@@ -35,9 +36,7 @@ class LazyModuleMixin:
                 is_kept = is_lazy(tensor) or keep_vars
                 destination[prefix + name] = tensor if is_kept else tensor.detach()
 
-    def _lazy_load_hook(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         """Before loading: give a parameter the shape of what will be copied into it."""
         for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):
             key = prefix + name

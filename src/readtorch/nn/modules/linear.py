@@ -1,6 +1,7 @@
 """Layers that multiply by a matrix. In PyTorch: `torch/nn/modules/linear.py`. See the chapter "Layers,
 functional, init".
 """
+
 import math
 
 import readtorch
@@ -56,10 +57,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):

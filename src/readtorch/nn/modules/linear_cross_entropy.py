@@ -10,6 +10,7 @@ gradient has an entry for each row and must be known first: then backward scores
 In PyTorch: `torch/nn/modules/linear_cross_entropy.py`, two custom operators with buffers that are used again and
 again, in layouts that depend on device and `acc_policy`. Here all policies compute as "accurate" does.
 """
+
 import readtorch
 from readtorch.autograd import Function
 
@@ -24,8 +25,9 @@ class GeneratedBackwardFor_torch_nn__linear_cross_entropy_batch_chunked_default(
         if reduction == "mean":
             total = row_weights.sum()
             row_weights = row_weights / readtorch.where(total == 0, readtorch.nan, total)
-        losses, ctx.gradients = _run(input, linear_weight, target, linear_bias, row_weights, options,
-                                     ctx.needs_input_grad)
+        losses, ctx.gradients = _run(
+            input, linear_weight, target, linear_bias, row_weights, options, ctx.needs_input_grad
+        )
         ctx.allow_retain_graph = options.allow_retain_graph
         if reduction == "mean" and len(target) == 0:
             return input.new_full((), readtorch.nan)
@@ -49,8 +51,13 @@ class GeneratedBackwardFor_torch_nn__linear_cross_entropy_batch_chunked_no_reduc
 
     @staticmethod
     def forward(ctx, input, linear_weight, target, linear_bias, weight, ignore_index, options):
-        ctx.save_for_backward(input.detach(), linear_weight.detach(), target,
-                              linear_bias if linear_bias is None else linear_bias.detach(), weight)
+        ctx.save_for_backward(
+            input.detach(),
+            linear_weight.detach(),
+            target,
+            linear_bias if linear_bias is None else linear_bias.detach(),
+            weight,
+        )
         ctx.settings = ignore_index, options
         row_weights = _row_weights(target, weight, ignore_index, options.acc_dtype)
         nothing = (False,) * 4

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/modules/linear_cross_entropy_options.py`.
 """
+
 import dataclasses
 
 import readtorch

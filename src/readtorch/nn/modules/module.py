@@ -513,10 +513,7 @@ class Module:
         with_kwargs: call `hook(module, args, kwargs, output)`.
         always_call: also when `forward` or another hook raised an exception.
         """
-        marks = [
-            (self._forward_hooks_with_kwargs, with_kwargs),
-            (self._forward_hooks_always_called, always_call),
-        ]
+        marks = [(self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call)]
         return _register(self._forward_hooks, hook, marks=marks, prepend=prepend)
 
     # Calls
@@ -844,7 +841,7 @@ class Module:
                 if child is not None:
                     child_prefix = prefix + name + "."
                     child_state = {k: v for k, v in local_state_dict.items() if k.startswith(child_prefix)}
-                    load(child, child_state, child_prefix)
+                    load(child, child_state, child_prefix)  # noqa: F821  (deleted below, after the last call)
             _run_load_state_dict_post_hooks(module, _IncompatibleKeys(missing_keys, unexpected_keys))
 
         load(self, state_dict)

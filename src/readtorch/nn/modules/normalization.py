@@ -3,6 +3,7 @@
 The chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm" compares it with normalization
 over the batch.
 """
+
 import numbers
 
 import readtorch
@@ -65,9 +66,7 @@ class LayerNorm(Module):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(
-        self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None
-    ) -> None:
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None) -> None:
         super().__init__()
         if isinstance(normalized_shape, numbers.Integral):
             normalized_shape = (normalized_shape,)
@@ -107,9 +106,7 @@ class GroupNorm(Module):
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(
-        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
-    ) -> None:
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")

@@ -1,4 +1,5 @@
 """Layers that trade channels for resolution. In PyTorch: `torch/nn/modules/pixelshuffle.py`."""
+
 from readtorch.nn import functional as F
 
 from .module import Module

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/modules/rnn.py`. See the chapter "Layers, functional, init".
 """
+
 import math
 import numbers
 import warnings
@@ -33,12 +34,33 @@ class RNNBase(Module):
     layer 0), `bias_hh_l1_reverse` (hidden to hidden, layer 1, backward) and start uniform in ±1/√hidden_size.
     """
 
-    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
-                     "bidirectional", "proj_size"]
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
     __jit_unused_properties__ = ["all_weights"]
 
-    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, proj_size=0, device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        mode,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        proj_size=0,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -64,12 +86,16 @@ class RNNBase(Module):
 
     def _check_settings(self, dropout):
         if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an "
-                             "element being zeroed")
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero "
-                          f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
-                          f"num_layers={self.num_layers}", stacklevel=3)
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero "
+                f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
+                f"num_layers={self.num_layers}",
+                stacklevel=3,
+            )
         for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
             value = getattr(self, name)
             if not isinstance(value, kind):
@@ -183,14 +209,17 @@ class RNNBase(Module):
         """Raises ValueError for another dtype than the weights', RuntimeError for other sizes."""
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype:
-            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
-                             f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})")
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
+                f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})"
+            )
         expected_input_dim = 2 if batch_sizes is not None else 3
         if input.dim() != expected_input_dim:
             raise RuntimeError(f"input must have {expected_input_dim} dimensions, got {input.dim()}")
         if self.input_size != input.size(-1):
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                               f"{input.size(-1)}")
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            )
 
     def _batch_size(self, input: Tensor, batch_sizes: Tensor | None) -> int:
         return input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
@@ -216,8 +245,10 @@ class RNNBase(Module):
     def _check_state_dims(self, hx: Tensor, dims: int) -> None:
         """Raises RuntimeError unless the state is 3-D beside a batch (2-D beside a single sequence)."""
         if hx.dim() != dims:
-            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also "
-                               f"be {dims}-D but got {hx.dim()}-D tensor")
+            raise RuntimeError(
+                f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also "
+                f"be {dims}-D but got {hx.dim()}-D tensor"
+            )
 
     # From the arguments to the operator and back.
 
@@ -241,8 +272,17 @@ class RNNBase(Module):
             hx = self.permute_hidden(hx, sorted_indices)
         if self.mode != "LSTM":  # as in PyTorch
             self.check_forward_args(data, hx, batch_sizes)
-        output, *hidden = operator(data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers,
-                                   self.dropout, self.training, self.bidirectional)
+        output, *hidden = operator(
+            data,
+            batch_sizes,
+            hx,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+        )
         packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         last = tuple(hidden) if self.mode == "LSTM" else hidden[0]
         return packed, self.permute_hidden(last, unsorted_indices)
@@ -265,8 +305,14 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
-        usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
-                 "bidirectional": False}
+        usual = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        }
         for name, value in usual.items():
             if getattr(self, name) != value:
                 s += f", {name}={getattr(self, name)}"
@@ -275,8 +321,11 @@ class RNNBase(Module):
 
 def apply_permutation(tensor, permutation, dim=1):
     """`tensor.index_select(dim, permutation)`; deprecated."""
-    warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` "
-                  "instead", category=FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
+        category=FutureWarning,
+        stacklevel=2,
+    )
     return _apply_permutation(tensor, permutation, dim)
 
 
@@ -312,13 +361,27 @@ class RNN(RNNBase):
         self.check_forward_args(batch, state, None)
         if self.mode == "RNN_TANH":
             output, last = readtorch.rnn_tanh(
-                batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional, self.batch_first,
+                batch,
+                state,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
             )
         else:
             output, last = readtorch.rnn_relu(
-                batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional, self.batch_first,
+                batch,
+                state,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
             )
         if input.dim() == 2:
             return output.squeeze(0 if self.batch_first else 1), last.squeeze(1)
@@ -356,8 +419,10 @@ class LSTM(RNNBase):
 
     def _check_state_dims(self, hx: tuple[Tensor, Tensor], dims: int) -> None:
         if hx[0].dim() != dims or hx[1].dim() != dims:
-            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx and cx should "
-                               f"also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(
+                f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx and cx should "
+                f"also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
 
     def _zero_state(self, input: Tensor, batch_size: int) -> tuple[Tensor, Tensor]:
         h = self._zeros(input, batch_size, self.proj_size if self.proj_size > 0 else self.hidden_size)
@@ -377,8 +442,15 @@ class LSTM(RNNBase):
         state = self._initial_state(batch, hx, input.dim())
         self.check_forward_args(batch, state, None)
         output, h, c = readtorch.lstm(
-            batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-            self.bidirectional, self.batch_first,
+            batch,
+            state,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
         )
         if input.dim() == 2:
             return output.squeeze(0 if self.batch_first else 1), (h.squeeze(1), c.squeeze(1))
@@ -407,8 +479,15 @@ class GRU(RNNBase):
         state = self._initial_state(batch, hx, input.dim())
         self.check_forward_args(batch, state, None)
         output, last = readtorch.gru(
-            batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-            self.bidirectional, self.batch_first,
+            batch,
+            state,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
         )
         if input.dim() == 2:
             return output.squeeze(0 if self.batch_first else 1), last.squeeze(1)
@@ -431,6 +510,7 @@ class RNNCellBase(Module):
 
         def new_parameter(*shape):
             return Parameter(readtorch.empty(shape, device=device, dtype=dtype))
+
         rows = num_chunks * hidden_size
         self.weight_ih = new_parameter(rows, input_size)
         self.weight_hh = new_parameter(rows, hidden_size)
@@ -475,9 +555,7 @@ class RNNCell(RNNCellBase):
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
-    def __init__(
-        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
-    ) -> None:
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
@@ -485,11 +563,9 @@ class RNNCell(RNNCellBase):
         batch = self._as_batch(input, "RNNCell")
         state = self._initial_state(batch, hx, input.dim(), "RNNCell")
         if self.nonlinearity == "tanh":
-            state = readtorch.rnn_tanh_cell(
-                batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+            state = readtorch.rnn_tanh_cell(batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         elif self.nonlinearity == "relu":
-            state = readtorch.rnn_relu_cell(
-                batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+            state = readtorch.rnn_relu_cell(batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return state if input.dim() == 2 else state.squeeze(0)

@@ -4,6 +4,7 @@ functional, init".
 A. Vaswani and others: Attention is all you need (2017). With `norm_first` as in R. Xiong and others: On layer
 normalization in the transformer architecture (2020).
 """
+
 import copy
 import warnings
 
@@ -21,7 +22,10 @@ from .module import Module
 from .normalization import LayerNorm
 
 __all__ = [
-    "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
+    "Transformer",
+    "TransformerEncoder",
+    "TransformerDecoder",
+    "TransformerEncoderLayer",
     "TransformerDecoderLayer",
 ]
 
@@ -34,8 +38,9 @@ class _Layer(Module):
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
-        x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
-                           need_weights=False, is_causal=is_causal)[0]
+        x = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )[0]
         return self.dropout1(x)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
@@ -50,13 +55,22 @@ class TransformerEncoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
     ) -> None:
         kind = {"device": device, "dtype": dtype}
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
-                                            batch_first=batch_first, **kind)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **kind)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **kind)
@@ -68,8 +82,11 @@ class TransformerEncoderLayer(_Layer):
         if isinstance(activation, str):
             activation = _get_activation_fn(activation)
         self.activation_relu_or_gelu = (
-            1 if activation is F.relu or isinstance(activation, ReLU)
-            else 2 if activation is F.gelu or isinstance(activation, GELU) else 0
+            1
+            if activation is F.relu or isinstance(activation, ReLU)
+            else 2
+            if activation is F.gelu or isinstance(activation, GELU)
+            else 0
         )
         self.activation = activation
 
@@ -87,7 +104,8 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """src_mask: (S, S) or (N·nhead, S, S); src_key_padding_mask: (N, S). Bool, True: hidden; or added."""
         src_key_padding_mask = _canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype)
+            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype
+        )
         src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
         if self._why_not_fast(src) == "":
             return self._forward_fast(src, src_mask, src_key_padding_mask)
@@ -125,8 +143,10 @@ class TransformerEncoderLayer(_Layer):
             if any(m._forward_hooks or m._forward_pre_hooks for m in self.modules()):
                 return "forward pre-/hooks are attached to the module"
         if self._records_graph(src):
-            return ("grad is enabled and at least one of query or the input/output projection weights or "
-                    "biases requires_grad")
+            return (
+                "grad is enabled and at least one of query or the input/output projection weights or "
+                "biases requires_grad"
+            )
         return ""
 
     def _records_graph(self, src: Tensor) -> bool:
@@ -145,20 +165,45 @@ class TransformerEncoderLayer(_Layer):
         if bias1 is None or bias2 is None or norm_bias1 is None or norm_bias2 is None:
             return []
         return [
-            weight, bias, attention.out_proj.weight, out_bias, norm1.weight, norm_bias1, norm2.weight, norm_bias2,
-            self.linear1.weight, bias1, self.linear2.weight, bias2,
+            weight,
+            bias,
+            attention.out_proj.weight,
+            out_bias,
+            norm1.weight,
+            norm_bias1,
+            norm2.weight,
+            norm_bias2,
+            self.linear1.weight,
+            bias1,
+            self.linear2.weight,
+            bias2,
         ]
 
-    def _forward_fast(
-        self, src: Tensor, src_mask: Tensor | None, src_key_padding_mask: Tensor | None
-    ) -> Tensor:
+    def _forward_fast(self, src: Tensor, src_mask: Tensor | None, src_key_padding_mask: Tensor | None) -> Tensor:
         attention = self.self_attn
         weight, bias, out_weight, out_bias, norm1, norm_bias1, norm2, norm_bias2, w1, b1, w2, b2 = self._tensors()
         mask, mask_type = attention.merge_masks(src_mask, src_key_padding_mask, src)
         return readtorch._transformer_encoder_layer_fwd(
-            src, attention.embed_dim, attention.num_heads, weight, bias, out_weight, out_bias,
-            self.activation_relu_or_gelu == 2, self.norm_first, self.norm1.eps, norm1, norm_bias1, norm2,
-            norm_bias2, w1, b1, w2, b2, mask, mask_type,
+            src,
+            attention.embed_dim,
+            attention.num_heads,
+            weight,
+            bias,
+            out_weight,
+            out_bias,
+            self.activation_relu_or_gelu == 2,
+            self.norm_first,
+            self.norm1.eps,
+            norm1,
+            norm_bias1,
+            norm2,
+            norm_bias2,
+            w1,
+            b1,
+            w2,
+            b2,
+            mask,
+            mask_type,
         )
 
 
@@ -170,8 +215,18 @@ class TransformerDecoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
     ) -> None:
         kind = {"device": device, "dtype": dtype}
         super().__init__()
@@ -208,24 +263,18 @@ class TransformerDecoderLayer(_Layer):
         x = tgt
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-            x = x + self._mha_block(
-                self.norm2(x), memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+            x = x + self._mha_block(self.norm2(x), memory, memory_mask, memory_key_padding_mask, memory_is_causal)
             return x + self._ff_block(self.norm3(x))
         x = self.norm1(x + self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
-        x = self.norm2(
-            x + self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
+        x = self.norm2(x + self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
         return self.norm3(x + self._ff_block(x))
 
     def _mha_block(
-        self,
-        x: Tensor,
-        mem: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
+        self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
-        x = self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
-                                is_causal=is_causal, need_weights=False)[0]
+        x = self.multihead_attn(
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )[0]
         return self.dropout2(x)
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -241,8 +290,7 @@ class TransformerEncoder(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True,
-                 mask_check=True) -> None:
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True) -> None:
         super().__init__()
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -252,8 +300,10 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
         reason = _why_not_nested(encoder_layer)
         if enable_nested_tensor and reason:
-            warnings.warn("enable_nested_tensor is True, but self.use_nested_tensor is False because "
-                          f"encoder_layer{reason}", stacklevel=2)
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}",
+                stacklevel=2,
+            )
             self.use_nested_tensor = False
 
     def forward(
@@ -265,15 +315,15 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """is_causal: a hint that `mask` is the causal mask; None: look."""
         src_key_padding_mask = _canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype)
+            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype
+        )
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         drops_padding = mask is None and self._drops_padding(src, src_key_padding_mask)
         seq_len = _get_seq_len(src, self.layers[0].self_attn.batch_first)
         is_causal = _detect_is_causal_mask(mask, is_causal, seq_len)
         output = src
         for layer in self.layers:
-            output = layer(output, src_mask=mask, is_causal=is_causal,
-                           src_key_padding_mask=src_key_padding_mask)
+            output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
         if drops_padding and src_key_padding_mask is not None:
             output = output.masked_fill(src_key_padding_mask.to(readtorch.bool).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
@@ -316,9 +366,15 @@ class TransformerDecoder(Module):
         output = tgt
         for layer in self.layers:
             output = layer(
-                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=tgt_is_causal,
+                memory_is_causal=memory_is_causal,
+            )
         return output if self.norm is None else self.norm(output)
 
 
@@ -331,13 +387,25 @@ class Transformer(Module):
     """
 
     def __init__(
-        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
-        dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
-        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+        self,
+        d_model=512,
+        nhead=8,
+        num_encoder_layers=6,
+        num_decoder_layers=6,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        custom_encoder=None,
+        custom_decoder=None,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
     ) -> None:
         kind = {"device": device, "dtype": dtype}
-        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-                 norm_first, bias)
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         super().__init__()
         if custom_encoder is not None:
             self.encoder = custom_encoder
@@ -375,12 +443,17 @@ class Transformer(Module):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
-            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
-            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
@@ -415,16 +488,15 @@ def _get_seq_len(src: Tensor, batch_first: bool) -> int:
     return src.size(1 if batch_first and src.dim() == 3 else 0)
 
 
-def _detect_is_causal_mask(
-    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
-) -> bool:
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Whether the mask is the causal one: what the hint `is_causal` says, or else what the mask holds."""
     if is_causal is not None:
         return is_causal
     if mask is None:
         return False
     causal = _generate_square_subsequent_mask(
-        mask.size(-2) if size is None else size, device=mask.device, dtype=mask.dtype)
+        mask.size(-2) if size is None else size, device=mask.device, dtype=mask.dtype
+    )
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 

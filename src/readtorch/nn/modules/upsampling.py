@@ -1,4 +1,5 @@
 """Resizing as layers. In PyTorch: `torch/nn/modules/upsampling.py`."""
+
 from readtorch.nn import functional as F
 
 from .module import Module
@@ -27,7 +28,11 @@ class Upsample(Module):
 
     def forward(self, input):
         return F.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
         )
 

@@ -1,4 +1,5 @@
 """Small helpers of the layers with a kernel size. In PyTorch: `torch/nn/modules/utils.py`."""
+
 import collections.abc
 import itertools
 
@@ -7,8 +8,10 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 def _ntuple(n, name="parse"):
     """The function that makes a tuple: of an iterable its items, of anything else `n` repetitions."""
+
     def parse(x):
         return tuple(x) if isinstance(x, collections.abc.Iterable) else tuple(itertools.repeat(x, n))
+
     parse.__name__ = name
     return parse
 
@@ -30,14 +33,14 @@ def _list_with_default(out_size, defaults):
         return out_size
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
-    last = defaults[-len(out_size):]
+    last = defaults[-len(out_size) :]
     return [d if v is None else v for v, d in zip(out_size, last)]
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):
     """Take `prefix` (DataParallel's "module.", say) off the keys of a state dict and of its metadata, in place."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
-        state_dict[key[len(prefix):]] = state_dict.pop(key)
+        state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)
     if metadata is None:
         return
@@ -45,4 +48,4 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
         if key == prefix.replace(".", ""):
             metadata[""] = metadata.pop(key)
         elif key.startswith(prefix):
-            metadata[key[len(prefix):]] = metadata.pop(key)
+            metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -1,9 +1,17 @@
 """One model on several devices, or in several processes. In PyTorch: `torch/nn/parallel/__init__.py`."""
+
 from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter
 
-__all__ = ["replicate", "scatter", "parallel_apply", "gather", "data_parallel", "DataParallel",
-           "DistributedDataParallel"]
+__all__ = [
+    "replicate",
+    "scatter",
+    "parallel_apply",
+    "gather",
+    "data_parallel",
+    "DataParallel",
+    "DistributedDataParallel",
+]

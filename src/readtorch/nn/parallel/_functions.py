@@ -3,6 +3,7 @@
 The gradient of a broadcast is a sum over devices, that of a scatter is a gather. In PyTorch:
 `torch/nn/parallel/_functions.py`. Explained in the chapter "DataParallel".
 """
+
 import itertools
 import warnings
 
@@ -41,7 +42,7 @@ class ReduceAddCoalesced(Function):
     @staticmethod
     def forward(ctx, destination, num_inputs, *grads):
         ctx.target_gpus = [grads[i].get_device() for i in range(0, len(grads), num_inputs)]
-        devices = [grads[i:i + num_inputs] for i in range(0, len(grads), num_inputs)]
+        devices = [grads[i : i + num_inputs] for i in range(0, len(grads), num_inputs)]
         return comm.reduce_add_coalesced(devices, destination)
 
     @staticmethod
@@ -86,8 +87,11 @@ class Gather(Function):
         ctx.unsqueezed_scalar = dim == 0 and all(t.dim() == 0 for t in inputs)
         if ctx.unsqueezed_scalar:
             inputs = tuple([t.view(1) for t in inputs])
-            warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
-                          "unsqueeze and return a vector.", stacklevel=2)
+            warnings.warn(
+                "Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+                "unsqueeze and return a vector.",
+                stacklevel=2,
+            )
         ctx.input_sizes = tuple([i.size(dim) for i in inputs])
         return comm.gather(inputs, dim, ctx.target_device)
 

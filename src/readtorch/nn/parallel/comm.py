@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/parallel/comm.py` and `torch/csrc/cuda/comm.cpp`. Explained in the chapter "DataParallel".
 """
+
 import warnings
 
 import readtorch
@@ -20,19 +21,24 @@ def _x(size):
 
 # ------------------------------------------------------------------------------------------ from one to many
 
+
 def broadcast(tensor, devices=None, *, out=None):
     """A tuple of copies of `tensor`, one per device (`tensor` itself on its own); or copies written to `out`'s tensors.
 
     Raises RuntimeError unless exactly one of the two is given.
     """
     if (devices is None) == (out is None):
-        raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}")
+        raise RuntimeError(
+            f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}"
+        )
     if out is None:
         return tuple([tensor.to(_device(_get_device_index(d)), non_blocking=True) for d in devices])
     for target in out:
         if target.shape != tensor.shape:
-            raise RuntimeError(f"Expected all output tensors to have same shape as the source tensor "
-                               f"{list(tensor.shape)}, but output tensor has shape {list(target.shape)}")
+            raise RuntimeError(
+                f"Expected all output tensors to have same shape as the source tensor "
+                f"{list(tensor.shape)}, but output tensor has shape {list(target.shape)}"
+            )
         target.copy_(tensor, non_blocking=True)
     return tuple(out)
 
@@ -93,8 +99,10 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
         parts = tensor.chunk(len(devices), dim)
     else:
         if len(chunk_sizes) != len(devices):
-            raise RuntimeError(f"Expected devices and chunk_sizes to be of same length, but got len(devices) = "
-                               f"{len(devices)} and len(chunk_sizes) = {len(chunk_sizes)}")
+            raise RuntimeError(
+                f"Expected devices and chunk_sizes to be of same length, but got len(devices) = "
+                f"{len(devices)} and len(chunk_sizes) = {len(chunk_sizes)}"
+            )
         parts = tensor.split(list(chunk_sizes), dim)
     results = []
     for i, (part, device) in enumerate(zip(parts, devices)):
@@ -114,16 +122,22 @@ def _scatter_out(tensor, devices, chunk_sizes, dim, out):
 
 # ------------------------------------------------------------------------------------------ from many to one
 
+
 def gather(tensors, dim=0, destination=None, *, out=None):
     """The tensors one after the other along `dim`, on `destination` (default: the current device), or written to `out`."""
     if out is not None:
         if destination is not None:
-            raise RuntimeError(f"'destination' must not be specified when 'out' is specified, but got "
-                               f"destination={destination}")
+            raise RuntimeError(
+                f"'destination' must not be specified when 'out' is specified, but got destination={destination}"
+            )
         return out.copy_(gather(tensors, dim, out.device))
     if destination == -1:
-        warnings.warn('Using -1 to represent CPU tensor is deprecated. Please use a device object or string instead, '
-                      'e.g., "cpu".', FutureWarning, stacklevel=2)
+        warnings.warn(
+            "Using -1 to represent CPU tensor is deprecated. Please use a device object or string instead, "
+            'e.g., "cpu".',
+            FutureWarning,
+            stacklevel=2,
+        )
     device = _device(_get_device_index(destination, allow_cpu=True, optional=True))
     expected = list(tensors[0].shape)
     for t in tensors:

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/parallel/data_parallel.py`. Explained in the chapter "DataParallel".
 """
+
 import itertools
 import warnings
 
@@ -52,7 +53,7 @@ class DataParallel(Module):
             inputs, kwargs = ((),), ({},)
         if len(self.device_ids) == 1:
             return self.module(*inputs[0], **kwargs[0])
-        replicas = self.replicate(self.module, self.device_ids[:len(inputs)])
+        replicas = self.replicate(self.module, self.device_ids[: len(inputs)])
         outputs = self.parallel_apply(replicas, inputs, kwargs)
         return self.gather(outputs, self.output_device)
 
@@ -65,7 +66,7 @@ class DataParallel(Module):
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
     def parallel_apply(self, replicas, inputs, kwargs):
-        return parallel_apply(replicas, inputs, kwargs, self.device_ids[:len(replicas)])
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
     def gather(self, outputs, output_device):
         return gather(outputs, output_device, dim=self.dim)
@@ -89,7 +90,7 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
         inputs, module_kwargs = ((),), ({},)
     if len(device_ids) == 1:
         return module(*inputs[0], **module_kwargs[0])
-    used = device_ids[:len(inputs)]
+    used = device_ids[: len(inputs)]
     outputs = parallel_apply(replicate(module, used), inputs, module_kwargs, used)
     return gather(outputs, output_device, dim)
 
@@ -98,8 +99,10 @@ def _check_devices(module, device):
     """Raises RuntimeError unless all that `module` has is on `device`."""
     for t in itertools.chain(module.parameters(), module.buffers()):
         if t.device != device:
-            raise RuntimeError(f"module must have its parameters and buffers on device {device} (device_ids[0]) but "
-                               f"found one of them on device: {t.device}")
+            raise RuntimeError(
+                f"module must have its parameters and buffers on device {device} (device_ids[0]) but "
+                f"found one of them on device: {t.device}"
+            )
 
 
 _IMBALANCE = """

@@ -3,6 +3,7 @@
 In PyTorch: `torch/nn/parallel/distributed.py`. Explained in the chapter "Process groups, DDP and
 SyncBatchNorm". The work on gradients is done by `readtorch.csrc.distributed.reducer`.
 """
+
 import copy
 import dataclasses
 import inspect
@@ -55,24 +56,31 @@ class _DDPSink(Function):
 def _check_module(parameters, device_ids, output_device):
     """RuntimeError or ValueError unless these parameters can be trained, with `device_ids`."""
     if not any(p.requires_grad for p in parameters):
-        raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter "
-                           "that requires a gradient.")
+        raise RuntimeError(
+            "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+        )
     if device_ids is not None and len(device_ids) > 1:
         raise ValueError("device_ids can only be None or contain a single element.")
     types = {p.device.type for p in parameters}
     if len(types) != 1:
-        raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but "
-                         "input "
-                         f"module parameters locate in {types}.")
+        raise ValueError(
+            "DistributedDataParallel's input module must be on the same type of devices, but "
+            "input "
+            f"module parameters locate in {types}."
+        )
     devices = {p.device for p in parameters}
     if (types == {"cpu"} or len(devices) > 1) and (device_ids or output_device):
-        raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with "
-                         "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
-                         f"{device_ids}, output_device {output_device}, and module parameters {devices}.")
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with "
+            "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+            f"{device_ids}, output_device {output_device}, and module parameters {devices}."
+        )
     if any(isinstance(p, UninitializedParameter) for p in parameters):
-        raise RuntimeError("Modules with uninitialized parameters can't be used with "
-                           "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize the "
-                           "modules")
+        raise RuntimeError(
+            "Modules with uninitialized parameters can't be used with "
+            "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize the "
+            "modules"
+        )
 
 
 def _index_of(device):
@@ -108,12 +116,13 @@ def _note_backward(recording, output):
 
     def begins(_):
         begin = time.perf_counter()
-        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin,
-                                                                             end_of()))
+        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin, end_of()))
 
     def end_of():
-        return next((i["at"] for i in reversed(recording.instants) if i["name"] == "backward is over"),
-                    time.perf_counter())
+        return next(
+            (i["at"] for i in reversed(recording.instants) if i["name"] == "backward is over"), time.perf_counter()
+        )
+
     tensor.register_hook(begins)
 
 
@@ -167,10 +176,22 @@ class DistributedDataParallel(Module, Joinable):
     """
 
     def __init__(
-        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=None, init_sync=True,
-        process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
-        gradient_as_bucket_view=False, static_graph=False, *, bucket_cap_mb_list=None,
-        forward_sync_buffers=None
+        self,
+        module,
+        device_ids=None,
+        output_device=None,
+        dim=0,
+        broadcast_buffers=None,
+        init_sync=True,
+        process_group=None,
+        bucket_cap_mb=None,
+        find_unused_parameters=False,
+        check_reduction=False,
+        gradient_as_bucket_view=False,
+        static_graph=False,
+        *,
+        bucket_cap_mb_list=None,
+        forward_sync_buffers=None,
     ):
         super().__init__()
         Joinable.__init__(self)
@@ -196,8 +217,12 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = True
         sync_at_start = self._choose_buffer_sync(broadcast_buffers, forward_sync_buffers)
         if check_reduction:
-            warnings.warn("The `check_reduction` argument in `DistributedDataParallel` module is deprecated. "
-                          "Please avoid using it.", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. "
+                "Please avoid using it.",
+                FutureWarning,
+                stacklevel=2,
+            )
         self._choose_bucket_sizes(bucket_cap_mb, bucket_cap_mb_list)
         parameters = self._parameters_to_reduce()
         if init_sync:
@@ -242,16 +267,24 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer = Reducer(
             parameters,
             indices[::-1],  # the last parameters get their gradients first
-            self.process_group, self.bucket_bytes_cap, self.find_unused_parameters,
+            self.process_group,
+            self.bucket_bytes_cap,
+            self.find_unused_parameters,
             self.gradient_as_bucket_view,
-            names=dict(enumerate(self._names.values())), first_bucket_bytes_cap=self.first_bucket_bytes_cap,
-            bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list, expect_sparse_gradient=sparse)
+            names=dict(enumerate(self._names.values())),
+            first_bucket_bytes_cap=self.first_bucket_bytes_cap,
+            bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list,
+            expect_sparse_gradient=sparse,
+        )
 
     def _gives_sparse_gradients(self, parameters):
         """For each parameter whether its gradient will be sparse: those of embeddings that were made so."""
-        sparse = {id(p) for module in self.module.modules()
-                  if isinstance(module,
-                                Embedding | EmbeddingBag) and module.sparse for p in module.parameters()}
+        sparse = {
+            id(p)
+            for module in self.module.modules()
+            if isinstance(module, Embedding | EmbeddingBag) and module.sparse
+            for p in module.parameters()
+        }
         return [id(p) in sparse for p in parameters]
 
     def _first_limits(self, static_graph):
@@ -275,11 +308,14 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = True
         self.reducer.set_static_graph()
         if self.find_unused_parameters:
-            warnings.warn("You passed find_unused_parameters=true to DistributedDataParallel, "
-                          "`_set_static_graph` will detect unused parameters automatically, so you do not "
-                          "need to set find_unused_parameters=true, just be sure these unused parameters "
-                          "will not change during training loop while calling "
-                          "`_set_static_graph`.", stacklevel=2)
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel, "
+                "`_set_static_graph` will detect unused parameters automatically, so you do not "
+                "need to set find_unused_parameters=true, just be sure these unused parameters "
+                "will not change during training loop while calling "
+                "`_set_static_graph`.",
+                stacklevel=2,
+            )
 
     @property
     def broadcast_buffers(self):
@@ -357,8 +393,7 @@ class DistributedDataParallel(Module, Joinable):
         if signature.parameters["bucket"].annotation not in (inspect.Parameter.empty, GradBucket):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         if signature.return_annotation not in (inspect.Signature.empty, readtorch.futures.Future):
-            raise ValueError("Communication hook: return annotation should be "
-                             "torch.futures.Future[torch.Tensor].")
+            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
         self.reducer.register_comm_hook(state, hook)
 
     # ------------------------------------------------------------------------- buffers and the first state
@@ -368,8 +403,9 @@ class DistributedDataParallel(Module, Joinable):
         return self.require_forward_param_sync and self.forward_sync_buffers and len(self.modules_buffers) > 0
 
     def _assign_modules_buffers(self):
-        self.named_module_buffers = {name: buffer for name, buffer in self.module.named_buffers()
-                                     if name not in self.parameters_to_ignore}
+        self.named_module_buffers = {
+            name: buffer for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore
+        }
         self.modules_buffers = list(self.named_module_buffers.values())
 
     def _sync_buffers(self):
@@ -395,8 +431,9 @@ class DistributedDataParallel(Module, Joinable):
         Gradients are divided by the number of all ranks, or with divide_by_initial_world_size=False of those
         that still have inputs. At the end all have the parameters of the last one.
         """
-        return Join([self], enable, throw_on_early_termination,
-                    divide_by_initial_world_size=divide_by_initial_world_size)
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
 
     def join_hook(self, **kwargs):
         return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
@@ -438,9 +475,11 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self):
         if self.process_group is not dist.group.WORLD:
-            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default "
-                               "process group. That is, when you have called init_process_group and have not "
-                               "passed process_group argument to DDP constructor")
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default "
+                "process group. That is, when you have called init_process_group and have not "
+                "passed process_group argument to DDP constructor"
+            )
         state = copy.copy(self.__dict__)
         for name in ("process_group", "reducer", "_names"):
             del state[name]

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/parallel/parallel_apply.py`. Explained in the chapter "DataParallel".
 """
+
 import threading
 
 import readtorch

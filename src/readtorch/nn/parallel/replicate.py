@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/parallel/replicate.py`. Explained in the chapter "DataParallel".
 """
+
 from collections import OrderedDict
 
 from readtorch.cuda._utils import _get_device_index
@@ -48,7 +49,7 @@ def _copy_tensors(tensors, devices, detach):
         devices = comm.broadcast_coalesced(tensors, devices)
     else:
         flat = Broadcast.apply(devices, *tensors)
-        devices = [flat[i:i + len(tensors)] for i in range(0, len(flat), len(tensors))]
+        devices = [flat[i : i + len(tensors)] for i in range(0, len(flat), len(tensors))]
     return dict(zip(tensors, zip(*devices)))
 
 

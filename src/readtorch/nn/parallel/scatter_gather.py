@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/nn/parallel/scatter_gather.py`. Explained in the chapter "DataParallel".
 """
+
 import readtorch
 
 from ._functions import Gather, Scatter

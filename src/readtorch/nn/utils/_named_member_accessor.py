@@ -2,6 +2,7 @@
 
 Unlike `setattr`, this puts any tensor in the place of a parameter or a buffer, also one that is neither.
 """
+
 from readtorch import Tensor
 from readtorch.nn.modules.module import Module
 
@@ -92,8 +93,9 @@ def swap_submodule(module, name, submodule):
 def _pairs(names, values):
     names, values = (v if isinstance(v, (list, tuple)) else list(v) for v in (names, values))
     if len(names) != len(values):
-        raise AssertionError("names and values must have the same length, "
-                             f"got {len(names)} names and {len(values)} values")
+        raise AssertionError(
+            f"names and values must have the same length, got {len(names)} names and {len(values)} values"
+        )
     return zip(names, values)
 
 
@@ -171,8 +173,7 @@ class NamedMemberAccessor:
             self.del_tensor(name)
 
     def swap_tensors(self, names, values, allow_missing=False):
-        return [self.swap_tensor(name, value, allow_missing=allow_missing) for name, value in _pairs(names,
-        values)]
+        return [self.swap_tensor(name, value, allow_missing=allow_missing) for name, value in _pairs(names, values)]
 
     def swap_tensors_dict(self, named_tensors, allow_missing=False):
         """Returns (the tensors before, the names that were missing). An error leaves all as it was."""

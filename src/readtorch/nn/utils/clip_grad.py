@@ -1,4 +1,5 @@
 """Keeping gradients small. In PyTorch: `torch/nn/utils/clip_grad.py`. See the chapter "torch.optim"."""
+
 import types
 import warnings
 
@@ -35,7 +36,8 @@ def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=No
             f"The total norm of order {norm_type} for gradients from "
             "`parameters` is non-finite, so it cannot be clipped. To disable "
             "this error and scale the gradients by the non-finite norm anyway, "
-            "set `error_if_nonfinite=False`")
+            "set `error_if_nonfinite=False`"
+        )
     return total_norm
 
 
@@ -68,8 +70,11 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The old name of `clip_grad_norm_`."""
-    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -1,4 +1,5 @@
 """All parameters as one vector, and back. In PyTorch: `torch/nn/utils/convert_parameters.py`."""
+
 import readtorch
 from readtorch import Tensor
 
@@ -20,7 +21,7 @@ def vector_to_parameters(vec, parameters):
     _check_devices(parameters)
     start = 0
     for p in parameters:
-        p.data = vec[start:start + p.numel()].view_as(p).data
+        p.data = vec[start : start + p.numel()].view_as(p).data
         start += p.numel()
 
 

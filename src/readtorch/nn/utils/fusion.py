@@ -3,6 +3,7 @@ the chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
 
 With fixed statistics a batch norm multiplies each channel by a number and adds another; so may the layer's weights.
 """
+
 import copy
 
 import readtorch
@@ -30,7 +31,8 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     fused = copy.deepcopy(conv)
     _check_statistics(bn)
     fused.weight, fused.bias = fuse_conv_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose)
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
     return fused
 
 
@@ -55,10 +57,12 @@ def fuse_linear_bn_eval(linear, bn):
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, "
-            f"got linear.out_features={linear.out_features} and bn.num_features={bn.num_features}")
+            f"got linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
+        )
     _check_statistics(bn)
     fused.weight, fused.bias = fuse_linear_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
     return fused
 
 

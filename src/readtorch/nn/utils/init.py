@@ -1,4 +1,5 @@
 """Building a module without initial values. In PyTorch: `torch/nn/utils/init.py`."""
+
 import inspect
 
 from readtorch.nn import init

@@ -1,6 +1,7 @@
 """The memory order of convolution weights. In PyTorch: `torch/nn/utils/memory_format.py`. See the chapter
 "Tensor and Storage" for strides.
 """
+
 from readtorch import nn
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]

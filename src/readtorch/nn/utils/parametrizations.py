@@ -1,4 +1,5 @@
 """Ready-made parametrizations of weights. In PyTorch: `torch/nn/utils/parametrizations.py`."""
+
 from enum import Enum, auto
 
 import readtorch
@@ -91,8 +92,9 @@ class _Orthogonal(Module):
     def right_inverse(self, Q):
         """Sets `base` so that the matrix returned, with -1 on its diagonal, gives Q made orthogonal."""
         if Q.shape != self.shape:
-            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. "
-                             f"Got a tensor of shape {Q.shape}.")
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
+            )
         if not hasattr(self, "base"):
             return self._inverse_without_base(Q)
         self.base = _complete(_tall(Q)[0])
@@ -102,8 +104,10 @@ class _Orthogonal(Module):
 
     def _inverse_without_base(self, Q):
         if self.orthogonal_map != _OrthMaps.householder:
-            raise NotImplementedError("It is not possible to assign to the matrix exponential "
-                                      "or the Cayley parametrizations when use_trivialization=False.")
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential "
+                "or the Cayley parametrizations when use_trivialization=False."
+            )
         Q, transposed = _tall(Q)
         A, tau = readtorch.geqrf(Q)
         signs = A.diagonal(dim1=-2, dim2=-1)
@@ -139,15 +143,15 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """
     weight = _weight_of(module, name)
     if weight.ndim < 2:
-        raise ValueError("Expected a matrix or batch of matrices. "
-                         f"Got a tensor of {weight.ndim} dimensions.")
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     chosen = getattr(_OrthMaps, orthogonal_map, None)
     if chosen is None:
-        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
-                         f"Got: {orthogonal_map}")
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
     parametrization = _Orthogonal(weight, chosen, use_trivialization=use_trivialization)
     parametrize.register_parametrization(module, name, parametrization, unsafe=True)
     return module
@@ -205,11 +209,11 @@ class _SpectralNorm(Module):
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
-            raise IndexError("Dimension out of range (expected to be in range of "
-                             f"[-{ndim}, {ndim - 1}] but got {dim})")
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but "
-                             f"got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.dim = dim if dim >= 0 else dim + ndim
         self.eps = eps
         if ndim > 1:  # a vector's singular value is its length

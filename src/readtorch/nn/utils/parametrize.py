@@ -4,6 +4,7 @@
 `linear.weight` into a property that gives `f(original)`. A property lives in a class, so the module gets a class of its
 own, `ParametrizedLinear`, that inherits from Linear.
 """
+
 import collections.abc
 import contextlib
 import copy
@@ -14,8 +15,15 @@ from readtorch import Tensor
 from readtorch.nn.modules.container import ModuleDict, ModuleList
 from readtorch.nn.parameter import Parameter
 
-__all__ = ["cached", "ParametrizationList", "register_parametrization", "is_parametrized", "remove_parametrizations",
-           "type_before_parametrizations", "transfer_parametrizations_and_params"]
+__all__ = [
+    "cached",
+    "ParametrizationList",
+    "register_parametrization",
+    "is_parametrized",
+    "remove_parametrizations",
+    "type_before_parametrizations",
+    "transfer_parametrizations_and_params",
+]
 
 _cache_enabled = 0
 _cache = {}
@@ -59,8 +67,10 @@ class ParametrizationList(ModuleList):
         shape, dtype = original.shape, original.dtype
         new = self._first_inverse(original)
         if not isinstance(new, (Tensor, collections.abc.Sequence)):
-            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                             f"Got {type(new).__name__}")
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                f"Got {type(new).__name__}"
+            )
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
@@ -83,9 +93,11 @@ class ParametrizationList(ModuleList):
         """The parameter object stays the same, so that an optimizer that holds it need not be changed."""
         for what in ("dtype", "device"):
             if getattr(original, what) != getattr(new, what):
-                raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the {what}.\n"
-                                 f"original.{what}: {getattr(original, what)}\n"
-                                 f"right_inverse(original).{what}: {getattr(new, what)}")
+                raise ValueError(
+                    f"When `right_inverse` outputs one tensor, it may not change the {what}.\n"
+                    f"original.{what}: {getattr(original, what)}\n"
+                    f"right_inverse(original).{what}: {getattr(new, what)}"
+                )
         with readtorch.no_grad():
             original.set_(new)
         _register_parameter_or_buffer(self, "original", original)
@@ -93,8 +105,10 @@ class ParametrizationList(ModuleList):
     def _keep_several(self, original, new):
         for i, tensor in enumerate(new):
             if not isinstance(tensor, Tensor):
-                raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                                 f"Got element {i} of the sequence with type {type(tensor).__name__}.")
+                raise ValueError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                    f"Got element {i} of the sequence with type {type(tensor).__name__}."
+                )
             if isinstance(original, Parameter):
                 tensor = Parameter(tensor, original.requires_grad)
             tensor.requires_grad_(original.requires_grad)
@@ -106,8 +120,10 @@ class ParametrizationList(ModuleList):
             raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
         for what, old, new in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
             if old != new:
-                raise ValueError(f"Registering a parametrization may not change the {what} of the tensor{_OVERRIDE}"
-                                 f"unparametrized {what}: {old}\nparametrized {what}: {new}")
+                raise ValueError(
+                    f"Registering a parametrization may not change the {what} of the tensor{_OVERRIDE}"
+                    f"unparametrized {what}: {old}\nparametrized {what}: {new}"
+                )
 
     @readtorch.no_grad()
     def right_inverse(self, value):
@@ -125,24 +141,32 @@ class ParametrizationList(ModuleList):
         if not isinstance(value, Tensor):
             raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
         if value.dtype != self.original.dtype:
-            raise ValueError(f"The tensor returned by `right_inverse` has dtype {value.dtype} "
-                             f"while `original` has dtype {self.original.dtype}")
+            raise ValueError(
+                f"The tensor returned by `right_inverse` has dtype {value.dtype} "
+                f"while `original` has dtype {self.original.dtype}"
+            )
         self.original.set_(value)
 
     def _set_several(self, value):
         if not isinstance(value, collections.abc.Sequence):
             raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
         if len(value) != self.ntensors:
-            raise ValueError("'right_inverse' must return a sequence of tensors of length "
-                             f"{self.ntensors}. Got a sequence of length {len(value)}.")
+            raise ValueError(
+                "'right_inverse' must return a sequence of tensors of length "
+                f"{self.ntensors}. Got a sequence of length {len(value)}."
+            )
         for i, tensor in enumerate(value):
             original = getattr(self, f"original{i}")
             if not isinstance(tensor, Tensor):
-                raise ValueError("'right_inverse' must return a sequence of tensors or reference-type opaques. "
-                                 f"Got element {i} of type {type(tensor).__name__}.")
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors or reference-type opaques. "
+                    f"Got element {i} of type {type(tensor).__name__}."
+                )
             if original.dtype != tensor.dtype:
-                raise ValueError(f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} "
-                                 f"while `original{i}` has dtype {original.dtype}")
+                raise ValueError(
+                    f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} "
+                    f"while `original{i}` has dtype {original.dtype}"
+                )
             original.set_(tensor)
 
     def forward(self):
@@ -172,9 +196,11 @@ def _deepcopy(self, memo):
 
 
 def _getstate(self):
-    raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
-                       "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
-                       "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
+    raise RuntimeError(
+        "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+        "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+        "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+    )
 
 
 def _inject_new_class(module):
@@ -226,8 +252,10 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         _parametrize_first(module, tensor_name, parametrization, unsafe)
     else:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a "
-                         f"parametrized element with name '{tensor_name}'")
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a "
+            f"parametrized element with name '{tensor_name}'"
+        )
     return module
 
 
@@ -246,8 +274,13 @@ def _check_another(current, tensor_name, parametrization):
     result = parametrization(current)
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-    _check_same_kind(current, result, tensor_name, "Registering a parametrization may not change the {what} of the tensor",
-                     f"parametrization(module.{tensor_name}).{{what}}")
+    _check_same_kind(
+        current,
+        result,
+        tensor_name,
+        "Registering a parametrization may not change the {what} of the tensor",
+        f"parametrization(module.{tensor_name}).{{what}}",
+    )
     if not hasattr(parametrization, "right_inverse"):
         return
     try:
@@ -256,8 +289,13 @@ def _check_another(current, tensor_name, parametrization):
         return
     if not isinstance(inverse, Tensor):
         raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}")
-    _check_same_kind(current, inverse, tensor_name, "The tensor returned by parametrization.right_inverse must have the "
-                     f"same {{what}} as module.{tensor_name}", "returned {what}")
+    _check_same_kind(
+        current,
+        inverse,
+        tensor_name,
+        f"The tensor returned by parametrization.right_inverse must have the same {{what}} as module.{tensor_name}",
+        "returned {what}",
+    )
 
 
 def _check_same_kind(current, other, tensor_name, complaint, other_name):
@@ -265,8 +303,10 @@ def _check_same_kind(current, other, tensor_name, complaint, other_name):
     for what in ("dtype", "shape"):
         old, new = getattr(current, what), getattr(other, what)
         if old != new:
-            raise ValueError(f"{complaint.format(what=what)}, unless the `unsafe` flag is enabled.\n"
-                             f"module.{tensor_name}.{what}: {old}\n{other_name.format(what=what)}: {new}")
+            raise ValueError(
+                f"{complaint.format(what=what)}, unless the `unsafe` flag is enabled.\n"
+                f"module.{tensor_name}.{what}: {old}\n{other_name.format(what=what)}: {new}"
+            )
 
 
 def is_parametrized(module, tensor_name=None):
@@ -304,8 +344,10 @@ def _left_behind(module, tensor_name, leave_parametrized):
                 original.set_(getattr(module, tensor_name))
         return original
     if not leave_parametrized:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
-                         "terms of a sequence of tensors.")
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+            "terms of a sequence of tensors."
+        )
     value = getattr(module, tensor_name)
     return Parameter(value) if value.requires_grad else value
 
@@ -319,7 +361,7 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
     """Parametrize `to_module` as `from_module` is, with the same originals; all tensors, or `tensor_name` alone."""
     if not is_parametrized(from_module):
         return to_module
-    for name in (from_module.parametrizations if tensor_name is None else [tensor_name]):
+    for name in from_module.parametrizations if tensor_name is None else [tensor_name]:
         if not hasattr(to_module, name):
             setattr(to_module, name, Parameter(getattr(from_module, name)))
         source = from_module.parametrizations[name]

@@ -8,6 +8,7 @@ A function for each way to choose the weights, and the class behind it. `amount`
 it is a float which fraction. `importance_scores`, of the tensor's shape: what the choice looks at instead of
 the tensor.
 """
+
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -47,8 +48,10 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = orig
         elif importance_scores.shape != orig.shape:
-            raise AssertionError(f"importance_scores should have the same shape as parameter "
-                                 f"{name} of {module}, got {importance_scores.shape} vs {orig.shape}")
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter "
+                f"{name} of {module}, got {importance_scores.shape} vs {orig.shape}"
+            )
         first = not isinstance(method, PruningContainer)
         default_mask = _first_mask(module, name, orig) if first else _present_mask(module, name)
         try:
@@ -68,8 +71,9 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
-            raise AssertionError("importance_scores should have the same shape as tensor t, "
-                                 f"got {importance_scores.shape} vs {t.shape}")
+            raise AssertionError(
+                f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
+            )
         default_mask = default_mask if default_mask is not None else readtorch.ones_like(t)
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 
@@ -101,11 +105,11 @@ def _present_mask(module, name):
 def _take_hook(module, name):
     """The pruning hook of this tensor, no longer a hook; None if there is none."""
     hooks = module._forward_pre_hooks
-    keys = [key for key, hook in hooks.items()
-            if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
+    keys = [key for key, hook in hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
     if len(keys) > 1:
-        raise AssertionError("Avoid adding multiple pruning hooks to the "
-                             f"same tensor {name} of module {module}. Use a PruningContainer.")
+        raise AssertionError(
+            f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer."
+        )
     return hooks.pop(keys[0]) if keys else None
 
 
@@ -134,9 +138,11 @@ class PruningContainer(BasePruningMethod):
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         elif method is not None and self._tensor_name != method._tensor_name:
-            raise ValueError("Can only add pruning methods acting on "
-                             f"the parameter named '{self._tensor_name}' to PruningContainer {self}."
-                             f" Found '{method._tensor_name}'")
+            raise ValueError(
+                "Can only add pruning methods acting on "
+                f"the parameter named '{self._tensor_name}' to PruningContainer {self}."
+                f" Found '{method._tensor_name}'"
+            )
         self._pruning_methods += (method,)
 
     def __len__(self):
@@ -173,8 +179,7 @@ def _not_pruned_yet(method, t, mask):
 
 def _channel_dim(method, n_dims):
     if not hasattr(method, "dim"):
-        raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have '
-                             'the attribute `dim` defined.')
+        raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
     dim = method.dim if method.dim >= 0 else method.dim + n_dims
     if dim < 0:
         raise IndexError(f"Index is out of bounds for tensor with dimensions {n_dims}")
@@ -307,8 +312,9 @@ class CustomFromMask(BasePruningMethod):
 
     def compute_mask(self, t, default_mask):
         if default_mask.shape != self.mask.shape:
-            raise AssertionError(f"default_mask shape {default_mask.shape} must match "
-                                 f"self.mask shape {self.mask.shape}")
+            raise AssertionError(
+                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
+            )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
@@ -366,8 +372,9 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     importance_scores = importance_scores if importance_scores is not None else {}
     if not isinstance(importance_scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    scores = parameters_to_vector([importance_scores.get((module, name), getattr(module, name))
-                                   for module, name in parameters])
+    scores = parameters_to_vector(
+        [importance_scores.get((module, name), getattr(module, name)) for module, name in parameters]
+    )
     masks = parameters_to_vector([_mask_of(module, name) for module, name in parameters])
     mask = _global_container(pruning_method, kwargs).compute_mask(scores, masks)
     start = 0
@@ -387,8 +394,10 @@ def _global_container(pruning_method, kwargs):
     method = pruning_method(**kwargs)
     method._tensor_name = "temp"
     if method.PRUNING_TYPE != "unstructured":
-        raise TypeError('Only "unstructured" PRUNING_TYPE supported for '
-                        f"the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}")
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for '
+            f"the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}"
+        )
     return PruningContainer(method)
 
 
@@ -404,8 +413,11 @@ def remove(module, name):
 
 def is_pruned(module):
     """Whether `module`, or a module in it, has a pruned tensor."""
-    return any(isinstance(hook, BasePruningMethod)
-               for _, submodule in module.named_modules() for hook in submodule._forward_pre_hooks.values())
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for _, submodule in module.named_modules()
+        for hook in submodule._forward_pre_hooks.values()
+    )
 
 
 # ----------------------------------------------------------------------------------------- amounts and checks
@@ -416,21 +428,21 @@ def _validate_pruning_amount_init(amount):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
     if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
-        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] "
-                         "or a non-negative integer")
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_pruning_amount(amount, tensor_size):
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters "
-                         f"to prune={tensor_size}")
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _validate_structured_pruning(t):
     shape = t.shape
     if len(shape) <= 1:
-        raise ValueError("Structured pruning can only be applied to multidimensional tensors. "
-                         f"Found tensor of shape {shape} with {len(shape)} dims")
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. "
+            f"Found tensor of shape {shape} with {len(shape)} dims"
+        )
 
 
 def _validate_pruning_dim(t, dim):

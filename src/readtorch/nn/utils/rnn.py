@@ -3,6 +3,7 @@
 The layout of packed data is described in `aten/native/packed_sequence.py`. See the chapter "Layers,
 functional, init".
 """
+
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,8 +12,16 @@ from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch.aten.native.copy import parse_to
 
-__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence",
-           "pad_sequence", "unpad_sequence", "pack_sequence", "unpack_sequence"]
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpad_sequence",
+    "pack_sequence",
+    "unpack_sequence",
+]
 
 
 class PackedSequence_(NamedTuple):
@@ -57,8 +66,9 @@ class PackedSequence(PackedSequence_):
         if data is self.data:
             return self
         _, _, non_blocking, _, memory_format = parse_to(*args, **kwargs)
-        return self._with_data(data, lambda t: t.to(data.device, non_blocking=non_blocking,
-                                                    memory_format=memory_format))
+        return self._with_data(
+            data, lambda t: t.to(data.device, non_blocking=non_blocking, memory_format=memory_format)
+        )
 
     def _to_device_type(self, kind, args, kwargs):
         probe = readtorch.tensor((), dtype=self.data.dtype, device=self.data.device).to(*args, **kwargs)
@@ -165,7 +175,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
             )
         max_seq_length = total_length
     padded_output, lengths = readtorch._pad_packed_sequence(
-        sequence.data, sequence.batch_sizes, batch_first, padding_value, max_seq_length)
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, max_seq_length
+    )
     unsorted_indices = sequence.unsorted_indices
     if unsorted_indices is None:
         return padded_output, lengths
@@ -176,8 +187,9 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """Tensors of shape (length, *) beside each other, padded: (T, B, *), or (B, T, *) with batch_first."""
     if not isinstance(sequences, Iterable):
-        raise RuntimeError("pad_sequence: Expected iterable for input sequences, but got arg of type: "
-                           f"{type(sequences)}")
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     return _nn.pad_sequence(tuple(sequences), batch_first, padding_value, padding_side)
 
 

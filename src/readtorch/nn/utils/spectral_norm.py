@@ -2,13 +2,19 @@
 
 In PyTorch: `torch/nn/utils/spectral_norm.py`.
 """
+
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn.modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from readtorch.nn.parameter import Parameter, UninitializedParameter
 
-__all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStateDictHook", "spectral_norm",
-           "remove_spectral_norm"]
+__all__ = [
+    "SpectralNorm",
+    "SpectralNormLoadStateDictPreHook",
+    "SpectralNormStateDictHook",
+    "spectral_norm",
+    "remove_spectral_norm",
+]
 
 
 class SpectralNorm:
@@ -23,8 +29,9 @@ class SpectralNorm:
         self.name = name
         self.dim = dim
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but "
-                             f"got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
@@ -48,8 +55,7 @@ class SpectralNorm:
         for _ in range(self.n_power_iterations):
             v = F.normalize(readtorch.mv(weight_mat.t(), u), dim=0, eps=self.eps, out=v)
             u = F.normalize(readtorch.mv(weight_mat, v), dim=0, eps=self.eps, out=u)
-        return (u.clone(memory_format=readtorch.contiguous_format),
-                v.clone(memory_format=readtorch.contiguous_format))
+        return (u.clone(memory_format=readtorch.contiguous_format), v.clone(memory_format=readtorch.contiguous_format))
 
     def remove(self, module):
         with readtorch.no_grad():
@@ -77,8 +83,10 @@ class SpectralNorm:
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         if isinstance(weight, UninitializedParameter):
-            raise ValueError("The module passed to `SpectralNorm` can't have uninitialized parameters. "
-                             "Make sure to run the dummy forward before applying spectral normalization")
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. "
+                "Make sure to run the dummy forward before applying spectral normalization"
+            )
         u, v = fn._first_vectors(weight)
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)

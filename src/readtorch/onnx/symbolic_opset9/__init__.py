@@ -6,7 +6,8 @@ supported, and the decorator `onnx_symbolic(…, opset=18)` says from which vers
 
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
-from . import (  # noqa: F401
+
+from . import (
     activation,
     arithmetic,
     attention,

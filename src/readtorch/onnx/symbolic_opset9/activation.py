@@ -3,9 +3,10 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset12.py`, `symbolic_opset13.py`, `symbolic_opset20.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import cast, dtype_from_number, parse_arg, parse_args, unsqueeze, rank
+from readtorch.onnx.symbolic_helper import cast, dtype_from_number, parse_arg, parse_args, rank, unsqueeze
 
 SQRT_HALF = 0.7071067811865476
 

@@ -7,6 +7,7 @@ promotion came to (`g.result_dtype`), and both are cast to that. In PyTorch: a p
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import cast, is_constant, is_floating_point, parse_arg, parse_args
@@ -166,10 +167,7 @@ def log10(g, self):
 def clamp(g, self, min=None, max=None):
     """Clip wants numbers; tensors as bounds are a Max and a Min."""
     self = cast(g, self, g.result_dtype)
-    bounds = [
-        None if value is None or value.mustBeNone() else cast(g, value, g.result_dtype)
-        for value in (min, max)
-    ]
+    bounds = [None if value is None or value.mustBeNone() else cast(g, value, g.result_dtype) for value in (min, max)]
     if all(b is None or b.type().dim() == 0 for b in bounds):
         return g.op("Clip", self, *bounds)
     for operator, bound in zip(("Max", "Min"), bounds):

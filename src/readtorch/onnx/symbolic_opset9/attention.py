@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset14.py`.
 """
+
 import readtorch
 from readtorch.onnx._constants import INT64_MAX
 from readtorch.onnx.registration import onnx_symbolic
@@ -36,24 +37,17 @@ def _default_scale(g, query):
     """1/√d, d being the last size, whether it is known now or not."""
     size = slice_(g, g.op("Shape", query), [0], [-1], [INT64_MAX])
     return g.op(
-        "Div",
-        g.constant(readtorch.tensor([1.0], dtype=dtype(query))),
-        g.op("Sqrt", cast(g, size, dtype(query))),
+        "Div", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Sqrt", cast(g, size, dtype(query)))
     )
 
 
 def causal_mask(g, query, key):
     """0 where a position may look, -inf where it may not: made from the sizes of the run."""
     lengths = [slice_(g, g.op("Shape", each), [0], [-2], [-1]) for each in (query, key)]
-    ones = g.op(
-        "Expand", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Concat", *lengths, axis_i=0)
-    )
+    ones = g.op("Expand", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Concat", *lengths, axis_i=0))
     below = g.op("Trilu", ones, upper_i=0)
     return g.op(
-        "Where",
-        g.op("Equal", below, 0.0),
-        g.constant(float("-inf"), dtype(query)),
-        g.constant(0.0, dtype(query)),
+        "Where", g.op("Equal", below, 0.0), g.constant(float("-inf"), dtype(query)), g.constant(0.0, dtype(query))
     )
 
 

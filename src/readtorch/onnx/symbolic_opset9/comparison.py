@@ -6,9 +6,11 @@ beside them gives way.
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset13.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import cast, dtype, is_number, rank
+
 from .arithmetic import promoted
 
 

@@ -2,15 +2,14 @@
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`.
 """
+
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, sizes
 
 
 @onnx_symbolic("aten::_convolution")
 @parse_args("v", "v", "v", "is", "is", "is", "b", "is", "i", "none", "none", "none", "none")
-def _convolution(
-    g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags
-):
+def _convolution(g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags):
     """A trace writes every convolution down like this. ONNX wants padding for the beginnings, then for the
     ends.
     """

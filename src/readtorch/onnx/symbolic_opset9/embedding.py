@@ -3,8 +3,10 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
 """
+
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, unsupported
+
 from .reduction import reduced
 
 

@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset14.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import as_shape, cast, is_constant, parse_arg, shape_of

@@ -3,12 +3,28 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`, `symbolic_opset13.py`, `symbolic_opset16.py`.
 """
+
 import readtorch
 from readtorch.onnx._constants import INT64_MAX
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (cast, dim_size, dtype, is_constant, is_none, parse_arg,
-                                            parse_args, rank, reshape, shape_of, slice_, squeeze, transpose,
-                                            unpack_list, unsqueeze, unsupported, vector_of)
+from readtorch.onnx.symbolic_helper import (
+    cast,
+    dim_size,
+    dtype,
+    is_constant,
+    is_none,
+    parse_arg,
+    parse_args,
+    rank,
+    reshape,
+    shape_of,
+    slice_,
+    unpack_list,
+    unsqueeze,
+    unsupported,
+    vector_of,
+)
+
 from .comparison import nonzero_columns
 
 
@@ -16,9 +32,7 @@ from .comparison import nonzero_columns
 def select(g, self, dim, index):
     """A Gather with a number takes the dimension away."""
     index = (
-        g.constant(parse_arg(index, "i"), readtorch.int64)
-        if is_constant(index)
-        else cast(g, index, readtorch.int64)
+        g.constant(parse_arg(index, "i"), readtorch.int64) if is_constant(index) else cast(g, index, readtorch.int64)
     )
     return g.op("Gather", self, index, axis_i=parse_arg(dim, "i"))
 
@@ -28,15 +42,10 @@ def slice(g, self, dim, start, end, step):
     """`x[start:end:step]`; bounds may be numbers of the run."""
     axis = parse_arg(dim, "i")
     bounds = [
-        g.constant([otherwise]) if is_none(v) else vector_of(g, v)
-        for v, otherwise in ((start, 0), (end, INT64_MAX))
+        g.constant([otherwise]) if is_none(v) else vector_of(g, v) for v, otherwise in ((start, 0), (end, INT64_MAX))
     ]
     steps = parse_arg(step, "i")
-    if (
-        steps == 1
-        and all(map(is_constant, bounds))
-        and [parse_arg(b, "is") for b in bounds] == [[0], [INT64_MAX]]
-    ):
+    if steps == 1 and all(map(is_constant, bounds)) and [parse_arg(b, "is") for b in bounds] == [[0], [INT64_MAX]]:
         return self
     return g.op("Slice", self, *bounds, [axis], [steps])
 
@@ -112,9 +121,7 @@ def index(g, self, indices):
     moved = self if dims == list(range(len(dims))) else g.op("Transpose", self, perm_i=dims + rest)
     result = g.op("GatherND", moved, joined(g, found.values()))
     count = max(rank(t) for t in found.values())
-    if (
-        dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0
-    ):  # next to each other: the result stays in their place
+    if dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0:  # next to each other: the result stays in their place
         order = [*range(count, count + dims[0]), *range(count), *range(count + dims[0], count + len(rest))]
         return g.op("Transpose", result, perm_i=order)
     return result
@@ -127,10 +134,7 @@ def joined(g, tensors):
     for each in tensors[1:]:
         whole = g.op("Add", whole, each)  # of no use but its shape, which is that of all
     shape = shape_of(g, whole)
-    same = [
-        t if t.type().sizes() == whole.type().sizes() is not None else g.op("Expand", t, shape)
-        for t in tensors
-    ]
+    same = [t if t.type().sizes() == whole.type().sizes() is not None else g.op("Expand", t, shape) for t in tensors]
     return g.op("Concat", *[unsqueeze(g, t, [-1]) for t in same], axis_i=-1)
 
 

@@ -3,9 +3,21 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset12.py`.
 """
+
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (cast, is_none, parse_arg, parse_args, rank, squeeze, transpose,
-                                            unpack_list, unsqueeze, unsupported)
+from readtorch.onnx.symbolic_helper import (
+    cast,
+    is_none,
+    parse_arg,
+    parse_args,
+    rank,
+    squeeze,
+    transpose,
+    unpack_list,
+    unsqueeze,
+    unsupported,
+)
+
 from .arithmetic import times
 from .reduction import reduced
 
@@ -55,9 +67,7 @@ def einsum(g, equation, tensors, path=None):
 def bilinear(g, input1, input2, weight, bias):
     """`input1 · weight[k] · input2` for each k: along one dimension more."""
     left = g.op("MatMul", unsqueeze(g, unsqueeze(g, input1, [-2]), [-3]), weight)  # […, k, 1, n]
-    result = squeeze(
-        g, squeeze(g, g.op("MatMul", left, unsqueeze(g, unsqueeze(g, input2, [-1]), [-3])), [-1]), [-1]
-    )
+    result = squeeze(g, squeeze(g, g.op("MatMul", left, unsqueeze(g, unsqueeze(g, input2, [-1]), [-3])), [-1]), [-1])
     return result if bias is None else g.op("Add", result, bias)
 
 

@@ -3,10 +3,21 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset14.py`, `symbolic_opset17.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (dim_size, dtype, is_none, parse_arg, parse_args, rank, reshape,
-                                            shape_of, unsupported)
+from readtorch.onnx.symbolic_helper import (
+    dim_size,
+    dtype,
+    is_none,
+    parse_arg,
+    parse_args,
+    rank,
+    reshape,
+    shape_of,
+    unsupported,
+)
+
 from .reduction import reduced
 
 
@@ -63,9 +74,7 @@ def layer_norm_before_17(g, input, normalized_shape, weight, bias, eps, cudnn_en
 
 @onnx_symbolic("aten::instance_norm")
 @parse_args("v", "v", "v", "v", "v", "b", "f", "f", "none")
-def instance_norm(
-    g, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
-):
+def instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     if not use_input_stats:
         return g.op(
             "BatchNormalization",
@@ -77,11 +86,7 @@ def instance_norm(
             epsilon_f=eps,
         )
     return g.op(
-        "InstanceNormalization",
-        input,
-        _channels(g, input, weight, 1.0),
-        _channels(g, input, bias, 0.0),
-        epsilon_f=eps,
+        "InstanceNormalization", input, _channels(g, input, weight, 1.0), _channels(g, input, bias, 0.0), epsilon_f=eps
     )
 
 
@@ -92,9 +97,7 @@ def group_norm(g, input, num_groups, weight, bias, eps, cudnn_enabled):
     grouped = reshape(g, input, [0, num_groups, -1])
     ones = g.constant(readtorch.ones(num_groups, dtype=dtype(input)))
     zeros = g.constant(readtorch.zeros(num_groups, dtype=dtype(input)))
-    result = reshape(
-        g, g.op("InstanceNormalization", grouped, ones, zeros, epsilon_f=eps), shape_of(g, input)
-    )
+    result = reshape(g, g.op("InstanceNormalization", grouped, ones, zeros, epsilon_f=eps), shape_of(g, input))
     for operator, parameter in (("Mul", weight), ("Add", bias)):
         if not is_none(parameter):
             axes = list(range(1, rank(input) - 1))

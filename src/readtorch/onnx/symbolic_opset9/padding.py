@@ -3,10 +3,20 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset16.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (as_shape, cast, dtype, is_none, parse_arg, parse_args, rank,
-                                            slice_, unsupported)
+from readtorch.onnx.symbolic_helper import (
+    as_shape,
+    cast,
+    dtype,
+    is_none,
+    parse_arg,
+    parse_args,
+    rank,
+    slice_,
+    unsupported,
+)
 
 
 def _pads(g, self, pad):

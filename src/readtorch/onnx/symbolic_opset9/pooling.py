@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset10.py`.
 """
+
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, rank, sizes, squeeze, unsqueeze, unsupported
 
@@ -16,9 +17,7 @@ def _batched(g, self, dims, pool):
     if rank(self) == dims + 2:
         return pool(self)
     results = pool(unsqueeze(g, self, [0]))
-    return (
-        tuple(squeeze(g, r, [0]) for r in results) if isinstance(results, tuple) else squeeze(g, results, [0])
-    )
+    return tuple(squeeze(g, r, [0]) for r in results) if isinstance(results, tuple) else squeeze(g, results, [0])
 
 
 def _max_pool(dims, with_indices):
@@ -90,8 +89,7 @@ def _adaptive_pool(dims, kind):
         given = sizes(self, f"adaptive pooling to the size {output_size}")[-dims:]
         if any(n % wanted for n, wanted in zip(given, output_size)):
             raise unsupported(
-                f"adaptive pooling, since the output size {output_size} is not a factor of the input size",
-                self,
+                f"adaptive pooling, since the output size {output_size} is not a factor of the input size", self
             )
         kernel = [n // wanted for n, wanted in zip(given, output_size)]
         name = "MaxPool" if kind == "Max" else "AveragePool"

@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset12.py`, `symbolic_opset18.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import cast, dtype, is_none, parse_arg, parse_args, rank, reshape, squeeze
@@ -65,9 +66,7 @@ def _extreme(reduction, elementwise, position):
         if len(arguments) == 1:
             return g.op(elementwise, cast(g, self, g.result_dtype), cast(g, arguments[0], g.result_dtype))
         dim, keepdim = parse_arg(arguments[0], "i"), parse_arg(arguments[1], "b")
-        return reduced(g, reduction, self, [dim], keepdim), g.op(
-            position, self, axis_i=dim, keepdims_i=int(keepdim)
-        )
+        return reduced(g, reduction, self, [dim], keepdim), g.op(position, self, axis_i=dim, keepdims_i=int(keepdim))
 
     return symbolic
 
@@ -97,9 +96,7 @@ def _quantifier(reduction):
         dims = None if dim is None else _dims(dim)
         numbers = cast(g, cast(g, self, readtorch.bool), readtorch.int32)
         return cast(
-            g,
-            reduced(g, reduction, numbers, dims, keepdim is not None and parse_arg(keepdim, "b")),
-            g.result_dtype,
+            g, reduced(g, reduction, numbers, dims, keepdim is not None and parse_arg(keepdim, "b")), g.result_dtype
         )
 
     return symbolic

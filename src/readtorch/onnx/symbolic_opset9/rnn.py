@@ -7,10 +7,20 @@ put together anew: with nodes, which constant folding computes, so that the file
 
 In PyTorch: `_generic_rnn` in `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`.
 """
-import readtorch
+
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (is_none, parse_arg, rank, reshape, sizes, slice_, squeeze,
-                                            unpack_list, unsqueeze, unsupported)
+from readtorch.onnx.symbolic_helper import (
+    is_none,
+    parse_arg,
+    rank,
+    reshape,
+    sizes,
+    slice_,
+    squeeze,
+    unpack_list,
+    unsqueeze,
+    unsupported,
+)
 
 GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN": [0]}  # see Note [Gates in another order]
 

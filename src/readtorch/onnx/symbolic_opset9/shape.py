@@ -3,11 +3,26 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset13.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (as_shape, cast, dim_size, dtype_from_number, is_none, is_number,
-                                            parse_arg, parse_args, rank, reshape, shape_of, slice_, squeeze,
-                                            transpose, unpack_list, unsqueeze, unsupported)
+from readtorch.onnx.symbolic_helper import (
+    as_shape,
+    cast,
+    dim_size,
+    is_none,
+    parse_arg,
+    parse_args,
+    rank,
+    reshape,
+    shape_of,
+    slice_,
+    squeeze,
+    transpose,
+    unpack_list,
+    unsqueeze,
+    unsupported,
+)
 
 
 @onnx_symbolic("aten::view", "aten::reshape", "aten::_unsafe_view")
@@ -55,11 +70,7 @@ def flatten(g, self, start_dim, end_dim):
 def unflatten(g, self, dim, size):
     axis = parse_arg(dim, "i") % rank(self)
     shape = g.op("Shape", self)
-    parts = [
-        slice_(g, shape, [0], [0], [axis]),
-        as_shape(g, size),
-        slice_(g, shape, [0], [axis + 1], [rank(self)]),
-    ]
+    parts = [slice_(g, shape, [0], [0], [axis]), as_shape(g, size), slice_(g, shape, [0], [axis + 1], [rank(self)])]
     return reshape(g, self, g.op("Concat", *parts, axis_i=0))
 
 
@@ -150,11 +161,7 @@ def repeat_interleave(g, self, repeats, dim=None, output_size=None):
     tiles[dim + 1] = repeats
     longer = g.op("Tile", unsqueeze(g, self, [dim + 1]), tiles)
     shape = g.op("Shape", self)
-    parts = [
-        slice_(g, shape, [0], [0], [dim]),
-        g.constant([-1]),
-        slice_(g, shape, [0], [dim + 1], [rank(self)]),
-    ]
+    parts = [slice_(g, shape, [0], [0], [dim]), g.constant([-1]), slice_(g, shape, [0], [dim + 1], [rank(self)])]
     return reshape(g, longer, g.op("Concat", *parts, axis_i=0))
 
 

@@ -3,6 +3,7 @@
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
 """
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_arg, parse_args, rank, size_of, slice_, vector_of
@@ -10,9 +11,7 @@ from readtorch.onnx.symbolic_helper import parse_arg, parse_args, rank, size_of,
 
 @onnx_symbolic("aten::topk")
 def topk(g, self, k, dim, largest, sorted):
-    return _top(
-        g, self, vector_of(g, k), parse_arg(dim, "i"), parse_arg(largest, "b"), parse_arg(sorted, "b")
-    )
+    return _top(g, self, vector_of(g, k), parse_arg(dim, "i"), parse_arg(largest, "b"), parse_arg(sorted, "b"))
 
 
 def _top(g, self, count, dim, largest, sorted=True):

@@ -3,6 +3,7 @@ chapter "Learning-rate schedulers and SWA".
 
 Read `base.py` first; the families after it are a few formulas each.
 """
+
 from .base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
@@ -19,17 +20,23 @@ from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from .cyclic import CyclicLR, OneCycleLR
 from .functions import LambdaLR, MultiplicativeLR
 from .plateau import ReduceLROnPlateau
-from .steps import (
-    ConstantLR,
-    ExponentialLR,
-    LinearLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-)
+from .steps import ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR
 
 __all__ = [
-    "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR",
-    "SequentialLR", "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR",
-    "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR", "LRScheduler",
+    "LambdaLR",
+    "MultiplicativeLR",
+    "StepLR",
+    "MultiStepLR",
+    "ConstantLR",
+    "LinearLR",
+    "ExponentialLR",
+    "SequentialLR",
+    "CosineAnnealingLR",
+    "ChainedScheduler",
+    "ReduceLROnPlateau",
+    "CyclicLR",
+    "CosineAnnealingWarmRestarts",
+    "OneCycleLR",
+    "PolynomialLR",
+    "LRScheduler",
 ]

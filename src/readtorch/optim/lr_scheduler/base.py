@@ -20,6 +20,7 @@ which notes the call and goes on to the class's method. The optimizer owns this 
 holds the optimizer weakly: with a strong reference both would live until the garbage collector finds the
 circle.
 """
+
 import functools
 import warnings
 import weakref

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedulers and SWA".
 """
+
 from bisect import bisect_right
 
 from .base import LRScheduler, _param_groups_val_list, _update_param_group_val

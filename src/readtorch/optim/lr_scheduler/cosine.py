@@ -3,14 +3,10 @@
 
 I. Loshchilov, F. Hutter: SGDR: Stochastic gradient descent with warm restarts (2016).
 """
+
 import math
 
-from .base import (
-    LRScheduler,
-    _enable_get_lr_call,
-    _param_groups_val_list,
-    _warn_get_lr_called_within_step,
-)
+from .base import LRScheduler, _enable_get_lr_call, _param_groups_val_list, _warn_get_lr_called_within_step
 
 
 class CosineAnnealingLR(LRScheduler):

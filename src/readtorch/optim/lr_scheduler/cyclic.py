@@ -5,15 +5,10 @@ In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedu
 L. N. Smith: Cyclical learning rates for training neural networks (2015). L. N. Smith, N. Topin:
 Super-convergence: very fast training of neural networks using large learning rates (2017).
 """
+
 import math
 
-from .base import (
-    LRScheduler,
-    _check_optimizer,
-    _format_param,
-    _update_param_group_val,
-    _warn_get_lr_called_within_step,
-)
+from .base import LRScheduler, _check_optimizer, _format_param, _update_param_group_val, _warn_get_lr_called_within_step
 from .functions import _state_of
 
 
@@ -29,9 +24,20 @@ class CyclicLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular",
-        gamma=1.0, scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8,
-        max_momentum=0.9, last_epoch=-1,
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
     ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
@@ -120,9 +126,21 @@ class OneCycleLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-        anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-        final_div_factor=1e4, three_phase=False, last_epoch=-1,
+        self,
+        optimizer,
+        max_lr,
+        total_steps=None,
+        epochs=None,
+        steps_per_epoch=None,
+        pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor=25.0,
+        final_div_factor=1e4,
+        three_phase=False,
+        last_epoch=-1,
     ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
@@ -131,9 +149,7 @@ class OneCycleLR(LRScheduler):
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ["cos", "linear"]:
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         max_lrs = _format_param("max_lr", optimizer, max_lr)
         if last_epoch == -1:
@@ -155,8 +171,7 @@ class OneCycleLR(LRScheduler):
         _warn_get_lr_called_within_step(self)
         if self.last_epoch > self.total_steps:
             raise ValueError(
-                f"Tried to step {self.last_epoch} times. "
-                f"The specified number of total steps is {self.total_steps}"
+                f"Tried to step {self.last_epoch} times. The specified number of total steps is {self.total_steps}"
             )
         phase, pct = self._phase()
         groups = self.optimizer.param_groups
@@ -215,8 +230,11 @@ def _phases(total_steps, pct_start, three_phase):
 
 def _leads(end_step, start_lr, end_lr, start_momentum, end_momentum):
     return {
-        "end_step": end_step, "start_lr": start_lr, "end_lr": end_lr,
-        "start_momentum": start_momentum, "end_momentum": end_momentum,
+        "end_step": end_step,
+        "start_lr": start_lr,
+        "end_lr": end_lr,
+        "start_momentum": start_momentum,
+        "end_momentum": end_momentum,
     }
 
 

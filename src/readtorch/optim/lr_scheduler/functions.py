@@ -1,13 +1,10 @@
 """Schedules given by a function of the epoch. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
 "Learning-rate schedulers and SWA".
 """
+
 import types
 
-from .base import (
-    LRScheduler,
-    _param_groups_val_list,
-    _warn_get_lr_called_within_step,
-)
+from .base import LRScheduler, _param_groups_val_list, _warn_get_lr_called_within_step
 
 
 class _FunctionLR(LRScheduler):

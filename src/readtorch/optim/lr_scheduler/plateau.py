@@ -1,6 +1,7 @@
 """The schedule that watches the training. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
 "Learning-rate schedulers and SWA".
 """
+
 import warnings
 
 from .base import (
@@ -29,8 +30,16 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
-        cooldown=0, min_lr=0, eps=1e-8,
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")

@@ -4,14 +4,11 @@
 Each class has both forms: `get_lr` makes the rate from the one before, `_get_closed_form_lr` from the first.
 See Note [Chained and closed form].
 """
+
 from bisect import bisect_right
 from collections import Counter
 
-from .base import (
-    LRScheduler,
-    _param_groups_val_list,
-    _warn_get_lr_called_within_step,
-)
+from .base import LRScheduler, _param_groups_val_list, _warn_get_lr_called_within_step
 
 
 class _FactorLR(LRScheduler):
@@ -102,13 +99,9 @@ class LinearLR(_FactorLR):
     a, b, T: start_factor, end_factor, total_iters. ValueError unless 0 < a <= 1 and 0 <= b <= 1.
     """
 
-    def __init__(
-        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
-    ) -> None:
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1) -> None:
         if start_factor > 1.0 or start_factor <= 0:
-            raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
-            )
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor

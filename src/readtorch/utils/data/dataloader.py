@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/data/dataloader.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
+
 import functools
 import itertools
 import math
@@ -67,10 +68,27 @@ class DataLoader(Generic[_T_co]):
 
     __initialized = False
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
-                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
-                 multiprocessing_context=None, generator=None, *, prefetch_factor=None,
-                 persistent_workers=False, pin_memory_device="", in_order=True):
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
@@ -118,8 +136,7 @@ class DataLoader(Generic[_T_co]):
 
     def __setattr__(self, attr, val):
         if self.__initialized and attr in _FIXED:
-            raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is "
-                             "initialized")
+            raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(attr, val)
 
     @property
@@ -185,23 +202,28 @@ def _too_many_workers(processors, num_workers, respects_cpuset):
         advice = "DataLoader is not able to compute a suggested max number of worker in current system."
     else:
         note = "" if respects_cpuset else " (`cpuset` is not taken into account)"
-        advice = (f"Our suggested max number of worker in current system is {processors}{note}, which is "
-                  "smaller than what this DataLoader is going to create.")
-    return (f"This DataLoader will create {num_workers} worker processes in total. {advice} Please be aware "
-            "that excessive worker creation might get DataLoader running slow or even freeze, lower the "
-            "worker number to avoid potential slowness/freeze if necessary.")
+        advice = (
+            f"Our suggested max number of worker in current system is {processors}{note}, which is "
+            "smaller than what this DataLoader is going to create."
+        )
+    return (
+        f"This DataLoader will create {num_workers} worker processes in total. {advice} Please be aware "
+        "that excessive worker creation might get DataLoader running slow or even freeze, lower the "
+        "worker number to avoid potential slowness/freeze if necessary."
+    )
 
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable "
-                         "multiprocessing.")
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified in multiprocessing."
-                         "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
-                         "None.")
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing."
+            "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
+            "None."
+        )
     if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
@@ -212,14 +234,18 @@ def _check_stream(shuffle, sampler, batch_sampler):
     """Indices mean nothing to an IterableDataset. Said before samplers are checked: it is the more useful
     message."""
     if shuffle not in {False, None}:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified shuffle option, but got "
-                         f"shuffle={shuffle}")
+        raise ValueError(
+            f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+        )
     if sampler is not None:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified sampler option, but got "
-                         f"sampler={sampler}")
+        raise ValueError(
+            f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}"
+        )
     if batch_sampler is not None:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option, but "
-                         f"got batch_sampler={batch_sampler}")
+        raise ValueError(
+            "DataLoader with IterableDataset: expected unspecified batch_sampler option, but "
+            f"got batch_sampler={batch_sampler}"
+        )
 
 
 def _check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last):
@@ -227,27 +253,33 @@ def _check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last):
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or sampler is not None or drop_last:
-            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
-                             "and drop_last")
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
     elif batch_size is None and drop_last:
-        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with "
-                         "drop_last")
+        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
 
 def _context(context, num_workers):
     """A context of multiprocessing, by itself or by the name of its start method."""
     if num_workers == 0:
-        raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers "
-                         f"> 0), but got num_workers={num_workers}")
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers "
+            f"> 0), but got num_workers={num_workers}"
+        )
     if isinstance(context, str):
         methods = multiprocessing.get_all_start_methods()
         if context not in methods:
-            raise ValueError("multiprocessing_context option should specify a valid start method in "
-                             f"{methods!r}, but got multiprocessing_context={context!r}")
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{methods!r}, but got multiprocessing_context={context!r}"
+            )
         return multiprocessing.get_context(context)
     if not isinstance(context, python_multiprocessing.context.BaseContext):
-        raise TypeError("multiprocessing_context option should be a valid context object or a string "
-                        f"specifying the start method, but got multiprocessing_context={context}")
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={context}"
+        )
     return context
 
 
@@ -277,8 +309,9 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
 
     def _create_fetcher(self, dataset):
-        return _DatasetKind.create_fetcher(self._dataset_kind, dataset, self._auto_collation,
-                                           self._collate_fn, self._drop_last)
+        return _DatasetKind.create_fetcher(
+            self._dataset_kind, dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
 
     def __iter__(self):
         return self
@@ -306,13 +339,17 @@ class _BaseDataLoaderIter:
         promised = self._IterableDataset_len_called
         if promised is None or self._num_yielded <= promised:
             return
-        message = (f"Length of IterableDataset {self._dataset} was reported to be {promised}"
-                   f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ")
+        message = (
+            f"Length of IterableDataset {self._dataset} was reported to be {promised}"
+            f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
+        )
         if self._num_workers > 0:
-            message += ("For multiprocessing data-loading, this could be caused by not properly configuring "
-                        "the IterableDataset replica at each worker. Please see "
-                        "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for "
-                        "examples.")
+            message += (
+                "For multiprocessing data-loading, this could be caused by not properly configuring "
+                "the IterableDataset replica at each worker. Please see "
+                "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for "
+                "examples."
+            )
         warnings.warn(message, stacklevel=3)
 
     def __len__(self):
@@ -367,11 +404,22 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _worker_arguments(self, loader):
         create_fetcher = functools.partial(
-            _DatasetKind.create_fetcher, self._dataset_kind, auto_collation=self._auto_collation,
-            collate_fn=self._collate_fn, drop_last=self._drop_last)
+            _DatasetKind.create_fetcher,
+            self._dataset_kind,
+            auto_collation=self._auto_collation,
+            collate_fn=self._collate_fn,
+            drop_last=self._drop_last,
+        )
         is_iterable = self._dataset_kind == _DatasetKind.Iterable
-        return WorkerArguments(create_fetcher, self._dataset, is_iterable, self._base_seed,
-                               loader.worker_init_fn, self._num_workers, self._worker_type)
+        return WorkerArguments(
+            create_fetcher,
+            self._dataset,
+            is_iterable,
+            self._base_seed,
+            loader.worker_init_fn,
+            self._num_workers,
+            self._worker_type,
+        )
 
     def _reset(self, loader, first_iter=False):
         super()._reset(loader, first_iter)

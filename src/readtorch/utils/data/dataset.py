@@ -10,6 +10,7 @@ A map-style dataset answers `dataset[key]`; an `IterableDataset` only `next`. Th
     ChainDataset([x, y])     the same of iterable ones
     Subset(x, indices)       sample i is x[indices[i]]; random_split makes several
 """
+
 import bisect
 import itertools
 import math
@@ -20,7 +21,13 @@ import readtorch
 from readtorch.csrc.generator import default_generator
 
 __all__ = [
-    "Dataset", "IterableDataset", "TensorDataset", "StackDataset", "ConcatDataset", "ChainDataset", "Subset",
+    "Dataset",
+    "IterableDataset",
+    "TensorDataset",
+    "StackDataset",
+    "ConcatDataset",
+    "ChainDataset",
+    "Subset",
     "random_split",
 ]
 
@@ -32,6 +39,7 @@ class Dataset(Generic[_T_co]):
 
     A subclass may have `__getitems__(keys)`, too: a list of samples in one call, which the fetcher prefers.
     """
+
     # Neither __getitems__ nor __len__ stands here: a fetcher and `list` ask whether a dataset has them.
     # See Note [ No __len__ in a base class ] in sampler.py.
 
@@ -76,8 +84,10 @@ class StackDataset(Dataset[_T_co]):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or"
-                             "``dict``- (via ``kwargs``) like input/output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or"
+                "``dict``- (via ``kwargs``) like input/output, but both types are given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         parts = args or list(kwargs.values())
@@ -151,8 +161,7 @@ class ConcatDataset(Dataset[_T_co]):
 
     @property
     def cummulative_sizes(self):
-        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning,
-                      stacklevel=2)
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
@@ -198,7 +207,8 @@ class Subset(Dataset[_T_co]):
                 "__getitems__ to ensure DataLoader works correctly with your custom logic. "
                 "A simple implementation:\n\n"
                 "def __getitems__(self, indices):\n"
-                "    return [self.__getitem__(idx) for idx in indices]")
+                "    return [self.__getitem__(idx) for idx in indices]"
+            )
 
     def __getitem__(self, idx):
         if isinstance(idx, list):
@@ -227,7 +237,7 @@ def random_split(dataset, lengths, generator=default_generator):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     indices = readtorch.randperm(sum(lengths), generator=generator).tolist()
     ends = itertools.accumulate(lengths)
-    return [Subset(dataset, indices[end - length:end]) for end, length in zip(ends, lengths, strict=True)]
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
 
 
 def _lengths_from_fractions(size, fractions):
@@ -239,6 +249,5 @@ def _lengths_from_fractions(size, fractions):
         lengths[i % len(lengths)] += 1
     for i, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                          stacklevel=3)
+            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
     return lengths

@@ -3,6 +3,7 @@
 In PyTorch: `torch/utils/data/distributed.py`. See the chapters "Dataset, Sampler, DataLoader" and "Process
 groups, DDP and SyncBatchNorm".
 """
+
 import math
 
 import readtorch
@@ -40,11 +41,10 @@ class DistributedSampler(Sampler[_T_co]):
 
     def __iter__(self):
         indices = self._shared_order()
-        indices = indices[:self.total_size] if self.drop_last else self._filled_up(indices)
+        indices = indices[: self.total_size] if self.drop_last else self._filled_up(indices)
         if len(indices) != self.total_size:  # the dataset has another length than it had
-            raise AssertionError(f"Number of indices ({len(indices)}) does not match "
-                                 f"total_size ({self.total_size})")
-        return iter(indices[self.rank:self.total_size:self.num_replicas])
+            raise AssertionError(f"Number of indices ({len(indices)}) does not match total_size ({self.total_size})")
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
 
     def _shared_order(self):
         """The same on all ranks: it depends on nothing but the seed and the epoch."""
@@ -71,6 +71,7 @@ class DistributedSampler(Sampler[_T_co]):
 def _process_group():
     """`readtorch.distributed`, looked up when it is needed: a sampler with a rank of its own has no need."""
     import readtorch.distributed as dist
+
     if not dist.is_available():
         raise RuntimeError("Requires distributed package to be available")
     return dist

@@ -2,13 +2,18 @@
 
 In PyTorch: `torch/utils/data/sampler.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
+
 import itertools
 from typing import Generic, TypeVar
 
 import readtorch
 
 __all__ = [
-    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
     "WeightedRandomSampler",
 ]
 
@@ -59,8 +64,7 @@ class RandomSampler(Sampler[int]):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError("num_samples should be a positive integer value, "
-                             f"but got num_samples={self.num_samples}")
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self):
@@ -120,16 +124,16 @@ class WeightedRandomSampler(Sampler[int]):
         _check_bool("replacement", replacement)
         weights_tensor = readtorch.as_tensor(weights, dtype=readtorch.double)
         if len(weights_tensor.shape) != 1:
-            raise ValueError("weights should be a 1d sequence but given "
-                             f"weights have shape {tuple(weights_tensor.shape)}")
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(weights_tensor.shape)}"
+            )
         self.weights = weights_tensor
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def __iter__(self):
-        drawn = readtorch.multinomial(self.weights, self.num_samples, self.replacement,
-                                      generator=self.generator)
+        drawn = readtorch.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
         yield from drawn.tolist()
 
     def __len__(self):

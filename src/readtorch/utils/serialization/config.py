@@ -2,4 +2,5 @@
 
 In PyTorch: `torch/utils/serialization/config.py`. Explained in the chapter "state_dict, save and load".
 """
+
 from readtorch.serialization.config import load, save  # noqa: F401

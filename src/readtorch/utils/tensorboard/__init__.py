@@ -11,6 +11,7 @@ In PyTorch: `torch/utils/tensorboard/__init__.py`. Explained in the chapter "Mul
 The package `tensorboard` has the protocol buffers and the writer of records. Without it, importing this
 raises ModuleNotFoundError.
 """
+
 from readtorch.c10.extras import extra
 
 with extra("tensorboard", "SummaryWriter"):
@@ -19,8 +20,8 @@ with extra("tensorboard", "SummaryWriter"):
 if int(getattr(tensorboard, "__version__", "0").split(".")[0]) < 2:  # in PyTorch: less than 1.15
     raise ImportError("TensorBoard logging requires TensorBoard version 1.15 or above")
 
-from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: E402
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-from .writer import FileWriter, SummaryWriter  # noqa: E402
+from .writer import FileWriter, SummaryWriter
 
 __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]

@@ -1,4 +1,5 @@
 """Whatever a user logs, as a NumPy array. In PyTorch: `torch/utils/tensorboard/_convert_np.py`."""
+
 import numpy as np
 
 import readtorch

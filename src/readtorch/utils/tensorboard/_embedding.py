@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/tensorboard/_embedding.py`.
 """
+
 import io
 import math
 
@@ -44,7 +45,7 @@ def make_sprite(label_img, save_path):
 
     grid = make_grid(make_np(label_img), ncols=math.ceil(label_img.size(0) ** 0.5)).transpose(1, 2, 0)
     square = np.zeros((grid.shape[1], grid.shape[1], 3))
-    square[:grid.shape[0]] = grid
+    square[: grid.shape[0]] = grid
     png = io.BytesIO()
     Image.fromarray(np.uint8((square * 255).clip(0, 255))).save(png, format="PNG")
     _write(save_path, "sprite.png", png.getvalue())
@@ -58,8 +59,9 @@ def make_mat(matlist, save_path):
 
 def get_embedding_info(metadata, label_img, subdir, global_step, tag):
     """Where the files of one embedding are."""
-    info = EmbeddingInfo(tensor_name=f"{tag}:{str(global_step).zfill(5)}",
-                         tensor_path=_gfile_join(subdir, "tensors.tsv"))
+    info = EmbeddingInfo(
+        tensor_name=f"{tag}:{str(global_step).zfill(5)}", tensor_path=_gfile_join(subdir, "tensors.tsv")
+    )
     if metadata is not None:
         info.metadata_path = _gfile_join(subdir, "metadata.tsv")
     if label_img is not None:

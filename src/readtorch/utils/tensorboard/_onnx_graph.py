@@ -1,4 +1,5 @@
 """The graph of an ONNX file, for TensorBoard. In PyTorch: `torch/utils/tensorboard/_onnx_graph.py`."""
+
 from tensorboard.compat.proto.attr_value_pb2 import AttrValue
 from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.compat.proto.node_def_pb2 import NodeDef
@@ -25,12 +26,17 @@ def parse(graph):
 def _variable(value):
     type = value.type.tensor_type
     shape = tensor_shape_proto([dim.dim_value for dim in type.shape.dim])
-    return NodeDef(name=value.name, op="Variable",
-                   attr={"dtype": AttrValue(type=type.elem_type), "shape": AttrValue(shape=shape)})
+    return NodeDef(
+        name=value.name, op="Variable", attr={"dtype": AttrValue(type=type.elem_type), "shape": AttrValue(shape=shape)}
+    )
 
 
 def _operation(node):
     """A node is known by the name of its first output."""
     attributes = (" = ".join(str(value) for _, value in each.ListFields()) for each in node.attribute)
-    return NodeDef(name=node.output[0], op=node.op_type, input=node.input,
-                   attr={"parameters": AttrValue(s=", ".join(attributes).encode())})
+    return NodeDef(
+        name=node.output[0],
+        op=node.op_type,
+        input=node.input,
+        attr={"parameters": AttrValue(s=", ".join(attributes).encode())},
+    )

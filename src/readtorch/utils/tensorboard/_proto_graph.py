@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/tensorboard/_proto_graph.py`.
 """
+
 from tensorboard.compat.proto.attr_value_pb2 import AttrValue
 from tensorboard.compat.proto.node_def_pb2 import NodeDef
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto

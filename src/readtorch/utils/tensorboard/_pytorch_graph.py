@@ -8,6 +8,7 @@ each of its values a name that says in which call of which submodule it was made
 In PyTorch: `torch/utils/tensorboard/_pytorch_graph.py`. Explained in the chapter "Multiprocessing,
 TensorBoard, ONNX".
 """
+
 import contextlib
 from dataclasses import dataclass
 
@@ -84,8 +85,7 @@ def parse(graph, trace, args=None, omit_useless_nodes=True):
         for entry in _results(node, "/".join(filter(None, [names["__module"], _readable(scope, names)]))):
             entries[entry.name] = entry
     _name_by_scope(entries)
-    return [node_proto(e.name, e.kind, e.inputs, outputsize=e.size, attributes=e.attributes)
-            for e in entries.values()]
+    return [node_proto(e.name, e.kind, e.inputs, outputsize=e.size, attributes=e.attributes) for e in entries.values()]
 
 
 def _is_object(value):
@@ -124,8 +124,9 @@ def _results(node, scope):
 
 def _scope_names(trace):
     """__module.features.0 -> Conv2d[0], for the traced module and all in it."""
-    names = {path: f"{_class_name(module)}[{path.split('.')[-1]}]"
-             for path, module in trace.named_modules(prefix="__module")}
+    names = {
+        path: f"{_class_name(module)}[{path.split('.')[-1]}]" for path, module in trace.named_modules(prefix="__module")
+    }
     return names | {"__module": _class_name(trace)}
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/tensorboard/_utils.py`.
 """
+
 import numpy as np
 
 from readtorch.c10.extras import extra
@@ -33,11 +34,14 @@ def convert_to_HWC(tensor, input_format):
     channel is repeated, for grey is red, green and blue alike. AssertionError for a format that does not fit.
     """
     if len(set(input_format)) != len(input_format):
-        raise AssertionError("You can not use the same dimension shorthand twice. "
-                             f"            input_format: {input_format}")
+        raise AssertionError(
+            f"You can not use the same dimension shorthand twice.             input_format: {input_format}"
+        )
     if tensor.ndim != len(input_format):
-        raise AssertionError("size of input tensor and input format are different. "
-                             f"        tensor shape: {tensor.shape}, input_format: {input_format}")
+        raise AssertionError(
+            "size of input tensor and input format are different. "
+            f"        tensor shape: {tensor.shape}, input_format: {input_format}"
+        )
     order = input_format.upper().find
     if tensor.ndim == 4:
         return make_grid(tensor.transpose([order(c) for c in "NCHW"])).transpose(1, 2, 0)
@@ -62,7 +66,7 @@ def make_grid(I, ncols=8):
     canvas = np.zeros((channels, nrows * height, ncols * width), dtype=I.dtype)
     for i, image in enumerate(I):
         y, x = i // ncols * height, i % ncols * width
-        canvas[:, y:y + height, x:x + width] = image
+        canvas[:, y : y + height, x : x + width] = image
     return canvas
 
 

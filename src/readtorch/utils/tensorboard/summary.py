@@ -6,6 +6,7 @@ metadata which plugin of TensorBoard knows what it means.
 In PyTorch: `torch/utils/tensorboard/summary.py`. Explained in the chapter "Multiprocessing, TensorBoard,
 ONNX".
 """
+
 import io
 import json
 import struct
@@ -17,8 +18,13 @@ from google.protobuf import struct_pb2
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.plugins.custom_scalar.layout_pb2 import (Category, Chart, Layout, MarginChartContent,
-                                                          MultilineChartContent)
+from tensorboard.plugins.custom_scalar.layout_pb2 import (
+    Category,
+    Chart,
+    Layout,
+    MarginChartContent,
+    MultilineChartContent,
+)
 from tensorboard.plugins.hparams import metadata as hparams_metadata
 from tensorboard.plugins.hparams.api_pb2 import DataType, Experiment, HParamInfo, MetricInfo, MetricName, Status
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
@@ -28,15 +34,34 @@ from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
 import readtorch
-
 from readtorch.c10.extras import extra
 
 from ._convert_np import make_np
 from ._utils import _prepare_video, convert_to_HWC
 
-__all__ = ["half_to_int", "int_to_half", "hparams", "scalar", "histogram_raw", "histogram", "make_histogram",
-           "image", "image_boxes", "draw_boxes", "make_image", "video", "make_video", "audio",
-           "custom_scalars", "text", "tensor_proto", "pr_curve_raw", "pr_curve", "compute_curve", "mesh"]
+__all__ = [
+    "half_to_int",
+    "int_to_half",
+    "hparams",
+    "scalar",
+    "histogram_raw",
+    "histogram",
+    "make_histogram",
+    "image",
+    "image_boxes",
+    "draw_boxes",
+    "make_image",
+    "video",
+    "make_video",
+    "audio",
+    "custom_scalars",
+    "text",
+    "tensor_proto",
+    "pr_curve_raw",
+    "pr_curve",
+    "compute_curve",
+    "mesh",
+]
 
 
 def _tensor_summary(tag, tensor, plugin, content=b""):
@@ -59,8 +84,10 @@ def scalar(name, tensor, collections=None, new_style=False, double_precision=Fal
     """
     tensor = make_np(tensor).squeeze()
     if tensor.ndim != 0:
-        raise AssertionError("Tensor should contain one element (0 dimensions). "
-                             f"            Was given size: {tensor.size} and {tensor.ndim} dimensions.")
+        raise AssertionError(
+            "Tensor should contain one element (0 dimensions). "
+            f"            Was given size: {tensor.size} and {tensor.ndim} dimensions."
+        )
     number = float(tensor)
     if not new_style:
         return Summary(value=[Summary.Value(tag=name, simple_value=number)])
@@ -73,8 +100,10 @@ def custom_scalars(layout):
     """Which scalars stand together in which chart. layout: category -> chart -> [kind, tags], where the kind
     is "Multiline", or "Margin" of exactly three tags.
     """
-    categories = [Category(title=title, chart=[_chart(name, *what) for name, what in charts.items()])
-                  for title, charts in layout.items()]
+    categories = [
+        Category(title=title, chart=[_chart(name, *what) for name, what in charts.items()])
+        for title, charts in layout.items()
+    ]
     content = Layout(category=categories).SerializeToString()
     tensor = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=_shape([]))
     return _tensor_summary("custom_scalars__config__", tensor, "custom_scalars")
@@ -95,8 +124,9 @@ def _chart(title, kind, tags, *_):
 
 def histogram_raw(name, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):
     """A histogram that was counted elsewhere. bucket_limits: the upper end of each bucket."""
-    counted = HistogramProto(min=min, max=max, num=num, sum=sum, sum_squares=sum_squares,
-                             bucket_limit=bucket_limits, bucket=bucket_counts)
+    counted = HistogramProto(
+        min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits, bucket=bucket_counts
+    )
     return Summary(value=[Summary.Value(tag=name, histo=counted)])
 
 
@@ -120,8 +150,13 @@ def make_histogram(values, bins, max_bins=None):
     if counts.size == 0 or limits.size == 0:
         raise ValueError("The histogram is empty, please file a bug report.")
     return HistogramProto(
-        min=values.min(), max=values.max(), num=len(values), sum=values.sum(),
-        sum_squares=values.dot(values), bucket_limit=limits.tolist(), bucket=counts.tolist(),
+        min=values.min(),
+        max=values.max(),
+        num=len(values),
+        sum=values.sum(),
+        sum_squares=values.dot(values),
+        bucket_limit=limits.tolist(),
+        bucket=counts.tolist(),
     )
 
 
@@ -137,8 +172,8 @@ def _trimmed(counts, limits):
     """
     filled = np.flatnonzero(counts)
     first, last = (filled[0], filled[-1]) if filled.size else (len(counts), 0)
-    kept = counts[first - 1:last + 1] if first else np.append(0, counts[:last + 1])
-    return kept, limits[first:last + 2]
+    kept = counts[first - 1 : last + 1] if first else np.append(0, counts[: last + 1])
+    return kept, limits[first : last + 2]
 
 
 # Tensors and text
@@ -247,16 +282,24 @@ def mesh(tag, vertices, colors, faces, config_dict, display_name=None, descripti
     """Meshes or clouds of points: vertices, colors and faces, each (B, N, 3) or None, as one value each.
     config_dict: for three.js.
     """
-    parts = [(part, kind) for part, kind in ((vertices, MeshPluginData.VERTEX), (faces, MeshPluginData.FACE),
-                                             (colors, MeshPluginData.COLOR)) if part is not None]
+    parts = [
+        (part, kind)
+        for part, kind in (
+            (vertices, MeshPluginData.VERTEX),
+            (faces, MeshPluginData.FACE),
+            (colors, MeshPluginData.COLOR),
+        )
+        if part is not None
+    ]
     components = mesh_metadata.get_components_bitmask([kind for _, kind in parts])
     config = "{}" if config_dict is None else json.dumps(config_dict, sort_keys=True)
     values = []
     for part, kind in parts:
         tensor = readtorch.as_tensor(part)
         sizes = list(tensor.shape)
-        metadata = mesh_metadata.create_summary_metadata(tag, display_name, kind, components, sizes,
-                                                         description, json_config=config)
+        metadata = mesh_metadata.create_summary_metadata(
+            tag, display_name, kind, components, sizes, description, json_config=config
+        )
         proto = TensorProto(dtype="DT_FLOAT", float_val=_numbers(tensor), tensor_shape=_shape(sizes[:3]))
         name = mesh_metadata.get_instance_name(tag, kind)
         values.append(Summary.Value(tag=name, tensor=proto, metadata=metadata))
@@ -265,6 +308,7 @@ def mesh(tag, vertices, colors, faces, config_dict, display_name=None, descripti
 
 # ----------------------------------------------------------------------------------------------------- images, videos, sounds
 # Files of the usual formats inside of the event.
+
 
 def image(tag, tensor, rescale=1, dataformats="NCHW"):
     """An image, or a batch of images as one grid. uint8 counts up to 255, other dtypes up to 1; what is more
@@ -311,8 +355,7 @@ def draw_boxes(disp_image, boxes, labels=None):
     return disp_image
 
 
-def _draw_single_box(image, xmin, ymin, xmax, ymax, display_str, color="black", color_text="black",
-                     thickness=2):
+def _draw_single_box(image, xmin, ymin, xmax, ymax, display_str, color="black", color_text="black", thickness=2):
     with extra("tensorboard", "A picture in an event file"):
         from PIL import ImageDraw, ImageFont
 
@@ -343,8 +386,10 @@ def make_video(tensor, fps):
     try:
         from moviepy import editor  # moviepy 2 has none
     except ImportError:
-        return print("moviepy is installed, but can't import moviepy.editor.",
-                     "Some packages could be missing [imageio, requests]")
+        return print(
+            "moviepy is installed, but can't import moviepy.editor.",
+            "Some packages could be missing [imageio, requests]",
+        )
     frames, height, width, channels = tensor.shape
     with tempfile.NamedTemporaryFile(suffix=".gif") as file:
         clip = editor.ImageSequenceClip(list(tensor), fps=fps)
@@ -361,8 +406,13 @@ def audio(tag, tensor, sample_rate=44100):
         samples = samples.clip(-1, 1)
     if samples.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
-    sound = Summary.Audio(sample_rate=sample_rate, num_channels=1, length_frames=len(samples),
-                          encoded_audio_string=_wav(samples, sample_rate), content_type="audio/wav")
+    sound = Summary.Audio(
+        sample_rate=sample_rate,
+        num_channels=1,
+        length_frames=len(samples),
+        encoded_audio_string=_wav(samples, sample_rate),
+        content_type="audio/wav",
+    )
     return Summary(value=[Summary.Value(tag=tag, audio=sound)])
 
 
@@ -378,6 +428,7 @@ def _wav(samples, sample_rate):
 
 # ----------------------------------------------------------------------------------------------------- hyperparameters
 
+
 def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
     """Three summaries: which hyperparameters and metrics there are, their values in this run, and that the
     run has ended.
@@ -387,8 +438,11 @@ def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
     another type than the hyperparameter's, and for what is no dictionary.
     """
     hparam_domain_discrete = hparam_domain_discrete or {}
-    for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict),
-                        ("hparam_domain_discrete", hparam_domain_discrete)):
+    for name, given in (
+        ("hparam_dict", hparam_dict),
+        ("metric_dict", metric_dict),
+        ("hparam_domain_discrete", hparam_domain_discrete),
+    ):
         if not isinstance(given, dict):
             raise TypeError(f"parameter: {name} should be a dictionary, nothing logged.")
     for name, values in hparam_domain_discrete.items():
@@ -400,14 +454,17 @@ def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
             field, number_or_text = _field_of(value)
             setattr(start.hparams[name], field, number_or_text)
             domain = None if isinstance(value, readtorch.Tensor) else hparam_domain_discrete.get(name)
-            infos.append(HParamInfo(name=name, type=DataType.Value(_TYPES[field]),
-                                    domain_discrete=_values(field, domain)))
+            infos.append(
+                HParamInfo(name=name, type=DataType.Value(_TYPES[field]), domain_discrete=_values(field, domain))
+            )
     metrics = [MetricInfo(name=MetricName(tag=name)) for name in metric_dict]
     experiment = Experiment(hparam_infos=infos, metric_infos=metrics)
     end = SessionEndInfo(status=Status.Value("STATUS_SUCCESS"))
-    return (_summary(hparams_metadata.EXPERIMENT_TAG, experiment=experiment),
-            _summary(hparams_metadata.SESSION_START_INFO_TAG, session_start_info=start),
-            _summary(hparams_metadata.SESSION_END_INFO_TAG, session_end_info=end))
+    return (
+        _summary(hparams_metadata.EXPERIMENT_TAG, experiment=experiment),
+        _summary(hparams_metadata.SESSION_START_INFO_TAG, session_start_info=start),
+        _summary(hparams_metadata.SESSION_END_INFO_TAG, session_end_info=end),
+    )
 
 
 _TYPES = {"number_value": "DATA_TYPE_FLOAT64", "string_value": "DATA_TYPE_STRING"}
@@ -431,10 +488,14 @@ def _values(field, domain):
 
 
 def _check_domain(name, values, hparam_dict):
-    if (name not in hparam_dict or not isinstance(values, list)
-            or not all(isinstance(value, type(hparam_dict[name])) for value in values)):
-        raise TypeError(f"parameter: hparam_domain_discrete[{name}] should be a list of same type as "
-                        f"hparam_dict[{name}].")
+    if (
+        name not in hparam_dict
+        or not isinstance(values, list)
+        or not all(isinstance(value, type(hparam_dict[name])) for value in values)
+    ):
+        raise TypeError(
+            f"parameter: hparam_domain_discrete[{name}] should be a list of same type as hparam_dict[{name}]."
+        )
 
 
 def _summary(tag, **content):

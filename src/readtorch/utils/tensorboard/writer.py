@@ -3,6 +3,7 @@
 In PyTorch: `torch/utils/tensorboard/writer.py`. Explained in the chapter "Multiprocessing, TensorBoard,
 ONNX".
 """
+
 import datetime
 import functools
 import os
@@ -20,8 +21,22 @@ from ._embedding import get_embedding_info, make_mat, make_sprite, make_tsv, wri
 from ._onnx_graph import load_onnx_graph
 from ._pytorch_graph import graph
 from ._utils import figure_to_image
-from .summary import (audio, custom_scalars, histogram, histogram_raw, hparams, image, image_boxes, mesh,
-                      pr_curve, pr_curve_raw, scalar, tensor_proto, text, video)
+from .summary import (
+    audio,
+    custom_scalars,
+    histogram,
+    histogram_raw,
+    hparams,
+    image,
+    image_boxes,
+    mesh,
+    pr_curve,
+    pr_curve_raw,
+    scalar,
+    tensor_proto,
+    text,
+    video,
+)
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -97,8 +112,7 @@ class SummaryWriter:
     now. Values may be tensors, arrays or numbers.
     """
 
-    def __init__(self, log_dir=None, comment="", purge_step=None, max_queue=10, flush_secs=120,
-                 filename_suffix=""):
+    def __init__(self, log_dir=None, comment="", purge_step=None, max_queue=10, flush_secs=120, filename_suffix=""):
         if not log_dir:
             now = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{now}_{socket.gethostname()}{comment}")
@@ -154,11 +168,11 @@ class SummaryWriter:
 
     # Numbers
 
-    def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False,
-                   double_precision=False):
+    def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
         """A number, kept as float32. new_style: kept as a tensor, with double_precision of float64."""
-        self._add(scalar(tag, scalar_value, new_style=new_style, double_precision=double_precision),
-                  global_step, walltime)
+        self._add(
+            scalar(tag, scalar_value, new_style=new_style, double_precision=double_precision), global_step, walltime
+        )
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
         """Several series in one plot: each gets a run of its own, a directory named after both tags."""
@@ -179,26 +193,47 @@ class SummaryWriter:
             bins = self.default_bins
         self._add(histogram(tag, values, bins, max_bins=max_bins), global_step, walltime)
 
-    def add_histogram_raw(self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts,
-                          global_step=None, walltime=None):
+    def add_histogram_raw(
+        self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
+    ):
         """A histogram that was counted elsewhere. ValueError unless each bucket has a limit."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
-        self._add(histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
-                  global_step, walltime)
+        self._add(
+            histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts), global_step, walltime
+        )
 
-    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None,
-                     walltime=None):
+    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
         """Precision and recall of predictions in [0, 1] for labels 0 or 1."""
         curve = pr_curve(tag, make_np(labels), make_np(predictions), num_thresholds, weights)
         self._add(curve, global_step, walltime)
 
-    def add_pr_curve_raw(self, tag, true_positive_counts, false_positive_counts, true_negative_counts,
-                         false_negative_counts, precision, recall, global_step=None, num_thresholds=127,
-                         weights=None, walltime=None):
+    def add_pr_curve_raw(
+        self,
+        tag,
+        true_positive_counts,
+        false_positive_counts,
+        true_negative_counts,
+        false_negative_counts,
+        precision,
+        recall,
+        global_step=None,
+        num_thresholds=127,
+        weights=None,
+        walltime=None,
+    ):
         """The same, counted elsewhere: one element for each threshold."""
-        curve = pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts,
-                             false_negative_counts, precision, recall, num_thresholds, weights)
+        curve = pr_curve_raw(
+            tag,
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+            num_thresholds,
+            weights,
+        )
         self._add(curve, global_step, walltime)
 
     # Which scalars stand in one chart
@@ -226,8 +261,9 @@ class SummaryWriter:
         """A batch of pictures, in a grid."""
         self._add(image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
-    def add_image_with_boxes(self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1,
-                             dataformats="CHW", labels=None):
+    def add_image_with_boxes(
+        self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None
+    ):
         """A picture with boxes (N, 4): xmin, ymin, xmax, ymax. labels: one for each box, or none is shown."""
         if isinstance(labels, str):
             labels = [labels]
@@ -252,8 +288,7 @@ class SummaryWriter:
     def add_text(self, tag, text_string, global_step=None, walltime=None):
         self._add(text(tag, text_string), global_step, walltime)
 
-    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None,
-                 walltime=None):
+    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
         """Meshes or clouds of points, each part (B, N, 3). config_dict: for three.js, which draws them."""
         self._add(mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
@@ -267,8 +302,7 @@ class SummaryWriter:
         """The graph of an ONNX file. Needs `onnx`."""
         self._get_file_writer().add_onnx_graph(load_onnx_graph(prototxt))
 
-    def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None,
-                    global_step=None):
+    def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
         """Hyperparameters and what came of them, in a run of its own (the time, if it has no name).
 
         See `summary.hparams` for what the dictionaries may contain.
@@ -283,8 +317,7 @@ class SummaryWriter:
             for tag, value in metric_dict.items():
                 writer.add_scalar(tag, value, global_step)
 
-    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default",
-                      metadata_header=None):
+    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None):
         """Points (N, D) for the projector, which reads files of its own, not events.
 
         metadata: a label for each point, or a list of labels, one for each of `metadata_header`. label_img: a

@@ -11,12 +11,13 @@ negative number underflows through the denormal numbers to 0, as it should: atte
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec.h`; in `vec512/vec512_float.h` these functions call the SLEEF library.
 """
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
 from .multiply_add import fma
-from ..compile import scalar
+from readtorch.aten.cpu.compile import scalar
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
@@ -24,11 +25,14 @@ ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
 
 def reinterpreted(given, wanted):
     """A function from one type to another of the same width that keeps the bits."""
+
     @intrinsic
     def convert(typing_context, x):
         def emit(context, builder, signature, arguments):
             return builder.bitcast(arguments[0], context.get_value_type(wanted))
+
         return wanted(given), emit
+
     return convert
 
 
@@ -39,21 +43,27 @@ bits_of_f64, float_of_f64 = reinterpreted(types.float64, types.int64), reinterpr
 @intrinsic
 def nearest(typing_context, x):
     """The nearest whole number, a half going to the even one."""
+
     def emit(context, builder, signature, arguments):
         return builder.call(builder.module.declare_intrinsic("llvm.rint", [arguments[0].type]), arguments)
+
     return x(x), emit
 
 
 def choose(name):
     """The greater or smaller of two numbers as one instruction; a nan loses. (Python's `max` in a sum is a branch.)"""
+
     @intrinsic
     def pick(typing_context, a, b):
         def emit(context, builder, signature, arguments):
             kind = arguments[0].type
             from llvmlite import ir
+
             function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, kind]))
             return builder.call(function, arguments, fastmath=("nnan", "nsz"))
+
         return a(a, a), emit
+
     return pick
 
 
@@ -62,12 +72,15 @@ greater, smaller = choose("maxnum"), choose("minnum")
 
 def bound(name, comparison):
     """The same with a nan kept: `limit` if `x` is beyond it. (Two of Python's `if`s LLVM would make one choice of three.)"""
+
     @intrinsic
     def pick(typing_context, x, limit):
         def emit(context, builder, signature, arguments):
             x, limit = arguments
             return builder.select(builder.fcmp_ordered(comparison, x, limit), limit, x)
+
         return x(x, x), emit
+
     pick.__name__ = name
     return pick
 
@@ -129,13 +142,40 @@ def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, 
 
 
 exp_f32, expm1_f32 = exponentials(
-    f32, i32(23), bits_of, float_of, f32(-104), f32(89), f32(1.38671875), f32(-4.2438888e-4),
-    constants(1.960930967e-4, 1.410633442e-3, 8.336154744e-3, 4.166117683e-2, 1.666660905e-1, 5.000003576e-1))
+    f32,
+    i32(23),
+    bits_of,
+    float_of,
+    f32(-104),
+    f32(89),
+    f32(1.38671875),
+    f32(-4.2438888e-4),
+    constants(1.960930967e-4, 1.410633442e-3, 8.336154744e-3, 4.166117683e-2, 1.666660905e-1, 5.000003576e-1),
+)
 exp_f64, expm1_f64 = exponentials(
-    f64, i64(52), bits_of_f64, float_of_f64, -746.0, 710.0, 1.3862943611197807, 1.0995846037416742e-13,
-    (1.5935543673751773e-10, 2.106242319149735e-09, 2.50550358444504e-08, 2.755615696267179e-07,
-     2.7557300627675395e-06, 2.480159083443528e-05, 0.00019841269892862504, 0.001388888888356935,
-     0.008333333333269794, 0.04166666666670213, 0.16666666666666938, 0.4999999999999993))
+    f64,
+    i64(52),
+    bits_of_f64,
+    float_of_f64,
+    -746.0,
+    710.0,
+    1.3862943611197807,
+    1.0995846037416742e-13,
+    (
+        1.5935543673751773e-10,
+        2.106242319149735e-09,
+        2.50550358444504e-08,
+        2.755615696267179e-07,
+        2.7557300627675395e-06,
+        2.480159083443528e-05,
+        0.00019841269892862504,
+        0.001388888888356935,
+        0.008333333333269794,
+        0.04166666666670213,
+        0.16666666666666938,
+        0.4999999999999993,
+    ),
+)
 
 LOG_2, LOG_2_HIGH, LOG_2_LOW = 0.6931471805599453, f32(0.693359375), f32(-2.12194440e-4)
 EXP_NARROW = constants(1.38131448e-3, 8.36941879e-3, 4.16684560e-2, 1.66665152e-1, 4.99999940e-1)
@@ -157,8 +197,17 @@ def exp_normal(x):
 # ----------------------------------------------------------------------------------------------------------- log
 
 
-LOG = constants(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+LOG = constants(
+    7.0376836292e-2,
+    -1.1514610310e-1,
+    1.1676998740e-1,
+    -1.2420140846e-1,
+    1.4249322787e-1,
+    -1.6668057665e-1,
+    2.0000714765e-1,
+    -2.4999993993e-1,
+    3.3333331174e-1,
+)
 LEAST_NORMAL, SQRT_HALF, TO_NORMAL = f32(1.17549435e-38), f32(0.70710678), f32(2**23)
 INFINITY, NAN = f32(np.inf), f32(np.nan)
 
@@ -180,8 +229,15 @@ def log_f32(x):
     return y if x > ZERO else (-INFINITY if x == ZERO else NAN)
 
 
-LOG_F64 = (0.1479742422410504, 0.15313912163270227, 0.18183569362948215, 0.2222219848395708, 0.28571428743175215,
-           0.3999999999941155, 0.6666666666666735)
+LOG_F64 = (
+    0.1479742422410504,
+    0.15313912163270227,
+    0.18183569362948215,
+    0.2222219848395708,
+    0.28571428743175215,
+    0.3999999999941155,
+    0.6666666666666735,
+)
 SQRT_HALF_BITS = i64(np.float64(np.sqrt(0.5)).view(np.int64))
 MANTISSA, LEAST_NORMAL_F64 = i64(2**52 - 1), 2.0**-1022
 LOG_2_HIGH_F64, LOG_2_LOW_F64 = 0.693147180559663, 2.8235290563031577e-13
@@ -227,7 +283,9 @@ def tanh_f64(x):
 # ----------------------------------------------------------------------------------------------------------- erf
 
 
-ERF_ODD = constants(1.91110559e-8, -1.94232894e-6, 1.47287938e-4, 3.99061386e-3, 5.15249968e-2, 2.07126096e-1, 1.12837911)
+ERF_ODD = constants(
+    1.91110559e-8, -1.94232894e-6, 1.47287938e-4, 3.99061386e-3, 5.15249968e-2, 2.07126096e-1, 1.12837911
+)
 ERF_EVEN = constants(1.02112431e-3, 1.49581460e-2, 1.17971100e-1, 5.16891956e-1, 1)
 ERF_GREATEST = f32(3.6518462)  # as for tanh
 
@@ -241,13 +299,37 @@ def erf_f32(x):
 
 
 # 1.1283791670955126 is 2/√π, the derivative at 0.
-ERF_NEAR = (-7.775949753591502e-10, 1.370911930865474e-08, -1.6205889327095021e-07, 1.6447076958714514e-06,
-            -1.4924707945920248e-05, 0.00012055293354091474, -0.0008548325922008779, 0.005223977605969401,
-            -0.02686617064309375, 0.11283791670944077, -0.37612638903183515, 1.1283791670955126)
-ERF_FAR = (1.264495958707079e-06, 2.006874818442368e-06, -8.006956197764108e-06, -1.2842926108427281e-05,
-           6.406264906618936e-05, 4.525389841174799e-05, -0.000597062513024901, 0.0007077465007321185,
-           0.004269136358887628, -0.02439249932020855, 0.07166583719741128, -0.1501159365007573,
-           0.24560380171233545, -0.32623356004303733, 0.17900115118138996)
+ERF_NEAR = (
+    -7.775949753591502e-10,
+    1.370911930865474e-08,
+    -1.6205889327095021e-07,
+    1.6447076958714514e-06,
+    -1.4924707945920248e-05,
+    0.00012055293354091474,
+    -0.0008548325922008779,
+    0.005223977605969401,
+    -0.02686617064309375,
+    0.11283791670944077,
+    -0.37612638903183515,
+    1.1283791670955126,
+)
+ERF_FAR = (
+    1.264495958707079e-06,
+    2.006874818442368e-06,
+    -8.006956197764108e-06,
+    -1.2842926108427281e-05,
+    6.406264906618936e-05,
+    4.525389841174799e-05,
+    -0.000597062513024901,
+    0.0007077465007321185,
+    0.004269136358887628,
+    -0.02439249932020855,
+    0.07166583719741128,
+    -0.1501159365007573,
+    0.24560380171233545,
+    -0.32623356004303733,
+    0.17900115118138996,
+)
 
 
 @scalar
@@ -263,12 +345,14 @@ def erf_f64(x):
 
 def by_width(name, narrow, wide):
     """A function for kernels: `narrow` for float32 arguments, `wide` for float64."""
+
     def function(x):
         raise TypeError(f"{name} is for compiled loops")
 
     @overload(function, inline="always")
     def compiled(x):
         return (lambda x: narrow(x)) if x is types.float32 else (lambda x: wide(x))
+
     return function
 
 

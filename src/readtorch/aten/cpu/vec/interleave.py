@@ -10,6 +10,7 @@ sums only.
 PyTorch has no such file: C++ has a pragma for it, numba nothing. What the pragma leaves in LLVM's text is a remark on
 the branch that closes the loop, and that is the next one that numba writes after the loop's last line.
 """
+
 from llvmlite import ir
 from llvmlite.ir.values import MDValue
 from numba import types
@@ -21,6 +22,7 @@ VECTORS = 8
 @intrinsic
 def interleave(typing_context):
     """As `#pragma clang loop interleave_count(8)`. See Note [ Several vectors at a time ]."""
+
     def emit(context, builder, signature, arguments):
         write_branch = builder.branch
 
@@ -29,8 +31,10 @@ def interleave(typing_context):
             closing = write_branch(target)
             closing.set_metadata("llvm.loop", remark(builder.module))
             return closing
+
         builder.branch = branch
         return context.get_dummy_value()
+
     return types.none(), emit
 
 

@@ -9,6 +9,8 @@ from numba.extending import intrinsic
 @intrinsic
 def fma(typing_context, a, b, c):
     """a * b + c for three float32 or three float64."""
+
     def emit(context, builder, signature, arguments):
         return builder.fma(*arguments)
+
     return a(a, a, a), emit

@@ -10,11 +10,13 @@ is quicker to take them all.)
 
 In PyTorch: SLEEF's functions, called by `aten/src/ATen/cpu/vec/vec.h`'s classes (`vec512/vec512_float.h`).
 """
+
 import math
 
 import numpy as np
 
-from ..compile import scalar
+from readtorch.aten.cpu.compile import scalar
+
 from . import bits_of_f64, by_width, constants, float_of_f64, horner, nearest
 
 f32, f64, i64 = np.float32, np.float64, np.int64

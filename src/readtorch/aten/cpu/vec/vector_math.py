@@ -6,17 +6,18 @@ a loop over it becomes vector instructions. See Note [ Functions that vectorize 
 In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` names SLEEF's functions at the same place, those of
 `aten/src/ATen/cpu/vec/vec.h`.
 """
-from math import atan2  # noqa: F401  libm's: it takes one pair of numbers at a time
-from math import ceil, floor, sqrt  # noqa: F401  single instructions
+
+from math import atan2, ceil, floor, sqrt  # noqa: F401  single instructions
 
 import numpy as np
 from numba import types
 from numba.extending import overload
 
 from readtorch.aten.cpu import vec
-from ..compile import scalar
-from .sine import cos, sin  # noqa: F401
+from readtorch.aten.cpu.compile import scalar
+
 from . import INFINITY, NAN, ONE, ZERO, erf, exp, expm1, log, nearest, tanh  # noqa: F401
+from .sine import cos, sin  # noqa: F401
 
 f32, f64 = np.float32, np.float64
 
@@ -50,4 +51,4 @@ def pow(x, y):
 
 @overload(pow, inline="always")
 def compiled_pow(x, y):
-    return (lambda x, y: pow_f32(x, y)) if x is types.float32 else (lambda x, y: x ** y)
+    return (lambda x, y: pow_f32(x, y)) if x is types.float32 else (lambda x, y: x**y)

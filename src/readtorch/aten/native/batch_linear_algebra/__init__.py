@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`.
 """
-from . import cholesky, eig, ldl, lstsq, lu, qr, solve, svd, triangular  # noqa: F401
+
+from . import cholesky, eig, ldl, lstsq, lu, qr, solve, svd, triangular

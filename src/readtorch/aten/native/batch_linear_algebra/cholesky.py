@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -20,14 +21,17 @@ from readtorch.aten.native.tensor_iterator import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import type_name, wrap
 
-
 # --------------------------------------------------------------------------------------------------- Cholesky
 
 cholesky_ex = native_function(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-    module="linalg", name="cholesky_ex", out=True)
-linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg",
-                                  name="cholesky", out=True)
+    module="linalg",
+    name="cholesky_ex",
+    out=True,
+)
+linalg_cholesky = native_function(
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg", name="cholesky", out=True
+)
 cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
 
 
@@ -95,9 +99,7 @@ class CholeskyBackward0:
 
 # --------------------------------------------------------------------------------------------------- Cholesky
 
-cholesky_inverse = native_function(
-    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True
-)
+cholesky_inverse = native_function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
 cholesky_solve = native_function(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=True
 )
@@ -158,9 +160,7 @@ def broadcast_systems(b, A):
 @cholesky_solve.kernel
 def cholesky_solve_cpu(self, input2, upper):
     """X in A X = self, where input2 is A's Cholesky factor."""
-    check_systems(
-        self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead"
-    )
+    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead")
     b, factor = broadcast_systems(self, input2)
     if not b.size:
         return wrap(np.zeros(b.shape, b.dtype))

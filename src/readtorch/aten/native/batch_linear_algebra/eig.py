@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -9,22 +10,28 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square_floating, wrap_columns
 from readtorch.aten.native.tensor_iterator import conj
-from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.native_function import native_function
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .svd import check_gauge, offdiagonal_difference, skew
 
-
 # ------------------------------------------------------------------------------------------------ eigenvalues
 
 eigh_full = native_function(
-    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
-eigh = native_function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
-                       module="linalg", name="eigh", out=True)
-eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh",
-                           out=True)
-eig = native_function("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg",
-                      name="eig", out=True)
+    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)"
+)
+eigh = native_function(
+    "linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    module="linalg",
+    name="eigh",
+    out=True,
+)
+eigvalsh = native_function(
+    "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh", out=True
+)
+eig = native_function(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg", name="eig", out=True
+)
 eigvals = native_function("linalg_eigvals(Tensor self) -> Tensor", module="linalg", name="eigvals", out=True)
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -87,8 +88,10 @@ def ldl_factor_composite(self, hermitian):
 def ldl_solve_cpu(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
     if dtype_of(LD) is not dtype_of(B):
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {type_name(B)} and A of type "
-                           f"{type_name(LD)} instead.")
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {type_name(B)} and A of type "
+            f"{type_name(LD)} instead."
+        )
     check_square(LD, name)
     check_floating(LD, name, low_precision=True)
     if B._array.ndim < 2:
@@ -126,16 +129,20 @@ def check_blocks(pivots, rows):
     """
     places = abs(pivots.astype(np.int64))
     if pivots.size and places.max() > rows:
-        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass "
-                           "the result of ldl_factor?")
+        raise RuntimeError(
+            "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass "
+            "the result of ldl_factor?"
+        )
     if pivots.size and places.min() < 1:
-        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| >= 1. Did you properly pass the result "
-                           "of ldl_factor?")
+        raise RuntimeError(
+            "Pivots given to ldl_solve must all satisfy |pivot| >= 1. Did you properly pass the result of ldl_factor?"
+        )
     for matrix in pivots.reshape(-1, rows) if rows else ():
         signs = "".join("-" if p < 0 else " " for p in matrix)
         if any(len(run) % 2 for run in signs.split()):
-            raise RuntimeError("Negative pivots given to ldl_solve must come in pairs. Did you properly pass the "
-                               "result of ldl_factor?")
+            raise RuntimeError(
+                "Negative pivots given to ldl_solve must come in pairs. Did you properly pass the result of ldl_factor?"
+            )
 
 
 ldl_solve.backward(NOT_IMPLEMENTED)

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native import return_types
@@ -16,7 +17,11 @@ from readtorch.c10.tensor_impl import wrap
 
 lstsq = native_function(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor "
-    "residuals, Tensor rank, Tensor singular_values)", module="linalg", name="lstsq", out=True)
+    "residuals, Tensor rank, Tensor singular_values)",
+    module="linalg",
+    name="lstsq",
+    out=True,
+)
 
 
 def lstsq_one(a, b, rcond):

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -21,23 +22,30 @@ from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 
 from .triangular import check_equation, solve_triangular
 
-
 # --------------------------------------------------------------------------------------------------------- LU
 
 lu_factor_ex = native_function(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor "
     "pivots, Tensor info)",
-    module="linalg", name="lu_factor_ex", out=True)
-lu_factor = native_function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor "
-                            "pivots)", module="linalg",
-                            name="lu_factor", out=True)
-linalg_lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor "
-                     "U)", module="linalg", name="lu",
-                     out=True)
+    module="linalg",
+    name="lu_factor_ex",
+    out=True,
+)
+lu_factor = native_function(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    module="linalg",
+    name="lu_factor",
+    out=True,
+)
+linalg_lu = native_function(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", module="linalg", name="lu", out=True
+)
 linalg_lu_solve = native_function(
-    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
-    "Tensor", module="linalg",
-    name="lu_solve", out=True)
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    module="linalg",
+    name="lu_solve",
+    out=True,
+)
 
 
 def check_pivot(pivot, name):
@@ -57,12 +65,15 @@ def lu_factor_ex_cpu(A, pivot, check_errors):
 
 def check_zero_pivot(info):
     from readtorch.aten.native.linear_algebra_utils import first_failure
+
     failure = first_failure(np.asarray(info))
     if failure is not None:
         prefix, i = failure
-        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve would result "
-                           "in a division by zero. If you still want to perform the factorization, consider calling "
-                           "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+        raise RuntimeError(
+            f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve would result "
+            "in a division by zero. If you still want to perform the factorization, consider calling "
+            "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+        )
 
 
 @lu_factor.compose
@@ -93,9 +104,7 @@ def lu_cpu(A, pivot):
     lower = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
     upper = np.triu(packed[..., :k, :])
     P = permutation_arrays(pivots, m).astype(packed.dtype)
-    return return_types.linalg_lu(
-        wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper))
-    )
+    return return_types.linalg_lu(wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper)))
 
 
 def lu_backward_square(gL, gU, L, U):
@@ -158,8 +167,10 @@ class LinalgLuFactorExBackward0:
 def check_lu_solve(LU, pivots, B, left):
     """Raises RuntimeError for what is no matrix with pivots of its size, or does not fit B."""
     if dtype_of(LU) is not dtype_of(B):
-        raise RuntimeError("linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
-                           f"{type_name(LU)} and B of type {type_name(B)} instead")
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
+            f"{type_name(LU)} and B of type {type_name(B)} instead"
+        )
     if pivots._array.dtype != np.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     check_square(LU, "torch.linalg.lu_solve")
@@ -167,19 +178,24 @@ def check_lu_solve(LU, pivots, B, left):
     if LU._array.shape[-1] != (pivots._array.shape or (0,))[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if LU._array.shape[:-2] != pivots._array.shape[:-1]:
-        raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
-                           f"with shape {list(pivots._array.shape)} instead")
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
+            f"with shape {list(pivots._array.shape)} instead"
+        )
     check_floating(LU, "torch.linalg.lu_solve", low_precision=True)
 
 
 def check_rows(pivots, rows):
     """Raises RuntimeError for a pivot outside of the matrix: LAPACK would exchange memory beyond it."""
     if pivots.size and pivots.min() < 1:
-        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
-                           "result of lu_factor?")
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?"
+        )
     if pivots.size and pivots.max() > rows:
-        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
-                           "pass the result of lu_factor?")
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+            "pass the result of lu_factor?"
+        )
 
 
 @linalg_lu_solve.kernel
@@ -226,9 +242,7 @@ lu_unpack = native_function(
     "(Tensor P, Tensor L, Tensor U)",
     out=True,
 )
-lu_solve = native_function(
-    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True
-)
+lu_solve = native_function("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True)
 
 
 @lu_with_info.compose

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -15,8 +16,9 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 
 # --------------------------------------------------------------------------------------------------------- QR
 
-linalg_qr = native_function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg",
-                            name="qr", out=True)
+linalg_qr = native_function(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg", name="qr", out=True
+)
 qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=True)
 
 
@@ -26,12 +28,11 @@ def qr_cpu(A, mode):
     if dtype_of(A).itemsize == 2:
         raise not_implemented("geqrf_cpu")(dtype_of(A))
     if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-                           "'complete'")
-    if mode == "r":
-        return return_types.linalg_qr(
-            wrap(np.empty(0, A._array.dtype)), wrap_columns(np.linalg.qr(A._array, "r"))
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
+    if mode == "r":
+        return return_types.linalg_qr(wrap(np.empty(0, A._array.dtype)), wrap_columns(np.linalg.qr(A._array, "r")))
     Q, R = np.linalg.qr(A._array, mode)
     return return_types.linalg_qr(wrap_columns(Q), wrap_columns(R))
 
@@ -63,8 +64,10 @@ class LinalgQrBackward0:
         gQ, gR = grads
         m, n = R.shape[-2], R.shape[-1]
         if mode == "r":
-            raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
-                               "use linalg.qr(A, mode='reduced') if you are going to require gradients.")
+            raise RuntimeError(
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+                "use linalg.qr(A, mode='reduced') if you are going to require gradients."
+            )
         if mode == "complete" and m > n:
             raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
         if m >= n:
@@ -95,21 +98,25 @@ def qr_composite(self, some):
 
 geqrf = native_function("geqrf(Tensor self) -> (Tensor a, Tensor tau)", BOTH, out=True)
 householder_product = native_function(
-    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", module="linalg",
-    name="householder_product", out=True)
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    module="linalg",
+    name="householder_product",
+    out=True,
+)
 orgqr = native_function("orgqr(Tensor self, Tensor input2) -> Tensor", BOTH, out=True)
 ormqr = native_function(
-    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
-    BOTH, out=True)
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", BOTH, out=True
+)
 
 
 def writes_rows(operator, check, *names):
     """Make `operator.out` check its outputs; one that it must resize is laid out by rows, not by columns."""
+
     @operator.out.kernel
     @any_device
     def compute_then_copy(*arguments):
-        outs = arguments[-len(names):]
-        results = operator.call(*arguments[:-len(names)])
+        outs = arguments[-len(names) :]
+        results = operator.call(*arguments[: -len(names)])
         results = (results,) if len(names) == 1 else results
         for name, result, out in zip(names, results, outs):
             check(dtype_of(result), dtype_of(out), name)
@@ -121,16 +128,21 @@ def safely_castable(operator):
     def check(have, want, name):
         if not can_cast(have, want):
             have, want = SCALAR_TYPE_NAMES[have], SCALAR_TYPE_NAMES[want]
-            raise RuntimeError(f"torch.{operator}: Expected {name} to be safely castable from {have} dtype, "
-                               f"but got {name} with dtype {want}")
+            raise RuntimeError(
+                f"torch.{operator}: Expected {name} to be safely castable from {have} dtype, "
+                f"but got {name} with dtype {want}"
+            )
+
     return check
 
 
 def check_same_type(have, want, name):
     if have is not want:
         have, want = SCALAR_TYPE_NAMES[have], SCALAR_TYPE_NAMES[want]
-        raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has "
-                           f"dtype{have} and {name} has dtype {want}")
+        raise RuntimeError(
+            f"torch.ormqr: Expected input and {name} to have the same dtype, but input has "
+            f"dtype{have} and {name} has dtype {want}"
+        )
 
 
 writes_rows(geqrf, safely_castable("geqrf"), "a", "tau")
@@ -180,11 +192,15 @@ class GeqrfBackward0:
 def check_tau(input, tau, operator):
     batch = input._array.shape[:-2]
     if tau._array.ndim != len(batch) + 1:
-        raise RuntimeError(f"torch.{operator}: Expected tau to have one dimension less than input, but got "
-                           f"tau.ndim equal to {tau._array.ndim} and input.ndim is equal to {len(batch) + 2}")
+        raise RuntimeError(
+            f"torch.{operator}: Expected tau to have one dimension less than input, but got "
+            f"tau.ndim equal to {tau._array.ndim} and input.ndim is equal to {len(batch) + 2}"
+        )
     if tau._array.shape[:-1] != batch:
-        raise RuntimeError(f"torch.{operator}: Expected batch dimensions of tau to be equal to "
-                           f"input.shape[:-2], but got {list(tau._array.shape[:-1])}")
+        raise RuntimeError(
+            f"torch.{operator}: Expected batch dimensions of tau to be equal to "
+            f"input.shape[:-2], but got {list(tau._array.shape[:-1])}"
+        )
 
 
 def check_householder_product(input, tau):
@@ -281,11 +297,15 @@ def check_ormqr(self, tau, other, left):
 
 def check_other(self, other):
     if self._array.ndim != other._array.ndim:
-        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions as input, but got "
-                           f"other.ndim equal to {other._array.ndim} and input.ndim is equal to {self._array.ndim}")
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got "
+            f"other.ndim equal to {other._array.ndim} and input.ndim is equal to {self._array.ndim}"
+        )
     if self._array.shape[:-2] != other._array.shape[:-2]:
-        raise RuntimeError("torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], "
-                           f"but got {list(other._array.shape[:-2])}")
+        raise RuntimeError(
+            "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], "
+            f"but got {list(other._array.shape[:-2])}"
+        )
 
 
 def check_ormqr_types(self, tau, other):
@@ -307,8 +327,9 @@ def ormqr_one(a, tau, c, left, transpose):
 @ormqr.kernel
 def ormqr_cpu(self, input2, input3, left, transpose):
     check_ormqr(self, input2, input3, left)
-    (result,) = each_matrix(lambda a, tau, c: ormqr_one(a, tau, c, left, transpose),
-                            self._array, input2._array[..., None, :], input3._array)
+    (result,) = each_matrix(
+        lambda a, tau, c: ormqr_one(a, tau, c, left, transpose), self._array, input2._array[..., None, :], input3._array
+    )
     return wrap_columns(result)
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -27,12 +28,14 @@ from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.c10.dispatch_key import grad_mode_enabled
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 
-
 # ---------------------------------------------------------------------------------------------------- inverse
 
-inv_ex = native_function("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor "
-                         "info)", module="linalg",
-                         name="inv_ex", out=True)
+inv_ex = native_function(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    module="linalg",
+    name="inv_ex",
+    out=True,
+)
 inv = native_function("linalg_inv(Tensor A) -> Tensor", module="linalg", name="inv", out=True)
 inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=True)
 
@@ -146,8 +149,8 @@ def products_of_others(s):
     """For each element along the last dimension the product of all the others."""
     n = s.shape[-1]
     one = at.ones_like(s[..., :1])
-    before = at.cat([one, s[..., :n - 1]], -1).cumprod(-1)
-    after = at.cat([one, s.flip([-1])[..., :n - 1]], -1).cumprod(-1).flip([-1])
+    before = at.cat([one, s[..., : n - 1]], -1).cumprod(-1)
+    after = at.cat([one, s.flip([-1])[..., : n - 1]], -1).cumprod(-1).flip([-1])
     return before * after
 
 
@@ -157,10 +160,12 @@ def det_composite(A):
     return det_with_factors.call(A)[0]
 
 
-slogdet_with_factors = native_function("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor "
-                                       "LU, Tensor pivots)")
-slogdet = native_function("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor "
-                          "logabsdet)", module="linalg", name="slogdet", out=True)
+slogdet_with_factors = native_function(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)"
+)
+slogdet = native_function(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", module="linalg", name="slogdet", out=True
+)
 torch_slogdet = native_function("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", BOTH)
 logdet = native_function("logdet(Tensor self) -> Tensor", BOTH)
 
@@ -216,11 +221,15 @@ def logdet_composite(self):
 # ------------------------------------------------------------------------------------------------------ solve
 
 _LEFT = "Tensor A, Tensor B, *, bool left=True"
-solve_with_factors = native_function(f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, "
-                                     f"Tensor LU, Tensor pivots, Tensor info)")
-solve_ex = native_function(f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor "
-                           "info)", module="linalg",
-                           name="solve_ex", out=True)
+solve_with_factors = native_function(
+    f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)"
+)
+solve_ex = native_function(
+    f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor info)",
+    module="linalg",
+    name="solve_ex",
+    out=True,
+)
 solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=True)
 
 
@@ -233,18 +242,24 @@ def is_vector(A, B):
 def check_solve(A, B, left):
     check_square_floating(A, "linalg.solve")
     if dtype_of(A) is not dtype_of(B):
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A)} "
-                           f"and B of type {type_name(B)} instead")
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A)} "
+            f"and B of type {type_name(B)} instead"
+        )
     vector = is_vector(A, B)
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
-                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
+            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     sizes = B._array.shape[-2:] if not vector else (B._array.shape[-1], 1)
     n = A._array.shape[-1]
     if sizes[0 if left else 1] != n:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
-                           f"({n}x{n} and {sizes[0]}x{sizes[1]})")
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
+            f"({n}x{n} and {sizes[0]}x{sizes[1]})"
+        )
     return vector
 
 

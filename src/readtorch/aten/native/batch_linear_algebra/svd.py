@@ -2,14 +2,17 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import check_floating, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import wrap
+
 
 def offdiagonal_difference(values):
     """E[i, j] = values[j] - values[i], with 1 on the diagonal so that it may divide."""
@@ -21,22 +24,29 @@ def offdiagonal_difference(values):
 
 svd_full = native_function(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor "
-    "U, Tensor S, Tensor Vh)")
+    "U, Tensor S, Tensor Vh)"
+)
 linalg_svd = native_function(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-    module="linalg", name="svd", out=True)
-svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals",
-                          out=True)
-svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH,
-                      out=True)
+    module="linalg",
+    name="svd",
+    out=True,
+)
+svdvals = native_function(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals", out=True
+)
+svd = native_function(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH, out=True
+)
 
 
 @svd_full.kernel
 def svd_cpu(A, full_matrices, compute_uv, driver):
     check_floating(A, "linalg.svd")
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
-                           "cuSOLVER backend.")
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
     x = A._array
     if not compute_uv:
         nothing = wrap(np.empty(0, x.dtype))
@@ -53,8 +63,10 @@ def check_gauge(diagonal, name, vectors):
     """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it does."""
     turning = np.abs(diagonal._array.imag)
     if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(diagonal._array.real).max():
-        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i "
-                           "phi}. The specified loss function depends on this quantity, so it is ill-defined.")
+        raise RuntimeError(
+            f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i "
+            "phi}. The specified loss function depends on this quantity, so it is ill-defined."
+        )
 
 
 def svd_backward(gU, gS, gVh, U, S, Vh):

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native import return_types
@@ -14,12 +15,14 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .cholesky import broadcast_systems, check_systems
 
-
 # --------------------------------------------------------------------------------------- triangular equations
 
 solve_triangular = native_function(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-    module="linalg", name="solve_triangular", out=True)
+    module="linalg",
+    name="solve_triangular",
+    out=True,
+)
 
 
 def solve_triangular_one(a, b, upper, unitriangular):
@@ -41,8 +44,10 @@ def check_equation(A, B, left, name):
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     if A._array.shape[-1] != B._array.shape[-2 if left else -1]:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} "
-                           f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
 
 
 @solve_triangular.kernel
@@ -54,7 +59,7 @@ def solve_triangular_cpu(self, B, upper, left, unitriangular):
         a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
     batch = broadcast_shape(b.shape[:-2], a.shape[:-2])
     a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
-    x, = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
+    (x,) = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
     return wrap_columns(x) if left else wrap_columns(x.swapaxes(-1, -2))
 
 
@@ -96,9 +101,7 @@ def triangular_solve_cpu(self, A, upper, transpose, unitriangular):
     if b.size:
         solve = lapack("trtrs", b)
         solution = each_matrix(
-            lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],),
-            b,
-            a,
+            lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],), b, a
         )[0]
     return return_types.triangular_solve(wrap_columns(solution), wrap_columns(a))
 

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`.
 """
-from . import arithmetic, bitwise, comparison, division, floating_point, maximum, polynomials, special  # noqa: F401
+
+from . import arithmetic, bitwise, comparison, division, floating_point, maximum, polynomials, special

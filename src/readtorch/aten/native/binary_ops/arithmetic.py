@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 Explained in the chapter "One operator call".
 """
+
 import numpy as np
 
 from readtorch.aten.native.tensor_iterator import (
@@ -59,9 +60,14 @@ def maybe_scale(grad, alpha):
 
 # -------------------------------------------------------------------------------------------------- add, sub
 
-add = native_function("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
-                      inplace=True, out=True,
-                      direct=True, numbers_as_tensors=True)
+add = native_function(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
 _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
 
@@ -72,8 +78,9 @@ def add_cpu(self, other, alpha):
     common = result_type(self, other)
     check_alpha(common, alpha)
     try:
-        return wrap_result(compute(with_factor(np.add, alpha, common, size_of(self, other)),
-                                   (self._array, other._array), common))
+        return wrap_result(
+            compute(with_factor(np.add, alpha, common, size_of(self, other)), (self._array, other._array), common)
+        )
     except ValueError:
         raise broadcast_error(self._array.shape, other._array.shape) from None
 
@@ -94,9 +101,14 @@ class AddBackward0:
         return maybe_scale(grad, alpha)
 
 
-sub = native_function("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
-                      inplace=True, out=True,
-                      direct=True, numbers_as_tensors=True)
+sub = native_function(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
 _sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
 
 
@@ -104,11 +116,15 @@ def check_sub(self, other):
     """PyTorch refuses `-` on bools rather than guess what it means."""
     a, b = self._array.dtype.kind, other._array.dtype.kind
     if a == "b" and b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                           "`logical_xor()` operator instead.")
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
     if a == "b" or b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-                           "invert a mask, use the `~` or `logical_not()` operator instead.")
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
 
 
 @sub.kernel
@@ -120,8 +136,9 @@ def sub_cpu(self, other, alpha):
     common = result_type(self, other)
     check_alpha(common, alpha)
     try:
-        return wrap_result(compute(with_factor(np.subtract, alpha, common, size_of(self, other)),
-                                   (self._array, other._array), common))
+        return wrap_result(
+            compute(with_factor(np.subtract, alpha, common, size_of(self, other)), (self._array, other._array), common)
+        )
     except ValueError:
         raise broadcast_error(self._array.shape, other._array.shape) from None
 
@@ -185,9 +202,14 @@ def __rsub__(self, other):
 
 # ------------------------------------------------------------------------------------------------------- mul
 
-mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
-                      direct=True,
-                      numbers_as_tensors=True)
+mul = native_function(
+    "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
 mul.kernel(binary_kernel(np.multiply, exact_numbers=True))
 mul.inplace.kernel(binary_inplace_kernel(np.multiply, exact_numbers=True))
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out, found_dtype
@@ -22,13 +23,14 @@ from readtorch.c10.wrap_dim import wrap_dim
 
 def bitwise(name, ufunc, refusal, least=BOOL):
     """Declare the overloads (tensor, tensor), (number, tensor) and (tensor, number) of a bitwise operator."""
-    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
-                                 out=True, direct=True)
+    of_tensors = native_function(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    )
     number_name = "Scalar" if least == BOOL else "Tensor_Scalar"
-    with_number = native_function(f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH,
-                                  inplace=True, out=True)
-    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function",
-                                out=True)
+    with_number = native_function(
+        f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True
+    )
+    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function", out=True)
 
     @of_tensors.kernel
     def kernel(self, other):
@@ -60,8 +62,7 @@ bitwise_and = bitwise("bitwise_and", np.bitwise_and, not_implemented("bitwise_an
 bitwise_or = bitwise("bitwise_or", np.bitwise_or, not_implemented("bitwise_or_cpu"))
 bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, not_implemented("bitwise_xor_cpu"))
 bitwise_left_shift = bitwise("bitwise_left_shift", shift_left, not_implemented("lshift_cpu"), least=BOOL + 1)
-bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"),
-                              least=BOOL + 1)
+bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"), least=BOOL + 1)
 
 bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
@@ -106,8 +107,9 @@ def __irshift__(self, other):
 
 # --------------------------------------------------------------------------------------------------- hash_tensor
 
-hash_tensor = native_function("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", BOTH,
-                              out=True)
+hash_tensor = native_function(
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", BOTH, out=True
+)
 
 
 @hash_tensor.kernel
@@ -137,6 +139,7 @@ def of_integers(name, ufunc):
         if common.category != INTEGRAL:
             raise not_implemented(f"{name}_cpu")(common)
         return computing(ufunc, self, other, common=common)
+
     return operator
 
 

@@ -2,9 +2,9 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
+
 import numpy as np
 
-from readtorch.aten.native.tensor_compare import _name
 from readtorch.aten.native.tensor_iterator import (
     broadcast_error,
     compute,
@@ -17,16 +17,15 @@ from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import wrap_result
 
-
 # ------------------------------------------------------------------------------------------------ comparisons
 
 
 def comparison(name, ufunc, refuses_complex=True):
     """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient."""
-    operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
-                               out=True, direct=True)
-    with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
-                                  out=True)
+    operator = native_function(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    )
+    with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
     with_number.kernel(lambda self, other: compare(self, scalar_tensor(other)))
     refusal = not_implemented(f"{name}_cpu")
 
@@ -42,6 +41,7 @@ def comparison(name, ufunc, refuses_complex=True):
             return wrap_result(compute(ufunc, (x, y), common, scalar_type.bool))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
+
     return operator
 
 
@@ -53,18 +53,25 @@ gt = comparison("gt", np.greater)
 ge = comparison("ge", np.greater_equal)
 
 
-for _alias, _name in {"not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
-                      "greater_equal": "ge"}.items():
+for _alias, _name in {
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}.items():
     alias_of(_alias, _name)
 
 
 def logical(name, ufunc):
-    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
-                               direct=True)
+    operator = native_function(
+        f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    )
 
     @operator.kernel
     def combine(self, other):
         return computing(ufunc, self, other, result=scalar_type.bool)
+
     return operator
 
 

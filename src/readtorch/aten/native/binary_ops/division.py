@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -25,17 +26,27 @@ from readtorch.c10.tensor_impl import TensorImpl, wrap_result
 
 # -------------------------------------------------------------------------------------------------------- div
 
-div = native_function("div.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
-                      direct=True,
-                      numbers_as_tensors=True)
-div_mode = native_function("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-                           BOTH, inplace=True,
-                           out=True)
+div = native_function(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
+div_mode = native_function(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", BOTH, inplace=True, out=True
+)
 alias_of("divide", "div")
 
-true_divide = native_function("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
-                              out=True, direct=True,
-                              numbers_as_tensors=True)
+true_divide = native_function(
+    "true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
 _true_quotient = binary_float_kernel(np.true_divide, exact_numbers=True)
 div.kernel(_true_quotient)
 div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type, exact_numbers=True))
@@ -65,6 +76,7 @@ def __rdiv__(self, other):
 
 
 # ------------------------------------------------------------------------------------------- rounded division
+
 
 def check_divisor(y):
     """Integers cannot hold infinity, so dividing them by zero is an error."""
@@ -97,6 +109,7 @@ def arithmetic_kernel(function, name, exact_numbers=False):
             return wrap_result(compute(function, (self._array, other._array), common, None, exact_numbers))
         except ValueError:
             raise broadcast_error(self._array.shape, other._array.shape) from None
+
     return kernel
 
 
@@ -113,15 +126,19 @@ def trunc_division(self, other):
     return _integer_trunc_quotient(self, other)
 
 
-_QUOTIENTS = {None: _true_quotient, "trunc": trunc_division,
-              "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu", exact_numbers=True)}
+_QUOTIENTS = {
+    None: _true_quotient,
+    "trunc": trunc_division,
+    "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu", exact_numbers=True),
+}
 
 
 @div_mode.kernel
 def div_mode_cpu(self, other, rounding_mode):
     if rounding_mode not in _QUOTIENTS:
-        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-                           f"'{rounding_mode}'")
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
     return _QUOTIENTS[rounding_mode](self, other)
 
 
@@ -134,9 +151,14 @@ class DivBackward2:
         return -grad * conj((self / other) / other) if rounding_mode is None else at.zeros_like(grad)
 
 
-floor_divide = native_function("floor_divide(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
-                               out=True, direct=True,
-                               numbers_as_tensors=True)
+floor_divide = native_function(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+    numbers_as_tensors=True,
+)
 floor_divide.kernel(_QUOTIENTS["floor"])
 floor_divide.backward(NOT_IMPLEMENTED)
 
@@ -148,6 +170,7 @@ def __rfloordiv__(self, other):
 
 
 # ------------------------------------------------------------------------------------------------- remainders
+
 
 def remainder_array(x, y):
     """The remainder that has the divisor's sign."""
@@ -166,10 +189,10 @@ def fmod_array(x, y):
 
 def remainder_like(name, function):
     """Declare the overloads of remainder or fmod; returns (tensor and tensor, tensor and number)."""
-    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
-                                 out=True, direct=True)
-    of_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
-                                out=True)
+    of_tensors = native_function(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    )
+    of_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
     kernel = of_tensors.kernel(arithmetic_kernel(function, f"{name}_cpu"))
     of_number.kernel(lambda self, other: kernel(self, scalar_tensor(other)))
     return of_tensors, of_number
@@ -209,8 +232,7 @@ class FmodBackward1:
         return -grad * self.div(other, rounding_mode="trunc")
 
 
-remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-                                      "function")
+remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function")
 remainder_of_number.kernel(lambda self, other: remainder.call(scalar_tensor(self), other))
 remainder_of_number.backward(NOT_IMPLEMENTED)
 

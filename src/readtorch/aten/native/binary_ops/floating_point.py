@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
+
 import math
 
 import numpy as np
@@ -17,11 +18,11 @@ from readtorch.c10.scalar_type import COMPLEX
 from .arithmetic import mul_scalar
 from .maximum import binary
 
-
 # --------------------------------------------------------------------------- lengths and sums of exponentials
 
-hypot = binary("hypot", np.hypot, not_implemented("hypot_cpu"), 
-               refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+hypot = binary(
+    "hypot", np.hypot, not_implemented("hypot_cpu"), refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX)
+)
 
 
 @hypot.backward
@@ -40,10 +41,20 @@ def logaddexp_array(x, y):
     return np.where(x == y, x + math.log(2), larger + np.log1p(np.exp(smaller - larger))).astype(x.dtype)
 
 
-logaddexp = binary("logaddexp", logaddexp_array, not_implemented("logaddexp_cpu"), inplace=False,
-                   refused=(scalar_type.BOOL, scalar_type.INTEGRAL))
-logaddexp2 = binary("logaddexp2", np.logaddexp2, not_implemented("logaddexp2_cpu"), inplace=False,
-                    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+logaddexp = binary(
+    "logaddexp",
+    logaddexp_array,
+    not_implemented("logaddexp_cpu"),
+    inplace=False,
+    refused=(scalar_type.BOOL, scalar_type.INTEGRAL),
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    np.logaddexp2,
+    not_implemented("logaddexp2_cpu"),
+    inplace=False,
+    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX),
+)
 
 
 @logaddexp.backward
@@ -67,8 +78,7 @@ class Logaddexp2Backward0:
 # ------------------------------------------------------------------------------------------- signs and steps
 
 copysign = binary("copysign.Tensor", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
-copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
-                                  out=True)
+copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
 copysign_scalar.kernel(lambda self, other: copysign.call(self, scalar_tensor(other)))
 
 
@@ -107,8 +117,12 @@ def heaviside_cpu(self, values):
     return computing(lambda x, at_zero: np.where(x == 0, at_zero, (x > 0).astype(x.dtype)), self, values)
 
 
-nextafter = binary("nextafter", np.nextafter, not_implemented("nextafter_cpu"),
-                   refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+nextafter = binary(
+    "nextafter",
+    np.nextafter,
+    not_implemented("nextafter_cpu"),
+    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX),
+)
 
 
 @nextafter.backward

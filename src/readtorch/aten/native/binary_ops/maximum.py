@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -14,8 +15,9 @@ from readtorch.c10.tensor_impl import wrap_result
 def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type, inplace=True):
     """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories `refused`."""
     python_name = name.partition(".")[0]
-    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace,
-                               out=True, direct=True, name=python_name)
+    operator = native_function(
+        f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace, out=True, direct=True, name=python_name
+    )
 
     @operator.kernel
     def kernel(self, other):
@@ -26,6 +28,7 @@ def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type,
         if common.category in refused:
             raise refusal(common)
         return computing(function, self, other, common=common)
+
     return operator
 
 

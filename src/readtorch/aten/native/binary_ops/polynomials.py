@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`; `chebyshev_polynomial_t_forward` … in `aten/src/ATen/native/Math.h`.
 """
+
 import functools
 
 import numpy as np
@@ -25,8 +26,13 @@ def polynomials(name, first, step, highest=None, shifted=False, angles=None, edg
     angles: (number, function): above this number, where |y| < 1, it is function(n, arccos(y)).
     edge: (place, function): where |y| is that, it is function(n, y).
     """
-    POLYNOMIALS[name] = {"first": first, "step": step, "highest": highest, "shifted": shifted,
-                         "beyond": angles and angles[0]}
+    POLYNOMIALS[name] = {
+        "first": first,
+        "step": step,
+        "highest": highest,
+        "shifted": shifted,
+        "beyond": angles and angles[0],
+    }
 
     def value(x, n):
         y, n = np.broadcast_arrays(2 * x - 1 if shifted else x, whole(n))
@@ -74,6 +80,7 @@ def walk(first, step, n, y):
 def walk_far(step):
     """The same as a compiled loop, one element after another."""
     from numba import njit
+
     step = njit(step)
 
     @njit(error_model="numpy")
@@ -102,16 +109,34 @@ def doubled(k, y, last, before):
 # The four kinds of Chebyshev polynomials: what number 1 is, the polynomial in terms of y's angle, and at y = 1 and -1.
 CHEBYSHEV = {
     "t": (lambda y: y, lambda n, a: np.cos(n * a), lambda n, y: np.where(y > 0, 1.0, sign(n))),
-    "u": (lambda y: 2 * y, lambda n, a: np.sin((n + 1) * a) / np.sin(a), lambda n, y: (n + 1.0) * np.where(y > 0, 1, sign(n))),
-    "v": (lambda y: 2 * y - 1, lambda n, a: np.cos((n + a.dtype.type(0.5)) * a) / np.cos(a / 2),
-          lambda n, y: np.where(y > 0, 1.0, sign(n) * (2.0 * n + 1))),
-    "w": (lambda y: 2 * y + 1, lambda n, a: np.sin((n + a.dtype.type(0.5)) * a) / np.sin(a / 2),
-          lambda n, y: np.where(y > 0, 2.0 * n + 1, sign(n))),
+    "u": (
+        lambda y: 2 * y,
+        lambda n, a: np.sin((n + 1) * a) / np.sin(a),
+        lambda n, y: (n + 1.0) * np.where(y > 0, 1, sign(n)),
+    ),
+    "v": (
+        lambda y: 2 * y - 1,
+        lambda n, a: np.cos((n + a.dtype.type(0.5)) * a) / np.cos(a / 2),
+        lambda n, y: np.where(y > 0, 1.0, sign(n) * (2.0 * n + 1)),
+    ),
+    "w": (
+        lambda y: 2 * y + 1,
+        lambda n, a: np.sin((n + a.dtype.type(0.5)) * a) / np.sin(a / 2),
+        lambda n, y: np.where(y > 0, 2.0 * n + 1, sign(n)),
+    ),
 }
 for _kind, (_first, _angles, _edge) in CHEBYSHEV.items():
-    polynomials(f"chebyshev_polynomial_{_kind}", _first, doubled, angles=(6 if _kind == "t" else 8, _angles), edge=(1, _edge))
-    polynomials(f"shifted_chebyshev_polynomial_{_kind}", _first, doubled, shifted=True,
-                angles=(4 if _kind == "w" else 6, _angles), edge=(1, _edge))
+    polynomials(
+        f"chebyshev_polynomial_{_kind}", _first, doubled, angles=(6 if _kind == "t" else 8, _angles), edge=(1, _edge)
+    )
+    polynomials(
+        f"shifted_chebyshev_polynomial_{_kind}",
+        _first,
+        doubled,
+        shifted=True,
+        angles=(4 if _kind == "w" else 6, _angles),
+        edge=(1, _edge),
+    )
 polynomials(
     "hermite_polynomial_h",
     lambda x: 2 * x,
@@ -119,10 +144,7 @@ polynomials(
     highest=(128, 512),
 )
 polynomials(
-    "hermite_polynomial_he",
-    lambda x: x,
-    lambda k, x, last, before: x * last - (k - 1) * before,
-    highest=(128, 512),
+    "hermite_polynomial_he", lambda x: x, lambda k, x, last, before: x * last - (k - 1) * before, highest=(128, 512)
 )
 polynomials(
     "laguerre_polynomial_l",

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
+
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import (
     broadcast_error,
@@ -18,17 +19,14 @@ from readtorch.aten.native_function import alias_of, native_function
 from readtorch.c10.scalar_type import COMPLEX, op_math_type
 from readtorch.c10.tensor_impl import wrap_result
 
+
 def pairs(name, function, first, second):
     """Declare `special.<name>` of two tensors, and of a tensor and a number. Returns the three overloads."""
     text = f"special_{name}"
     options = {"module": "special", "name": name, "out": True}
     of_tensors = native_function(f"{text}(Tensor {first}, Tensor {second}) -> Tensor", **options)
-    of_number = native_function(
-        f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options
-    )
-    with_number = native_function(
-        f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options
-    )
+    of_number = native_function(f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options)
+    with_number = native_function(f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options)
     refusal = not_implemented(f"{name}_cpu")
 
     @of_tensors.kernel

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`.
 """
-from . import conv, convolution, double_backward, kernel_offsets, params, pixel_rows  # noqa: F401
+
+from . import conv, convolution, double_backward, kernel_offsets, params, pixel_rows

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import warnings
 
 from readtorch.aten.functions import at
@@ -16,18 +17,20 @@ from .params import check_same_type
 _convolution = native_function(
     "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
-    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor")
+    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor"
+)
 _convolution_mode = native_function(
     "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
-    "SymInt[] dilation, SymInt groups) -> Tensor")
+    "SymInt[] dilation, SymInt groups) -> Tensor"
+)
 
 
 @_convolution.compose
-def _convolution_composite(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
-                           *cudnn_settings):
+def _convolution_composite(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *cudnn_settings
+):
     # In PyTorch: the operator below `convolution`, with a derivative of its own for old TorchScript files.
-    return convolution.call(
-        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return convolution.call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
 def _declare(dim):
@@ -39,23 +42,50 @@ def _declare(dim):
     overload = "" if dim == 1 else ".input"
     transposed = native_function(
         f"conv_transpose{dim}d{overload}({inputs}SymInt[{dim}] padding=0, SymInt[{dim}] output_padding=0, "
-        f"SymInt groups=1, SymInt[{dim}] dilation=1) -> Tensor")
+        f"SymInt groups=1, SymInt[{dim}] dilation=1) -> Tensor"
+    )
 
     @direct.compose
     def conv(input, weight, bias, stride, padding, dilation, groups):
         _check_bias_type(input, bias)
-        return _batched(dim, f"conv{dim}d", input, convolution.call,
-                        weight, bias, stride, padding, dilation, False, (0,) * dim, groups)
+        return _batched(
+            dim,
+            f"conv{dim}d",
+            input,
+            convolution.call,
+            weight,
+            bias,
+            stride,
+            padding,
+            dilation,
+            False,
+            (0,) * dim,
+            groups,
+        )
 
     @by_name.compose
     def conv_with_named_padding(input, weight, bias, stride, padding, dilation, groups):
-        return _batched(dim, f"conv{dim}d", input, _convolution_mode.call,
-                        weight, bias, stride, padding, dilation, groups)
+        return _batched(
+            dim, f"conv{dim}d", input, _convolution_mode.call, weight, bias, stride, padding, dilation, groups
+        )
 
     @transposed.compose
     def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
-        return _batched(dim, f"conv_transpose{dim}d", input, convolution.call,
-                        weight, bias, stride, padding, dilation, True, output_padding, groups)
+        return _batched(
+            dim,
+            f"conv_transpose{dim}d",
+            input,
+            convolution.call,
+            weight,
+            bias,
+            stride,
+            padding,
+            dilation,
+            True,
+            output_padding,
+            groups,
+        )
+
     return direct, by_name, transposed
 
 
@@ -69,8 +99,10 @@ def _batched(dim, name, input, convolve, weight, bias, *rest):
     """`convolve`, with an unbatched input as a batch of one."""
     ndim = input._array.ndim
     if ndim not in (dim + 1, dim + 2):
-        raise RuntimeError(f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to {name}, but "
-                           f"got input of size: {list(input._array.shape)}")
+        raise RuntimeError(
+            f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to {name}, but "
+            f"got input of size: {list(input._array.shape)}"
+        )
     is_batched = ndim == dim + 2
     batch = input if is_batched else input.unsqueeze(0)
     if input._array.dtype.kind == "c":
@@ -105,6 +137,7 @@ def _parts(t):
 
 # ---------------------------------------- padding by name
 
+
 @_convolution_mode.compose
 def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     if padding == "same":
@@ -124,8 +157,11 @@ def _same(input, weight, bias, stride, dilation, groups):
     dilations = tuple(dilation) * dim if len(dilation) == 1 else dilation
     totals = [d * (k - 1) for d, k in zip(dilations, kernel)]
     if any(total % 2 for total in totals):
-        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a "
-                      "zero-padded copy of the input be created", stacklevel=3)
+        warnings.warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a "
+            "zero-padded copy of the input be created",
+            stacklevel=3,
+        )
         input = at.constant_pad_nd(input, [n for total in reversed(totals) for n in (0, total % 2)], 0)
     halves = tuple([total // 2 for total in totals])
     return convolution.call(input, weight, bias, stride, halves, dilation, False, (0,) * dim, groups)
@@ -139,8 +175,10 @@ def _check_same(input, weight, stride, dilation, groups):
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(x) != len(w):
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, "
-                           f"but got {len(x)}-dimensional input of size {list(x)} instead")
+        raise RuntimeError(
+            f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, "
+            f"but got {len(x)}-dimensional input of size {list(x)} instead"
+        )
     for name, values in (("stride", stride), ("dilation", dilation)):
         if len(values) not in (1, dim):
             raise RuntimeError(f"{name} cannot broadcast to {dim} dimensions")

@@ -5,6 +5,7 @@ so three functions on arrays serve both: forward, grad_input and grad_weight.
 
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
 from readtorch.aten.native.copy import allocate_like
@@ -19,15 +20,20 @@ from .params import check_room, check_same_type, check_shapes, geometry_of, outp
 
 convolution = native_function(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
-    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"
+)
 convolution_backward = native_function(
     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
-    "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
+    "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "",
+)
 _convolution_double_backward = native_function(
     "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, "
     "Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
-    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
+    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "",
+)
 
 
 @convolution.kernel
@@ -67,8 +73,9 @@ def _transposed_forward(x, w, b, shape, geometry, dtype):
 def _of_nothing(x, shape):
     """The result for an input without images or channels."""
     if x.shape[0] and x.shape[1]:
-        raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
-                           f"{list(x.shape)}")
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}"
+        )
     return wrap(np.zeros((shape[0], shape[1] if x.shape[1] else 0, *shape[2:]), x.dtype))
 
 
@@ -101,15 +108,38 @@ def _finish(result, *inputs):
 
 @convolution.backward
 class ConvolutionBackward0:
-    def input__weight__bias(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed,
-                            output_padding, groups, grad_input_mask):
-        return convolution_backward.call(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation,
-                                         transposed, output_padding, groups, grad_input_mask)
+    def input__weight__bias(
+        grad,
+        input,
+        weight,
+        bias_sym_sizes_opt,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        grad_input_mask,
+    ):
+        return convolution_backward.call(
+            grad,
+            input,
+            weight,
+            bias_sym_sizes_opt,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            grad_input_mask,
+        )
 
 
 @convolution_backward.kernel
-def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
-                             output_padding, groups, output_mask):
+def convolution_backward_cpu(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
     """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     if 0 in input._array.shape:
@@ -120,8 +150,11 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
     functions = _functions(x, w, x.shape if transposed else grad.shape)
     dx = dw = db = None
     if output_mask[0]:
-        dx = (functions.forward(grad, w, None, x.shape, geometry) if transposed
-              else functions.grad_input(grad, w, x.shape, geometry))
+        dx = (
+            functions.forward(grad, w, None, x.shape, geometry)
+            if transposed
+            else functions.grad_input(grad, w, x.shape, geometry)
+        )
     if output_mask[1]:
         dw = functions.grad_weight(*(x, grad) if transposed else (grad, x), w.shape, geometry)
     if output_mask[2]:
@@ -132,14 +165,36 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
 
 def _zeros_like(input, weight, bias_sizes, output_mask):
     shapes = input._array.shape, weight._array.shape, bias_sizes
-    return tuple([wrap(np.zeros(shape, weight._array.dtype)) if wanted else None
-                  for shape, wanted in zip(shapes, output_mask)])
+    return tuple(
+        [wrap(np.zeros(shape, weight._array.dtype)) if wanted else None for shape, wanted in zip(shapes, output_mask)]
+    )
 
 
 @convolution_backward.backward
 class ConvolutionBackwardBackward0:
-    def grad_output__input__weight(grads, grad_output, weight, input, stride, padding, dilation, transposed,
-                                   output_padding, groups, grad_input_mask):
+    def grad_output__input__weight(
+        grads,
+        grad_output,
+        weight,
+        input,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        grad_input_mask,
+    ):
         return _convolution_double_backward.call(
-            *grads, grad_output, weight, input, stride, padding, dilation, transposed, output_padding, groups,
-            grad_input_mask)
+            *grads,
+            grad_output,
+            weight,
+            input,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            grad_input_mask,
+        )

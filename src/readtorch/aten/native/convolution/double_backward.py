@@ -5,21 +5,28 @@ again, with a stride where the dilation was and the batch where the channels wer
 
 In PyTorch: `_convolution_double_backward` in `aten/src/ATen/native/Convolution.cpp`.
 """
+
 from readtorch.aten.functions import at
 
 from .convolution import _convolution_double_backward, convolution
 from .params import geometry_of
 
+
 @_convolution_double_backward.compose
-def double_backward(ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding,
-                    groups, output_mask):
+def double_backward(
+    ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
     """Gradients for (grad_output, input, weight), from those for the gradients of (input, weight, bias)."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     ggO = _of_grad_output(ggI, ggW, ggb, gO, weight, self, geometry)
     gW = None if ggI is None else _of_weight(ggI, gO, weight, geometry)
     gI = None if ggW is None else _of_input(ggW, gO, weight, self, geometry)
-    return tuple([at.zeros_like(like) if wanted and g is None else g
-                  for g, like, wanted in zip((ggO, gI, gW), (gO, self, weight), output_mask)])
+    return tuple(
+        [
+            at.zeros_like(like) if wanted and g is None else g
+            for g, like, wanted in zip((ggO, gI, gW), (gO, self, weight), output_mask)
+        ]
+    )
 
 
 def _convolve(input, weight, geometry):
@@ -69,14 +76,15 @@ def _of_input(ggW, gO, weight, self, geometry):
 
 def _exchanged(geometry, transposed):
     """Strides and dilations exchanged; groups are computed one by one."""
-    return geometry._replace(
-        stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=transposed)
+    return geometry._replace(stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=transposed)
 
 
 def _missing_rows(gO, weight, self, g):
     """How many rows at the end of the input no window has reached."""
-    reached = [(k - 1) * s - 2 * p + d * (n - 1) + 1 for k, n, s, p, d in
-               zip(weight._array.shape[2:], gO._array.shape[2:], g.stride, g.padding, g.dilation)]
+    reached = [
+        (k - 1) * s - 2 * p + d * (n - 1) + 1
+        for k, n, s, p, d in zip(weight._array.shape[2:], gO._array.shape[2:], g.stride, g.padding, g.dilation)
+    ]
     return tuple([n - r for n, r in zip(self._array.shape[2:], reached)])
 
 

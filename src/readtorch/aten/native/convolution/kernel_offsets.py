@@ -9,7 +9,9 @@ In PyTorch: `slow_conv2d` and its relatives, which `aten/src/ATen/native/Convolu
 `aten/src/ATen/native/NaiveConvolutionTranspose2d.cpp`, `aten/src/ATen/native/NaiveDilatedConvolution.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
+
 
 def forward(x, w, bias, shape, geometry):
     """The convolution of x (N, C, …) with w (out, C / groups, …), plus bias: an array of `shape`."""

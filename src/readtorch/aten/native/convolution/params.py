@@ -3,6 +3,7 @@
 In PyTorch: `ConvParams` and the checks in `aten/src/ATen/native/Convolution.cpp`, and
 `aten/src/ATen/native/ConvUtils.h`. Explained in the chapter "Layers, functional, init".
 """
+
 from typing import NamedTuple
 
 import numpy as np
@@ -32,17 +33,24 @@ def geometry_of(weight, stride, padding, dilation, transposed, output_padding, g
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    return Geometry(_expand(stride, "stride", dim), _expand(padding, "padding", dim),
-                    _expand(dilation, "dilation", dim), transposed,
-                    _expand(output_padding, "output_padding", dim), groups)
+    return Geometry(
+        _expand(stride, "stride", dim),
+        _expand(padding, "padding", dim),
+        _expand(dilation, "dilation", dim),
+        transposed,
+        _expand(output_padding, "output_padding", dim),
+        groups,
+    )
 
 
 def _expand(values, name, dim):
     if len(values) == 1:
         return tuple(values) * dim
     if len(values) != dim:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {dim} values to match "
-                           f"the convolution dimensions, but got {name}={list(values)}")
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {dim} values to match "
+            f"the convolution dimensions, but got {name}={list(values)}"
+        )
     return tuple(values)
 
 
@@ -59,6 +67,7 @@ def output_shape(shape, weight_shape, geometry):
 
 # ----------------------------------------------------------------------------------------------------- checks
 
+
 def check_shapes(input, weight, bias, geometry):
     """Raises RuntimeError unless input, weight and bias fit together."""
     x, w, groups = input._array.shape, weight._array.shape, geometry.groups
@@ -70,45 +79,60 @@ def check_shapes(input, weight, bias, geometry):
         raise RuntimeError("non-positive stride is not supported")
     if min(geometry.dilation) <= 0:
         negative = min(geometry.dilation) < 0
-        raise RuntimeError("dilation should be greater than zero" if negative else
-                           "non-positive dilation is not supported")
+        raise RuntimeError(
+            "dilation should be greater than zero" if negative else "non-positive dilation is not supported"
+        )
     if len(x) != len(w):
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, "
-                           f"but got {len(x)}-dimensional input of size {list(x)} instead")
+        raise RuntimeError(
+            f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, "
+            f"but got {len(x)}-dimensional input of size {list(x)} instead"
+        )
     if w[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
-                           f"but got weight of size {list(w)} instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+            f"but got weight of size {list(w)} instead"
+        )
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension "
-                           f"0, but got weight of size [{list(w)}] instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension "
+            f"0, but got weight of size [{list(w)}] instead"
+        )
     (_check_transposed if geometry.transposed else _check_direct)(x, w, bias, geometry)
 
 
 def _check_direct(x, w, bias, geometry):
     channels = w[1] * geometry.groups
     if x[1] != channels:
-        raise RuntimeError(f"Given groups={geometry.groups}, weight of size {list(w)}, expected "
-                           f"input{list(x)} to have {channels} channels, but got {x[1]} channels instead")
+        raise RuntimeError(
+            f"Given groups={geometry.groups}, weight of size {list(w)}, expected "
+            f"input{list(x)} to have {channels} channels, but got {x[1]} channels instead"
+        )
     _check_bias(bias, w[0], f"Given weight of size {list(w)}")
     padded = [n + 2 * p for n, p in zip(x[2:], geometry.padding)]
     kernel = [d * (k - 1) + 1 for k, d in zip(w[2:], geometry.dilation)]
     if any(n < k for n, k in zip(padded, kernel)):
         padded, kernel = [" x ".join(map(str, sizes)) for sizes in (padded, kernel)]
-        raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). "
-                           "Kernel size can't be greater than actual input size")
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). "
+            "Kernel size can't be greater than actual input size"
+        )
 
 
 def _check_transposed(x, w, bias, geometry):
     if x[1] != w[0]:
-        raise RuntimeError(f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have "
-                           f"{w[0]} channels, but got {x[1]} channels instead")
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have "
+            f"{w[0]} channels, but got {x[1]} channels instead"
+        )
     _check_bias(bias, w[1] * geometry.groups, f"Given transposed=1, weight of size {list(w)}")
 
 
 def _check_bias(bias, size, given):
     if bias is not None and bias._array.shape != (size,):
-        raise RuntimeError(f"{given}, expected bias to be 1-dimensional with {size} elements, but got bias "
-                           f"of size {list(bias._array.shape)} instead")
+        raise RuntimeError(
+            f"{given}, expected bias to be 1-dimensional with {size} elements, but got bias "
+            f"of size {list(bias._array.shape)} instead"
+        )
 
 
 def check_same_type(input, weight, bias):
@@ -120,8 +144,10 @@ def check_same_type(input, weight, bias):
         # In PyTorch: each convolution library has its own message.
         if dtype in _ONEDNN or dtype.kind == "c":
             longer = f" or input should be a MKLDNN tensor and {name} is a dense tensor"
-            raise RuntimeError(f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should "
-                               f"be the same{'' if dtype.kind == 'c' else longer}")
+            raise RuntimeError(
+                f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should "
+                f"be the same{'' if dtype.kind == 'c' else longer}"
+            )
         if name == "weight":
             raise RuntimeError(f"expected scalar type {type_name(input)} but found {type_name(t)}")
 
@@ -135,18 +161,22 @@ def check_room(input, geometry, spatial):
     """Raises RuntimeError for a transposed convolution's result that cannot be."""
     g = geometry
     if any(extra >= s and extra >= d for extra, s, d in zip(g.output_padding, g.stride, g.dilation)):
-        axes = ("depth", "height", "width")[-max(2, len(spatial)):]
-        parts = [f"{name}_{axis}: {value}" for name in ("output_padding", "stride", "dilation")
-                 for axis, value in zip(axes, _as_plane(getattr(g, name), name))]
-        raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
-                           + " ".join(parts))
+        axes = ("depth", "height", "width")[-max(2, len(spatial)) :]
+        parts = [
+            f"{name}_{axis}: {value}"
+            for name in ("output_padding", "stride", "dilation")
+            for axis, value in zip(axes, _as_plane(getattr(g, name), name))
+        ]
+        raise RuntimeError("output padding must be smaller than either stride or dilation, but got " + " ".join(parts))
     if min(spatial) <= 0:
         if input._array.dtype is _FLOAT32:
             raise RuntimeError("could not construct a memory descriptor using a format tag")
         sizes = [_as_plane(s, None) for s in (input._array.shape[2:], spatial)]
         before, after = [" x ".join(map(str, s)) for s in sizes]
-        raise RuntimeError(f"Given input size per channel: ({before}). Calculated output size per channel: "
-                           f"({after}). Output size is too small")
+        raise RuntimeError(
+            f"Given input size per channel: ({before}). Calculated output size per channel: "
+            f"({after}). Output size is too small"
+        )
 
 
 def _as_plane(values, name):

@@ -5,6 +5,7 @@ intermediate result is larger than the cache.
 
 In PyTorch: oneDNN, which `aten/src/ATen/native/Convolution.cpp` chooses in `_select_conv_backend`.
 """
+
 import functools
 import math
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from readtorch.aten.parallel import get_num_threads, parallel_for
+
 
 class Plan(NamedTuple):
     """The products of one convolution: rows of (kernel element, first position in x, in out, number of positions)."""
@@ -102,6 +104,7 @@ SMALL = 32_000  # elements of a matrix from which on transposing it beforehand i
 @functools.cache
 def loops():
     from readtorch.aten.native.cpu import convolution_mm2d
+
     return convolution_mm2d
 
 
@@ -168,9 +171,11 @@ class Task:
 
     def for_chunks(self, compute):
         """compute(first, last) for pieces of the batch, shared among threads."""
+
         def body(begin, end):
             for first in range(begin, end, self.chunk):
                 compute(first, min(first + self.chunk, end))
+
         parallel_for(0, self.images, self.chunk, body)
 
     def sum_of_chunks(self, shape, dtype, add):
@@ -182,6 +187,7 @@ class Task:
             for first in range(begin, end, self.chunk):
                 add(total, first, min(first + self.chunk, end))
             totals[begin] = total
+
         parallel_for(0, self.images, self.chunk, body)
         return functools.reduce(np.add, [totals[begin] for begin in sorted(totals)])
 
@@ -197,6 +203,7 @@ class RowsOfPixels(Task):
             pixels[:] = bias
             products(self.x_pixels(x[first:last]), pixels)
             loops().from_pixels(pixels, self.y_places(), y[first:last])
+
         self.for_chunks(compute)
 
     def grad_input(self, grad, w, dx):
@@ -206,11 +213,13 @@ class RowsOfPixels(Task):
             pixels = np.zeros((self.plan.room, last - first, self.channels), grad.dtype)
             products(self.y_pixels(grad[first:last]), pixels)
             loops().from_pixels(pixels, self.plan.places, dx[first:last])
+
         self.for_chunks(compute)
 
     def grad_weight(self, grad, x):
         def add(total, first, last):
             self.add_weight_products(self.x_pixels(x[first:last]), self.y_pixels(grad[first:last]), total)
+
         shape = (self.taps, self.results // self.groups, self.groups * self.inner)
         total = self.sum_of_chunks(shape, x.dtype, add).reshape(*shape[:2], self.groups, self.inner)
         return np.ascontiguousarray(total.transpose(2, 1, 3, 0))
@@ -273,8 +282,8 @@ class Unfolded(Task):
 
         def compute(first, last):
             y[first:last] = np.reshape(bias, (-1, 1))
-            loops().add_unfolded(self.plan.natural, self.step, x[first:last], matrix, self.columns(x),
-                                 y[first:last])
+            loops().add_unfolded(self.plan.natural, self.step, x[first:last], matrix, self.columns(x), y[first:last])
+
         self.for_chunks(compute)
 
     def grad_input(self, grad, w, dx):
@@ -282,14 +291,18 @@ class Unfolded(Task):
 
         def compute(first, last):
             dx[first:last] = 0
-            loops().add_unfolded_gradient(self.plan.natural, self.step, grad[first:last], matrix,
-                                          self.columns(grad), dx[first:last])
+            loops().add_unfolded_gradient(
+                self.plan.natural, self.step, grad[first:last], matrix, self.columns(grad), dx[first:last]
+            )
+
         self.for_chunks(compute)
 
     def grad_weight(self, grad, x):
         def add(total, first, last):
-            loops().add_unfolded_weight(self.plan.natural, self.step, x[first:last], grad[first:last],
-                                        self.columns(x), total)
+            loops().add_unfolded_weight(
+                self.plan.natural, self.step, x[first:last], grad[first:last], self.columns(x), total
+            )
+
         return self.sum_of_chunks((self.results, self.channels * self.taps), x.dtype, add)
 
     def columns(self, like):

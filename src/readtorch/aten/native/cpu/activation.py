@@ -3,18 +3,20 @@
 
 In PyTorch: `aten/src/ATen/native/cpu/Activation.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from ...cpu import vec
-from ...cpu.compile import kernel, scalar
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.compile import kernel, scalar
 
 f32 = np.float32
 ZERO, HALF, ONE, THREE, SIX = f32(0), f32(0.5), f32(1), f32(3), f32(6)
 
 
 # -------------------------------------------------------------------------------------------- straight pieces
+
 
 @kernel
 def relu(x, out):
@@ -73,6 +75,7 @@ def hardswish_backward(grad, x, out):
 
 
 # --------------------------------------------------------------------------------------------------- sigmoids
+
 
 @kernel
 def sigmoid_backward(grad, y, out):
@@ -151,6 +154,7 @@ def gelu_tanh_backward(grad, x, out):
 
 
 # ------------------------------------------------------------------------------------- elu, softplus and mish
+
 
 @kernel
 def elu(x, negative, positive, inside, out):

@@ -10,23 +10,36 @@ negative, denormal or huge arguments is left out.
 In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and
 `aten/src/ATen/native/cpu/avx_mathfun.h`.
 """
+
 import math
 
 import numpy as np
 from numba import njit
 
-from ....c10.codecache import cached
-from ...cpu.vec.multiply_add import fma
-from ...cpu.vec import bits_of, float_of
+from readtorch.aten.cpu.vec import bits_of, float_of
+from readtorch.aten.cpu.vec.multiply_add import fma
+from readtorch.c10.codecache import cached
+
 from .distribution_templates import CHUNK, uniform_float
 
 f32 = np.float32
 ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)
 SQRT_HALF = f32(0.707106781186547524)
-LOG_2_HIGH, LOG_2_LOW = f32(0.693359375), f32(-2.12194440e-4)                   # log 2 in two pieces
-LOG_COEFFICIENTS = tuple(f32(c) for c in (
-    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1))
+LOG_2_HIGH, LOG_2_LOW = f32(0.693359375), f32(-2.12194440e-4)  # log 2 in two pieces
+LOG_COEFFICIENTS = tuple(
+    f32(c)
+    for c in (
+        7.0376836292e-2,
+        -1.1514610310e-1,
+        1.1676998740e-1,
+        -1.2420140846e-1,
+        1.4249322787e-1,
+        -1.6668057665e-1,
+        2.0000714765e-1,
+        -2.4999993993e-1,
+        3.3333331174e-1,
+    )
+)
 # pi / 4 in three pieces, negated
 EIGHTH_1, EIGHTH_2, EIGHTH_3 = f32(-0.78515625), f32(-2.4187564849853515625e-4), f32(-3.77489497744594108e-8)
 SIN_0, SIN_1, SIN_2 = f32(-1.9515295891e-4), f32(8.3321608736e-3), f32(-1.6666654611e-1)
@@ -68,8 +81,10 @@ def sin_cos(x):
     swapped = (eighth & np.int32(2)) != 0
     sine_sign = np.int32((eighth & np.int32(4)) << np.int32(29))
     cosine_sign = np.int32((~(eighth - np.int32(2)) & np.int32(4)) << np.int32(29))
-    return (float_of(bits_of(cosine if swapped else sine) ^ sine_sign),
-            float_of(bits_of(sine if swapped else cosine) ^ cosine_sign))
+    return (
+        float_of(bits_of(cosine if swapped else sine) ^ sine_sign),
+        float_of(bits_of(sine if swapped else cosine) ^ cosine_sign),
+    )
 
 
 @cached
@@ -81,10 +96,10 @@ def box_muller_float(data, mean, std):
     half = CHUNK // 2
     first, second = np.empty(half, f32), np.empty(half, f32)
     for start in range(0, data.size - 15, CHUNK):
-        chunk = data[start:start + CHUNK]
+        chunk = data[start : start + CHUNK]
         blocks = chunk.size // 16
         for i in range(8 * blocks):
-            first[i] = chunk[i + (i & ~7)]                  # i // 8 blocks of 16 lie before it, not of 8
+            first[i] = chunk[i + (i & ~7)]  # i // 8 blocks of 16 lie before it, not of 8
             second[i] = chunk[i + (i & ~7) + 8]
         for i in range(8 * blocks):
             radius = f32(math.sqrt(f32(-2) * log(ONE - first[i])))

@@ -5,11 +5,12 @@ columns (rows, C). Sums are taken in float64 over the rows, which are summed in 
 
 In PyTorch: `aten/src/ATen/native/cpu/batch_norm_kernel.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from ...cpu.compile import fast_kernel
+from readtorch.aten.cpu.compile import fast_kernel
 
 # ------------------------------------------------------------------------------------------- planes
 
@@ -108,8 +109,16 @@ def backward_planes(dy, x, weight, mean, rstd, train, dx, dw, db, begin, end):
         if dx.size:
             # Statistics that were given do not depend on x: nothing flows back through them.
             share = 1 / count if train else 0.0
-            plane_backward(dy, x, c, mean[c], rstd[c] * weight[c], number(total * share),
-                           number(along * rstd[c] * rstd[c] * share), dx)
+            plane_backward(
+                dy,
+                x,
+                c,
+                mean[c],
+                rstd[c] * weight[c],
+                number(total * share),
+                number(along * rstd[c] * rstd[c] * share),
+                dx,
+            )
 
 
 # ------------------------------------------------------------------------------------------ columns

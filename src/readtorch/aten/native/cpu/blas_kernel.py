@@ -13,8 +13,21 @@ def add_product(x, x_turned, y, y_turned, out, beta, alpha):
     """out = alpha · x y + beta · out; x and y are given as they are stored, by rows, or turned."""
     width = out.itemsize
     inner = x.shape[0] if x_turned else x.shape[1]
-    gemm(x_turned, y_turned, out.shape[0], out.shape[1], inner, alpha, x, x.strides[0] // width, y,
-         y.strides[0] // width, beta, out, out.strides[0] // width)
+    gemm(
+        x_turned,
+        y_turned,
+        out.shape[0],
+        out.shape[1],
+        inner,
+        alpha,
+        x,
+        x.strides[0] // width,
+        y,
+        y.strides[0] // width,
+        beta,
+        out,
+        out.strides[0] // width,
+    )
 
 
 # Rows of `a` at a time: 16 float32 fill one cache line of `out`.

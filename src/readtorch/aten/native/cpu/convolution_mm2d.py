@@ -18,10 +18,14 @@ In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 
 `aten/src/ATen/native/ConvolutionMM2d.cpp` multiplies unfolded images.
 Explained in the chapter "Layers, functional, init".
 """
+
 import numpy as np
 
-from ...cpu.blas import gemm
-from ...cpu.compile import fast_kernel, kernel
+from readtorch.aten.cpu.blas import gemm
+from readtorch.aten.cpu.compile import fast_kernel, kernel
+
+# The operands of one call stand in a line or two; one a line, they would be pages.
+# fmt: off
 
 # Up to so many multiply-adds OpenBLAS reads its operands where they lie, and does not pack them first.
 UNPACKED = 1_000_000

@@ -5,6 +5,7 @@ the operators' business (`native/tensor_factories.py`). The loops are compiled b
 `import readtorch`. In PyTorch: `aten/src/ATen/native/cpu/DistributionKernels.cpp` and
 `DistributionTemplates.h`, `MultinomialKernel.cpp` there.
 """
+
 from importlib import import_module
 
 import ml_dtypes
@@ -41,8 +42,8 @@ beta_gradient = _LoadedWhenUsed(".distributions.beta_gradient")
 
 def visiting_order(*arrays):
     """The dimensions, slowest first, as TensorIterator walks these arrays: all of one shape, output first."""
-    order = list(range(arrays[0].ndim - 1, -1, -1))         # fastest first, until the end
-    for i in range(1, len(order)):                          # insertion sort: zero strides make no total order
+    order = list(range(arrays[0].ndim - 1, -1, -1))  # fastest first, until the end
+    for i in range(1, len(order)):  # insertion sort: zero strides make no total order
         moving = i
         for j in range(i - 1, -1, -1):
             verdict = _compare(arrays, order[j], order[moving])
@@ -104,6 +105,7 @@ def _fill(array, kind, generator, loop, *parameters):
 
 # --- uniform ------------------------------------------------------------------------------------------------
 
+
 def uniform_(array, low, high, generator):
     """Numbers of [low, high): float64 from 53 random bits, every other type from 24."""
     low, high = float(low), float(high)
@@ -113,7 +115,7 @@ def uniform_(array, low, high, generator):
         _fill(array, FLOAT, generator, loops.uniform_float, low, high)
     else:
         values = _draw(array.size, FLOAT, generator, loops.uniform_float, low, high)
-        values = values.astype(array.dtype)                 # may round up to `high`: see Note [The open end]
+        values = values.astype(array.dtype)  # may round up to `high`: see Note [The open end]
         values[values == array.dtype.type(high)] = array.dtype.type(low)
         _place(array, values)
 
@@ -134,6 +136,7 @@ def cauchy_(array, median, sigma, generator):
 
 
 # --- normal -------------------------------------------------------------------------------------------------
+
 
 def normal_(array, mean, std, generator):
     """Normal numbers.
@@ -160,6 +163,7 @@ def log_normal_(array, mean, std, generator):
 
 # --- whole numbers ------------------------------------------------------------------------------------------
 
+
 def random_(array, generator):
     """Whole numbers from 0 to the largest of an integer type, or to 2**digits of a floating one."""
     if array.dtype.kind == "b":
@@ -168,13 +172,13 @@ def random_(array, generator):
         span = int(np.iinfo(array.dtype).max) + 1
     else:
         span = 2 ** (ml_dtypes.finfo(array.dtype).nmant + 1) + 1
-    wide = array.dtype in (LONG, DOUBLE)                    # decided by type here, by span in random_from_to_
+    wide = array.dtype in (LONG, DOUBLE)  # decided by type here, by span in random_from_to_
     _fill(array, LONG, generator, loops.wide_integers if wide else loops.integers, np.uint64(span), 0)
 
 
 def random_from_to_(array, span, base, generator):
     """Whole numbers from `base` to `base + span - 1`; span 0 stands for 2**64."""
-    wide = span == 0 or span >= 1 << 28                     # else `%` would favour small numbers noticeably
+    wide = span == 0 or span >= 1 << 28  # else `%` would favour small numbers noticeably
     _fill(array, LONG, generator, loops.wide_integers if wide else loops.integers, np.uint64(span), base)
 
 
@@ -185,6 +189,7 @@ def randperm(n, dtype, generator):
 
 
 # --- yes or no ----------------------------------------------------------------------------------------------
+
 
 def bernoulli_(array, p, generator):
     """1 with probability p, else 0. `p` is a number, or an array that broadcasts to `array`'s shape."""
@@ -202,6 +207,7 @@ def bernoulli_(array, p, generator):
 
 
 # --- one parameter an element -------------------------------------------------------------------------------
+
 
 def _fill_from(array, parameters, generator, loop, *fixed):
     """Let `loop` fill `array` from parameter arrays of its shape, in the order of Note [Visiting order]."""
@@ -259,7 +265,7 @@ def multinomial_with_replacement(probabilities, count, generator):
     running_type = DOUBLE if probabilities.dtype == DOUBLE else FLOAT
     running = np.cumsum(probabilities, axis=-1, dtype=running_type)
     running /= running[:, -1:].copy()
-    running[:, -1] = 1                                      # rounding may have left the last one below
+    running[:, -1] = 1  # rounding may have left the last one below
     u = _draw(running.shape[0] * count, DOUBLE, generator, loops.uniform_double, 0.0, 1.0).reshape(-1, count)
     rows = [np.searchsorted(row, samples) for row, samples in zip(running.astype(DOUBLE), u)]
     return np.array(rows, LONG).reshape(-1, count)

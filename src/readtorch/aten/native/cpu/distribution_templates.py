@@ -6,13 +6,14 @@ All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see 
 `aten/src/ATen/core/TransformationHelper.h`, `DistributionsHelper.h`. numba compiles these functions when they are
 first called and keeps the result on disk.
 """
+
 import math
 
 import numpy as np
 
-from ....c10.codecache import cached
-from ....c10.mt19937_rng_engine import random, random64, random_words
-from ...cpu.vec.multiply_add import fma
+from readtorch.aten.cpu.vec.multiply_add import fma
+from readtorch.c10.codecache import cached
+from readtorch.c10.mt19937_rng_engine import random, random64, random_words
 
 # Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level
 # cache.
@@ -29,14 +30,15 @@ DOUBLE_STEP = 1.0 / (1 << 53)
 
 # --- whole numbers ------------------------------------------------------------------------------------------
 
+
 @cached(error_model="numpy")
 def integers(state, out, span, base):
     """`word % span + base` from 32-bit words (int64 `out`, uint64 `span`)."""
     words = np.empty(min(CHUNK, out.size), np.uint32)
     divisor = np.uint32(span)
     for start in range(0, out.size, CHUNK):
-        chunk = out[start:start + CHUNK]
-        random_words(state, words[:chunk.size])
+        chunk = out[start : start + CHUNK]
+        random_words(state, words[: chunk.size])
         for i in range(chunk.size):
             chunk[i] = np.int64(words[i] % divisor) + base
 
@@ -77,6 +79,7 @@ def wide_shuffle(state, out):
 # `low + u * (high - low)` can round up to `high`, which does not belong to the range. PyTorch then gives
 # `low`.
 
+
 @cached(error_model="numpy")
 def uniform_float(state, out, low, high):
     """`low + u * (high - low)` with u of 24 random bits."""
@@ -84,8 +87,8 @@ def uniform_float(state, out, low, high):
     low, high = np.float32(low), np.float32(high)
     width = high - low
     for start in range(0, out.size, CHUNK):
-        chunk = out[start:start + CHUNK]
-        random_words(state, words[:chunk.size])
+        chunk = out[start : start + CHUNK]
+        random_words(state, words[: chunk.size])
         for i in range(chunk.size):
             u = np.float32(np.int32(words[i] & np.uint32(0xFFFFFF))) * FLOAT_STEP
             value = fma(u, width, low)
@@ -98,8 +101,8 @@ def uniform_double(state, out, low, high):
     words = np.empty(2 * min(CHUNK, out.size), np.uint32)
     width = high - low
     for start in range(0, out.size, CHUNK):
-        chunk = out[start:start + CHUNK]
-        random_words(state, words[:2 * chunk.size])
+        chunk = out[start : start + CHUNK]
+        random_words(state, words[: 2 * chunk.size])
         for i in range(chunk.size):
             bits = (np.uint64(words[2 * i]) << np.uint64(32)) | np.uint64(words[2 * i + 1])
             u = np.float64(np.int64(bits & DOUBLE_BITS)) * DOUBLE_STEP
@@ -113,14 +116,15 @@ def bernoulli(state, out, p):
     words = np.empty(2 * min(CHUNK, out.size), np.uint32)
     threshold = np.int64(math.ceil(p * 9007199254740992.0))
     for start in range(0, out.size, CHUNK):
-        chunk = out[start:start + CHUNK]
-        random_words(state, words[:2 * chunk.size])
+        chunk = out[start : start + CHUNK]
+        random_words(state, words[: 2 * chunk.size])
         for i in range(chunk.size):
             high = np.int64(words[2 * i] & np.uint32(0x1FFFFF))
             chunk[i] = ((high << 32) | np.int64(words[2 * i + 1])) < threshold
 
 
 # --- inverse transforms: what a uniform number becomes ------------------------------------------------------
+
 
 @cached(error_model="numpy")
 def exponential(state, out, rate):
@@ -148,6 +152,7 @@ def cauchy(state, out, median, sigma):
 
 
 # --- normal -------------------------------------------------------------------------------------------------
+
 
 @cached(error_model="numpy")
 def next_uniform(state):

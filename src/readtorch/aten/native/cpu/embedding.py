@@ -2,7 +2,8 @@
 
 In PyTorch: the loops in `aten/src/ATen/native/Embedding.cpp`, `EmbeddingBag.cpp`.
 """
-from ...cpu.compile import kernel
+
+from readtorch.aten.cpu.compile import kernel
 
 
 @kernel

@@ -10,14 +10,18 @@ behind the last whole vector would cost as much as all others. What lies there i
 
 In PyTorch: `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`.
 """
+
 import functools
 
 import numpy as np
 from numba import types
 
-from ...cpu import vec
-from ...cpu.blas import gemm
-from ...cpu.compile import fast_kernel, scalar
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.blas import gemm
+from readtorch.aten.cpu.compile import fast_kernel, scalar
+
+# The operands of one call stand in a line or two; one a line, they would be pages.
+# fmt: off
 
 ZERO, ONE, MINUS_INFINITY = np.float32(0), np.float32(1), np.float32(-np.inf)
 

@@ -4,7 +4,8 @@ In PyTorch: `aten/src/ATen/native/ForeachOpsKernels.cpp`, which loops over the t
 `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu` is one kernel for the whole list.
 """
 
-from ...cpu.compile import kernel
+from readtorch.aten.cpu.compile import kernel
+
 from .multi_tensor_apply import elements, piece
 
 

@@ -5,12 +5,16 @@ step that is written in operators (`optim/adam.py`). The arithmetic is that of P
 fused multiply-add where they have one, so that both give the same numbers; PyTorch's own fused kernel
 rounds a little differently.
 """
+
 import math
 
-from ...cpu.compile import kernel, scalar
-from ...cpu.vec.multiply_add import fma
+from readtorch.aten.cpu.compile import kernel, scalar
+from readtorch.aten.cpu.vec.multiply_add import fma
+
 from .multi_tensor_apply import elements, piece
 
+# The operands of one call stand in a line or two; one a line, they would be pages.
+# fmt: off
 
 @kernel
 def adam(

@@ -4,8 +4,10 @@ In PyTorch: `aten/src/ATen/native/cpu/FusedSGDKernel.cpp`. As in `fused_adam_ker
 that of the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` is a fused multiply-add in
 PyTorch.
 """
-from ...cpu.compile import kernel
-from ...cpu.vec.multiply_add import fma
+
+from readtorch.aten.cpu.compile import kernel
+from readtorch.aten.cpu.vec.multiply_add import fma
+
 from .multi_tensor_apply import elements, piece
 
 
@@ -16,8 +18,7 @@ def sgd(objects, ends, like, lr_neg, weight_decay, sign, begin, end):
         b, e = piece(ends, i, begin, end)
         if b < e:
             sgd_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg,
-                weight_decay, sign,
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg, weight_decay, sign
             )
 
 
@@ -32,16 +33,21 @@ def sgd_step(param, grad, lr_neg, weight_decay, sign):
 
 
 @kernel
-def momentum(
-    objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end
-):
+def momentum(objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end):
     """objects: of params, grads and momentum buffers."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
             momentum_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
-                elements(objects[2, i], b, e, like), lr_neg, weight_decay, sign, momentum, weight, nesterov,
+                elements(objects[0, i], b, e, like),
+                elements(objects[1, i], b, e, like),
+                elements(objects[2, i], b, e, like),
+                lr_neg,
+                weight_decay,
+                sign,
+                momentum,
+                weight,
+                nesterov,
                 is_first_step,
             )
 

@@ -1,12 +1,13 @@
 """Bilinear sampling of images as loops: where the points lie is worked out once, for all channels.
 
-Outside the image stands an extra element, 0, behind the last one. 
+Outside the image stands an extra element, 0, behind the last one.
 In PyTorch: `aten/src/ATen/native/cpu/GridSamplerKernel.cpp`.
 """
+
 import numpy as np
 
-from ...cpu.compile import kernel
-from ..grid_sampler_utils import REFLECTION, ZEROS
+from readtorch.aten.cpu.compile import kernel
+from readtorch.aten.native.grid_sampler_utils import REFLECTION, ZEROS
 
 
 @kernel

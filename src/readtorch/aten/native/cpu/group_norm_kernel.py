@@ -2,9 +2,10 @@
 
 In PyTorch: `aten/src/ATen/native/cpu/group_norm_kernel.cpp`.
 """
+
 import math
 
-from ...cpu.compile import fast_kernel
+from readtorch.aten.cpu.compile import fast_kernel
 
 
 @fast_kernel

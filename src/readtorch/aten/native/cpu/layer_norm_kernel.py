@@ -2,11 +2,12 @@
 
 In PyTorch: `aten/src/ATen/native/cpu/layer_norm_kernel.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from ...cpu.compile import fast_kernel
+from readtorch.aten.cpu.compile import fast_kernel
 
 
 @fast_kernel

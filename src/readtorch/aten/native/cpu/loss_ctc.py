@@ -9,11 +9,12 @@ on from there to the end. All numbers are logarithms.
 In PyTorch: the loops in `aten/src/ATen/native/LossCTC.cpp`.
 A. Graves et al.: Connectionist temporal classification (2006).
 """
+
 import math
 
 import numpy as np
 
-from ...cpu.compile import kernel, scalar
+from readtorch.aten.cpu.compile import kernel, scalar
 
 
 @scalar
@@ -61,8 +62,9 @@ def losses(log_probs, targets, input_lengths, target_lengths, blank, log_alpha, 
 
 
 @kernel
-def gradients(grad, log_probs, targets, input_lengths, target_lengths, nll, log_alpha, blank, zero_infinity, out,
-              begin, end):
+def gradients(
+    grad, log_probs, targets, input_lengths, target_lengths, nll, log_alpha, blank, zero_infinity, out, begin, end
+):
     """The gradient of `losses` in out (T, N, C), which holds zeros. beta needs the next moment only."""
     nothing = log_probs.dtype.type(-np.inf)
     beta = np.empty(log_alpha.shape[2], log_probs.dtype)

@@ -4,9 +4,10 @@ Windows are given by their bounds: for each dimension an array (2, results) of f
 
 In PyTorch: `aten/src/ATen/native/cpu/MaxPoolKernel.cpp`, `aten/src/ATen/native/cpu/AdaptiveMaxPoolKernel.cpp`.
 """
+
 import numpy as np
 
-from ...cpu.compile import kernel, scalar
+from readtorch.aten.cpu.compile import kernel, scalar
 
 
 @kernel
@@ -106,7 +107,7 @@ def greatest_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
             first = max(0, -(shift // stride))
             stop = min(found.size, (row.size - 1 - shift) // stride + 1)
             if first < stop:
-                seen, kept = row[first * stride + shift:], found[first:stop]
+                seen, kept = row[first * stride + shift :], found[first:stop]
                 if stride == 2:  # a constant again, for which the compiler makes wide loads
                     keep_greater(seen, 2, kept)
                 else:

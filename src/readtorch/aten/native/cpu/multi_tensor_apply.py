@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...cpu.compile import scalar
+from readtorch.aten.cpu.compile import scalar
 
 HEADER = object.__basicsize__
 
@@ -29,8 +29,10 @@ def elements(object, begin, end, like):
 @intrinsic
 def address_of_elements(typing_context, object, like):
     """Note [ Where an array's elements lie ]"""
+
     def emit(context, builder, signature, arguments):
         pointer = context.get_value_type(signature.return_type)
         place = builder.add(arguments[0], ir.Constant(arguments[0].type, HEADER))
         return builder.load(builder.inttoptr(place, pointer.as_pointer()))
+
     return types.CPointer(like.dtype)(object, like), emit

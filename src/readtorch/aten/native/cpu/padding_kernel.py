@@ -1,5 +1,6 @@
 """Padding of images as a loop. In PyTorch: `aten/src/ATen/native/cpu/PaddingKernel.cpp`."""
-from ...cpu.compile import kernel
+
+from readtorch.aten.cpu.compile import kernel
 
 
 @kernel
@@ -16,7 +17,7 @@ def pad(x, rows, columns, left, value, out, begin, end):
             source = x[p, rows[i]]
             for j in range(left):
                 line[j] = source[columns[j]] if columns[j] >= 0 else value
-            middle = line[left:left + width]
+            middle = line[left : left + width]
             for j in range(width):
                 middle[j] = source[j]
             for j in range(left + width, line.size):

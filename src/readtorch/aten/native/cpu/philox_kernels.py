@@ -8,14 +8,16 @@ many multiprocessors the device has once a tensor is larger than all its residen
 In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Randperm.cu`; `ATen/core/TransformationHelper.h`.
 Explained in the chapter "CUDA kernels with numba".
 """
+
 import math
 
 import ml_dtypes
 import numpy as np
 
-from ....c10.cpu_generator_impl import CPUGeneratorImpl
-from ....c10.cuda import runtime
-from ....c10.cuda.philox_rng_engine import draws
+from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.philox_rng_engine import draws
+
 from . import distribution_kernels
 
 BLOCK = 256
@@ -51,10 +53,11 @@ def _pairs(words):
 
 # ---------------------------------------------------------------------------------- uniform and normal numbers
 
+
 def uniform_floats(numel, engine):
     """Of (0, 1], float32 (`curand_uniform4`)."""
     words = _elements(_words(numel, engine, 4), numel)
-    return words.astype(FLOAT) * FLOAT.type(2.0 ** -32) + FLOAT.type(2.0 ** -33)
+    return words.astype(FLOAT) * FLOAT.type(2.0**-32) + FLOAT.type(2.0**-33)
 
 
 def uniform_doubles(numel, engine):
@@ -65,7 +68,7 @@ def uniform_doubles(numel, engine):
 def _fractions(words):
     """53 bits from two numbers of 32 each: [calls, 2, threads]."""
     bits = words[:, 0::2] ^ words[:, 1::2] << np.uint64(21)
-    return bits.astype(DOUBLE) * 2.0 ** -53 + 2.0 ** -54
+    return bits.astype(DOUBLE) * 2.0**-53 + 2.0**-54
 
 
 def uniforms(kind, numel, engine):
@@ -76,11 +79,11 @@ def normals(kind, numel, engine):
     """Standard normal numbers by Box-Muller, sine first (`curand_normal4`, `curand_normal2_double`)."""
     if kind == DOUBLE:
         u, v = _fractions(_words(numel, engine, 2)).transpose(1, 0, 2)
-        radius, angle = np.sqrt(-2 * np.log(u)), (v - 2.0 ** -54) * (2 * np.pi) + 2.0 ** -53 * np.pi
+        radius, angle = np.sqrt(-2 * np.log(u)), (v - 2.0**-54) * (2 * np.pi) + 2.0**-53 * np.pi
         return _elements(np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=1), numel)
     words = _words(numel, engine, 4)
-    u = words[:, 0::2].astype(FLOAT) * FLOAT.type(2.0 ** -32) + FLOAT.type(2.0 ** -33)
-    turn = 2 * math.pi * 2.0 ** -32
+    u = words[:, 0::2].astype(FLOAT) * FLOAT.type(2.0**-32) + FLOAT.type(2.0**-33)
+    turn = 2 * math.pi * 2.0**-32
     v = words[:, 1::2].astype(FLOAT) * FLOAT.type(turn) + FLOAT.type(turn / 2)
     radius = np.sqrt(FLOAT.type(-2) * np.log(u))
     pairs = np.stack([np.sin(v) * radius, np.cos(v) * radius], axis=2)  # [calls, 2, (sine, cosine), threads]
@@ -140,6 +143,7 @@ def cauchy_(array, median, sigma, engine):
 
 # ------------------------------------------------------------------------------------------------ whole numbers
 
+
 def _integers(numel, engine, wide):
     words = _words(numel, engine, 2 if wide else 4)
     return _elements(_pairs(words) if wide else words, numel)
@@ -196,14 +200,15 @@ def _shuffle_islands(order, keys, engine):
 
 # ------------------------------------------------------------------------------------------------- yes or no
 
+
 def bernoulli_(array, p, engine):
     if not isinstance(p, np.ndarray):
         kind = _compute_type(array)
         return _place(array, uniforms(kind, array.size, engine) < kind.type(p))
     seed, offset = engine.philox_state(10)
     kind = _compute_type(array)
-    words = draws(seed, offset, -(-array.size // 4), 1)[0].T.reshape(-1)[:array.size]  # a thread: 4 neighbours
-    u = words.astype(FLOAT) * FLOAT.type(2.0 ** -32) + FLOAT.type(2.0 ** -33)
+    words = draws(seed, offset, -(-array.size // 4), 1)[0].T.reshape(-1)[: array.size]  # a thread: 4 neighbours
+    u = words.astype(FLOAT) * FLOAT.type(2.0**-32) + FLOAT.type(2.0**-33)
     _place(array, u.reshape(array.shape) <= np.broadcast_to(p, array.shape).astype(kind))
 
 
@@ -224,6 +229,7 @@ def __getattr__(name):
         *rest, engine = arguments
         seed, offset = engine.philox_state(4)
         substitute = CPUGeneratorImpl()
-        substitute.set_current_seed((seed + offset) % 2 ** 64)
+        substitute.set_current_seed((seed + offset) % 2**64)
         return kernel(*rest, substitute)
+
     return borrowed

@@ -3,12 +3,13 @@
 In PyTorch: `aten/src/ATen/native/cpu/PointwiseOpsKernel.cpp`, and `UnaryOpsKernel.cpp`, `LerpKernel.cpp`,
 `TensorCompareKernel.cpp` there.
 """
+
 import math
 
 import numpy as np
 
-from ...cpu import vec
-from ...cpu.compile import kernel
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.compile import kernel
 
 ONE, HALF = np.float32(1), np.float32(0.5)
 

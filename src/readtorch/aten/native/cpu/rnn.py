@@ -16,11 +16,12 @@ product is taken in tiles of rows which are that small: 114 against 85 billion o
 
 In PyTorch: oneDNN's LSTM, called from `aten/src/ATen/native/mkldnn/RNN.cpp`.
 """
+
 import numpy as np
 
-from ...cpu import vec
-from ...cpu.blas import gemm
-from ...cpu.compile import fast_kernel
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.blas import gemm
+from readtorch.aten.cpu.compile import fast_kernel
 
 ZERO, ONE = np.float32(0), np.float32(1)
 SMALL_PRODUCT, FEWEST_ROWS, DEEPEST = 1_000_000, 16, 512
@@ -42,8 +43,21 @@ def add_product(turned, m, n, k, a, b, beta, c):
     for begin in range(0, k, depth):
         for first in range(0, m, rows):
             start = begin * m + first if turned else first * k + begin
-            gemm(turned, False, min(rows, m - first), n, min(depth, k - begin), 1.0, a[start:], width,
-                 b[begin * n:], n, beta if begin == 0 else 1.0, c[first * n:], n)
+            gemm(
+                turned,
+                False,
+                min(rows, m - first),
+                n,
+                min(depth, k - begin),
+                1.0,
+                a[start:],
+                width,
+                b[begin * n :],
+                n,
+                beta if begin == 0 else 1.0,
+                c[first * n :],
+                n,
+            )
 
 
 @fast_kernel
@@ -188,6 +202,7 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, d
 
 # ------------------------------------------------------------------------------------------------ GRU and RNN
 
+
 @fast_kernel
 def gru_gates(sums, h):
     """sums: what r, z and n have of the input (r and z of h as well), and what n has of h."""
@@ -218,7 +233,7 @@ def gru_forward(x, w_ih, w_hh, bias, reverse, workspace, h, output):
         turn(x[t], turned_x)
         add_product(False, 3 * size, batch, inputs, w_ih, turned_x, 1.0, flat)
         add_product(False, 2 * size, batch, size, w_hh, h, 1.0, flat)
-        add_product(False, size, batch, size, w_hh[2 * size * size:], h, 1.0, flat[3 * block:])
+        add_product(False, size, batch, size, w_hh[2 * size * size :], h, 1.0, flat[3 * block :])
         gru_gates(sums, h)
         turn_back(h, output[t])
 
@@ -284,7 +299,7 @@ def gru_backward(w_hh, before, workspace, d_output, reverse, begin, end, dh, d_s
         turn(before[t], h)
         gru_gates_backward(workspace[t], h, dh, step_sums)
         keep_columns(flat, (t - start) * batch, d_sums)
-        add_product(True, size, batch, 3 * size, w_hh, flat[size * batch:], 1.0, dh)
+        add_product(True, size, batch, 3 * size, w_hh, flat[size * batch :], 1.0, dh)
 
 
 @fast_kernel

@@ -5,12 +5,13 @@ largest is looked for, but then stays in the sum.
 
 In PyTorch: `aten/src/ATen/native/cpu/SoftMaxKernel.cpp`.
 """
+
 import math
 
 import numpy as np
 
-from ...cpu import vec
-from ...cpu.compile import fast_kernel
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.compile import fast_kernel
 
 # ------------------------------------------------------------------------ along the rows of a matrix
 

@@ -5,9 +5,10 @@ sums in float64 (rows) or in a second row of float32 (columns).
 
 In PyTorch: `aten/src/ATen/native/cpu/SumKernel.cpp`, which cascades likewise, and `cpu/ReduceOpsKernel.cpp`.
 """
+
 import numpy as np
 
-from ...cpu.compile import fast_kernel, kernel
+from readtorch.aten.cpu.compile import fast_kernel, kernel
 
 ZERO = np.float32(0)
 STEP = 1024
@@ -17,7 +18,7 @@ STEP = 1024
 def sum_of(x):
     total = 0.0
     for start in range(0, x.size, STEP):
-        part, few = ZERO, x[start:start + STEP]
+        part, few = ZERO, x[start : start + STEP]
         for i in range(few.size):
             part += few[i]
         total += part
@@ -28,7 +29,7 @@ def sum_of(x):
 def squares_of(x):
     total = 0.0
     for start in range(0, x.size, STEP):
-        part, few = ZERO, x[start:start + STEP]
+        part, few = ZERO, x[start : start + STEP]
         for i in range(few.size):
             part += few[i] * few[i]
         total += part
@@ -39,13 +40,13 @@ def squares_of(x):
 def sum_pieces(x, length, out):
     """The sum of each `length` numbers of x."""
     for i in range(out.size):
-        out[i] = sum_of(x[i * length:(i + 1) * length])
+        out[i] = sum_of(x[i * length : (i + 1) * length])
 
 
 @kernel
 def squares_pieces(x, length, out):
     for i in range(out.size):
-        out[i] = squares_of(x[i * length:(i + 1) * length])
+        out[i] = squares_of(x[i * length : (i + 1) * length])
 
 
 @kernel

@@ -2,9 +2,10 @@
 
 In PyTorch: `aten/src/ATen/native/cpu/UpSampleKernel.cpp`, `aten/src/ATen/native/cpu/UpSampleMoreKernel.cpp`.
 """
+
 import numpy as np
 
-from ...cpu.compile import fast_kernel, kernel
+from readtorch.aten.cpu.compile import fast_kernel, kernel
 
 
 @fast_kernel

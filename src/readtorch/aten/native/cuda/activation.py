@@ -15,7 +15,6 @@ from .register_dispatch_key import cuda_kernel, empty, operator_named, write_bac
 from .tensor_iterator import apply, apply_
 from .unary_ops_kernel import NEVER, declare, unary
 
-
 for _name, _function in {
     "relu": f.relu,
     "silu": f.silu,
@@ -78,9 +77,7 @@ def gelu_backward_cuda(grad_output, self, approximate):
 
 @cuda_kernel(operator_named("elu_backward"))
 def elu_backward_cuda(grad_output, alpha, scale, input_scale, is_result, self_or_result):
-    return apply(
-        f.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result)
-    )
+    return apply(f.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result))
 
 
 @cuda_kernel(operator_named("_prelu_kernel"))

@@ -5,10 +5,11 @@ In PyTorch: `aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu`,
 `aten/src/ATen/native/cuda/AdaptiveAveragePooling3d.cu`.
 """
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
-from readtorch.aten.native.pooling.adaptive import check_dimensions, check_not_empty as check_pooled
+from readtorch.aten.native.pooling.adaptive import check_dimensions
+from readtorch.aten.native.pooling.adaptive import check_not_empty as check_pooled
 from readtorch.aten.native.upsample import Band, band_of
 from readtorch.aten.tensor_utils import check_adaptive
 

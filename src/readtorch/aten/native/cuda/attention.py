@@ -12,7 +12,6 @@ from readtorch.aten.native.transformers import transformer as layers
 
 from .register_dispatch_key import cuda_kernel, operator_named, owned
 
-
 cuda_kernel(operator_named("_native_multi_head_attention"))(layers.native_multi_head_attention)
 cuda_kernel(operator_named("_transformer_encoder_layer_fwd"))(layers.transformer_encoder_layer_forward)
 

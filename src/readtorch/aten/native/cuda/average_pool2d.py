@@ -17,8 +17,7 @@ from .rows import contiguous
 
 def avg_pool2d(x, window, stride, padding, count_include_pad, divisor, out):
     """divisor: what to divide by, or 0 for the number of elements in the window."""
-    run(average_kernel, out, contiguous(x), (*window, *stride, *padding, int(count_include_pad), divisor),
-        out)
+    run(average_kernel, out, contiguous(x), (*window, *stride, *padding, int(count_include_pad), divisor), out)
 
 
 def avg_pool2d_backward(grad, window, stride, padding, count_include_pad, divisor, grad_input):
@@ -69,9 +68,7 @@ def average_backward_kernel(grad, scalars, out):
 def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
     result = empty_like_format(self, (*self._array.shape[:-2], *outputs))
-    avg_pool2d(
-        planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
-    )
+    avg_pool2d(planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result))
     return result
 
 

@@ -75,8 +75,9 @@ def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include
     check_floating("avg_pool3d_out_cuda", self)
     x, sizes = wide(self), (*self._array.shape[:-3], *outputs)
     result = empty(sizes, x._array.dtype, format_strides(self._array, sizes))
-    avg_pool3d(volumes(x), slide.kernel, slide.stride, slide.padding, count_include_pad,
-                       divisor_override or 0, volumes(result))
+    avg_pool3d(
+        volumes(x), slide.kernel, slide.stride, slide.padding, count_include_pad, divisor_override or 0, volumes(result)
+    )
     return in_type_of(self, result)
 
 
@@ -88,6 +89,13 @@ def avg_pool3d_backward_cuda(
     check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output)
     grad, sizes = wide(grad_output), self._array.shape
     result = empty(sizes, grad._array.dtype, format_strides(self._array, sizes))
-    avg_pool3d_backward(volumes(grad), slide.kernel, slide.stride, slide.padding, count_include_pad,
-                                divisor_override or 0, volumes(result))
+    avg_pool3d_backward(
+        volumes(grad),
+        slide.kernel,
+        slide.stride,
+        slide.padding,
+        count_include_pad,
+        divisor_override or 0,
+        volumes(result),
+    )
     return in_type_of(self, result)

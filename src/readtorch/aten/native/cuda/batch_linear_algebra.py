@@ -14,12 +14,20 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.batch_linear_algebra.cholesky import check_systems
 from readtorch.aten.native.batch_linear_algebra.lu import check_lu_solve
 from readtorch.aten.native.batch_linear_algebra.qr import (
-    check_householder_product, check_lapack_type, check_matrices, check_ormqr,
+    check_householder_product,
+    check_lapack_type,
+    check_matrices,
+    check_ormqr,
 )
 from readtorch.aten.native.batch_linear_algebra.solve import check_singular, check_solve
 from readtorch.aten.native.batch_linear_algebra.triangular import check_triangular
 from readtorch.aten.native.linear_algebra_utils import (
-    check_floating, check_info, check_square, check_square_floating, describe_indefinite, describe_singular,
+    check_floating,
+    check_info,
+    check_square,
+    check_square_floating,
+    describe_indefinite,
+    describe_singular,
 )
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.tensor_impl import dtype_of
@@ -30,7 +38,6 @@ from .fill_kernel import filled
 from .reduce_ops import LONG
 from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named, owned
 from .tensor_factories import eye
-
 
 INT = np.dtype(np.int32)
 
@@ -228,8 +235,9 @@ def qr_cuda(A, mode):
     if A._array.itemsize == 2:
         raise not_implemented("geqrf_cuda")(dtype_of(A))
     if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-                           "'complete'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     *_, m, n = A._array.shape
     k = m if mode == "complete" else min(m, n)
     q, reflected = qr_of(A, 0 if mode == "r" else k)
@@ -279,7 +287,7 @@ def svd_cuda(A, full_matrices, compute_uv, driver):
         return return_types.linalg_svd(empty((0,), A._array.dtype), s, empty((0,), A._array.dtype))
     q, r = qr_of(u, max(m, n) if full_matrices else min(m, n))
     signs = at.where(r.diagonal(0, -2, -1) < 0, -1.0, 1.0).to(A.dtype)
-    q[..., :min(m, n)].mul_(signs.unsqueeze(-2))
+    q[..., : min(m, n)].mul_(signs.unsqueeze(-2))
     u, v = (q, v) if m >= n else (v, q)
     return return_types.linalg_svd(columns_of(u), s, columns_of(v.mT))
 
@@ -313,13 +321,17 @@ def lu_cuda(A, pivot):
 def lu_unpack_cuda(LU_data, LU_pivots, unpack_data, unpack_pivots):
     """The pivots stay unchecked: to look at them, the host would have to wait."""
     if LU_data._array.ndim < 2:
-        raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
-                           f"{list(LU_data._array.shape)} instead")
+        raise RuntimeError(
+            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+            f"{list(LU_data._array.shape)} instead"
+        )
     if unpack_pivots and LU_pivots._array.dtype != INT:
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 "
-                           "dtype.\n"
-                           "Note: this function is intended to be used with the output produced by "
-                           "torch.linalg.lu_factor")
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 "
+            "dtype.\n"
+            "Note: this function is intended to be used with the output produced by "
+            "torch.linalg.lu_factor"
+        )
     P = L = U = empty((0,), LU_data._array.dtype)
     if unpack_pivots:
         P = permutations_of(LU_pivots, LU_data._array.shape[-2], LU_data._array.dtype).contiguous()
@@ -336,8 +348,12 @@ def columns_together(b, A):
 
 @cuda_kernel(operator_named("triangular_solve"))
 def triangular_solve_cuda(self, A, upper, transpose, unitriangular):
-    check_systems(self, A, "triangular_solve", "torch.triangular_solve: Expected {} to have at least 2 "
-                                               "dimensions, but it has {} dimensions instead")
+    check_systems(
+        self,
+        A,
+        "triangular_solve",
+        "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead",
+    )
     x, a = columns_together(self, A)
     seen = stack(a).swapaxes(1, 2) if transpose else stack(a)
     solve_triangular(seen, stack(x), upper != transpose, unitriangular)
@@ -347,8 +363,7 @@ def triangular_solve_cuda(self, A, upper, transpose, unitriangular):
 @cuda_kernel(operator_named("cholesky_solve"))
 def cholesky_solve_cuda(self, input2, upper):
     """X in L Lᵀ X = self, or Uᵀ U X = self."""
-    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} "
-                                                  "dimensions instead")
+    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead")
     x, a = columns_together(self, input2)
     lower = stack(a).swapaxes(1, 2) if upper else stack(a)
     solve_triangular(lower, stack(x), upper=False)
@@ -410,7 +425,7 @@ def lstsq_cuda(self, b, rcond, driver):
     vector = y.ndim == 1 or (y.ndim == len(batch) + 1 and y.shape == (*batch, m))
     right = b.unsqueeze(-1) if vector else b
     q, r = qr_of(self if m >= n else self.mT, min(m, n))
-    r = r[..., :min(m, n), :].triu()
+    r = r[..., : min(m, n), :].triu()
     if m >= n:
         x = at.linalg_solve_triangular(r, q.mT @ right, upper=True)
     else:

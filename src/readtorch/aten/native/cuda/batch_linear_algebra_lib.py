@@ -24,13 +24,12 @@ In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebraLib.cpp`.
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.c10.cuda.launch import launch
 
 from .block_reduce import block_max, block_sum
-
 
 THREADS = 64
 
@@ -121,6 +120,7 @@ def lu_kernel(dtype):
                     i, j = k + 1 + e // across, k + 1 + e % across
                     a[z, i, j] -= a[z, i, k] * a[z, k, j]
                 cuda.syncthreads()
+
     return lu
 
 
@@ -139,6 +139,7 @@ def exchange_kernel(b, pivots, backwards):
 @functools.cache
 def triangular_kernel(upper, unit):
     """Row after row of X is known, and taken out of the rows that are not."""
+
     def solve(b, a):
         t, step, n, columns = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1], b.shape[2]
         for z in range(cuda.blockIdx.x, b.shape[0], cuda.gridDim.x):
@@ -153,6 +154,7 @@ def triangular_kernel(upper, unit):
                     i, j = first + e // columns, e % columns
                     b[z, i, j] -= a[z, i, k] * b[z, k, j]
                 cuda.syncthreads()
+
     return solve
 
 
@@ -160,6 +162,7 @@ def triangular_kernel(upper, unit):
 def reflect_kernel(dtype):
     """Householder: column k is reflected onto a multiple of the k-th unit vector. The reflection is
     I - tau v vᵀ; v begins with 1, which is left out, and its rest stays where zeros would be."""
+
     def reflect(a, taus):
         shared = cuda.shared.array(32, dtype)
         t, step, rows, columns = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1], a.shape[2]
@@ -184,6 +187,7 @@ def reflect_kernel(dtype):
                 for j in range(k + 1 + t, columns, step):
                     reflect_column(a, z, k, tau, a, j)
                 cuda.syncthreads()
+
     return reflect
 
 
@@ -239,6 +243,7 @@ def rotation(dtype):
         t = -t if theta < dtype(0) else t
         c = dtype(1) / math.sqrt(t * t + dtype(1))
         return c, t * c
+
     return angle
 
 
@@ -277,6 +282,7 @@ def eigh_kernel(dtype):
                         x, y = a[z, p, j], a[z, q, j]
                         a[z, p, j], a[z, q, j] = c * x - s * y, s * x + c * y
                 cuda.syncthreads()
+
     return eigh
 
 
@@ -302,4 +308,5 @@ def svd_kernel(dtype):
                         for r in range(n):
                             rotate(v, z, r, p, q, c, s)
                 cuda.syncthreads()
+
     return svd

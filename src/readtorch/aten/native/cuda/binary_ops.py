@@ -6,7 +6,8 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`, `aten/src/ATen/native/cuda/Bin
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
-from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type, scalar_tensor as weak
+from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type
+from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL
 from readtorch.c10.tensor_impl import dtype_of

@@ -88,9 +88,7 @@ def dot_cuda(self, tensor):
         raise RuntimeError(
             "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, "
             "but got {} and {} elements respectively".format(
-                *[", ".join(map(str, t._array.shape)) for t in (self, tensor)],
-                self._array.size,
-                tensor._array.size,
+                *[", ".join(map(str, t._array.shape)) for t in (self, tensor)], self._array.size, tensor._array.size
             )
         )
     return owned(product(self.unsqueeze(0), tensor.unsqueeze(1)).reshape(()))
@@ -105,7 +103,7 @@ def addr_cuda(self, vec1, vec2, beta, alpha):
 def trilinear_cuda(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its `expand`."""
     total = i1._array.ndim + len(expand1)
-    spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)  # noqa: E731
+    spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)
     equation = f"{spell(expand1)},{spell(expand2)},{spell(expand3)}->{spell(sumdim)}"
     return owned(at.einsum(equation, [i1, i2, i3]).contiguous())
 

@@ -6,6 +6,7 @@ rounding.
 
 In PyTorch: `aten/src/ATen/native/cuda/block_reduce.cuh` (`WarpReduce`, `BlockReduce`).
 """
+
 import functools
 
 from numba import cuda
@@ -17,12 +18,14 @@ WARP = 32
 @functools.cache
 def warp_reduce(combine):
     """reduce(value): every lane gets the combination of the 32 values. All lanes must call it."""
+
     def reduce(value):
         distance = WARP // 2
         while distance > 0:
             value = combine(value, cuda.shfl_xor_sync(ALL_LANES, value, distance))
             distance //= 2
         return value
+
     return reduce
 
 
@@ -44,6 +47,7 @@ def block_reduce(combine):
         value = across_warp(shared[lane] if lane < cuda.blockDim.x // WARP else identity)
         cuda.syncthreads()
         return value
+
     return reduce
 
 

@@ -13,7 +13,8 @@ import math
 from numba import cuda
 
 from readtorch.aten.native.bucketization import check_search
-from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor as weak
+from readtorch.aten.native.tensor_iterator import result_type
+from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10.cuda.launch import blocks_of, launch
 
 from .fill_kernel import filled
@@ -28,8 +29,15 @@ def search(sequence, sorter, values, right, out):
     """out[r, i]: the place of values[r, i] in the r-th sorted row, or in the only one there is. All contiguous
     matrices; sorter (int64): the order that sorts the rows, or None."""
     if out.size:
-        launch(search_kernel(sorter is not None, right), blocks_of(out.size, THREADS), THREADS, sequence,
-               sequence if sorter is None else sorter, values, out)
+        launch(
+            search_kernel(sorter is not None, right),
+            blocks_of(out.size, THREADS),
+            THREADS,
+            sequence,
+            sequence if sorter is None else sorter,
+            values,
+            out,
+        )
 
 
 @functools.cache
@@ -48,6 +56,7 @@ def search_kernel(has_sorter, right):
                 else:
                     begin = middle + 1
             out[r, i % columns] = begin
+
     return search
 
 

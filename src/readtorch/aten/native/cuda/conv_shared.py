@@ -31,13 +31,13 @@ from .rows import contiguous
 class Geometry(typing.NamedTuple):
     """Sizes of a group's part, and how the window moves."""
 
-    channels: int      # of the input, in a group
+    channels: int  # of the input, in a group
     height: int
     width: int
-    outputs: int       # channels of the output, in a group
+    outputs: int  # channels of the output, in a group
     out_height: int
     out_width: int
-    rows: int          # of the window
+    rows: int  # of the window
     columns: int
     stride_y: int
     stride_x: int
@@ -67,8 +67,15 @@ def convolve(e, x, weight, bias, stride, padding, dilation, groups, out):
         outputs, taps = weight.shape[0] // groups, math.prod(weight.shape[1:])
         sizes = (groups, outputs, out.size // out.shape[1], taps)
         result, by_image = channels_first(out, groups)
-        run_tiles((e.weight, e.image, put), (True, False), sizes, (weight, x, x, result), scalars, x.dtype.type,
-                  blocks=blocks_for(x))
+        run_tiles(
+            (e.weight, e.image, put),
+            (True, False),
+            sizes,
+            (weight, x, x, result),
+            scalars,
+            x.dtype.type,
+            blocks=blocks_for(x),
+        )
         if bias is not None:
             rows = strided(bias, (1, *by_image.shape[1:]), (0, outputs * bias.itemsize, bias.itemsize, 0))
             pointwise(add, [by_image, rows], as_images(out, groups), (x.dtype.type(1),))
@@ -83,8 +90,14 @@ def convolve_backward_input(e, grad, weight, stride, padding, dilation, groups, 
         taps = weight.shape[0] // groups * math.prod(weight.shape[2:])
         sizes = (groups, weight.shape[1], grad_input.size // grad_input.shape[1], taps)
         result, by_image = channels_first(grad_input, groups)
-        run_tiles((e.transposed_weight, e.gradient, put), (True, False), sizes, (weight, grad, grad, result), scalars,
-                  grad.dtype.type)
+        run_tiles(
+            (e.transposed_weight, e.gradient, put),
+            (True, False),
+            sizes,
+            (weight, grad, grad, result),
+            scalars,
+            grad.dtype.type,
+        )
         if grad.shape[0] > 1:
             pointwise(copy, [by_image], as_images(grad_input, groups))
 
@@ -97,8 +110,15 @@ def convolve_backward_weight(e, grad, x, stride, padding, dilation, groups, grad
         pixels = grad.size // max(1, grad.shape[1])
         parts = parts or max(1, min(pixels // 1024, 64))
         partial = scratch(x, (parts, groups, outputs, taps), x.dtype)
-        run_tiles((e.output, e.patch, put), (True, True), (groups, outputs, taps, pixels), (grad, x, x, partial),
-                  scalars, x.dtype.type, parts)
+        run_tiles(
+            (e.output, e.patch, put),
+            (True, True),
+            (groups, outputs, taps, pixels),
+            (grad, x, x, partial),
+            scalars,
+            x.dtype.type,
+            parts,
+        )
         reduce(SUM, partial, (0,), strided(grad_weight, partial.shape[1:], partial.strides[1:]))
 
 
@@ -131,8 +151,18 @@ def channels_first(x, groups):
 
 
 def geometry(x, weight, out, stride, padding, dilation, groups):
-    return tuple(Geometry(x.shape[1] // groups, *x.shape[2:], weight.shape[0] // groups, *out.shape[2:],
-                          *weight.shape[2:], *stride, *padding, *dilation))
+    return tuple(
+        Geometry(
+            x.shape[1] // groups,
+            *x.shape[2:],
+            weight.shape[0] // groups,
+            *out.shape[2:],
+            *weight.shape[2:],
+            *stride,
+            *padding,
+            *dilation,
+        )
+    )
 
 
 def weight_element(weight, g, z, o, offset):
@@ -184,8 +214,9 @@ def put(out, extra, g, z, part, i, j, total):
     out[part, z, i, j] = total
 
 
-PLANES = Elements(geometry, weight_element, image_element, transposed_weight_element, gradient_element, output_element,
-                  patch_element)
+PLANES = Elements(
+    geometry, weight_element, image_element, transposed_weight_element, gradient_element, output_element, patch_element
+)
 conv2d = functools.partial(convolve, PLANES)
 conv2d_backward_input = functools.partial(convolve_backward_input, PLANES)
 conv2d_backward_weight = functools.partial(convolve_backward_weight, PLANES)

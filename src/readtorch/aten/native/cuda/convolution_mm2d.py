@@ -10,9 +10,14 @@ from typing import NamedTuple
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.convolution.params import (
-    check_room, check_same_type, check_shapes, geometry_of, output_shape,
+    check_room,
+    check_same_type,
+    check_shapes,
+    geometry_of,
+    output_shape,
 )
-from readtorch.aten.native.convolution_tbc import check_shapes as check_tbc, overlaps
+from readtorch.aten.native.convolution_tbc import check_shapes as check_tbc
+from readtorch.aten.native.convolution_tbc import overlaps
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.tensor_utils import check_dim_sizes
 from readtorch.c10.memory_format import contiguous_format
@@ -80,17 +85,7 @@ def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed,
 
 @cuda_kernel(operator_named("convolution_backward"))
 def convolution_backward_cuda(
-    grad_output,
-    input,
-    weight,
-    bias_sizes,
-    stride,
-    padding,
-    dilation,
-    transposed,
-    output_padding,
-    groups,
-    output_mask,
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
     """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
@@ -123,8 +118,9 @@ def conv_tbc_cuda(self, weight, bias, pad):
     x, w, b = wide(self), wide(weight), wide(bias)
     times = x._array.shape[0] + 2 * pad - w._array.shape[0] + 1
     if times < 0:
-        raise RuntimeError("Trying to create tensor with negative dimension "
-                           f"{times}: {[times, x._array.shape[1], w._array.shape[2]]}")
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {times}: {[times, x._array.shape[1], w._array.shape[2]]}"
+        )
     result = clone_cuda(b.expand((times, x._array.shape[1], w._array.shape[2])), contiguous_format)
     for k, (source, target) in enumerate(overlaps(x._array.shape[0], times, w._array.shape[0], pad)):
         result[target].add_(x[source] @ w[k])
@@ -135,8 +131,7 @@ def conv_tbc_cuda(self, weight, bias, pad):
 def conv_tbc_backward_cuda(self, input, weight, bias, pad):
     grad, x, w = wide(self), wide(input), wide(weight)
     dx, pieces = at.zeros_like(x), []
-    for k, (source, target) in enumerate(
-            overlaps(x._array.shape[0], grad._array.shape[0], w._array.shape[0], pad)):
+    for k, (source, target) in enumerate(overlaps(x._array.shape[0], grad._array.shape[0], w._array.shape[0], pad)):
         dx[source].add_(grad[target] @ w[k].t())
         seen, given = x[source].reshape(-1, x._array.shape[2]), grad[target].reshape(-1, w._array.shape[2])
         pieces.append(seen.t() @ given)

@@ -13,12 +13,12 @@ In PyTorch: `aten/src/ATen/native/cuda/Copy.cu`.
 
 import functools
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.common_device import wait_for
-from readtorch.aten.native import math as f
 from readtorch.aten.native import copy as native_copy
+from readtorch.aten.native import math as f
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap
 from readtorch.aten.sparse_tensor_impl import refuse_sparse
@@ -31,7 +31,6 @@ from readtorch.c10.tensor_impl import host_array
 
 from .loops import broadcast, pointwise
 from .register_dispatch_key import cuda_kernel, empty, here, is_on_device
-
 
 TILE, PITCH, DOWN = 32, 33, 8
 
@@ -75,6 +74,7 @@ def transpose_kernel(dtype):
                 if left + i < x.shape[2] and top + tx < x.shape[1]:
                     out[z, left + i, top + tx] = tile[tx, i]
             cuda.syncthreads()
+
     return transpose
 
 
@@ -154,9 +154,7 @@ def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_f
     numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
     if not is_on_device(self):
         array = copy_in_format(self._array, memory_format)
-        return tensor_on(
-            here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype)
-        )
+        return tensor_on(here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype))
     result = empty(self._array.shape, numpy_dtype, strides_in_format(self._array, memory_format))
     copy_elements(self, result)
     return result

@@ -29,8 +29,8 @@ In PyTorch: `aten/src/ATen/cuda/CUDABlas.cpp`.
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.c10.cuda.launch import launch, strided
 
@@ -38,11 +38,10 @@ from .loops import broadcast
 from .memory_access import load4, load_four
 from .rows import contiguous
 
-
-LANES = 16           # threads along each side of a block
+LANES = 16  # threads along each side of a block
 THREADS = LANES * LANES
-DEPTH = 16           # how much of K in one step
-LARGE = 1 << 20      # results from which on tiles of 128 leave no part of the chip without work
+DEPTH = 16  # how much of K in one step
+LARGE = 1 << 20  # results from which on tiles of 128 leave no part of the chip without work
 
 
 def nothing(out, z, i, j):
@@ -95,7 +94,7 @@ def own_line(quarters, pitch, dtype):
 @functools.cache
 def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype, blocks):
     """See Note [ A tile in registers ]."""
-    side, own = 64 * quarters, 4 * quarters   # of the tile, of a thread's part of it
+    side, own = 64 * quarters, 4 * quarters  # of the tile, of a thread's part of it
     pitch = side + 4
     room, results = DEPTH * pitch, own * own  # sizes of arrays are constants
     finishes = finish is not nothing
@@ -146,6 +145,7 @@ def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype, 
                         put(out, extra, geometry, z, part, row, column, totals[i * own + j])
             if finishes:
                 finish_own(out, z, top + 4 * y, left + 4 * x, rows, columns)
+
     tiles.launch_bounds = (THREADS, blocks) if blocks > 1 else None
     return tiles
 
@@ -163,8 +163,17 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
     number = out.dtype.type
     blocks = 2 if number is np.float32 and finish is None else 1  # more would not have registers enough
-    run_tiles((a_at, b_at, put(bias is not None)), along, sizes, (a, b, extra, result), (number(alpha),), number,
-              quarters=quarters, finish=finish or nothing, blocks=blocks)
+    run_tiles(
+        (a_at, b_at, put(bias is not None)),
+        along,
+        sizes,
+        (a, b, extra, result),
+        (number(alpha),),
+        number,
+        quarters=quarters,
+        finish=finish or nothing,
+        blocks=blocks,
+    )
 
 
 def as_stack(x, stack):
@@ -203,7 +212,9 @@ SQRT_HALF = math.sqrt(0.5)
 @functools.cache
 def put(has_bias):
     """numbers: alpha."""
+
     def store(out, bias, numbers, z, part, i, j, total):
         v = numbers[0] * total
         out[z, i, j] = v + bias[z, i, j] if has_bias else v
+
     return store

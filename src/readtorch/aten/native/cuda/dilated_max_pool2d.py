@@ -51,14 +51,12 @@ def max_kernel(x, scalars, out, indices):
 
 def max_backward_kernel(grad, indices, scalars, out):
     wh, ww, sy, sx, py, px, dy, dx = scalars
-    height, width = out.shape[2], out.shape[3]
+    width = out.shape[3]
     for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, c, iy, ix = position(e, out.shape)
         total = grad.dtype.type(0)
-        for oy in range(first_window(iy + py, wh, sy, (wh - 1) * dy + 1),
-                        min((iy + py) // sy + 1, grad.shape[2])):
-            for ox in range(first_window(ix + px, ww, sx, (ww - 1) * dx + 1),
-                            min((ix + px) // sx + 1, grad.shape[3])):
+        for oy in range(first_window(iy + py, wh, sy, (wh - 1) * dy + 1), min((iy + py) // sy + 1, grad.shape[2])):
+            for ox in range(first_window(ix + px, ww, sx, (ww - 1) * dx + 1), min((ix + px) // sx + 1, grad.shape[3])):
                 if indices[n, c, oy, ox] == iy * width + ix:
                     total += grad[n, c, oy, ox]
         out[n, c, iy, ix] = total
@@ -79,7 +77,5 @@ def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, di
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
     check_pooled((*self._array.shape[:-2], *pool2d_outputs(slide, self._array.shape)), 2, grad_output, indices)
     result = empty_like_format(self, self._array.shape)
-    max_pool2d_backward(
-        planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result)
-    )
+    max_pool2d_backward(planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result))
     return result

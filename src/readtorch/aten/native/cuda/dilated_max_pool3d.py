@@ -50,8 +50,7 @@ def max_pool3d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
     outputs = pool3d_outputs(slide, self._array.shape, "max_pool3d_with_indices_out_cuda_template()")
     x = wide(self)
     values, indices = empty_pair(x, self, (*self._array.shape[:-3], *outputs))
-    max_pool3d(volumes(x), slide.kernel, slide.stride, slide.padding, slide.dilation, volumes(values),
-                       volumes(indices))
+    max_pool3d(volumes(x), slide.kernel, slide.stride, slide.padding, slide.dilation, volumes(values), volumes(indices))
     return in_type_of(self, values), indices
 
 

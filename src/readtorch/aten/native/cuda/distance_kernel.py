@@ -36,8 +36,16 @@ def cdist(x, y, p, out):
 
 
 def cdist_backward(grad, x, y, p, distances, out):
-    run(cdist_backward_kernel(kind_of(p)), out, contiguous(grad), contiguous(x), contiguous(y),
-        out.dtype.type(p), contiguous(distances), out)
+    run(
+        cdist_backward_kernel(kind_of(p)),
+        out,
+        contiguous(grad),
+        contiguous(x),
+        contiguous(y),
+        out.dtype.type(p),
+        contiguous(distances),
+        out,
+    )
 
 
 def pdist(x, p, out):
@@ -45,8 +53,15 @@ def pdist(x, p, out):
 
 
 def pdist_backward(grad, x, p, distances, out):
-    run(pdist_backward_kernel(kind_of(p)), out, contiguous(grad), contiguous(x), out.dtype.type(p),
-        contiguous(distances), out)
+    run(
+        pdist_backward_kernel(kind_of(p)),
+        out,
+        contiguous(grad),
+        contiguous(x),
+        out.dtype.type(p),
+        contiguous(distances),
+        out,
+    )
 
 
 def run(kernel, result, *arguments):
@@ -64,6 +79,7 @@ def kind_of(p):
 @functools.cache
 def norm(kind):
     """(add(total, |difference|, p), finish(total, p), slope(difference, length, p)) of a norm."""
+
     def add(total, size, p):
         if kind == 0:
             return total + type(size)(1) if size != type(size)(0) else total
@@ -73,7 +89,7 @@ def norm(kind):
             return total + size * size
         if kind == math.inf:
             return size if size > total or size != size else total
-        return total + size ** p
+        return total + size**p
 
     def finish(total, p):
         if kind == 2:
@@ -93,6 +109,7 @@ def norm(kind):
         if kind == 2:
             return difference / length
         return sign * (abs(difference) / length) ** (p - number(1))
+
     return add, finish, slope
 
 
@@ -112,6 +129,7 @@ def cdist_kernel(kind):
             for k in range(x.shape[2]):
                 total = add(total, abs(x[b, i, k] - y[b, j, k]), p)
             out[b, i, j] = finish(total, p)
+
     return distances
 
 
@@ -126,6 +144,7 @@ def cdist_backward_kernel(kind):
             for j in range(y.shape[1]):
                 total += grad[b, i, j] * slope(x[b, i, k] - y[b, j, k], distances[b, i, j], p)
             out[b, i, k] = total
+
     return backward
 
 
@@ -141,6 +160,7 @@ def pdist_kernel(kind):
                 for k in range(x.shape[1]):
                     total = add(total, abs(x[i, k] - x[j, k]), p)
                 out[place_in_triangle(i, j, n)] = finish(total, p)
+
     return distances
 
 
@@ -157,6 +177,7 @@ def pdist_backward_kernel(kind):
                     place = place_in_triangle(min(i, j), max(i, j), n)
                     total += grad[place] * slope(x[i, k] - x[j, k], distances[place], p)
             out[i, k] = total
+
     return backward
 
 

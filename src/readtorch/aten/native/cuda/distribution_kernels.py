@@ -8,10 +8,17 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.distribution_templates import (
-    CPP_NAMES, DRAWN, check_from_to_in_range, closed_range, open_range,
+    CPP_NAMES,
+    DRAWN,
+    check_from_to_in_range,
+    closed_range,
+    open_range,
 )
 from readtorch.aten.native.distributions import (
-    check_kernel_type, check_no_internal_overlap, check_std, check_uniform_bounds,
+    check_kernel_type,
+    check_no_internal_overlap,
+    check_std,
+    check_uniform_bounds,
 )
 from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.aten.native_function import resize
@@ -22,8 +29,18 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy_elements
 from .distribution_templates import (
-    THREADS, bernoulli, bernoulli_each, cauchy, draws_used, exponential, geometric, integers, narrow_integers,
-    normal, uniform, wide_integers,
+    THREADS,
+    bernoulli,
+    bernoulli_each,
+    cauchy,
+    draws_used,
+    exponential,
+    geometric,
+    integers,
+    narrow_integers,
+    normal,
+    uniform,
+    wide_integers,
 )
 from .distributions import DOUBLE
 from .reduce_ops import LONG, converted
@@ -50,9 +67,7 @@ def drawn(self, engine, run, *parameters, at_once=None):
         numbers = WIDENED.get(array.dtype, array.dtype)
         direct = array.flags.c_contiguous and array.dtype == numbers
         target = self if direct else empty(array.shape, numbers)
-        state = state_for(
-            engine, array.size, at_once or (2 if numbers.itemsize == 8 and numbers.kind == "f" else 4)
-        )
+        state = state_for(engine, array.size, at_once or (2 if numbers.itemsize == 8 and numbers.kind == "f" else 4))
         run(state, target._array, *parameters, most_blocks=most_blocks())
         if not direct:
             copy_elements(target, self)
@@ -168,8 +183,10 @@ def cauchy_cuda_(self, median, sigma, generator):
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if not dtype_of(self).is_floating_point:
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be "
-                           f"a floating point but you specified {CPP_NAMES[dtype_of(self)]}")
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be "
+            f"a floating point but you specified {CPP_NAMES[dtype_of(self)]}"
+        )
     return drawn(self, generator, cauchy, median, sigma)
 
 

@@ -13,14 +13,13 @@ In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`.
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.c10.cuda.launch import blocks_of, launch
 
 from .philox_rng_engine import philox
 from .rows import flat
-
 
 THREADS = 256
 MOST_BLOCKS = 8 * 132  # what an H100 holds: 2048 threads on each of 132 multiprocessors
@@ -48,8 +47,7 @@ def normal(state, out, mean=0.0, std=1.0, most_blocks=MOST_BLOCKS):
 
 def exponential(state, out, rate=1.0, most_blocks=MOST_BLOCKS):
     number = out.dtype.type
-    run(exponential_with, state, out, (number(-1.0) / number(rate), number(np.finfo(number).eps / 2)),
-        most_blocks)
+    run(exponential_with, state, out, (number(-1.0) / number(rate), number(np.finfo(number).eps / 2)), most_blocks)
 
 
 def geometric(state, out, p, most_blocks=MOST_BLOCKS):
@@ -74,8 +72,14 @@ def bernoulli_each(state, p, out):
     """Likewise, each with a probability of its own. Four neighbours take the numbers of one evaluation,
     whatever the dtype. p, out: contiguous."""
     if out.size:
-        launch(bernoulli_each_kernel, blocks_of(out.size, 4 * THREADS, 1 << 30), THREADS, *map(u64, state), flat(p),
-               out.reshape(-1))
+        launch(
+            bernoulli_each_kernel,
+            blocks_of(out.size, 4 * THREADS, 1 << 30),
+            THREADS,
+            *map(u64, state),
+            flat(p),
+            out.reshape(-1),
+        )
 
 
 def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
@@ -85,9 +89,15 @@ def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
 
 def of_width(wide, state, out, low, high, most_blocks):
     if out.size:
-        launch(integers_kernel(wide), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
-               out.reshape(-1),
-               u64(high - low), np.int64(low))
+        launch(
+            integers_kernel(wide),
+            grid_of(out.size, most_blocks),
+            THREADS,
+            *map(u64, state),
+            out.reshape(-1),
+            u64(high - low),
+            np.int64(low),
+        )
 
 
 narrow_integers = functools.partial(of_width, False)
@@ -98,9 +108,9 @@ def run(transform, state, out, scalars, most_blocks, of_pairs=False):
     if out.size:
         draw = DRAWS[out.dtype == np.float64, of_pairs]
         kernel = pairs_kernel if out.dtype == np.float64 else fours_kernel
-        launch(kernel(draw, transform), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
-               out.reshape(-1),
-               scalars)
+        launch(
+            kernel(draw, transform), grid_of(out.size, most_blocks), THREADS, *map(u64, state), out.reshape(-1), scalars
+        )
 
 
 TO_UNIT, TO_ANGLE = f32(2.3283064e-10), f32(2.3283064e-10) * f32(6.2831855)  # 2⁻³² and 2π 2⁻³²
@@ -145,8 +155,7 @@ def two_normal(a, b, c, d):
     return radius * math.sin(angle), radius * math.cos(angle)
 
 
-DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform,
-         (True, True): two_normal}
+DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform, (True, True): two_normal}
 
 
 def uniform_between(x, scalars):
@@ -183,6 +192,7 @@ def below(x, scalars):
 @functools.cache
 def fours_kernel(draw, transform):
     """Four elements for each evaluation, a grid apart."""
+
     def fours(seed, offset, out, scalars):
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
@@ -197,12 +207,14 @@ def fours_kernel(draw, transform):
                 out[first + 2 * step] = transform(z, scalars)
             if first + 3 * step < out.size:
                 out[first + 3 * step] = transform(w, scalars)
+
     return fours
 
 
 @functools.cache
 def pairs_kernel(draw, transform):
     """Two elements for each evaluation."""
+
     def pairs(seed, offset, out, scalars):
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
@@ -213,6 +225,7 @@ def pairs_kernel(draw, transform):
             out[first] = transform(x, scalars)
             if first + step < out.size:
                 out[first + step] = transform(y, scalars)
+
     return pairs
 
 
@@ -247,6 +260,7 @@ def integers_kernel(wide):
                 x = a if k == 0 else b if k == 1 else c if k == 2 else d
                 if first + k * step < out.size:
                     out[first + k * step] = np.int64(u64(x) % span) + base
+
     return integers
 
 

@@ -13,9 +13,9 @@ In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, `aten/src/ATen/native/
 import functools
 import math
 
-from numba import cuda
 import ml_dtypes
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native.distribution_templates import DRAWN_FLOATS
 from readtorch.aten.native.distributions import FLOAT_OR_DOUBLE, check_kernel_type
@@ -29,7 +29,6 @@ from .philox_rng_engine import philox
 from .reduce_ops import converted
 from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
 
-
 DRAWS_USED = 256  # of one element; a sample that takes more (hardly ever) runs into the next call's
 u64 = np.uint64
 
@@ -38,8 +37,15 @@ def sample(draw, state, parameters, out):
     """parameters: one or two float64 arrays; out: float64. All contiguous and of one size."""
     if out.size:
         arrays = [p.reshape(-1) for p in parameters]
-        launch(kernel(draw), blocks_of(out.size, THREADS), THREADS, *map(u64, state), arrays[0], arrays[-1],
-               out.reshape(-1))
+        launch(
+            kernel(draw),
+            blocks_of(out.size, THREADS),
+            THREADS,
+            *map(u64, state),
+            arrays[0],
+            arrays[-1],
+            out.reshape(-1),
+        )
 
 
 @functools.cache
@@ -47,6 +53,7 @@ def kernel(draw):
     def samples(seed, offset, first, second, out):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             out[i] = draw(seed, u64(i), offset // u64(4), first[i], second[i])
+
     return samples
 
 
@@ -137,8 +144,9 @@ def by_rejection(seed, element, draw, count, p):
 
 def logarithm(count, mode, k):
     """log(count over k) - log(count over mode)."""
-    return (math.lgamma(mode + 1.0) + math.lgamma(count - mode + 1.0)
-            - math.lgamma(k + 1.0) - math.lgamma(count - k + 1.0))
+    return (
+        math.lgamma(mode + 1.0) + math.lgamma(count - mode + 1.0) - math.lgamma(k + 1.0) - math.lgamma(count - k + 1.0)
+    )
 
 
 def one_gamma(seed, element, draw, shape, _):
@@ -184,8 +192,9 @@ def poisson_cuda(self, generator):
 def binomial_cuda(count, prob, generator):
     for name, t in (("count", count), ("prob", prob)):
         if not dtype_of(t).is_floating_point:
-            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
-                             f"{SCALAR_TYPE_NAMES[dtype_of(t)]}")
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {SCALAR_TYPE_NAMES[dtype_of(t)]}"
+            )
     check_kernel_type(count, "binomial_cuda", FLOAT_OR_DOUBLE)
     shape = broadcast_shape(count._array.shape, prob._array.shape)
     return sampled(one_binomial, generator, count._array.dtype, shape, count, prob)

@@ -31,9 +31,17 @@ def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS):
         keep = f32(1 - p)
         vector = next(v for v in (4, 2, 1) if x.size % v == 0)
         kernel = dropout_kernel if vector == 1 else dropout_vector_kernel(vector)
-        launch(kernel, grid_of(x.size, most_blocks), THREADS, *map(u64, state), flat(x), keep,
-               x.dtype.type(1) /
-               x.dtype.type(keep), out.reshape(-1), mask.reshape(-1))
+        launch(
+            kernel,
+            grid_of(x.size, most_blocks),
+            THREADS,
+            *map(u64, state),
+            flat(x),
+            keep,
+            x.dtype.type(1) / x.dtype.type(keep),
+            out.reshape(-1),
+            mask.reshape(-1),
+        )
 
 
 def dropout_backward(grad, mask, scale, out):
@@ -48,6 +56,7 @@ def masked_scale(grad, kept, scalars):
 @functools.cache
 def dropout_vector_kernel(vector):
     """A thread takes neighbouring elements, and as many of the four numbers as it has elements."""
+
     def dropout(seed, offset, x, keep, scale, out, mask):
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
@@ -58,6 +67,7 @@ def dropout_vector_kernel(vector):
                 kept = unit(numbers[k]) < keep
                 mask[first + k] = kept
                 out[first + k] = x[first + k] * scale if kept else type(scale)(0)
+
     return dropout
 
 

@@ -18,7 +18,6 @@ from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import flat, matrix
 from .softmax import wide
 
-
 THREADS = 128
 
 
@@ -33,9 +32,15 @@ def embedding_backward(grad, indices, padding_idx, grad_weight):
     """grad (*indices, D) is added to grad_weight (V, D), which begins as zeros. padding_idx: -1 for none."""
     if grad.size:
         columns = grad_weight.shape[1]
-        launch(backward, grid(indices.size, columns), THREADS, matrix(grad, columns), flat(indices),
-               padding_idx,
-               grad_weight)
+        launch(
+            backward,
+            grid(indices.size, columns),
+            THREADS,
+            matrix(grad, columns),
+            flat(indices),
+            padding_idx,
+            grad_weight,
+        )
 
 
 def grid(rows, columns):
@@ -84,8 +89,10 @@ def embedding_dense_backward_cuda(grad_output, indices, num_weights, padding_idx
 def embedding_renorm_cuda_(self, indices, max_norm, norm_type):
     """Shortens in place those of the picked rows whose norm is above max_norm."""
     if self._array.ndim != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {self._array.ndim}-dimensional tensor for argument "
-                           "#1 'self' (while checking arguments for embedding_renorm_)")
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {self._array.ndim}-dimensional tensor for argument "
+            "#1 'self' (while checking arguments for embedding_renorm_)"
+        )
     check_indices(indices, 2, "embedding_renorm_")
     scalars = at._unique2(indices)[0]
     rows = self.index_select(0, scalars)

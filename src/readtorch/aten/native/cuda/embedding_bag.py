@@ -33,8 +33,18 @@ def reduce_bags(weight, indices, offsets, factors, takes_max, takes_mean, paddin
         rest = (factors, maxima) if takes_max else (factors, out)
         rest = tuple(indices if a is None else flat(a) if a is factors else a for a in rest)
         kernel = max_kernel if takes_max else sum_kernel(factors is not None, takes_mean)
-        launch(kernel, grid(out.shape[0], out.shape[1]), THREADS, weight, indices, flat(offsets), padding_idx, *rest,
-               out, sizes)
+        launch(
+            kernel,
+            grid(out.shape[0], out.shape[1]),
+            THREADS,
+            weight,
+            indices,
+            flat(offsets),
+            padding_idx,
+            *rest,
+            out,
+            sizes,
+        )
 
 
 def end_of(b, offsets, count):
@@ -57,6 +67,7 @@ def sum_kernel(has_factors, takes_mean):
                 out[b, c] = total / weight.dtype.type(max(size, 1)) if takes_mean else total
                 if c == 0:
                     sizes[b] = size
+
     return sums
 
 
@@ -103,28 +114,74 @@ def embedding_bag_cuda(
     sizes = filled(empty((count,), offsets._array.dtype), 0)
     maxima = filled(empty((count, columns) if mode == MAX else (count,), offsets._array.dtype), 0)
     factors = None if per_sample_weights is None else wide(per_sample_weights)._array
-    reduce_bags(w._array, indices._array, offsets._array, factors, mode == MAX, mode == MEAN, padding_idx,
-                            result._array, sizes._array, maxima._array if mode == MAX else None)
+    reduce_bags(
+        w._array,
+        indices._array,
+        offsets._array,
+        factors,
+        mode == MAX,
+        mode == MEAN,
+        padding_idx,
+        result._array,
+        sizes._array,
+        maxima._array if mode == MAX else None,
+    )
     return converted(result, weight._array.dtype), bags, sizes, maxima
 
 
 @cuda_kernel(operator_named("_embedding_bag_backward"))
 def embedding_bag_backward_cuda(
-    grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse,
-    per_sample_weights, padding_idx,
+    grad,
+    indices,
+    offsets,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    padding_idx,
 ):
     if sparse:
         return at._embedding_bag_sparse_backward(
-            grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
-            padding_idx)
+            grad,
+            indices,
+            offsets,
+            offset2bag,
+            bag_size,
+            num_weights,
+            scale_grad_by_freq,
+            mode,
+            per_sample_weights,
+            padding_idx,
+        )
     return at._embedding_bag_dense_backward(
-        grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
-        per_sample_weights, padding_idx)
+        grad,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
 
 
 @cuda_kernel(operator_named("_embedding_bag_dense_backward"))
 def embedding_bag_dense_backward_cuda(
-    grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights,
+    grad,
+    indices,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    per_sample_weights,
     padding_idx,
 ):
     """Each row that was picked gets its bag's gradient, weighted as the row was in the bag."""

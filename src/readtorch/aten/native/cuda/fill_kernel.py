@@ -71,8 +71,7 @@ def zero_cuda_(self):
 def fill_tensor_cuda_(self, value):
     if value._array.ndim:
         raise RuntimeError(
-            "fill_ only supports 0-dimension value tensor but got tensor with "
-            f"{value._array.ndim} dimensions."
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
     refuse_overlap(self)
     copy_elements(value, self)

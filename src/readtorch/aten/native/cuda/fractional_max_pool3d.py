@@ -52,7 +52,7 @@ def fractional_operators(dims, columns):
         fractional.check_samples(random_samples._array, self._array, dims)
         check_floating(f"{name}_out_cuda_frame", self)
         x, samples = wide(self), wide(random_samples)._array
-        planes = (*(1, *shape)[-dims - 2:-dims], *one)
+        planes = (*(1, *shape)[-dims - 2 : -dims], *one)
         sizes = (*shape[:-dims], *output_size)
         values, indices = empty(sizes, x._array.dtype), empty(sizes, LONG)
         seen = contiguous(x._array).reshape(*planes, *shape[-dims:])

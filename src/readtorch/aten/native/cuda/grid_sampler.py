@@ -17,9 +17,8 @@ import math
 
 from numba import cuda
 
-from readtorch.aten.native.grid_sampler import (
-    base_grid, check_dimensions as check_dimensions_of_grid, check_dtypes, check_shapes,
-)
+from readtorch.aten.native.grid_sampler import base_grid, check_dtypes, check_shapes
+from readtorch.aten.native.grid_sampler import check_dimensions as check_dimensions_of_grid
 from readtorch.aten.native.grid_sampler_utils import BICUBIC, NEAREST, REFLECTION, ZEROS
 from readtorch.c10.cuda.launch import blocks_of, launch
 
@@ -64,6 +63,7 @@ def reflection(align_corners, dtype):
         if flips % 2 == 0:
             return beyond + low, sign
         return span - beyond + low, -sign
+
     return reflect
 
 
@@ -90,6 +90,7 @@ def source_index_of(padding, align_corners, dtype):
                 slope = dtype(0)
             position = clip(position, size)
         return position, slope
+
     return source_index
 
 
@@ -110,6 +111,7 @@ def neighbors(mode, padding, align_corners, dtype):
         if k == 0:
             return inside(before, size), dtype(1) - part, -slope
         return inside(before + 1, size), part, slope
+
     return neighbor
 
 
@@ -156,6 +158,7 @@ def cubic_neighbors(padding, align_corners, dtype):
         if padding != ZEROS:
             position = clip(position, size)
         return inside(int(position), size), weight, slope * steep
+
     return neighbor
 
 
@@ -178,6 +181,7 @@ def sample_kernel(mode, padding, align_corners, dtype):
                     if iy >= 0 and ix >= 0:
                         for c in range(x.shape[1]):
                             out[n, c, p] += wy * wx * x[n, c, iy, ix]
+
     return sample
 
 
@@ -201,6 +205,7 @@ def backward_kernel(mode, padding, align_corners, dtype):
                             to_x += g * x[n, c, iy, ix] * wy * sx
                             to_y += g * x[n, c, iy, ix] * sy * wx
             grad_grid[n, p, 0], grad_grid[n, p, 1] = to_x, to_y
+
     return backward
 
 
@@ -219,6 +224,7 @@ def volume_kernel(mode, padding, align_corners, dtype):
                 if iz >= 0 and iy >= 0 and ix >= 0:
                     for c in range(x.shape[1]):
                         out[n, c, p] += wz * wy * wx * x[n, c, iz, iy, ix]
+
     return sample
 
 
@@ -243,6 +249,7 @@ def volume_backward_kernel(mode, padding, align_corners, dtype):
                         to_y += v * wz * sy * wx
                         to_z += v * sz * wy * wx
             grad_grid[n, p, 0], grad_grid[n, p, 1], grad_grid[n, p, 2] = to_x, to_y, to_z
+
     return backward
 
 
@@ -262,8 +269,9 @@ def samplers(dims):
         n, *sizes, _ = grid._array.shape
         x = wide(input)
         result = filled(empty((n, x._array.shape[1], *sizes), x._array.dtype), 0)
-        sample_points(x._array, points_of(grid), mode, padding_mode, align_corners,
-                            result._array.reshape(n, -1, math.prod(sizes)))
+        sample_points(
+            x._array, points_of(grid), mode, padding_mode, align_corners, result._array.reshape(n, -1, math.prod(sizes))
+        )
         return converted(result, input._array.dtype)
 
     @cuda_kernel(operator_named(f"{name}_backward"))
@@ -271,9 +279,16 @@ def samplers(dims):
         x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
         grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
         grad_grid = empty(grid._array.shape, x._array.dtype)
-        sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode,
-                                     padding_mode, align_corners, grad_x._array,
-                                     grad_grid._array.reshape(points.shape))
+        sample_backward(
+            g.reshape(*g.shape[:2], points.shape[1]),
+            x._array,
+            points,
+            mode,
+            padding_mode,
+            align_corners,
+            grad_x._array,
+            grad_grid._array.reshape(points.shape),
+        )
         wanted = zip((grad_x, grad_grid), output_mask)
         return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
 

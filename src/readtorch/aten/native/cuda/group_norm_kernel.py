@@ -60,9 +60,7 @@ def native_group_norm_cuda(input, weight, bias, N, C, HxW, group, eps):
     out = empty(input._array.shape, x._array.dtype)
     mean, rstd = (filled(empty((N, group), x._array.dtype), number) for number in (0, math.nan))
     if x._array.size:
-        group_norm(
-            x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array)
-        )
+        group_norm(x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array))
     return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
 
 

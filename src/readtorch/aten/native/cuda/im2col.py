@@ -69,8 +69,11 @@ def im2col_cuda(self, kernel_size, dilation, padding, stride):
     columns.check_counts(x, counts, kernel_size, dilation, padding)
     columns.check_dtype(self, "im2col_out_cuda")
     result = empty((*x.shape[:-3], x.shape[-3] * math.prod(kernel_size), math.prod(counts)), x.dtype)
-    im2col(as_batch(self, 4)._array, window_numbers(kernel_size, counts, dilation, padding, stride),
-                   as_batch(result, 3)._array)
+    im2col(
+        as_batch(self, 4)._array,
+        window_numbers(kernel_size, counts, dilation, padding, stride),
+        as_batch(result, 3)._array,
+    )
     return result
 
 
@@ -83,6 +86,9 @@ def col2im_cuda(self, output_size, kernel_size, dilation, padding, stride):
     columns.check_columns(x, output_size, kernel_size, dilation, padding, stride, counts)
     columns.check_dtype(self, "col2im_out_cuda")
     result = empty((*x.shape[:-2], x.shape[-2] // math.prod(kernel_size), *output_size), x.dtype)
-    col2im(as_batch(self, 3)._array, window_numbers(kernel_size, counts, dilation, padding, stride),
-                   as_batch(result, 4)._array)
+    col2im(
+        as_batch(self, 3)._array,
+        window_numbers(kernel_size, counts, dilation, padding, stride),
+        as_batch(result, 4)._array,
+    )
     return result

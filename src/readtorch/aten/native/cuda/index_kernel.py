@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/IndexKernel.cu`.
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.math import add
@@ -32,8 +32,7 @@ from .scatter_gather_kernel import THREADS
 
 
 def index_elements(x, indices, out):
-    """out = x[indices[0], indices[1], …]: integer arrays (broadcast together) for the first dimensions of x.
-    """
+    """out = x[indices[0], indices[1], …]: integer arrays (broadcast together) for the first dimensions of x."""
     elements(take_kernel, x, indices, out)
 
 
@@ -50,14 +49,25 @@ def elements(kernel, x, indices, other):
         return
     flat_x, steps_x = laid_out(x)
     picked = np.broadcast_shapes(*(i.shape for i in indices))
-    rest = x.shape[len(indices):]
+    rest = x.shape[len(indices) :]
     other = broadcast(other, (*picked, *rest))
     flat_other, steps_other = laid_out(other)
     offsets = total_offsets(indices, x.shape, steps_x, picked)
     inside = max(1, int(np.prod(rest)))
-    launch(kernel, blocks_of(other.size, THREADS), THREADS, flat_x, offsets.reshape(-1), rest or (1,),
-           steps_x[len(indices):] or (0,), inside, flat_other, other.shape or (1,), steps_other or (0,),
-           other.size)
+    launch(
+        kernel,
+        blocks_of(other.size, THREADS),
+        THREADS,
+        flat_x,
+        offsets.reshape(-1),
+        rest or (1,),
+        steps_x[len(indices) :] or (0,),
+        inside,
+        flat_other,
+        other.shape or (1,),
+        steps_other or (0,),
+        other.size,
+    )
 
 
 def total_offsets(indices, sizes, steps, shape):
@@ -148,9 +158,7 @@ class Places:
         self.picked = picked_shape(self.arrays)
         self.front = array.transpose(dims + rest)
         adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        self.first = (
-            dims[0] if adjacent else 0
-        )  # of the result's dimensions, the first that comes from the indices
+        self.first = dims[0] if adjacent else 0  # of the result's dimensions, the first that comes from the indices
         sizes = [array.shape[d] for d in rest]
         self.shape = (*sizes[: self.first], *self.picked, *sizes[self.first :])
 
@@ -190,9 +198,7 @@ def put_elements(self, indices, values, accumulate):
     if not math.prod(places.shape):
         return self
     values = values if is_on_device(values) else values.to(here())
-    index_put(
-        places.front, places.arrays, places.front_of(broadcast(values._array, places.shape)), accumulate
-    )
+    index_put(places.front, places.arrays, places.front_of(broadcast(values._array, places.shape)), accumulate)
     return self
 
 
@@ -232,11 +238,15 @@ def take_cuda(self, index):
 def put(self, index, source, accumulate):
     check_places(index, "put_")
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{type_name(self)} and source.dtype = {type_name(source)}")
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{type_name(self)} and source.dtype = {type_name(source)}"
+        )
     if source._array.size != index._array.size:
-        raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
-                           f"source.numel() = {source._array.size}, index.numel() = {index._array.size}")
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source._array.size}, index.numel() = {index._array.size}"
+        )
     if index._array.size and not self._array.size:
         raise IndexError("put_(): tried to put elements into an empty tensor")
     flat = self.reshape(-1)  # a view of `self`, or of a copy
@@ -251,11 +261,12 @@ writes("put", put)
 
 def check_masked_scatter(self, mask, source):
     if self._array.dtype != source._array.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
-                           f"{type_name(self)} and {type_name(source)}")
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got "
+            f"{type_name(self)} and {type_name(source)}"
+        )
     if mask._array.dtype != BOOL:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
-                           f"{type_name(mask)}")
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask)}")
 
 
 def scattered(self, mask, source):

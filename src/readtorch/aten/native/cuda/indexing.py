@@ -20,11 +20,7 @@ from .tensor_compare import operand
 
 def index_along(index, dim, shape):
     """A vector of indices as an index of `shape` along `dim`."""
-    row = (
-        index._array.reshape([1] * dim + [-1] + [1] * (len(shape) - dim - 1))
-        if shape
-        else index._array.reshape(())
-    )
+    row = index._array.reshape([1] * dim + [-1] + [1] * (len(shape) - dim - 1)) if shape else index._array.reshape(())
     return broadcast(row, shape)
 
 
@@ -105,8 +101,9 @@ def fill_with_number(self, dim, index, value):
 
 def fill_with_tensor(self, dim, index, value):
     if value._array.ndim:
-        raise RuntimeError("Only supports 0-dimension value tensor, but got tensor with "
-                           f"{value._array.ndim} dimension(s).")
+        raise RuntimeError(
+            f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s)."
+        )
     fill_slices(self, dim, index, operand(value, self._array.dtype))
 
 

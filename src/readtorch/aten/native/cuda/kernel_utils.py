@@ -7,7 +7,6 @@ In PyTorch: `aten/src/ATen/native/cuda/KernelUtils.cuh`.
 
 from readtorch.c10.cuda.launch import blocks_of, launch
 
-
 THREADS = 256
 
 

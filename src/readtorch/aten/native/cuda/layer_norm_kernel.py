@@ -27,8 +27,7 @@ from .softmax import row, wide
 
 
 def layer_norm(x, n, weight, bias, eps, out, mean, rstd):
-    """Over the last dimensions, together n elements. weight, bias: n elements or None. mean, rstd: one a row.
-    """
+    """Over the last dimensions, together n elements. weight, bias: n elements or None. mean, rstd: one a row."""
     run_forward(matrix(x, n), weight, bias, eps, matrix(out, n), mean, rstd, (n, 1))
 
 
@@ -47,18 +46,37 @@ def run_forward(x, weight, bias, eps, out, mean, rstd, each):
         return
     affine = (weight is not None, bias is not None)
     weight, bias = (x[0] if a is None else a for a in (weight, bias))
-    launch(forward_kernel(*affine, x.dtype.type), min(len(x), 65535), whole_warps(x.shape[1]), x, weight,
-           bias,
-           x.dtype.type(eps), out, mean, rstd, each)
+    launch(
+        forward_kernel(*affine, x.dtype.type),
+        min(len(x), 65535),
+        whole_warps(x.shape[1]),
+        x,
+        weight,
+        bias,
+        x.dtype.type(eps),
+        out,
+        mean,
+        rstd,
+        each,
+    )
 
 
 def run_backward(grad, x, mean, rstd, weight, out, each):
     if out.size == 0:
         return
     scaled = weight is not None
-    launch(backward_kernel(scaled, x.dtype.type), min(len(x), 65535), whole_warps(x.shape[1]), grad, x, mean,
-           rstd,
-           weight if scaled else x[0], out, each)
+    launch(
+        backward_kernel(scaled, x.dtype.type),
+        min(len(x), 65535),
+        whole_warps(x.shape[1]),
+        grad,
+        x,
+        mean,
+        rstd,
+        weight if scaled else x[0],
+        out,
+        each,
+    )
 
 
 ROWS_OF_A_PART = 256
@@ -68,8 +86,7 @@ def down_the_columns(grad, x, mean, rstd, grad_weight, grad_bias):
     """Parts of the rows are summed by different blocks, and the parts by a second launch."""
     parts = max(1, min(-(-len(x) // ROWS_OF_A_PART), 64))
     sums = [scratch(x, (parts, x.shape[1]), x.dtype) for _ in range(2)]
-    launch(columns_kernel(x.dtype.type), (-(-x.shape[1] // 32), parts), (32, DOWN), grad, x, mean, rstd,
-           *sums)
+    launch(columns_kernel(x.dtype.type), (-(-x.shape[1] // 32), parts), (32, DOWN), grad, x, mean, rstd, *sums)
     for part, out in zip(sums, (grad_weight, grad_bias)):
         if out is not None:
             reduce(SUM, part, (0,), out)
@@ -115,6 +132,7 @@ def forward_kernel(has_weight, has_bias, dtype):
                 out[r, k] = shifted(y, bias, r, k, each)
             if t == 0:
                 mean[r], rstd[r] = center, scale
+
     return forward
 
 
@@ -138,6 +156,7 @@ def backward_kernel(has_weight, dtype):
             for k in range(t, n, step):
                 g = scaled(grad[r, k], weight, r, k, each)
                 out[r, k] = scale * (g - total - (x[r, k] - center) * scale * along)
+
     return backward
 
 
@@ -147,6 +166,7 @@ DOWN = 8  # threads that share a column
 @functools.cache
 def columns_kernel(dtype):
     """Each part of the rows: Σ grad · y and Σ grad of every column."""
+
     def columns(grad, x, mean, rstd, weight_sums, bias_sums):
         for_weight = cuda.shared.array((DOWN, 32), dtype)
         for_bias = cuda.shared.array((DOWN, 32), dtype)
@@ -165,6 +185,7 @@ def columns_kernel(dtype):
                 along += for_weight[other, t]
                 total += for_bias[other, t]
             weight_sums[part, k], bias_sums[part, k] = along, total
+
     return columns
 
 
@@ -177,14 +198,7 @@ def native_layer_norm_cuda(input, normalized_shape, weight, bias, eps):
     sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
     out, mean, rstd = empty(shape, x._array.dtype), empty(sizes, x._array.dtype), empty(sizes, x._array.dtype)
     layer_norm(
-        x._array,
-        math.prod(normalized),
-        row(weight),
-        row(bias),
-        eps,
-        out._array,
-        flat(mean._array),
-        flat(rstd._array),
+        x._array, math.prod(normalized), row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array)
     )
     return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
 
@@ -211,9 +225,7 @@ def native_layer_norm_backward_cuda(grad_out, input, normalized_shape, mean, rst
 def wanted(output_mask, shapes, numpy_dtype):
     """New tensors for the gradients that are asked for, None for the others; zeros, in case there is nothing
     to add up."""
-    return [
-        filled(empty(shape, numpy_dtype), 0) if asked else None for asked, shape in zip(output_mask, shapes)
-    ]
+    return [filled(empty(shape, numpy_dtype), 0) if asked else None for asked, shape in zip(output_mask, shapes)]
 
 
 def in_types_of(grads, input, weight):

@@ -90,7 +90,7 @@ def matrix_exp_cuda(self):
     if not math.isfinite(norm):
         return at.full_like(self, math.nan)
     squarings = max(0, math.ceil(math.log2(norm)) + 1) if norm else 0
-    result = series(self / 2.0 ** squarings)
+    result = series(self / 2.0**squarings)
     for _ in range(squarings):
         result = result @ result
     return result.contiguous()
@@ -103,8 +103,9 @@ def cross_cuda(self, other, dim):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, len(shapes[0]))
     if shapes[0][axis] != 3 or shapes[1][axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} "
-                           f"and {shapes[1][axis]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} and {shapes[1][axis]}"
+        )
     common, shape = result_type(self, other), broadcast_shape(*shapes)
     x, y = (t.to(common).expand(shape) for t in (self, other))
     return x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)

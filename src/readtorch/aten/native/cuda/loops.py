@@ -9,12 +9,14 @@ lies.
 
 In PyTorch: `aten/src/ATen/native/cuda/Loops.cuh` (`gpu_kernel`), `CUDALoops.cuh`, `OffsetCalculator.cuh`.
 """
+
 import functools
 
 import numpy as np
 from numba import cuda
 
-from ....c10.cuda.launch import blocks_of, launch, strided
+from readtorch.c10.cuda.launch import blocks_of, launch, strided
+
 from .memory_access import in_fours, load4, store4
 
 THREADS = 256
@@ -57,8 +59,7 @@ def collapse(arrays):
         else:
             dims.append((shape[d], steps))
     dims = dims or [(1, [a.itemsize for a in arrays])]
-    return [strided(a, tuple(n for n, _ in dims), tuple(steps[k] for _, steps in dims)) for k,
-            a in enumerate(arrays)]
+    return [strided(a, tuple(n for n, _ in dims), tuple(steps[k] for _, steps in dims)) for k, a in enumerate(arrays)]
 
 
 def blocks_of_four_dimensions(arrays):
@@ -85,6 +86,7 @@ def flat_1(function):
     def flat(a, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             out[i] = function(a[i], scalars)
+
     return flat
 
 
@@ -92,6 +94,7 @@ def flat_2(function):
     def flat(a, b, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             out[i] = function(a[i], b[i], scalars)
+
     return flat
 
 
@@ -99,6 +102,7 @@ def flat_3(function):
     def flat(a, b, c, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             out[i] = function(a[i], b[i], c[i], scalars)
+
     return flat
 
 
@@ -106,11 +110,18 @@ def fours_1(function):
     def fours(a, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x = load4(a, 4 * q)
-            store4(out, 4 * q, function(x[0], scalars), function(x[1], scalars), function(x[2], scalars),
-                   function(x[3], scalars))
+            store4(
+                out,
+                4 * q,
+                function(x[0], scalars),
+                function(x[1], scalars),
+                function(x[2], scalars),
+                function(x[3], scalars),
+            )
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
             out[i] = function(a[i], scalars)
+
     return fours
 
 
@@ -118,11 +129,18 @@ def fours_2(function):
     def fours(a, b, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x, y = load4(a, 4 * q), load4(b, 4 * q)
-            store4(out, 4 * q, function(x[0], y[0], scalars), function(x[1], y[1], scalars),
-                   function(x[2], y[2], scalars), function(x[3], y[3], scalars))
+            store4(
+                out,
+                4 * q,
+                function(x[0], y[0], scalars),
+                function(x[1], y[1], scalars),
+                function(x[2], y[2], scalars),
+                function(x[3], y[3], scalars),
+            )
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
             out[i] = function(a[i], b[i], scalars)
+
     return fours
 
 
@@ -130,11 +148,18 @@ def fours_3(function):
     def fours(a, b, c, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x, y, z = load4(a, 4 * q), load4(b, 4 * q), load4(c, 4 * q)
-            store4(out, 4 * q, function(x[0], y[0], z[0], scalars), function(x[1], y[1], z[1], scalars),
-                   function(x[2], y[2], z[2], scalars), function(x[3], y[3], z[3], scalars))
+            store4(
+                out,
+                4 * q,
+                function(x[0], y[0], z[0], scalars),
+                function(x[1], y[1], z[1], scalars),
+                function(x[2], y[2], z[2], scalars),
+                function(x[3], y[3], z[3], scalars),
+            )
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
             out[i] = function(a[i], b[i], c[i], scalars)
+
     return fours
 
 
@@ -162,6 +187,7 @@ def strided_1(function):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
             out[at] = function(a[at], scalars)
+
     return strided
 
 
@@ -170,6 +196,7 @@ def strided_2(function):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
             out[at] = function(a[at], b[at], scalars)
+
     return strided
 
 
@@ -178,6 +205,7 @@ def strided_3(function):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
             out[at] = function(a[at], b[at], c[at], scalars)
+
     return strided
 
 

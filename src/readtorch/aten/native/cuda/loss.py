@@ -14,7 +14,8 @@ from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
-from readtorch.aten.native.loss import MEAN, NONE, SUM as TOTAL
+from readtorch.aten.native.loss import MEAN, NONE
+from readtorch.aten.native.loss import SUM as TOTAL
 from readtorch.aten.native.loss_nll import check_target_type, check_weight
 from readtorch.aten.native.math import div
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
@@ -27,7 +28,6 @@ from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 from .rows import flat
 from .tensor_iterator import apply
 
-
 THREADS = 256
 
 
@@ -36,14 +36,24 @@ def nll_loss(log_p, target, weight, reduction, ignore_index, out, total_weight):
     the call, what MEAN divides by."""
     losses, weights = (scratch(log_p, (target.size,), log_p.dtype) for _ in range(2))
     scores = by_channel(log_p)
-    launch(nll_kernel(weight is not None), blocks_of(target.size, THREADS), THREADS, scores, flat(target),
-           flat(log_p) if weight is None else weight, ignore_index, losses, weights)
+    launch(
+        nll_kernel(weight is not None),
+        blocks_of(target.size, THREADS),
+        THREADS,
+        scores,
+        flat(target),
+        flat(log_p) if weight is None else weight,
+        ignore_index,
+        losses,
+        weights,
+    )
     finish(losses, weights, reduction, out, total_weight)
 
 
 def finish(losses, weights, reduction, out, total_weight):
     if reduction == NONE:  # total_weight stays 0
         from .copy import copy
+
         copy(losses, flat(out))
         return
     reduce(SUM, weights, (0,), flat(total_weight).reshape(()))
@@ -57,10 +67,17 @@ def nll_loss_backward(grad, target, weight, reduction, ignore_index, total_weigh
     if grad_input.size == 0:
         return
     result = by_channel(grad_input)
-    launch(nll_backward_kernel(weight is not None, reduction), blocks_of(grad_input.size, THREADS), THREADS,
-           flat(grad),
-           flat(target), flat(total_weight) if weight is None else weight, ignore_index, flat(total_weight),
-           result)
+    launch(
+        nll_backward_kernel(weight is not None, reduction),
+        blocks_of(grad_input.size, THREADS),
+        THREADS,
+        flat(grad),
+        flat(target),
+        flat(total_weight) if weight is None else weight,
+        ignore_index,
+        flat(total_weight),
+        result,
+    )
 
 
 def listed(weight, c):
@@ -85,6 +102,7 @@ def nll_kernel(has_weight):
             else:
                 w = weight_of(weight, c)
                 losses[i], weights[i] = -w * log_p[i // places, c, i % places], w
+
     return nll
 
 
@@ -103,6 +121,7 @@ def nll_backward_kernel(has_weight, reduction):
                 if reduction == MEAN:
                     value /= total_weight[0]
             out[n, c, s] = value
+
     return backward
 
 
@@ -119,11 +138,7 @@ def elementwise(name, function, backward, factor=1):
 
     @cuda_kernel(operator_named(f"{name}_backward"))
     def gradient(grad_output, self, target, reduction, *given):
-        count = (
-            max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape))
-            if reduction == MEAN
-            else 1
-        )
+        count = max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape)) if reduction == MEAN else 1
         return apply(backward, [grad_output, self, target], (factor / count, *given))
 
 
@@ -209,9 +224,7 @@ def as_batch(self):
 
 @cuda_kernel(operator_named("nll_loss_backward"))
 def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    grad = nll_backward(
-        grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight
-    )
+    grad = nll_backward(grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight)
     return owned(grad.view(self._array.shape))
 
 

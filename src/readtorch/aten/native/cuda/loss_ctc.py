@@ -9,8 +9,8 @@ In PyTorch: `aten/src/ATen/native/cuda/LossCTC.cu`.
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native.loss_ctc import check_arguments, check_saved
 from readtorch.aten.native.tensor_iterator import not_implemented
@@ -24,25 +24,47 @@ from .loops import THREADS
 from .register_dispatch_key import cuda_kernel, empty, here, operator_named
 from .rows import flat
 
-
 INFINITY = math.inf
 
 
 def ctc_loss(log_probs, targets, starts, input_lengths, target_lengths, blank, log_alpha, out):
     """log_probs (T, N, C), targets: all in one row, starts: where each sample's begin; log_alpha (N, T, S), -inf
     everywhere, out (N)."""
-    launch(alpha_kernel, out.size, whole_warps(log_alpha.shape[2]), log_probs, targets, starts, input_lengths,
-           target_lengths, blank, log_alpha, out)
+    launch(
+        alpha_kernel,
+        out.size,
+        whole_warps(log_alpha.shape[2]),
+        log_probs,
+        targets,
+        starts,
+        input_lengths,
+        target_lengths,
+        blank,
+        log_alpha,
+        out,
+    )
 
 
-def ctc_loss_backward(grad, log_probs, targets, starts, input_lengths, target_lengths, losses, log_alpha, blank,
-                      zero_infinity, out):
+def ctc_loss_backward(
+    grad, log_probs, targets, starts, input_lengths, target_lengths, losses, log_alpha, blank, zero_infinity, out
+):
     """out (T, N, C): zeros."""
     lists = (targets, starts, input_lengths, target_lengths, blank)
     log_beta = scratch(log_alpha, log_alpha.shape, log_alpha.dtype)
     launch(beta_kernel, grad.size, whole_warps(log_alpha.shape[2]), log_probs, *lists, log_beta)
-    launch(collect_kernel, blocks_of(out.shape[0] * out.shape[1], THREADS), THREADS, grad, log_probs, *lists, losses,
-           log_alpha, log_beta, int(zero_infinity), out)
+    launch(
+        collect_kernel,
+        blocks_of(out.shape[0] * out.shape[1], THREADS),
+        THREADS,
+        grad,
+        log_probs,
+        *lists,
+        losses,
+        log_alpha,
+        log_beta,
+        int(zero_infinity),
+        out,
+    )
 
 
 def label_of(state, targets, start, blank):
@@ -102,8 +124,20 @@ def beta_kernel(log_probs, targets, starts, input_lengths, target_lengths, blank
         cuda.syncthreads()
 
 
-def collect_kernel(grad, log_probs, targets, starts, input_lengths, target_lengths, blank, losses, log_alpha, log_beta,
-                   zero_infinity, out):
+def collect_kernel(
+    grad,
+    log_probs,
+    targets,
+    starts,
+    input_lengths,
+    target_lengths,
+    blank,
+    losses,
+    log_alpha,
+    log_beta,
+    zero_infinity,
+    out,
+):
     """First out holds the logarithm of what all paths through a label sum to, then the gradient."""
     samples, nothing = out.shape[1], log_probs.dtype.type(-INFINITY)
     for i in range(cuda.grid(1), out.shape[0] * samples, cuda.gridsize(1)):
@@ -139,8 +173,9 @@ def ctc_loss_cuda(log_probs, targets, input_lengths, target_lengths, blank, zero
     longest = targets._array.shape[1] if targets._array.ndim == 2 else max(target_lengths, default=0)
     log_alpha = filled(empty((samples, steps, 2 * longest + 1), log_probs._array.dtype), -math.inf)
     losses = empty((samples,), log_probs._array.dtype)
-    ctc_loss(log_probs._array, *target_lists(targets, input_lengths, target_lengths), blank, log_alpha._array,
-                 losses._array)
+    ctc_loss(
+        log_probs._array, *target_lists(targets, input_lengths, target_lengths), blank, log_alpha._array, losses._array
+    )
     return losses, log_alpha
 
 
@@ -151,6 +186,14 @@ def ctc_loss_backward_cuda(
     check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
     check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha)
     result = filled(empty(log_probs._array.shape, log_probs._array.dtype), 0)
-    ctc_loss_backward(grad._array, log_probs._array, *target_lists(targets, input_lengths, target_lengths),
-                          neg_log_likelihood._array, log_alpha._array, blank, zero_infinity, result._array)
+    ctc_loss_backward(
+        grad._array,
+        log_probs._array,
+        *target_lists(targets, input_lengths, target_lengths),
+        neg_log_likelihood._array,
+        log_alpha._array,
+        blank,
+        zero_infinity,
+        result._array,
+    )
     return result

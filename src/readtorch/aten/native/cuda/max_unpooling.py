@@ -21,8 +21,9 @@ def unpooled(name, self, indices, output_size, dims):
     host would have to wait."""
     if indices._array.dtype != LONG:
         raise RuntimeError(f"elements in indices should be type int64 but got: {type_name(indices)}")
-    unpooling.check_length("output_size", output_size, dims, "(height, width)" if dims == 2 else
-                           "(depth, height, width)")
+    unpooling.check_length(
+        "output_size", output_size, dims, "(height, width)" if dims == 2 else "(depth, height, width)"
+    )
     unpooling.check_ndim(self._array, dims)
     unpooling.check_shapes(self, indices, output_size, dims)
     check_floating(name, self)

@@ -8,8 +8,7 @@ from readtorch.c10.cuda.launch import address
 
 
 def load_four(array, i):
-    """(array[i], …, array[i + 3]) of a contiguous float32 array; i is a multiple of 4, the address one of 16.
-    """
+    """(array[i], …, array[i + 3]) of a contiguous float32 array; i is a multiple of 4, the address one of 16."""
     return array[i], array[i + 1], array[i + 2], array[i + 3]
 
 
@@ -25,6 +24,7 @@ def four_at(context, builder, kind, array, i, i_kind):
     """A pointer to four float32, as LLVM instructions."""
     from llvmlite import ir
     from numba import types
+
     data = context.make_array(kind)(context, builder, array).data
     element = builder.gep(data, [context.cast(builder, i, i_kind, types.intp)])
     return builder.bitcast(element, ir.VectorType(ir.FloatType(), 4).as_pointer(data.type.addrspace))
@@ -42,7 +42,9 @@ def make_load():
             four.align = 16
             scalars = [builder.extract_element(four, ir.Constant(ir.IntType(32), k)) for k in range(4)]
             return context.make_tuple(builder, signature.return_type, scalars)
+
         return types.UniTuple(types.float32, 4)(array, i), emit
+
     return load
 
 
@@ -61,7 +63,9 @@ def make_store():
             place = four_at(context, builder, signature.args[0], *arguments[:2], signature.args[1])
             builder.store(four, place).align = 16
             return context.get_dummy_value()
+
         return types.none(array, i, a, b, c, d), emit
+
     return store
 
 

@@ -8,9 +8,9 @@ In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`, `aten/src/ATen/nat
 `aten/src/ATen/native/cuda/FusedSgdKernel.cu`, `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`.
 """
 
-from collections import defaultdict
 import functools
 import math
+from collections import defaultdict
 
 from numba import cuda
 
@@ -21,37 +21,65 @@ from .copy import clone_cuda, copy_elements
 from .register_dispatch_key import cuda_kernel, operator_named
 from .rows import flat
 
-
 THREADS, AT_ONCE = 256, 16
 
 
-def sgd(params, grads, buffers, lr, weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False,
-        maximize=False, first=False):
+def sgd(
+    params,
+    grads,
+    buffers,
+    lr,
+    weight_decay=0.0,
+    momentum=0.0,
+    dampening=0.0,
+    nesterov=False,
+    maximize=False,
+    first=False,
+):
     """buffers: momentum's, or None; `first`: they hold nothing yet and begin as the gradient."""
     lists = (params, grads, params if buffers is None else buffers)
     kernel = sgd_kernel(buffers is not None, first, nesterov, maximize)
     for_each(kernel, lists, (lr, weight_decay, momentum, 1 - dampening))
 
 
-def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay=0.0,
-         decoupled=False, maximize=False):
+def adam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    step,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay=0.0,
+    decoupled=False,
+    maximize=False,
+):
     """max_exp_avg_sqs: for amsgrad, or None. decoupled: AdamW's weight decay. step: 1 for the first."""
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or params)
     kernel = adam_kernel(max_exp_avg_sqs is not None, decoupled, maximize)
-    for_each(kernel, lists, (lr, 1 - beta1, beta2, 1 - beta2, eps, weight_decay, 1 - beta1**step,
-                             math.sqrt(1 - beta2**step)))
+    for_each(
+        kernel, lists, (lr, 1 - beta1, beta2, 1 - beta2, eps, weight_decay, 1 - beta1**step, math.sqrt(1 - beta2**step))
+    )
 
 
 def for_each(kernel, lists, scalars):
     """Launch for 16 tensors at a time. All arrays are contiguous and of one dtype."""
     empty = flat(scratch(lists[0][0], (0,), lists[0][0].dtype)) if lists[0] else None
     for begin in range(0, len(lists[0]), AT_ONCE):
-        groups = [[x.reshape(-1) for x in arrays[begin:begin + AT_ONCE]] for arrays in lists]
+        groups = [[x.reshape(-1) for x in arrays[begin : begin + AT_ONCE]] for arrays in lists]
         most = max(x.size for x in groups[0])
         if most:
             filled = [tuple(group + [empty] * (AT_ONCE - len(group))) for group in groups]
-            launch(kernel, (blocks_of(most, THREADS, 512), AT_ONCE), THREADS, *filled,
-                   tuple(map(empty.dtype.type, scalars)))
+            launch(
+                kernel,
+                (blocks_of(most, THREADS, 512), AT_ONCE),
+                THREADS,
+                *filled,
+                tuple(map(empty.dtype.type, scalars)),
+            )
 
 
 @functools.cache
@@ -68,6 +96,7 @@ def sgd_kernel(has_buffers, first, nesterov, maximize):
                 buffer[i] = b
                 g = g + momentum * b if nesterov else b
             param[i] = p - lr * g
+
     return sgd
 
 
@@ -91,6 +120,7 @@ def adam_kernel(amsgrad, decoupled, maximize):
                 v = max(v, largest[i])
                 largest[i] = v
             param[i] = p - lr / correction_1 * m / (math.sqrt(v) / correction_2_root + eps)
+
     return adam
 
 
@@ -158,21 +188,7 @@ def fused_adam(decoupled):
         for step, places in by_step(params, state_steps).items():
             chosen = [[tensors[i] for i in places] if tensors else [] for tensors in lists]
             with InOrder(*chosen) as (p, g, m, v, largest):
-                adam(
-                    p,
-                    g,
-                    m,
-                    v,
-                    largest or None,
-                    step[0],
-                    lr,
-                    beta1,
-                    beta2,
-                    eps,
-                    weight_decay,
-                    decoupled,
-                    maximize,
-                )
+                adam(p, g, m, v, largest or None, step[0], lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
         changed(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [])
 
     return kernel
@@ -210,21 +226,7 @@ def fused_sgd_cuda_(
     for i, param in enumerate(params):
         kinds[param._array.dtype].append(i)
     for places in kinds.values():
-        chosen = [
-            [tensors[i] for i in places] if tensors else []
-            for tensors in (params, grads, momentum_buffer_list)
-        ]
+        chosen = [[tensors[i] for i in places] if tensors else [] for tensors in (params, grads, momentum_buffer_list)]
         with InOrder(*chosen) as (p, g, buffers):
-            sgd(
-                p,
-                g,
-                buffers or None,
-                lr,
-                weight_decay,
-                momentum,
-                dampening,
-                nesterov,
-                maximize,
-                is_first_step,
-            )
+            sgd(p, g, buffers or None, lr, weight_decay, momentum, dampening, nesterov, maximize, is_first_step)
     changed(params, momentum_buffer_list)

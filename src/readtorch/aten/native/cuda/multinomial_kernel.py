@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/MultinomialKernel.cu`.
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.distributions import check_multinomial
@@ -24,7 +24,6 @@ from .philox_rng_engine import philox
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 
-
 THREADS, MOST_ROWS = 128, 65535
 u64 = np.uint64
 
@@ -36,8 +35,15 @@ def draws_used(rows):
 def sample(state, ends, probabilities, out):
     """ends, probabilities (rows, categories): running sums of rows that sum to 1. out (rows, samples): int64."""
     rows, samples = out.shape
-    launch(sample_kernel, (-(-samples // THREADS), min(rows, MOST_ROWS)), THREADS, *map(u64, state), ends,
-           probabilities, out)
+    launch(
+        sample_kernel,
+        (-(-samples // THREADS), min(rows, MOST_ROWS)),
+        THREADS,
+        *map(u64, state),
+        ends,
+        probabilities,
+        out,
+    )
 
 
 def sample_kernel(seed, offset, ends, probabilities, out):

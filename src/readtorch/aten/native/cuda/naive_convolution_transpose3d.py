@@ -12,8 +12,16 @@ from .conv_shared import Elements, convolve, convolve_backward_input, convolve_b
 
 
 def numbers_of(x, weight, out, stride, padding, dilation, groups):
-    return (x.shape[1] // groups, *x.shape[2:], weight.shape[0] // groups, *out.shape[2:], *weight.shape[2:],
-            *stride, *padding, *dilation)
+    return (
+        x.shape[1] // groups,
+        *x.shape[2:],
+        weight.shape[0] // groups,
+        *out.shape[2:],
+        *weight.shape[2:],
+        *stride,
+        *padding,
+        *dilation,
+    )
 
 
 def spot(i, height, width):
@@ -71,8 +79,15 @@ def patch_element(x, g, z, voxel, offset):
     return volume_element(x, g, z, offset, voxel)
 
 
-VOLUMES = Elements(numbers_of, weight_element, volume_element, transposed_weight_element, gradient_element,
-                   output_element, patch_element)
+VOLUMES = Elements(
+    numbers_of,
+    weight_element,
+    volume_element,
+    transposed_weight_element,
+    gradient_element,
+    output_element,
+    patch_element,
+)
 conv3d = functools.partial(convolve, VOLUMES)
 conv3d_backward_input = functools.partial(convolve_backward_input, VOLUMES)
 conv3d_backward_weight = functools.partial(convolve_backward_weight, VOLUMES)

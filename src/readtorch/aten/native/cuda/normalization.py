@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/Normalization.cuh`, `aten/src/ATen/native
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.math import copy
@@ -26,7 +26,6 @@ from .reduce_ops import converted
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import contiguous
 from .softmax import row, wide
-
 
 THREADS = 256
 LEAST_PART = 8192  # elements of a channel that are worth a block of their own
@@ -47,8 +46,7 @@ def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, e
         pointwise(inverse_root, [running_var], invstd, (number(eps),))
     affine = (weight is not None, bias is not None)
     weight, bias = (mean if a is None else a for a in (weight, bias))
-    launch(transform_kernel(*affine), blocks_of(x.size, THREADS), THREADS, x, mean, invstd, weight, bias,
-           result)
+    launch(transform_kernel(*affine), blocks_of(x.size, THREADS), THREADS, x, mean, invstd, weight, bias, result)
 
 
 def batch_norm_backward(grad, x, weight, training, mean, invstd, grad_input, grad_weight, grad_bias):
@@ -63,8 +61,20 @@ def batch_norm_backward(grad, x, weight, training, mean, invstd, grad_input, gra
     channel_sums(grad, x, *by_sample, grad_bias, grad_weight)
     grad, x = by_channel(grad), by_channel(x)
     scale = x.dtype.type(1 / (x.shape[0] * x.shape[2]) if training else 0)
-    launch(backward_kernel(weight is not None), blocks_of(x.size, THREADS), THREADS, grad, x, mean, invstd,
-           mean if weight is None else weight, grad_weight, grad_bias, scale, by_channel(grad_input))
+    launch(
+        backward_kernel(weight is not None),
+        blocks_of(x.size, THREADS),
+        THREADS,
+        grad,
+        x,
+        mean,
+        invstd,
+        mean if weight is None else weight,
+        grad_weight,
+        grad_bias,
+        scale,
+        by_channel(grad_input),
+    )
 
 
 def channel_sums(grad, x, mean, invstd, grad_bias, grad_weight):
@@ -146,6 +156,7 @@ def transform_kernel(has_weight, has_bias):
         for e in range(cuda.grid(1), x.size, cuda.gridsize(1)):
             i, c, s = e // (channels * spatial), e // spatial % channels, e % spatial
             out[i, c, s] = shifted(scaled((x[i, c, s] - mean[c]) * invstd[c], weight, c), bias, c)
+
     return transform
 
 
@@ -161,54 +172,63 @@ def backward_kernel(has_weight):
             y = (x[i, c, s] - mean[c]) * invstd[c]
             g = grad[i, c, s] - scale * (grad_bias[c] + y * grad_weight[c])
             out[i, c, s] = scaled(g * invstd[c], weight, c)
+
     return backward
 
 
 @functools.cache
 def mean_kernel(dtype):
     """Each part's sum of a channel, to be divided later."""
+
     def total(x, mean, partial):
         shared = cuda.shared.array(32, dtype)
         c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
         length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
         total = dtype(0)
-        for e in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial),
-                       cuda.blockDim.x):
+        for e in range(
+            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
+        ):
             total += x[e // spatial, c, e % spatial]
         total = block_sum(total, shared, dtype(0))
         if cuda.threadIdx.x == 0:
             partial[part, c] = total
+
     return total
 
 
 @functools.cache
 def variance_kernel(dtype):
     """Each part's sum of squares around the channel's mean."""
+
     def squares(x, mean, partial):
         shared = cuda.shared.array(32, dtype)
         c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
         length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
         total, center = dtype(0), mean[c]
-        for e in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial),
-                       cuda.blockDim.x):
+        for e in range(
+            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
+        ):
             d = x[e // spatial, c, e % spatial] - center
             total += d * d
         total = block_sum(total, shared, dtype(0))
         if cuda.threadIdx.x == 0:
             partial[part, c] = total
+
     return squares
 
 
 @functools.cache
 def sums_kernel(dtype):
     """Each part's Σ grad and Σ grad · y of a channel."""
+
     def sums(grad, x, mean, invstd, totals, alongs):
         shared = cuda.shared.array(32, dtype)
         c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
         length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
         total, along = dtype(0), dtype(0)
-        for e in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial),
-                       cuda.blockDim.x):
+        for e in range(
+            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
+        ):
             i, s = e // spatial, e % spatial
             total += grad[i, c, s]
             along += grad[i, c, s] * (x[i, c, s] - mean[i, c]) * invstd[i, c]
@@ -216,6 +236,7 @@ def sums_kernel(dtype):
         along = block_sum(along, shared, dtype(0))
         if cuda.threadIdx.x == 0:
             totals[part, c], alongs[part, c] = total, along
+
     return sums
 
 
@@ -224,29 +245,14 @@ def native_batch_norm_cuda(input, weight, bias, running_mean, running_var, train
     """The result, and in training the mean and 1 / deviation of each channel."""
     x, kept = wide(input), statistics_type(input, weight, bias, running_mean, running_var)
     if training and not x._array.size:
-        raise RuntimeError(
-            f"input tensor must have at least one element, but got input_sizes = {list(x._array.shape)}"
-        )
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x._array.shape)}")
     number, channels = x._array.dtype, (input._array.shape[1],)
     out, mean, invstd = empty(x._array.shape, number), empty(channels, number), empty(channels, number)
     running = [None if t is None else t._array for t in (running_mean, running_var)]
     batch_norm(
-        x._array,
-        row(weight),
-        row(bias),
-        *running,
-        training,
-        momentum,
-        eps,
-        out._array,
-        mean._array,
-        invstd._array,
+        x._array, row(weight), row(bias), *running, training, momentum, eps, out._array, mean._array, invstd._array
     )
-    saved = (
-        (converted(mean, kept), converted(invstd, kept))
-        if training
-        else (empty((0,), kept), empty((0,), kept))
-    )
+    saved = (converted(mean, kept), converted(invstd, kept)) if training else (empty((0,), kept), empty((0,), kept))
     return converted(out, input._array.dtype), *saved
 
 
@@ -300,7 +306,9 @@ def without_update(input, weight, bias, running_mean, running_var, momentum, eps
 
 
 @cuda_kernel(operator_named("batch_norm_backward"))
-def batch_norm_backward_cuda(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update,
-                             eps, output_mask, reserve):
-    return at.native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
-                                         save_var, update, eps, output_mask)
+def batch_norm_backward_cuda(
+    grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask, reserve
+):
+    return at.native_batch_norm_backward(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
+    )

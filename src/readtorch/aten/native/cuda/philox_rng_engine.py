@@ -16,7 +16,6 @@ In PyTorch: `aten/src/ATen/core/PhiloxRNGEngine.h`.
 
 import numpy as np
 
-
 u32, u64 = np.uint32, np.uint64
 MULTIPLIER_A, MULTIPLIER_B = u64(0xD2511F53), u64(0xCD9E8D57)
 BUMP_A, BUMP_B = u64(0x9E3779B9), u64(0xBB67AE85)

@@ -18,8 +18,10 @@ def pixel_shuffle_cuda(self, upscale_factor):
     check_arguments(self._array, "pixel_shuffle", "upscale_factor", r)
     *batch, channels, height, width = shape
     if channels % (r * r):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                           f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}")
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
+        )
     c, n = channels // (r * r), len(batch)
     blocks = self.reshape((*batch, c, r, r, height, width))
     pixels = blocks.permute((*range(n + 1), n + 3, n + 1, n + 4, n + 2))
@@ -35,8 +37,10 @@ def pixel_unshuffle_cuda(self, downscale_factor):
     *batch, c, height, width = shape
     for name, dim, size in (("height", -2, height), ("width", -1, width)):
         if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                               f"input.size({dim})={size} is not divisible by {r}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({dim})={size} is not divisible by {r}"
+            )
     if not self._array.size:
         return clone_cuda(self, None)
     n, height, width = len(batch), height // r, width // r

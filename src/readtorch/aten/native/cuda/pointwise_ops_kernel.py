@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/cuda/PointwiseOpsKernel.cu`, `aten/src/ATen/na
 """
 
 from readtorch.aten.native import math as f
+
 from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply, apply_
 from .unary_ops_kernel import declare

@@ -4,7 +4,8 @@ In PyTorch: `aten/src/ATen/native/cuda/PowKernel.cu`.
 """
 
 from readtorch.aten.native import math as f
-from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor as weak
+from readtorch.aten.native.tensor_iterator import result_type
+from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 
 from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply

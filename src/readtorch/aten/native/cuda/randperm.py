@@ -9,8 +9,8 @@ In PyTorch: `aten/src/ATen/native/cuda/Randperm.cu`, `aten/src/ATen/native/cuda/
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_factories import check_options, check_randperm, check_size
@@ -26,7 +26,6 @@ from .philox_rng_engine import philox
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .sort import sort
-
 
 THREADS = 512
 u64 = np.uint64

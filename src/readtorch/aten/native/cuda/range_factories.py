@@ -7,8 +7,8 @@ In PyTorch: `aten/src/ATen/native/cuda/RangeFactories.cu`.
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
@@ -69,10 +69,7 @@ def arange_cuda(start, end, step, dtype, layout, device, pin_memory):
 
 
 @cuda_kernel(
-    *[
-        registry[f"aten::linspace{form}"]
-        for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
-    ]
+    *[registry[f"aten::linspace{form}"] for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")]
 )
 def linspace_cuda(start, end, steps, dtype, layout, device, pin_memory):
     check_options(layout, device)
@@ -88,10 +85,7 @@ def linspace_cuda(start, end, steps, dtype, layout, device, pin_memory):
 
 
 @cuda_kernel(
-    *[
-        registry[f"aten::logspace{form}"]
-        for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
-    ]
+    *[registry[f"aten::logspace{form}"] for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")]
 )
 def logspace_cuda(start, end, steps, base, dtype, layout, device, pin_memory):
     """`base` to the power of each number that linspace gives."""

@@ -15,6 +15,7 @@ a second launch reduces the parts. No atomics: the result does not depend on whi
 In PyTorch: `aten/src/ATen/native/cuda/Reduce.cuh`, `ReduceSumProdKernel.cu`, `ReduceMaxValuesKernel.cu` and
 others.
 """
+
 import functools
 import math
 import typing
@@ -23,7 +24,8 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.native.math import copy
-from ....c10.cuda.launch import launch, scratch, strided
+from readtorch.c10.cuda.launch import launch, scratch, strided
+
 from . import block_reduce as combining
 from .block_reduce import block_reduce, whole_warps
 from .loops import pointwise
@@ -111,10 +113,8 @@ def pass_over(reduction, x, out, identity, parts):
         return
     partial = scratch(out, (parts, *out.shape), out.dtype)
     run(reduction._replace(finish=same), x, partial, identity, n)
-    merged = strided(partial, (out.shape[0], parts, out.shape[1]),
-                     tuple(partial.strides[d] for d in (1, 0, 2)))
-    run(reduction._replace(prepare=itself), merged, strided(out, (1, *out.shape), (0, *out.strides)),
-        identity, n)
+    merged = strided(partial, (out.shape[0], parts, out.shape[1]), tuple(partial.strides[d] for d in (1, 0, 2)))
+    run(reduction._replace(prepare=itself), merged, strided(out, (1, *out.shape), (0, *out.strides)), identity, n)
 
 
 def parts_for(n, results):
@@ -186,12 +186,12 @@ def rows_kernel(combine, prepare, finish, dtype):
         for r in range(cuda.blockIdx.x, outer * inner, cuda.gridDim.x):
             i, j = r // inner, r % inner
             total = identity
-            for k in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[1]),
-                           cuda.blockDim.x):
+            for k in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[1]), cuda.blockDim.x):
                 total = combine(total, dtype(prepare(x[i, k, j])))
             total = across_block(total, shared, identity)
             if cuda.threadIdx.x == 0:
                 out[part, i, j] = finish(total, n)
+
     return rows
 
 
@@ -201,6 +201,7 @@ ACROSS = 8  # threads for one result
 @functools.cache
 def columns_kernel(combine, prepare, finish, dtype):
     """32 neighbouring results for a block."""
+
     def columns(x, out, identity, n):
         shared = cuda.shared.array((ACROSS, 32), dtype)
         t, y, part = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
@@ -218,4 +219,5 @@ def columns_kernel(combine, prepare, finish, dtype):
                     total = combine(total, shared[other, t])
                 out[part, i, j] = finish(total, n)
             cuda.syncthreads()
+
     return columns

@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/ReduceArgMaxKernel.cu`.
 
 import functools
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.c10.cuda.launch import launch, strided
 
@@ -33,14 +33,12 @@ def smallest(value, index, other, place):
 
 
 def arg_reduce(wins, x, dim, values, indices):
-    """wins: `largest` or `smallest`. values (x's dtype), indices (int64): x's shape without `dim`, contiguous.
-    """
+    """wins: `largest` or `smallest`. values (x's dtype), indices (int64): x's shape without `dim`, contiguous."""
     if indices.size == 0:
         return
     x = as_outer_n_inner(x, (dim % max(x.ndim, 1),) if x.ndim else ())
     values, indices = (strided(a, x.shape[::2], result_strides(a, x.shape)) for a in (values, indices))
-    launch(arg_kernel(wins, x.dtype.type), min(indices.size, 65535), whole_warps(x.shape[1]), x, values,
-           indices)
+    launch(arg_kernel(wins, x.dtype.type), min(indices.size, 65535), whole_warps(x.shape[1]), x, values, indices)
 
 
 @functools.cache
@@ -78,4 +76,5 @@ def arg_kernel(wins, dtype):
             if t == 0:
                 values[i, j], indices[i, j] = value, index
             cuda.syncthreads()
+
     return arg

@@ -24,7 +24,6 @@ from .reduce_arg_max_kernel import arg_reduce, largest, smallest
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import flat
 
-
 LONG = np.dtype(np.int64)
 
 
@@ -90,9 +89,7 @@ def prod_cuda(self, dtype):
 
 @cuda_kernel(operator_named("prod.dim_int"))
 def prod_dim_cuda(self, dim, keepdim, dtype):
-    return reduced(
-        PROD, self, reduced_axes(self, (dim,)), keepdim, sum_type(self._array, dtype).numpy
-    )
+    return reduced(PROD, self, reduced_axes(self, (dim,)), keepdim, sum_type(self._array, dtype).numpy)
 
 
 def truth_of(name, reduction):
@@ -107,9 +104,7 @@ def truth_of(name, reduction):
         lambda self, dim, keepdim: over(self, reduced_axes(self, (dim,)), keepdim)
     )
     cuda_kernel(operator_named(f"{name}.dims"))(
-        lambda self, dim, keepdim: over(
-            self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim
-        )
+        lambda self, dim, keepdim: over(self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim)
     )
 
 
@@ -142,9 +137,7 @@ def extremes(name, reduction, wins):
     def place(self, dim, keepdim):
         if dim is None:
             if not self._array.size:
-                raise IndexError(
-                    f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0."
-                )
+                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
             return index_of_all(wins, self, keepdim)
         axis = wrap_dim(dim, self._array.ndim)
         check_reducible(f"arg{name}", self._array, axis)
@@ -181,9 +174,7 @@ extremes("min", AMIN, smallest)
 @cuda_kernel(operator_named("aminmax"))
 def aminmax_cuda(self, dim, keepdim):
     axes = reduced_axes(self, None if dim is None else (dim,))
-    return return_types.aminmax(
-        *[reduced(r, self, axes, keepdim, self._array.dtype) for r in (AMIN, AMAX)]
-    )
+    return return_types.aminmax(*[reduced(r, self, axes, keepdim, self._array.dtype) for r in (AMIN, AMAX)])
 
 
 def variance(self, dim, correction, keepdim):

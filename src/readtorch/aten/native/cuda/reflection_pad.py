@@ -20,7 +20,8 @@ from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.tensor_impl import dtype_of
 
-from .copy import clone_cuda, copy as copy_kernel
+from .copy import clone_cuda
+from .copy import copy as copy_kernel
 from .fill_kernel import filled
 from .loops import THREADS, place
 from .register_dispatch_key import cuda_kernel, empty, operator_named
@@ -61,6 +62,7 @@ def pad_kernel(source):
         for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             p, i, j, k = place(e, out.shape)
             out[p, i, j, k] = x[p, source(i - front, depth), source(j - top, height), source(k - left, width)]
+
     return pad
 
 
@@ -73,6 +75,7 @@ def unpad_kernel(source):
             p, i, j, k = place(e, grad.shape)
             to = (p, source(i - front, depth), source(j - top, height), source(k - left, width))
             cuda.atomic.add(out, to, grad[p, i, j, k])
+
     return unpad
 
 
@@ -95,14 +98,14 @@ def constant_pad_cuda(self, pad, value):
 
 def as_volumes(array, dims):
     """(planes, depth, height, width) of an array whose last `dims` dimensions are padded."""
-    return array.reshape(-1, *[1] * (3 - dims), *array.shape[array.ndim - dims:])
+    return array.reshape(-1, *[1] * (3 - dims), *array.shape[array.ndim - dims :])
 
 
 def padding_operators(name, dims, source):
     is_reflection = source is mirrored
 
     def before(padding):
-        return (*[0] * (3 - dims), *padding[2 * dims - 2::-2])
+        return (*[0] * (3 - dims), *padding[2 * dims - 2 :: -2])
 
     @cuda_kernel(operator_named(name))
     def pad(self, padding):
@@ -115,8 +118,7 @@ def padding_operators(name, dims, source):
             raise not_implemented(name)(dtype_of(self))
         result = empty(shape, x.dtype)
         if result._array.size:
-            pad_elements(source, as_volumes(contiguous(x), dims), before(padding),
-                        as_volumes(result._array, dims))
+            pad_elements(source, as_volumes(contiguous(x), dims), before(padding), as_volumes(result._array, dims))
         return in_format_of(self, result)
 
     @cuda_kernel(operator_named(f"{name}_backward"))
@@ -126,8 +128,9 @@ def padding_operators(name, dims, source):
         g = wide(grad_output)
         result = filled(empty(self._array.shape, g._array.dtype), 0)
         if g._array.size:
-            pad_backward(source, as_volumes(contiguous(g._array), dims), before(padding),
-                                 as_volumes(result._array, dims))
+            pad_backward(
+                source, as_volumes(contiguous(g._array), dims), before(padding), as_volumes(result._array, dims)
+            )
         return in_format_of(self, result)
 
 

@@ -21,7 +21,8 @@ from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import AcceleratorError
 from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
 from readtorch.c10.cuda.device_memory import empty_on, tensor_within
-from readtorch.c10.device import current_device, device as Device
+from readtorch.c10.device import current_device
+from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.tensor_impl import TensorImpl, detached
 
@@ -124,11 +125,16 @@ ONLY_GEOMETRY = {
     "_fused_sdp_choice",
 }
 # The CPU's kernels of these call nothing but operators.
-MADE_OF_OPERATORS = {
-    f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")
-} | {"randint.low_out", "randint.low_generator_out", "normal.float_float_out", "_unsafe_masked_index",
-     "_unsafe_masked_index_put_accumulate", "split_copy.Tensor_out", "split_with_sizes_copy.out",
-     "unbind_copy.int_out"}
+MADE_OF_OPERATORS = {f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")} | {
+    "randint.low_out",
+    "randint.low_generator_out",
+    "normal.float_float_out",
+    "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate",
+    "split_copy.Tensor_out",
+    "split_with_sizes_copy.out",
+    "unbind_copy.int_out",
+}
 WINDOWS = {f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")}
 
 
@@ -151,7 +157,7 @@ def follow(operator, keys):
         return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)))
     if not getattr(compute, "any_device", False):
         count = len(operator.schema.returns)
-        compute = lambda *values: write_out(functional.call(*values[:-count]), values[-count:])  # noqa: E731
+        compute = lambda *values: write_out(functional.call(*values[:-count]), values[-count:])
     return on_device(operator, with_device_here(functional, compute))
 
 
@@ -188,8 +194,7 @@ def write_back(self, result):
     """Finish an in-place call: `result` is copied to `self`, whose shape must already be the result's."""
     if result._array.shape != self._array.shape:
         raise RuntimeError(
-            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
-            f"{list(result._array.shape)}"
+            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
         )
     check_result_type(result, self)
     check_no_overlap(self)

@@ -7,8 +7,8 @@ Grid: blocks of 256 threads with a grid-stride loop, a thread for each index.
 In PyTorch: `aten/src/ATen/native/cuda/Repeat.cu`.
 """
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_factories import check_size
@@ -44,9 +44,7 @@ def repeat_cuda(self, repeats):
     """Each dimension of the result is seen as (copies, size): one copy of a broadcast view fills it."""
     added = len(repeats) - self._array.ndim
     if added < 0:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     sizes = (*[1] * added, *self._array.shape)
     check_size([n * size for n, size in zip(repeats, sizes)])
     result = empty([n * size for n, size in zip(repeats, sizes)], self._array.dtype)

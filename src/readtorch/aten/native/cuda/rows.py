@@ -3,10 +3,12 @@
 In PyTorch: the `outer_size`, `dim_size`, `inner_size` of `aten/src/ATen/native/cuda/SoftMax.cu` and of
 others.
 """
+
 import math
 
 from readtorch.aten.native.math import copy
-from ....c10.cuda.launch import scratch, strided
+from readtorch.c10.cuda.launch import scratch, strided
+
 from .loops import pointwise
 
 
@@ -19,7 +21,7 @@ def as_rows(x, dim):
         return strided(x, (1, 1, 1), (0, 0, 0))
     dim %= x.ndim
     if 0 in x.shape:  # its strides say nothing
-        return strided(x, (math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1:])), (0, 0, 0))
+        return strided(x, (math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])), (0, 0, 0))
     outer, inner = one_step(x, range(dim)), one_step(x, range(dim + 1, x.ndim))
     if outer is None or inner is None:
         return as_rows(contiguous(x), dim)

@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/ScanKernels.cpp`, `aten/src/ATen/native/c
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native import return_types
 from readtorch.aten.native.reduce_ops.sum import sum_type
@@ -71,8 +71,7 @@ def scan(combine, identity, x, dim, out):
         return
     x, out = as_rows(x, dim), as_rows(out, dim)
     rows = min(x.shape[0] * x.shape[2], 65535)
-    launch(scan_kernel(combine, out.dtype.type), rows, whole_warps(x.shape[1]), x, out,
-           out.dtype.type(identity))
+    launch(scan_kernel(combine, out.dtype.type), rows, whole_warps(x.shape[1]), x, out, out.dtype.type(identity))
 
 
 @functools.cache
@@ -105,12 +104,14 @@ def scan_kernel(combine, dtype):
                     out[i, k, j] = combine(before, value)
                 carry = combine(carry, shared[warps - 1])
                 cuda.syncthreads()
+
     return scan
 
 
 @functools.cache
 def extreme_kernel(wins, dtype):
     """As above, of pairs of a value and its place; a place of -1 says that there is no value."""
+
     def later(a, i, b, j):
         return (b, j) if i < 0 or (j >= 0 and wins(a, b)) else (a, i)
 
@@ -147,6 +148,7 @@ def extreme_kernel(wins, dtype):
                 for w in range(warp, warps):
                     carry, met = later(carry, met, shared[w], places[w])
                 cuda.syncthreads()
+
     return extremes
 
 

@@ -13,8 +13,8 @@ In PyTorch: `aten/src/ATen/native/cuda/ScatterGatherKernel.cu`.
 
 import functools
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.scatter_gather import check_index, neutral, reduction
@@ -29,7 +29,6 @@ from .offset_calculator import laid_out, offset, without
 from .reduce_ops import LONG, converted, wide_enough
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import contiguous
-
 
 THREADS = 256
 
@@ -66,9 +65,21 @@ def along(kernel, x, dim, index, other):
     flat_x, steps_x = laid_out(x)
     flat_index, steps_index = laid_out(index)
     flat_other, steps_other = laid_out(other)
-    launch(kernel, blocks_of(index.size, THREADS), THREADS, flat_x, without(steps_x, dim), steps_x[dim],
-           x.shape[dim],
-           flat_index, steps_index, flat_other, steps_other, index.shape, index.size)
+    launch(
+        kernel,
+        blocks_of(index.size, THREADS),
+        THREADS,
+        flat_x,
+        without(steps_x, dim),
+        steps_x[dim],
+        x.shape[dim],
+        flat_index,
+        steps_index,
+        flat_other,
+        steps_other,
+        index.shape,
+        index.size,
+    )
 
 
 def gather_kernel(x, steps_x, step, size, index, steps_index, out, steps_out, shape, count):
@@ -141,6 +152,7 @@ def combine_kernel(function, name):
                 expected = found
                 found = cuda.atomic.cas(bits, place, expected, to_bits(function(from_bits(expected), value)))
                 done = found == expected
+
     return combine
 
 

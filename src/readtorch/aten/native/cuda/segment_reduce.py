@@ -28,7 +28,6 @@ from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import as_rows, contiguous
 
-
 HOW = {"sum": plus, "mean": plus, "prod": times, "amax": greater, "amin": smaller}
 
 
@@ -62,6 +61,7 @@ def kernel(how):
             if how == "mean":
                 total = total / type(start)(end - begin) if end > begin else of_empty
             out[o, s, i] = total
+
     return reduce_segments
 
 
@@ -88,6 +88,7 @@ def backward_kernel(how):
                     result[o, r, i] = share * others
                 elif how == "sum" or how == "mean" or x[o, r, i] == out[o, s, i] or x[o, r, i] != x[o, r, i]:
                     result[o, r, i] = share
+
     return backward
 
 
@@ -112,8 +113,10 @@ def check_lengths(data, lengths, axis, unsafe):
     if lengths.min().item() < 0:
         raise RuntimeError("lengths contains negative value!")
     if at.ne(lengths.sum(-1), data._array.shape[axis]).any().item():
-        raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
-                           "data.size(lengths.dim()-1) when !unsafe.")
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to "
+            "data.size(lengths.dim()-1) when !unsafe."
+        )
 
 
 def how_and_start(reduce, initial):
@@ -133,10 +136,16 @@ def segment_reduce_cuda(data, reduce, lengths, indices, offsets, axis, unsafe, i
         check_lengths(data, lengths, axis, unsafe)
     edges, x = edges_of(lengths, offsets), converted(data, op_math_type(dtype_of(data)).numpy)
     shape = data._array.shape
-    result = empty((*shape[:axis], edges.shape[1] - 1, *shape[axis + 1:]), x._array.dtype)
+    result = empty((*shape[:axis], edges.shape[1] - 1, *shape[axis + 1 :]), x._array.dtype)
     number = x._array.dtype.type
-    reduce_each_segment(how, as_rows(x._array, axis), edges, number(start), as_rows(result._array, axis),
-                    number(math.nan if initial is None else initial))
+    reduce_each_segment(
+        how,
+        as_rows(x._array, axis),
+        edges,
+        number(start),
+        as_rows(result._array, axis),
+        number(math.nan if initial is None else initial),
+    )
     return converted(result, data._array.dtype)
 
 

@@ -5,11 +5,16 @@ In PyTorch: `aten/src/ATen/native/cuda/Shape.cu`.
 
 import numpy as np
 
-from readtorch.aten.native import math as f
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import result_type
 from readtorch.aten.native.tensor_shape.cat import (
-    cat, check_cat, check_chunk_cat, check_equal_sizes, common_format, stack,
+    cat,
+    check_cat,
+    check_chunk_cat,
+    check_equal_sizes,
+    common_format,
+    stack,
 )
 from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.scalar_type import get_default_dtype
@@ -60,8 +65,10 @@ def stack_cuda(tensors, dim):
 def block_diag_cuda(tensors):
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
-            raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                               f"{i} has {t._array.ndim} dimensions")
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                f"{i} has {t._array.ndim} dimensions"
+            )
     if not tensors:
         return empty((1, 0), get_default_dtype().numpy)
     blocks = [t.reshape((1, 1, *t._array.shape)[-2:]) for t in tensors]

@@ -13,8 +13,8 @@ In PyTorch: `aten/src/ATen/native/cuda/SoftMax.cu`, `aten/src/ATen/native/cuda/P
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import WIDENED, not_implemented
@@ -69,6 +69,7 @@ def forward_kernel(log, dtype):
             total = block_sum(total, shared, dtype(0))
             for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
                 out[i, k, j] = result(x[i, k, j] - largest, total)
+
     return forward
 
 
@@ -96,6 +97,7 @@ def backward_kernel(log, dtype):
             total = block_sum(total, shared, dtype(0))
             for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
                 out[i, k, j] = gradient(grad[i, k, j], y[i, k, j], total)
+
     return backward
 
 

@@ -16,8 +16,8 @@ In PyTorch: `aten/src/ATen/native/cuda/Sort.cu`, `aten/src/ATen/native/cuda/Sort
 
 import functools
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native import math as f
 from readtorch.aten.native import return_types
@@ -28,7 +28,6 @@ from .loops import pointwise
 from .reduce_ops import LONG
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import as_rows
-
 
 PIECE = 1024
 
@@ -85,6 +84,7 @@ def goes_before(descending):
             return i < j
         less = b != b or a < b
         return not less if descending else less
+
     return before
 
 
@@ -120,6 +120,7 @@ def sort_piece(before, dtype, piece):
             for e in range(t, piece, cuda.blockDim.x):
                 keys[r, begin + e], places[r, begin + e] = shared_keys[e], shared_places[e]
             cuda.syncthreads()
+
     return sort
 
 
@@ -143,6 +144,7 @@ def merge_piece(before, dtype, piece):
             for e in range(t, piece, cuda.blockDim.x):
                 keys[r, begin + e], places[r, begin + e] = shared_keys[e], shared_places[e]
             cuda.syncthreads()
+
     return merge
 
 
@@ -154,6 +156,7 @@ def step(before, dtype, piece):
         for r in range(cuda.blockIdx.y, keys.shape[0], cuda.gridDim.y):
             first = pair(cuda.grid(1), j)
             exchange(keys[r], places[r], first, first + j, n, first & k == 0)
+
     return step
 
 
@@ -164,6 +167,7 @@ def exchange_in(before):
         if before(keys[j], places[j], keys[i], places[i], n) == upwards:
             keys[i], keys[j] = keys[j], keys[i]
             places[i], places[j] = places[j], places[i]
+
     return exchange
 
 

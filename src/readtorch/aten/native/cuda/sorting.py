@@ -10,8 +10,8 @@ In PyTorch: `aten/src/ATen/native/cuda/Sorting.cpp`, `aten/src/ATen/native/cuda/
 import functools
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native import return_types
 from readtorch.aten.native.tensor_iterator import not_implemented
@@ -33,8 +33,17 @@ def pick(rank, x, dim, values, indices, scalars=(0,)):
     if values.size:
         length = as_rows(x, dim).shape[1]
         keys, places = sorted_rows(as_rows(x, dim), False)
-        launch(pick_kernel(rank), blocks_of(values.size, THREADS), THREADS, keys, places, length, scalars,
-               values.reshape(-1), indices.reshape(-1))
+        launch(
+            pick_kernel(rank),
+            blocks_of(values.size, THREADS),
+            THREADS,
+            keys,
+            places,
+            length,
+            scalars,
+            values.reshape(-1),
+            indices.reshape(-1),
+        )
 
 
 def kth(row, n, scalars):
@@ -76,6 +85,7 @@ def pick_kernel(rank):
         for r in range(cuda.grid(1), values.size, cuda.gridsize(1)):
             k = rank(keys[r], length, scalars)
             values[r], indices[r] = keys[r, k], places[r, k]
+
     return pick
 
 
@@ -86,7 +96,7 @@ def picked(name, self, dim, keepdim, rank, *scalars):
     if shape:
         if not shape[dim]:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        shape[dim:dim + 1] = [1] if keepdim else []
+        shape[dim : dim + 1] = [1] if keepdim else []
     values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
     pick(rank, self._array, dim, values._array, indices._array, scalars or (0,))
     return getattr(return_types, name)(values, indices)

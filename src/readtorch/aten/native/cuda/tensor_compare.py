@@ -7,7 +7,8 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
 from readtorch.aten.native.tensor_advanced_indexing.masked import mask_error
-from readtorch.aten.native.tensor_iterator import refuse_overlap, result_type, scalar_tensor as weak
+from readtorch.aten.native.tensor_iterator import refuse_overlap, result_type
+from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, uint8
 from readtorch.c10.tensor_impl import dtype_of, type_name
@@ -29,8 +30,7 @@ def operand(t, numpy_dtype):
 def where_cuda(condition, self, other):
     if condition._array.dtype != bool and dtype_of(condition) is not uint8:
         raise RuntimeError(
-            "where expected condition to be a boolean tensor, but got a tensor with dtype "
-            f"{type_name(condition)}"
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition)}"
         )
     common = result_type(self, other).numpy
     out = empty(broadcast_shape(*[t._array.shape for t in (condition, self, other)]), common)

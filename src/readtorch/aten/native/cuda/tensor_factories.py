@@ -6,8 +6,8 @@ Windows (hann_window and its relatives) are made of other operators, and need no
 In PyTorch: `aten/src/ATen/native/cuda/TensorFactories.cu`.
 """
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import tensor_factories as factories

@@ -83,10 +83,7 @@ def run(function, tensors, scalars, common, out):
     for place in reversed(range(len(tensors))):
         if not is_on_device(tensors[place]):
             if len(arrays) == 2:
-                function, given = (
-                    with_number(function, place),
-                    (cast(arrays[place], np.dtype(number))[()], given),
-                )
+                function, given = (with_number(function, place), (cast(arrays[place], np.dtype(number))[()], given))
                 del arrays[place]
             else:
                 arrays[place] = on_this_device(arrays[place], np.dtype(number))

@@ -8,7 +8,8 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.composite_view_copy_kernels import COPIED
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.memory_format import contiguous_format
-from readtorch.c10.tensor_impl import storage_impl, storage_offset as storage_offset_of, strides_of
+from readtorch.c10.tensor_impl import storage_impl, strides_of
+from readtorch.c10.tensor_impl import storage_offset as storage_offset_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .copy import clone_cuda, copy_elements

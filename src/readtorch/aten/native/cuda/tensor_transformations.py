@@ -10,7 +10,8 @@ from readtorch.aten.native.tensor_transformations import check_rot90
 from readtorch.c10.memory_format import dense_strides
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
-from .copy import clone_cuda, copy as copy_kernel
+from .copy import clone_cuda
+from .copy import copy as copy_kernel
 from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 
 

@@ -36,9 +36,7 @@ def part_of_matrix(name, upper):
         result = empty(self._array.shape, self._array.dtype)
         if result._array.size:
             matrices = (-1, *self._array.shape[-2:])
-            triangle(
-                contiguous(self._array).reshape(matrices), diagonal, upper, result._array.reshape(matrices)
-            )
+            triangle(contiguous(self._array).reshape(matrices), diagonal, upper, result._array.reshape(matrices))
         return result
 
 

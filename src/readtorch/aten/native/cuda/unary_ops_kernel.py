@@ -21,7 +21,6 @@ from .fill_kernel import filled
 from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .tensor_iterator import apply, apply_
 
-
 NEVER = ()
 
 
@@ -120,20 +119,13 @@ for _name, _function in {
     unary(_name, _function, own_float)
 
 
-for _name, _function in {
-    "logical_not": f.is_zero,
-    "isnan": f.isnan,
-    "isfinite": f.isfinite,
-    "isinf": f.isinf,
-}.items():
+for _name, _function in {"logical_not": f.is_zero, "isnan": f.isnan, "isfinite": f.isfinite, "isinf": f.isinf}.items():
     unary(_name, _function, result=scalar_type.bool)
 
 
 @cuda_kernel(operator_named("round.decimals"))
 def round_decimals_cuda(self, decimals):
-    return apply(
-        f.round_to_parts if decimals >= 0 else f.round_to_multiples, [self], (10.0 ** abs(decimals),)
-    )
+    return apply(f.round_to_parts if decimals >= 0 else f.round_to_multiples, [self], (10.0 ** abs(decimals),))
 
 
 def constant(self, value):
@@ -182,9 +174,7 @@ def frac_cuda(self):
 def frexp_cuda(self):
     if not dtype_of(self).is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return return_types.frexp(
-        apply(f.mantissa, [self]), apply(f.exponent, [self], result=scalar_type.int32)
-    )
+    return return_types.frexp(apply(f.mantissa, [self]), apply(f.exponent, [self], result=scalar_type.int32))
 
 
 @cuda_kernel(operator_named("bitwise_not"))

@@ -6,10 +6,28 @@ In PyTorch: `aten/src/ATen/native/cuda/UnarySpecialOpsKernel.cu`.
 import math
 
 from readtorch.aten.functions import at
-from readtorch.aten.native import math as f, math_special as special
+from readtorch.aten.native import math as f
+from readtorch.aten.native import math_special as special
 from readtorch.aten.native.binary_ops.polynomials import POLYNOMIALS
-from readtorch.aten.native.math_special import i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, limit_of, spherical_j0, value, y0, y1
-from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type, scalar_tensor as weak
+from readtorch.aten.native.math_special import (
+    i0,
+    i0e,
+    i1,
+    i1e,
+    j0,
+    j1,
+    k0,
+    k0e,
+    k1,
+    k1e,
+    limit_of,
+    spherical_j0,
+    value,
+    y0,
+    y1,
+)
+from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type
+from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX, op_math_type
 from readtorch.c10.tensor_impl import dtype_of

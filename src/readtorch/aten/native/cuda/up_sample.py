@@ -14,8 +14,8 @@ In PyTorch: `aten/src/ATen/native/cuda/UpSample.cuh`, `aten/src/ATen/native/cuda
 
 import math
 
-from numba import cuda
 import numpy as np
+from numba import cuda
 
 from readtorch.aten.native import upsample
 from readtorch.aten.native.tensor_iterator import not_implemented
@@ -59,12 +59,11 @@ def times_bands(t, bands_of_axes, last_first=False):
 def product_along(x, axis, one):
     """The band depends on sizes alone: the host works it out and sends it."""
     array, rows = contiguous(x._array), len(one.start)
-    before, size, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1:]
+    before, size, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1 :]
     result = empty((*before, rows, *after), array.dtype)
     sent = [tensor_on(here(), np.ascontiguousarray(a)) for a in one]
     outer, inner = math.prod(before), math.prod(after)
-    times_band(*[t._array for t in sent], array.reshape(outer, size, inner),
-                     result._array.reshape(outer, rows, inner))
+    times_band(*[t._array for t in sent], array.reshape(outer, size, inner), result._array.reshape(outer, rows, inner))
     return result
 
 
@@ -94,8 +93,9 @@ def resizing(name, method, dims):
 
     def bands_for(make, input_size, output_size, dtype, settings):
         wide_dtype = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
-        return upsample.bands_of(make, method, input_size, output_size, has_corners and settings[0],
-                                 settings[has_corners:], wide_dtype)
+        return upsample.bands_of(
+            make, method, input_size, output_size, has_corners and settings[0], settings[has_corners:], wide_dtype
+        )
 
     @cuda_kernel(operator_named(name))
     def forward(self, output_size, *settings):

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
 """
-from . import addmm, matmul, matrix_functions, norm, pinv, products, tensor_solve  # noqa: F401
+
+from . import addmm, matmul, matrix_functions, norm, pinv, products, tensor_solve

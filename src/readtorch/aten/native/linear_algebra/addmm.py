@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` and `aten/src/ATen/native/Blas.cpp`.
 Explained in the chapter "One training step, end to end".
 """
+
 import functools
 
 import numpy as np
@@ -53,9 +54,9 @@ def add_product(self, left, right, beta, alpha):
 
 # ------------------------------------------------------------------------------------------------------ addmm
 
-addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> "
-                        "Tensor", BOTH, inplace=True, out=True,
-                        direct=True)
+addmm = native_function(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True
+)
 
 
 def check_addmm(self, mat1, mat2):
@@ -117,6 +118,7 @@ def add_by_columns(bias, x, y, out):
 def add_transposed():
     """The compiled loop; imported when first needed."""
     from readtorch.aten.native.cpu.blas_kernel import add_transposed
+
     return add_transposed
 
 
@@ -134,8 +136,9 @@ class AddmmBackward0:
 
 # ------------------------------------------------------------------------------------------------ addmv, addr
 
-addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> "
-                        "Tensor", BOTH, inplace=True, out=True, direct=True)
+addmv = native_function(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True
+)
 
 
 @addmv.kernel
@@ -144,11 +147,14 @@ def addmv_cpu(self, mat, vec, beta, alpha):
     if x.ndim != 2 or y.ndim != 1 or bias.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {bias.ndim}, {x.ndim}, {y.ndim}")
     if x.shape[1] != y.shape[0] or bias.size not in (1, x.shape[0]):
-        raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec "
-                           f"({y.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})"
+        )
     if not x.dtype == y.dtype == bias.dtype:
-        raise RuntimeError("addmv input tensors must have the same dtype, but got "
-                           f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}")
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}"
+        )
     refuse_bool(mat, "addmv_impl_cpu")
     return add_product(self, x, y, beta, alpha)
 
@@ -165,8 +171,9 @@ class AddmvBackward0:
         return maybe_multiply(conj(mat.t()).mv(grad), alpha.conjugate())
 
 
-addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> "
-                       "Tensor", BOTH, inplace=True, out=True, direct=True)
+addr = native_function(
+    f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True
+)
 
 
 @addr.kernel
@@ -189,6 +196,7 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
             return bias | update if beta else update
         update = rounded(np.outer(rounded(rounded(np.asarray(alpha, x.dtype)) * x), y))
         return update if beta == 0 else rounded(rounded(np.asarray(beta, x.dtype)) * bias) + update
+
     return wrap(compute(rank_one_update, (self._array, vec1._array, vec2._array), common))
 
 
@@ -206,8 +214,9 @@ class AddrBackward0:
 
 # ------------------------------------------------------------------------------------------- batched products
 
-baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
-                          "Tensor", BOTH, inplace=True, out=True)
+baddbmm = native_function(
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 @baddbmm.kernel
@@ -217,8 +226,9 @@ def baddbmm_cpu(self, batch1, batch2, beta, alpha):
     expand_cpu(self, (x.shape[0], x.shape[1], y.shape[2]), False)
     if not self._array.dtype == x.dtype == y.dtype:
         names = [str(t.dtype).removeprefix("torch.") for t in (self, batch1, batch2)]
-        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, "
-                           f"batch2: {names[2]}")
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
+        )
     refuse_bool(batch1, "baddbmm")
     return add_product(self, x, y, beta, alpha)
 
@@ -235,8 +245,9 @@ class BaddbmmBackward0:
         return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha.conjugate())
 
 
-addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
-                         "Tensor", BOTH, inplace=True, out=True)
+addbmm = native_function(
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 @addbmm.kernel
@@ -248,8 +259,9 @@ def addbmm_cpu(self, batch1, batch2, beta, alpha):
     if self._array.dtype != y.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(batch2)}")
     if x.dtype != y.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and "
-                           f"{type_name(batch2)}")
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and {type_name(batch2)}"
+        )
     refuse_bool(batch1, "addbmm_impl_cpu_")
     if x.dtype.itemsize == 2:  # PyTorch adds one product at a time, rounding each sum to 16 bits
         for a, b in zip(x, y):
@@ -266,15 +278,11 @@ class AddbmmBackward0:
 
     def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(
-            grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate()
-        )
+        return maybe_multiply(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate())
 
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(
-            conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate()
-        )
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate())
 
 
 for _operator in (addmm, addmv, baddbmm, addbmm):

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` and `aten/src/ATen/native/Blas.cpp`.
 Explained in the chapter "One operator call".
 """
+
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
+
 
 def refuse_bool(t, kernel_name):
     if t._array.dtype.kind == "b":
@@ -51,8 +53,9 @@ def check_inner_sizes(x, y):
 
 
 def inner_sizes_error(x, y):
-    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and "
-                        f"{y.shape[0]}x{y.shape[1]})")
+    return RuntimeError(
+        f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and {y.shape[0]}x{y.shape[1]})"
+    )
 
 
 @mm.kernel
@@ -104,8 +107,10 @@ def check_batches(batch1, batch2):
     if y.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
     if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, "
-                           f"{x.shape[2]}] but got: [{y.shape[0]}, {y.shape[1]}].")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, "
+            f"{x.shape[2]}] but got: [{y.shape[0]}, {y.shape[1]}]."
+        )
 
 
 @bmm.kernel
@@ -145,8 +150,9 @@ def mv_cpu(self, vec):
     if x.ndim != 2 or y.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}")
     if x.shape[1] != y.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({x.shape[0]}), mat ({x.shape[0]}x{x.shape[1]}), vec "
-                           f"({y.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({x.shape[0]}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})"
+        )
     if x.dtype != y.dtype:
         raise RuntimeError(mv_types(vec, None, self, vec))
     refuse_bool(self, "addmv_impl_cpu")
@@ -179,11 +185,14 @@ def check_dot(self, other, kernel_name):
     if x.ndim != 1 or y.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {x.ndim}D and {y.ndim}D tensors")
     if x.dtype != y.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {type_name(self)} and "
-                           f"{type_name(other)}")
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {type_name(self)} and {type_name(other)}"
+        )
     if x.shape != y.shape:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same "
-                           f"number of elements, but got {x.size} and {y.size} elements respectively")
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same "
+            f"number of elements, but got {x.size} and {y.size} elements respectively"
+        )
     refuse_bool(self, kernel_name)
 
 
@@ -205,8 +214,11 @@ class DotBackward0:
 @vdot.kernel
 def vdot_cpu(self, other):
     check_dot(self, other, "vdot")
-    return wrap_result(product(self._array.conj(), other._array) if self._array.dtype.kind == "c"
-                       else product(self._array, other._array))
+    return wrap_result(
+        product(self._array.conj(), other._array)
+        if self._array.dtype.kind == "c"
+        else product(self._array, other._array)
+    )
 
 
 @vdot.backward
@@ -239,16 +251,19 @@ def inner_composite(self, other):
     if self._array.ndim == 0 or other._array.ndim == 0:
         return self * other
     if self._array.shape[-1] != other._array.shape[-1]:
-        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
-                           f"{list(self._array.shape)} and {list(other._array.shape)}")
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(self._array.shape)} and {list(other._array.shape)}"
+        )
     return at.tensordot(self, other, ([-1], [-1]))
 
 
 # ----------------------------------------------------------------------------------------------------- matmul
 
 matmul = native_function("matmul(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
-linalg_matmul = native_function("linalg_matmul(Tensor self, Tensor other) -> "
-                                "Tensor", module="linalg", name="matmul", out=True)
+linalg_matmul = native_function(
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor", module="linalg", name="matmul", out=True
+)
 
 
 @linalg_matmul.compose
@@ -306,7 +321,8 @@ def should_fold(a, b):
         return False
     array = large._array if first_larger else large._array.swapaxes(-1, -2)
     return array.size == 0 or all(
-        array.strides[i] == array.strides[i + 1] * array.shape[i + 1] for i in range(array.ndim - 2))
+        array.strides[i] == array.strides[i + 1] * array.shape[i + 1] for i in range(array.ndim - 2)
+    )
 
 
 def folded_matmul(a, b):
@@ -347,6 +363,7 @@ def broadcast_batches(a, b):
         return np.broadcast_shapes(a, b)
     except ValueError:
         from readtorch.aten.native.tensor_iterator import broadcast_error
+
         raise broadcast_error(a, b) from None
 
 

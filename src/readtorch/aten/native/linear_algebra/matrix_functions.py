@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -14,9 +15,7 @@ from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import BOOL
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
-
-linalg_matrix_exp = native_function("linalg_matrix_exp(Tensor self) -> Tensor", module="linalg",
-                                    name="matrix_exp")
+linalg_matrix_exp = native_function("linalg_matrix_exp(Tensor self) -> Tensor", module="linalg", name="matrix_exp")
 matrix_exp = native_function("matrix_exp(Tensor self) -> Tensor", "function, method")
 
 
@@ -34,6 +33,7 @@ def matrix_exp_cpu(self):
 
 def exponential(x):
     from scipy.linalg import expm
+
     return expm(x)
 
 
@@ -65,8 +65,9 @@ def matrix_exp_composite(self):
 
 # ----------------------------------------------------------------------------------------- powers of a matrix
 
-matrix_power = native_function("linalg_matrix_power(Tensor self, int n) -> "
-                               "Tensor", module="linalg", name="matrix_power", out=True)
+matrix_power = native_function(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor", module="linalg", name="matrix_power", out=True
+)
 torch_matrix_power = native_function("matrix_power(Tensor self, int n) -> Tensor", BOTH, out=True)
 
 
@@ -96,9 +97,7 @@ def matrix_power_composite(self, n):
 
 # ----------------------------------------------------------------------------------------------------- vander
 
-vander = native_function(
-    "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander"
-)
+vander = native_function("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander")
 
 
 @vander.compose

@@ -4,6 +4,7 @@ number.
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; norm and dist in `aten/src/ATen/native/ReduceOps.cpp`;
 `norm_backward` in `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
@@ -24,7 +25,10 @@ LINALG = {"module": "linalg", "out": True}
 vector_norm = native_function(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
     "dtype=None) -> Tensor",
-    module="linalg", name="vector_norm", out=True)
+    module="linalg",
+    name="vector_norm",
+    out=True,
+)
 
 
 def norm_array(x, order, axes, keepdim):
@@ -40,7 +44,7 @@ def norm_array(x, order, axes, keepdim):
         if order > 0:
             return np.maximum.reduce(size, axes, None, None, keepdim, 0)
         return np.minimum.reduce(size, axes, None, None, keepdim)
-    return add_up(size ** order, axes, None, None, keepdim) ** (1 / order)
+    return add_up(size**order, axes, None, None, keepdim) ** (1 / order)
 
 
 def add_squares(x, axes, dtype, out, keepdim):
@@ -51,25 +55,33 @@ def add_squares(x, axes, dtype, out, keepdim):
 def check_norm(self, order, axes, dtype):
     own = dtype_of(self)
     if own.category < FLOAT:
-        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{SCALAR_TYPE_NAMES[own]}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {SCALAR_TYPE_NAMES[own]}"
+        )
     if (order < 0 or order == math.inf) and any(self._array.shape[a] == 0 for a in axes):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor because the "
-                           "operation does not have an identity" if len(axes) == self._array.ndim else
-                           f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension {axes[0]} "
-                           "because this dimension is empty and the operation does not have an identity")
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor because the "
+            "operation does not have an identity"
+            if len(axes) == self._array.ndim
+            else f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension {axes[0]} "
+            "because this dimension is empty and the operation does not have an identity"
+        )
     if dtype is None:
         return
     if dtype.category < FLOAT:
-        raise RuntimeError("linalg.vector_norm: dtype should be floating point or complex, but got "
-                           f"{SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            f"linalg.vector_norm: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}"
+        )
     if dtype.is_complex != own.is_complex:
         kinds = ("complex", "real") if own.is_complex else ("real", "complex")
-        raise RuntimeError(f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got "
-                           f"{SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {SCALAR_TYPE_NAMES[dtype]}"
+        )
     if scalar_type.promote_types(own, dtype) is not dtype:
-        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be "
-                           f"convertible without narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be "
+            f"convertible without narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})"
+        )
 
 
 def _shown(order):
@@ -82,7 +94,7 @@ def vector_norm_cpu(self, order, dim, keepdim, dtype):
     if isinstance(order, complex):
         raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     check_norm(self, order, axes, dtype)
-    target = (dtype or dtype_of(self))
+    target = dtype or dtype_of(self)
     x = cast(self._array, op_math_type(target).numpy)
     return wrap_reduced(norm_array(x, order, axes, keepdim).astype(target.to_real().numpy, copy=False))
 
@@ -141,8 +153,10 @@ dist = native_function("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", 
 
 def check_norm_type(t):
     if dtype_of(t).category < FLOAT:
-        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(t)]} instead.")
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{SCALAR_TYPE_NAMES[dtype_of(t)]} instead."
+        )
 
 
 @dist.kernel
@@ -164,17 +178,24 @@ class DistBackward0:
 # ----------------------------------------------------------------------------------- linalg.norm, matrix_norm
 
 _TAIL = "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
-matrix_norm = native_function("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], "
-                              f"{_TAIL}", module="linalg",
-                              name="matrix_norm", out=True)
-matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] "
-                                    f"dim=[-2,-1], {_TAIL}",
-                                    module="linalg", name="matrix_norm", out=True)
-linalg_norm = native_function("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
-                       f"{_TAIL}", module="linalg", name="norm", out=True)
-linalg_norm_named = native_function("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
-                             f"{_TAIL}", module="linalg", name="norm",
-                             out=True)
+matrix_norm = native_function(
+    f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], {_TAIL}",
+    module="linalg",
+    name="matrix_norm",
+    out=True,
+)
+matrix_norm_named = native_function(
+    f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], {_TAIL}",
+    module="linalg",
+    name="matrix_norm",
+    out=True,
+)
+linalg_norm = native_function(
+    f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True
+)
+linalg_norm_named = native_function(
+    f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True
+)
 
 
 def check_linalg_norm_type(name, self, dtype):
@@ -186,14 +207,19 @@ def check_linalg_norm_type(name, self, dtype):
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != kind.is_complex:
-        raise RuntimeError(f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for "
-                           f"{'complex' if kind.is_complex else 'real'} inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for "
+            f"{'complex' if kind.is_complex else 'real'} inputs, but got {SCALAR_TYPE_NAMES[dtype]}"
+        )
     if scalar_type.promote_types(kind, dtype) is not dtype:
-        raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without "
-                           f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without "
+            f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})"
+        )
 
 
 # ------------------------------------------------------------------------------------------ norms of matrices
+
 
 def check_matrix_norm(self, dim, dtype):
     if self._array.ndim < 2:
@@ -262,13 +288,15 @@ def matrix_norm_named_composite(self, ord, dim, keepdim, dtype):
 
 # ------------------------------------------------------------------------------------------------ linalg.norm
 
+
 def check_norm_dims(self, ord, dim):
     if dim is not None:
         if len(dim) not in (1, 2):
             raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     elif ord is not None and self._array.ndim not in (1, 2):
-        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                           f"{self._array.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {self._array.ndim}D."
+        )
 
 
 @linalg_norm.compose

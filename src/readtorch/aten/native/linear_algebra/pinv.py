@@ -2,25 +2,33 @@
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; `pinv_backward` in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd
+from readtorch.aten.native.linear_algebra_utils import check_floating
+from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import dtype_of, wrap
-
 
 # ------------------------------------------------------------------------------------ pseudo-inverse and rank
 
 pinv_tensor = native_function(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool "
     "hermitian=False) -> Tensor",
-    module="linalg", name="pinv", out=True)
+    module="linalg",
+    name="pinv",
+    out=True,
+)
 pinv_float = native_function(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-    module="linalg", name="pinv", out=True)
-pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", module="linalg",
-                             name="pinv", out=True)
+    module="linalg",
+    name="pinv",
+    out=True,
+)
+pinv_rcond = native_function(
+    "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", module="linalg", name="pinv", out=True
+)
 pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor", BOTH)
 
 
@@ -90,14 +98,23 @@ def pinverse_composite(self, rcond):
 rank_tensor = native_function(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
     "hermitian=False) -> Tensor",
-    module="linalg", name="matrix_rank", out=True)
+    module="linalg",
+    name="matrix_rank",
+    out=True,
+)
 rank_float = native_function(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
     "hermitian=False) -> Tensor",
-    module="linalg", name="matrix_rank", out=True)
-rank_tol = native_function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> "
-                           "Tensor", module="linalg",
-                           name="matrix_rank", out=True)
+    module="linalg",
+    name="matrix_rank",
+    out=True,
+)
+rank_tol = native_function(
+    "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
+    module="linalg",
+    name="matrix_rank",
+    out=True,
+)
 
 
 @rank_float.kernel

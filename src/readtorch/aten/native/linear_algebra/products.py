@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import warnings
 
 from readtorch.aten.functions import at
@@ -12,7 +13,6 @@ from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of
 
 from .matmul import vdot
-
 
 # ------------------------------------------------------------------------------------------------------- kron
 
@@ -42,7 +42,8 @@ def multi_dot_composite(tensors):
     check_chain(tensors)
     first, last = tensors[0], tensors[-1]
     shape = (list(first._array.shape[:1]) if first._array.ndim == 2 else []) + (
-        list(last._array.shape[1:]) if last._array.ndim == 2 else [])
+        list(last._array.shape[1:]) if last._array.ndim == 2 else []
+    )
     matrices = [*tensors]
     matrices[0] = first if first._array.ndim == 2 else first.unsqueeze(0)
     matrices[-1] = last if last._array.ndim == 2 else last.unsqueeze(-1)
@@ -50,8 +51,10 @@ def multi_dot_composite(tensors):
     return multiply_range(matrices, cheapest_splits(matrices), 0, len(matrices) - 1).view(shape)
 
 
-exact_out(multi_dot, lambda out, result, *_: f"multi_dot(): expected out tensor to have dtype "
-                                             f"{c_name(result)} but got {c_name(out)}")
+exact_out(
+    multi_dot,
+    lambda out, result, *_: f"multi_dot(): expected out tensor to have dtype {c_name(result)} but got {c_name(out)}",
+)
 
 
 def check_chain(tensors):
@@ -61,8 +64,9 @@ def check_chain(tensors):
         ndim = t._array.ndim
         if i in (0, len(tensors) - 1):
             if ndim not in (1, 2):
-                raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or "
-                                   f"2D but got {ndim}D")
+                raise RuntimeError(
+                    f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {ndim}D"
+                )
         elif ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
 
@@ -70,8 +74,10 @@ def check_chain(tensors):
 def check_chain_sizes(matrices):
     for i, (a, b) in enumerate(zip(matrices, matrices[1:])):
         if a._array.shape[1] != b._array.shape[0]:
-            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and "
-                               f"{list(b._array.shape)} cannot be multiplied")
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and "
+                f"{list(b._array.shape)} cannot be multiplied"
+            )
 
 
 def cheapest_splits(matrices):
@@ -97,9 +103,12 @@ def multiply_range(matrices, splits, i, j):
 
 @chain_matmul.compose
 def chain_matmul_composite(matrices):
-    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-                  "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
-                  "parameters.", stacklevel=3)
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
+        "parameters.",
+        stacklevel=3,
+    )
     for t in matrices:
         if t._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {t._array.ndim}, expected 2 instead.")
@@ -112,18 +121,22 @@ def chain_matmul_binding(*matrices, out=None):
     return chain_matmul.call(matrices) if out is None else chain_matmul.out.call(matrices, out)
 
 
-vecdot = native_function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> "
-                         "Tensor", module="linalg", name="vecdot", out=True)
+vecdot = native_function(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", module="linalg", name="vecdot", out=True
+)
 
 
 @vecdot.compose
 def vecdot_composite(x, y, dim):
     if dtype_of(x).category < 2:
-        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                           f"{x.dtype}".replace("torch.", ""))
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}".replace("torch.", "")
+        )
     if dtype_of(x) is not dtype_of(y):
-        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-                           f"{x.dtype} and y of type {y.dtype} instead".replace("torch.", ""))
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{x.dtype} and y of type {y.dtype} instead".replace("torch.", "")
+        )
     if x._array.ndim == y._array.ndim == 1:
         return vdot.call(x, y)
     return (conj(x) * y).sum(dim)

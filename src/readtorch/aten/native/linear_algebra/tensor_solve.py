@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
 """
+
 import math
 
 from readtorch.aten.functions import at
@@ -19,8 +20,7 @@ tensorsolve = native_function(
 
 @tensorinv.compose
 def tensorinv_composite(self, ind):
-    """The inverse of the matrix whose rows are the first `ind` dimensions and whose columns are the others.
-    """
+    """The inverse of the matrix whose rows are the first `ind` dimensions and whose columns are the others."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = self._array.shape[:ind], self._array.shape[ind:]

@@ -3,4 +3,5 @@ Python.
 
 In PyTorch: `aten/src/ATen/native/mkldnn/`, of which `RNN.cpp` is the part that exists here.
 """
-from . import rnn  # noqa: F401
+
+from . import rnn

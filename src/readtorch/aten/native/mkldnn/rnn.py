@@ -4,6 +4,7 @@
 
 In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 
 import numpy as np
@@ -16,6 +17,9 @@ from readtorch.aten.native.tensor_iterator import F4
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import CUDA, grad_mode_enabled
 from readtorch.c10.tensor_impl import wrap
+
+# The operands of one call stand in a line or two; one a line, they would be pages.
+# fmt: off
 
 mkldnn_rnn_layer = native_function(
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, "

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/Pooling.cpp`.
 """
-from . import adaptive, average, fractional_max_pooling, max, max_unpooling, windows  # noqa: F401
+
+from . import adaptive, average, fractional_max_pooling, max, max_unpooling, windows

@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/Adap
 `aten/src/ATen/native/AdaptiveAveragePooling3d.cpp`, `aten/src/ATen/native/AdaptiveMaxPooling2d.cpp`,
 `aten/src/ATen/native/AdaptiveMaxPooling3d.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 
 from readtorch.aten.functions import at
@@ -16,37 +17,42 @@ from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .average import averages, distribute
-from .max import check_dims, check_numbers, check_one, maxima, in_float32, picking_backward, put_back_in
+from .max import check_dims, check_numbers, check_one, in_float32, maxima, picking_backward, put_back_in
 from .windows import adaptive_windows, check_sizes, laid_out_like, planes_of
 
 adaptive_avg_pool1d = native_function("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
 adaptive_avg_pool2d = native_function(
-    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True)
+    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True
+)
 adaptive_avg_pool3d = native_function(
-    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True)
+    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True
+)
 _adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
 _adaptive_avg_pool3d = native_function("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
 _adaptive_avg_pool2d_backward = native_function(
-    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
+    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
+)
 _adaptive_avg_pool3d_backward = native_function(
-    "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
+    "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
+)
 
-adaptive_max_pool1d = native_function(
-    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
+adaptive_max_pool1d = native_function("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 adaptive_max_pool2d = native_function(
-    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn",
-    out=("out", "indices"))
+    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
 adaptive_max_pool3d = native_function(
-    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn",
-    out=("out", "indices"))
+    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
 adaptive_max_pool2d_backward = native_function(
-    "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", "")
+    "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
+)
 adaptive_max_pool3d_backward = native_function(
-    "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", "")
+    "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
+)
 
 
 def wrong_output_type(out, result, self, output_size):
-    return (f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}")
+    return f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}"
 
 
 exact_out(adaptive_avg_pool2d, wrong_output_type)
@@ -56,6 +62,7 @@ exact_out(adaptive_max_pool3d)
 
 
 # ------------------------------------------------------------------------------------------------------ checks
+
 
 def check_dimensions(caller, shape, dims, colon=""):
     """Raises RuntimeError unless channels, and maybe a batch, stand in front of the plane."""
@@ -67,8 +74,10 @@ def check_not_empty(caller, shape, from_dim=1, what="input"):
     """Raises RuntimeError if a dimension from `from_dim` on is empty."""
     for dim in range(from_dim, len(shape)):
         if shape[dim] == 0:
-            raise RuntimeError(f"{caller}(): Expected {what} to have non-zero size for non-batch dimensions, "
-                               f"but {what} has sizes {list(shape)} with dimension {dim} being empty")
+            raise RuntimeError(
+                f"{caller}(): Expected {what} to have non-zero size for non-batch dimensions, "
+                f"but {what} has sizes {list(shape)} with dimension {dim} being empty"
+            )
 
 
 def check_output_size(caller, output_size, dims):
@@ -77,11 +86,13 @@ def check_output_size(caller, output_size, dims):
         raise RuntimeError(f"{caller}: output_size must be {dims}")
     if min(output_size) < 0:
         received = ", ".join(map(str, output_size[:2])) + "".join(f",{n}" for n in output_size[2:])
-        raise RuntimeError(f"{caller}: elements of output_size must be greater than or equal to 0 but "
-                           f"received {{{received}}}")
+        raise RuntimeError(
+            f"{caller}: elements of output_size must be greater than or equal to 0 but received {{{received}}}"
+        )
 
 
 # ----------------------------------------------------------------------------------------------------- average
+
 
 def mean_or_pool(self, output_size, pool):
     """One window over everything is a mean, and PyTorch's graph says so."""
@@ -166,6 +177,7 @@ def _adaptive_avg_pool3d_backward_cpu(grad_output, self):
 
 def averaging_derivatives(dims, pool, backward):
     """The derivatives of an average and of its backward: each is the other's transpose."""
+
     class Backward:
         def self(grad, self):
             return backward.call(grad, self)
@@ -176,6 +188,7 @@ def averaging_derivatives(dims, pool, backward):
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
     Backward.__name__ = f"AdaptiveAvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AdaptiveAvgPool{dims}DBackwardBackward0"
     pool.backward(Backward)
@@ -187,6 +200,7 @@ averaging_derivatives(3, _adaptive_avg_pool3d, _adaptive_avg_pool3d_backward)
 
 
 # ----------------------------------------------------------------------------------------------------- maximum
+
 
 def maxima_of(caller, x, output_size, dims):
     """The maxima of the array's planes and their indices, both (planes, results); the result's sizes."""
@@ -236,6 +250,7 @@ def max_derivative(name, backward):
 
         def self(grad, self, result1):
             return backward.call(grad, self, result1)
+
     Derivative.__name__ = name
     return Derivative
 

@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/Aver
 `aten/src/ATen/native/AveragePool3d.cpp`, `aten/src/ATen/native/cpu/AvgPoolKernel.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
+
 import functools
 import math
 
@@ -34,14 +35,18 @@ from .windows import (
 
 _REST = "bool ceil_mode=False, bool count_include_pad=True"
 _SIZES = f"int[{{0}}] kernel_size, int[{{0}}] stride=[], int[{{0}}] padding=0, {_REST}"
-_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
-             "bool ceil_mode, bool count_include_pad, int? divisor_override")
+_BACKWARD = (
+    "Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
+    "bool ceil_mode, bool count_include_pad, int? divisor_override"
+)
 
 avg_pool1d = native_function(f"avg_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
 avg_pool2d = native_function(
-    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=True)
+    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+)
 avg_pool3d = native_function(
-    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=True)
+    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+)
 avg_pool2d_backward = native_function(f"avg_pool2d_backward({_BACKWARD.format(2)}) -> Tensor", "")
 avg_pool3d_backward = native_function(f"avg_pool3d_backward({_BACKWARD.format(3)}) -> Tensor", "")
 
@@ -50,6 +55,7 @@ exact_out(avg_pool3d)
 
 
 # -------------------------------------------------------------------------------------------------------- means
+
 
 def averages(planes, windows, divisors):
     """The sum of each window, divided: an array (planes, results). An empty window gives 0."""
@@ -77,8 +83,12 @@ def average_loops():
 
 def averages_by_loops(planes, windows, divisors):
     means = np.empty((len(planes), divisors.shape[1]), planes.dtype)
-    given = (volumes(planes, windows.sizes), *windows.bounds, by_results(divisors, windows, planes.dtype),
-             volumes(means, windows.outputs))
+    given = (
+        volumes(planes, windows.sizes),
+        *windows.bounds,
+        by_results(divisors, windows, planes.dtype),
+        volumes(means, windows.outputs),
+    )
     for_planes(*planes.shape, lambda begin, end: average_loops().average(*given, begin, end))
     return means
 
@@ -92,8 +102,12 @@ def distribute(grads, windows, divisors, count):
     """Each gradient, divided, to every element of its window: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
     if worth_loops(grads):
-        given = (volumes(grads, windows.outputs), *windows.bounds, by_results(divisors, windows, grads.dtype),
-                 volumes(result, windows.sizes))
+        given = (
+            volumes(grads, windows.outputs),
+            *windows.bounds,
+            by_results(divisors, windows, grads.dtype),
+            volumes(result, windows.sizes),
+        )
         for_planes(len(grads), count, lambda begin, end: average_loops().share_out(*given, begin, end))
         return result
     divided = quotients(grads, divisors)
@@ -129,9 +143,10 @@ def check_divisor(divisor_override):
 
 # ------------------------------------------------------------------------------------------------- the kernels
 
+
 def averages_of(x, slide, outputs, count_include_pad, divisor_override):
     """The means of the array's planes, (planes, results), in its own type."""
-    sizes = x.shape[-len(outputs):]
+    sizes = x.shape[-len(outputs) :]
     divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
     windows = sliding_windows(slide, sizes, outputs)
     return cast(averages(planes_of(in_float32(x), len(sizes)), windows, divisors), x.dtype)
@@ -139,7 +154,7 @@ def averages_of(x, slide, outputs, count_include_pad, divisor_override):
 
 def shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override):
     """The gradients for the array's planes, (planes, elements), in its own type."""
-    sizes = x.shape[-len(outputs):]
+    sizes = x.shape[-len(outputs) :]
     divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
     grads = planes_of(in_float32(grad_output._array), len(sizes))
     return cast(distribute(grads, sliding_windows(slide, sizes, outputs), divisors, math.prod(sizes)), x.dtype)
@@ -169,8 +184,9 @@ def avg_pool2d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_
 
 
 @avg_pool2d_backward.kernel
-def avg_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                            divisor_override):
+def avg_pool2d_backward_cpu(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
     x = self._array
     slide, outputs = window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
     check_pooled((*x.shape[:-2], *outputs), 2, grad_output)
@@ -197,8 +213,9 @@ def avg_pool3d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_
 
 
 @avg_pool3d_backward.kernel
-def avg_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                            divisor_override):
+def avg_pool3d_backward_cpu(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
     x = self._array
     slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
     check_pooled((*x.shape[:-3], *outputs), 3, grad_output)
@@ -208,20 +225,23 @@ def avg_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, cei
 
 # ------------------------------------------------------------------------------------------------- derivatives
 
+
 def averaging_derivatives(dims, pool, backward):
     """The derivatives of an average and of its backward: each is the other's transpose."""
+
     class Backward:
         def self(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-            return backward.call(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                 divisor_override)
+            return backward.call(
+                grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
 
     class BackwardBackward:
         def grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-            return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                             divisor_override)
+            return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
     Backward.__name__ = f"AvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AvgPool{dims}DBackwardBackward0"
     pool.backward(Backward)
@@ -238,5 +258,6 @@ def avg_pool1d_composite(self, kernel_size, stride, padding, ceil_mode, count_in
     stride = stride or kernel_size
     check_dims("avg_pool1d", self)
     check_one("avg_pool1d", kernel_size=kernel_size, stride=stride, padding=padding)
-    return avg_pool2d.call(self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), ceil_mode,
-                           count_include_pad, None).squeeze(-2)
+    return avg_pool2d.call(
+        self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), ceil_mode, count_include_pad, None
+    ).squeeze(-2)

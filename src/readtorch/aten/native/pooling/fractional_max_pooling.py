@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/FractionalMaxPooling.h`, `aten/src/ATen/native
 `aten/src/ATen/native/FractionalMaxPool3d.cpp`. B. Graham: Fractional max-pooling (2014). Explained in the chapter
 "Layers, functional, init".
 """
+
 import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out
@@ -12,21 +13,31 @@ from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_utils import check_picked
 from readtorch.c10.tensor_impl import wrap
 
-from .max import check_numbers, maxima, in_float32, picking_backward, put_back_in
+from .max import check_numbers, in_float32, maxima, picking_backward, put_back_in
 from .windows import check_sizes, planes_of, windows_from
 
 fractional_max_pool2d = native_function(
     "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
-    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
+    "(Tensor, Tensor)",
+    module="nn",
+    out=("output", "indices"),
+)
 fractional_max_pool3d = native_function(
     "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
-    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
+    "(Tensor, Tensor)",
+    module="nn",
+    out=("output", "indices"),
+)
 fractional_max_pool2d_backward = native_function(
     "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
-    "Tensor indices) -> Tensor", "")
+    "Tensor indices) -> Tensor",
+    "",
+)
 fractional_max_pool3d_backward = native_function(
     "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
-    "Tensor indices) -> Tensor", "")
+    "Tensor indices) -> Tensor",
+    "",
+)
 exact_out(fractional_max_pool2d)
 exact_out(fractional_max_pool3d)
 
@@ -58,8 +69,10 @@ def check(caller, shape, kernel_size, output_size, dims):
             raise RuntimeError(f"{public}: {name} must either be a single Int or {lists}")
     for dim in range(1, len(shape)):
         if shape[dim] == 0:
-            raise RuntimeError(f"{caller}(): Expected input to have non-zero size for non-batch dimensions, "
-                               f"but got{list(shape)} with dimension {dim} being empty.")
+            raise RuntimeError(
+                f"{caller}(): Expected input to have non-zero size for non-batch dimensions, "
+                f"but got{list(shape)} with dimension {dim} being empty."
+            )
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
     spare = dims - 2  # in 3d PyTorch requires one element more than the windows need
@@ -90,7 +103,7 @@ def pool(caller, self, kernel_size, output_size, random_samples, dims):
     check_samples(samples, x, dims)
     check_numbers(f"{caller.removesuffix('_out')}_out_frame", self, "fV")
     planes = planes_of(in_float32(x), dims)
-    samples = samples.reshape(-1, dims)[:len(planes)]
+    samples = samples.reshape(-1, dims)[: len(planes)]
     if dims == 2:
         samples = samples[:, ::-1]  # in 2d the width's number comes first
     sizes = x.shape[-dims:]
@@ -128,6 +141,7 @@ def max_derivative(name, backward):
 
         def self(grad, self, kernel_size, output_size, result1):
             return backward.call(grad, self, kernel_size, output_size, result1)
+
     Derivative.__name__ = name
     return Derivative
 

@@ -6,6 +6,7 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp`, `aten/src/ATen/native/MaxPooling
 `aten/src/ATen/native/DilatedMaxPool2d.cpp`, `aten/src/ATen/native/DilatedMaxPool3d.cpp`,
 `aten/src/ATen/native/cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
@@ -34,25 +35,30 @@ from .windows import (
     worth_loops,
 )
 
-_SIZES = ("int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False")
-_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
-             "int[{0}] dilation, bool ceil_mode, Tensor indices")
+_SIZES = "int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False"
+_BACKWARD = (
+    "Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
+    "int[{0}] dilation, bool ceil_mode, Tensor indices"
+)
 
 max_pool1d = native_function(f"max_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
 max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Tensor")
 max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
 max_pool1d_with_indices = native_function(
-    f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)")
+    f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)"
+)
 max_pool2d_with_indices = native_function(
-    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn",
-    out=("out", "indices"))
+    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
 max_pool3d_with_indices = native_function(
-    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn",
-    out=("out", "indices"))
+    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
 max_pool2d_with_indices_backward = native_function(
-    f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", "")
+    f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", ""
+)
 max_pool3d_with_indices_backward = native_function(
-    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", "")
+    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", ""
+)
 
 
 def found_other_type(out, result, *arguments):
@@ -64,6 +70,7 @@ exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
 
 
 # ------------------------------------------------------------------------------------------------ the maxima
+
 
 def lowest(dtype):
     """The lowest number of that type."""
@@ -92,8 +99,14 @@ def maxima(planes, windows):
 def maxima_by_loops(planes, windows):
     x, count = volumes(planes, windows.sizes), math.prod(windows.outputs)
     best, places = np.empty((len(x), count), x.dtype), np.empty((len(x), count), np.int64)
-    given = (x, *windows.bounds, windows.steps, windows.square, volumes(best, windows.outputs),
-             volumes(places, windows.outputs))
+    given = (
+        x,
+        *windows.bounds,
+        windows.steps,
+        windows.square,
+        volumes(best, windows.outputs),
+        volumes(places, windows.outputs),
+    )
     for_planes(len(x), planes.shape[1], lambda begin, end: loops().search(*given, begin, end))
     return best, places
 
@@ -110,6 +123,7 @@ def put_back(grads, places, count):
 
 # ------------------------------------------------------------------------------------------------- the kernels
 
+
 def check_numbers(name, self, kinds="fiuV"):
     if self._array.dtype.kind not in kinds:
         raise not_implemented(name)(dtype_of(self))
@@ -122,7 +136,7 @@ def in_float32(array):
 
 def maxima_of(x, slide, outputs):
     """The maxima of the array's planes and their indices, as arrays (planes, results)."""
-    sizes = x.shape[-len(outputs):]
+    sizes = x.shape[-len(outputs) :]
     best, places = maxima(planes_of(in_float32(x), len(sizes)), sliding_windows(slide, sizes, outputs))
     return cast(best, x.dtype), places
 
@@ -156,7 +170,9 @@ def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ce
 @max_pool3d_with_indices.kernel
 def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     x = self._array
-    slide, outputs = window_of_3d(x, kernel_size, stride, padding, dilation, ceil_mode, "max_pool3d_with_indices_out_cpu_template()")
+    slide, outputs = window_of_3d(
+        x, kernel_size, stride, padding, dilation, ceil_mode, "max_pool3d_with_indices_out_cpu_template()"
+    )
     if suggested_format(x) is channels_last:
         raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
     check_numbers("max_pool3d", self)
@@ -176,27 +192,33 @@ def put_back_in(self, grad_output, indices, dims):
     """The gradients for the planes of `self`, from the gradients of the maxima: (planes, elements)."""
     x = self._array
     grads = planes_of(in_float32(grad_output._array), dims)
-    return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims:])), x.dtype)
+    return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims :])), x.dtype)
 
 
 @max_pool2d_with_indices_backward.kernel
-def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
-                                         indices):
+def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     _, outputs = window_of_2d(self._array, kernel_size, stride, padding, dilation, ceil_mode)
     check_pooled((*self._array.shape[:-2], *outputs), 2, grad_output, indices)
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
 
 
 @max_pool3d_with_indices_backward.kernel
-def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
-                                         indices):
-    _, outputs = window_of_3d(self._array, kernel_size, stride, padding, dilation, ceil_mode,
-                              "max_pool3d_with_indices_backward_out_cpu_template()")
+def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    _, outputs = window_of_3d(
+        self._array,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        ceil_mode,
+        "max_pool3d_with_indices_backward_out_cpu_template()",
+    )
     check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output, indices)
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 3), self._array, self._array.shape))
 
 
 # ------------------------------------------------------------------------------------------------- derivatives
+
 
 def max_derivative(name, backward):
     class Derivative:
@@ -204,32 +226,37 @@ def max_derivative(name, backward):
 
         def self(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
             return backward.call(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
+
     Derivative.__name__ = name
     return Derivative
 
 
-max_pool2d_with_indices.backward(
-    max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
-max_pool3d_with_indices.backward(
-    max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
+max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
+max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
 
 
 def pick_again(grad, indices, dims):
     """The elements of `grad`, shaped like the input, at the indices of the maxima (`max_pool_double_backward`)."""
     rows = (*indices.shape[:-dims], indices.shape[-dims:].numel())
     picked = (*grad.shape[:-dims], grad.shape[-dims:].numel())
-    return grad.contiguous(memory_format=suggested_format(indices._array)).view(picked).gather(
-        -1, indices.view(rows)).view(indices.shape)
+    return (
+        grad.contiguous(memory_format=suggested_format(indices._array))
+        .view(picked)
+        .gather(-1, indices.view(rows))
+        .view(indices.shape)
+    )
 
 
 def picking_backward(name, dims):
     """The derivative of a backward that puts gradients back: it is linear in them."""
+
     class Derivative:
         def grad_output(grad, indices):
             return pick_again(grad, indices, dims)
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
     Derivative.__name__ = name
     return Derivative
 
@@ -239,6 +266,7 @@ max_pool3d_with_indices_backward.backward(picking_backward("MaxPool3DWithIndices
 
 
 # -------------------------------------------------------------------------------------------------- composites
+
 
 @max_pool2d.compose
 def max_pool2d_composite(self, kernel_size, stride, padding, dilation, ceil_mode):
@@ -254,8 +282,10 @@ def check_dims(caller, self, fewest=2, most=3):
     """Raises RuntimeError unless `self` has 2 or 3 dimensions."""
     ndim = self._array.ndim
     if not fewest <= ndim <= most:
-        raise RuntimeError(f"Expected {fewest} to {most} dimensions, but got {ndim}-dimensional tensor for "
-                           f"argument #1 'self' (while checking arguments for {caller})")
+        raise RuntimeError(
+            f"Expected {fewest} to {most} dimensions, but got {ndim}-dimensional tensor for "
+            f"argument #1 'self' (while checking arguments for {caller})"
+        )
 
 
 def check_one(caller, **arguments):
@@ -272,22 +302,28 @@ def max_pool1d_with_indices_composite(self, kernel_size, stride, padding, dilati
     check_dims("max_pool1d", self)
     check_one("max_pool1d", kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     values, indices = max_pool2d_with_indices.call(
-        self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), (1, *dilation), ceil_mode)
+        self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), (1, *dilation), ceil_mode
+    )
     return values.squeeze(-2), indices.squeeze(-2)
 
 
 def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
     """The length of max_pool1d's result. Raises RuntimeError unless its arguments fit."""
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
-        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
-                           f"input, but got:{list(shape)}")
-    for name, numbers, kinds in (("kernel_size", kernel_size, "an int, list of ints or"),
-                                 ("stride", stride or kernel_size, "None, an int, list of ints, or"),
-                                 ("padding", padding, "an int, list of ints, or"),
-                                 ("dilation", dilation, "an int, list of ints or")):
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got:{list(shape)}"
+        )
+    for name, numbers, kinds in (
+        ("kernel_size", kernel_size, "an int, list of ints or"),
+        ("stride", stride or kernel_size, "None, an int, list of ints, or"),
+        ("padding", padding, "an int, list of ints, or"),
+        ("dilation", dilation, "an int, list of ints or"),
+    ):
         if len(numbers) != 1:
-            raise RuntimeError(f"max_pool1d() {name} must be {kinds} tuple of ints of size 1 but got size "
-                               f"{len(numbers)}")
+            raise RuntimeError(
+                f"max_pool1d() {name} must be {kinds} tuple of ints of size 1 but got size {len(numbers)}"
+            )
     (kernel,), (step,), (pad,), (gap,) = kernel_size, stride or kernel_size, padding, dilation
     if kernel <= 0:
         raise RuntimeError(f"max_pool1d() kernel_size must be greater than zero, but got {kernel}")
@@ -296,8 +332,10 @@ def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
     if pad < 0:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {pad}")
     if pad > kernel // 2:
-        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} "
-                           f"and kernel_size={kernel}")
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} "
+            f"and kernel_size={kernel}"
+        )
     if gap <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {gap}")
     outputs = output_size(shape[-1], pad, step, gap * (kernel - 1) + 1, ceil_mode)

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 
 import numpy as np
@@ -14,10 +15,13 @@ from .max import check_numbers, found_other_type, pick_again
 from .windows import COUNT, by, laid_out_like, planes_of
 
 max_unpool2d = native_function(
-    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True)
+    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True
+)
 max_unpool3d = native_function(
-    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> "
-    "Tensor", module="nn", out=True)
+    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+    module="nn",
+    out=True,
+)
 exact_out(max_unpool2d, found_other_type)
 exact_out(max_unpool3d, found_other_type)
 
@@ -41,29 +45,38 @@ def put_at(x, indices, output_size):
 
 def check_length(name, numbers, dims, axes, but="but got"):
     if len(numbers) != dims:
-        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} "
-                           f"{len(numbers)} elements.")
+        raise RuntimeError(
+            f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} {len(numbers)} elements."
+        )
 
 
 def check_shapes(self, indices, output_size, dims):
     """Raises RuntimeError unless there is an index for each number, and room for them."""
     x = self._array
     if x.shape != indices._array.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) but "
-                           f"got indices tensor with shape: {list(indices._array.shape)}")
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) but "
+            f"got indices tensor with shape: {list(indices._array.shape)}"
+        )
     for dim in range(1, x.ndim):
         if x.shape[dim] == 0:
-            raise RuntimeError(f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size "
-                               f"for non-batch dimensions, but got {list(x.shape)} with dimension {dim} being empty.")
+            raise RuntimeError(
+                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size "
+                f"for non-batch dimensions, but got {list(x.shape)} with dimension {dim} being empty."
+            )
     if min(output_size) < 0:
-        raise RuntimeError(f"max_unpooling{dims}d(): output_size must contain non-negative spatial dimensions, "
-                           f"but got output_size={tuple(output_size)}")
+        raise RuntimeError(
+            f"max_unpooling{dims}d(): output_size must contain non-negative spatial dimensions, "
+            f"but got output_size={tuple(output_size)}"
+        )
 
 
 def check_ndim(x, dims):
     if x.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but "
-                           f"got a tensor with {x.ndim} dimensions.")
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but "
+            f"got a tensor with {x.ndim} dimensions."
+        )
 
 
 @max_unpool2d.kernel

@@ -5,6 +5,7 @@ makes one number of its elements. What all kinds share is here: the sizes and th
 
 In PyTorch: `aten/src/ATen/native/Pool.h`, `aten/src/ATen/native/AdaptivePooling.h`.
 """
+
 import functools
 import itertools
 import math
@@ -22,6 +23,7 @@ AXES = {2: "HW", 3: "THW"}
 
 
 # ------------------------------------------------------------------------------------------------------ sizes
+
 
 class Sliding(NamedTuple):
     """How a window slides: one number a dimension."""
@@ -41,8 +43,10 @@ class Sliding(NamedTuple):
             raise RuntimeError(f"pad must be non-negative, but got pad: {padding}")
         reach = dilation * (kernel - 1) + 1
         if padding > int(reach / 2):
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={padding}, "
-                               f"kernel_size={kernel} and dilation={dilation}")
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={padding}, "
+                f"kernel_size={kernel} and dilation={dilation}"
+            )
         return output_size(size, padding, stride, reach, self.ceil_mode)
 
 
@@ -81,6 +85,7 @@ def check_window(slide, spatial):
 
     def shown(prefix, numbers):
         return " ".join(f"{prefix}{axis}: {n}" for axis, n in zip(axes, numbers))
+
     if min(slide.kernel) <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got {shown('k', slide.kernel)}")
     if min(slide.stride) <= 0:
@@ -93,8 +98,10 @@ def check_window(slide, spatial):
 def check_result(channels, spatial, outputs):
     """Raises RuntimeError unless every dimension has room for a window."""
     if min(outputs) < 1:
-        raise RuntimeError(f"Given input size: ({by(channels, *spatial)}). Calculated output size: "
-                           f"({by(channels, *outputs)}). Output size is too small")
+        raise RuntimeError(
+            f"Given input size: ({by(channels, *spatial)}). Calculated output size: "
+            f"({by(channels, *outputs)}). Output size is too small"
+        )
 
 
 def check_sizes(sizes):
@@ -112,9 +119,10 @@ def pool2d_outputs(slide, shape):
     spatial = shape[-2:]
     outputs = tuple([slide.output_size(d, n) for d, n in enumerate(spatial)])
     check_window(slide, spatial)
-    if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
-                           f"but got:{list(shape)}")
+    if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3 :]:
+        raise RuntimeError(
+            f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
+        )
     check_result(shape[-3], spatial, outputs)
     return outputs
 
@@ -125,19 +133,24 @@ def pool3d_outputs(slide, shape, caller, check_size=False):
     outputs = tuple([slide.output_size(d, n) for d, n in enumerate(spatial)])
     check_window(slide, spatial)
     if 0 in shape[-4:]:
-        raise RuntimeError(f"{caller}: Expected input's non-batch dimensions to have positive length, but input "
-                           f"has a shape of {list(shape)} and non-batch dimension 0 has length zero!")
+        raise RuntimeError(
+            f"{caller}: Expected input's non-batch dimensions to have positive length, but input "
+            f"has a shape of {list(shape)} and non-batch dimension 0 has length zero!"
+        )
     (kt, kh, kw), (pt, ph, pw), (t, h, w) = slide.kernel, slide.padding, spatial
     if check_size and (t < kt or h < kh or w < kw):
         raise RuntimeError(f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kt} kH: {kh} kW: {kw})")
     if kt // 2 < pt or kh // 2 < ph or kw // 2 < pw:
-        raise RuntimeError("pad should be smaller than or equal to half of kernel size, but got "
-                           f"kT: {kt} kW: {kw} kH: {kh} padT: {pt} padW: {pw} padH: {ph}")
+        raise RuntimeError(
+            "pad should be smaller than or equal to half of kernel size, but got "
+            f"kT: {kt} kW: {kw} kH: {kh} padT: {pt} padW: {pw} padH: {ph}"
+        )
     check_result(channels, spatial, outputs)
     return outputs
 
 
 # ---------------------------------------------------------------------------------------------------- windows
+
 
 class Line(NamedTuple):
     """Windows along one dimension: arrays (length, planes, results), planes 1 if all share the windows."""
@@ -168,8 +181,10 @@ class Windows:
 
     def _entry(self, at):
         inside = all_of([line.inside[i] for line, i in zip(self.lines, at)])
-        return (joined([line.places[i] for line, i in zip(self.lines, at)], self.sizes),
-                None if inside.all() else inside)
+        return (
+            joined([line.places[i] for line, i in zip(self.lines, at)], self.sizes),
+            None if inside.all() else inside,
+        )
 
     @functools.cached_property
     def first(self):
@@ -274,6 +289,7 @@ WORTH_A_THREAD = 100_000  # this many numbers
 def loops():
     """The compiled loops; imported when first needed."""
     from readtorch.aten.native.cpu import max_pool_kernel
+
     return max_pool_kernel
 
 
@@ -293,6 +309,7 @@ def for_planes(count, size, body):
 
 
 # ----------------------------------------------------------------------------------------------------- planes
+
 
 def planes_of(array, dims):
     """The array's planes as rows: (planes, elements)."""

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 """
-from . import all_any, cumulative, min_max, sum, var_std  # noqa: F401
+
+from . import all_any, cumulative, min_max, sum, var_std

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.native.tensor_iterator import wrap_reduced
@@ -12,8 +13,8 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .sum import add_up, reduced_axes
 
-
 # -------------------------------------------------------------------------------------------- all, any, count
+
 
 def truth_of(name, ufunc):
     """Declare all or any: over everything, one dim, or several dims.
@@ -21,10 +22,10 @@ def truth_of(name, ufunc):
     uint8 answers in uint8, the rest in bool.
     """
     of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH, out=True)
-    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", BOTH,
-                             out=True)
-    of_dims = native_function(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-                              BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", BOTH, out=True)
+    of_dims = native_function(
+        f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True
+    )
 
     def reduce(self, axes, keepdim):
         x = self._array

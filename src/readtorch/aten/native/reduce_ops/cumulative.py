@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `aten/src/ATen/native/cpu/ReduceOpsKernel.cpp`;
 derivatives in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten import parallel
@@ -43,8 +44,9 @@ def cumsum_rows(x):
 
 
 def scan_operator(name, ufunc):
-    operator = native_function(f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH,
-                               inplace=True, out=True)
+    operator = native_function(
+        f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH, inplace=True, out=True
+    )
     operator.kernel(lambda self, dim, dtype: scan(self, dim, dtype, ufunc))
 
     @operator.out.kernel
@@ -52,6 +54,7 @@ def scan_operator(name, ufunc):
     def scan_into(self, dim, dtype, out):
         """Computed in the type of `out`."""
         return write_out(operator.call(self, dim, dtype or dtype_of(out)), (out,))
+
     return operator
 
 
@@ -104,14 +107,14 @@ def cumprod_gradient(grad, input, dim, result):
 
 # --------------------------------------------------------------------------------------------- cummax, cummin
 
+
 def expected_scalar(out, result, *_):
     return f"expected scalar_type {type_name(result)} but found {type_name(out)}"
 
 
 def running_extreme(name, ufunc):
     """Declare cummax or cummin: the extreme so far and where it was last met; after a nan all is nan."""
-    operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH,
-                               out=True)
+    operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH, out=True)
     exact_out(operator, expected_scalar, expected_scalar)
     result = getattr(return_types, name)
 
@@ -128,6 +131,7 @@ def running_extreme(name, ufunc):
         places = np.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
         indices = np.maximum.accumulate(np.where(met, places, 0), dim)
         return result(*(wrap(np.ascontiguousarray(array)) for array in (values, indices)))
+
     return operator
 
 
@@ -196,11 +200,11 @@ class LogcumsumexpBackward0:
             return grad
         if self._array.dtype.kind == "c":
             return conj((reversed_logcumsumexp(grad.conj().log() - result, dim) + self).exp())
-        nothing = at.full((), np.finfo(op_math_type(grad.dtype).numpy).min.item(), dtype=grad.dtype,
-                          device=grad.device)
+        nothing = at.full((), np.finfo(op_math_type(grad.dtype).numpy).min.item(), dtype=grad.dtype, device=grad.device)
         positive, negative = [at.where(sign, grad.abs().log(), nothing) for sign in (grad > 0, grad < 0)]
-        return ((reversed_logcumsumexp(positive - result, dim) + self).exp()
-                - (reversed_logcumsumexp(negative - result, dim) + self).exp())
+        return (reversed_logcumsumexp(positive - result, dim) + self).exp() - (
+            reversed_logcumsumexp(negative - result, dim) + self
+        ).exp()
 
 
 def reversed_logcumsumexp(t, dim):
@@ -209,8 +213,9 @@ def reversed_logcumsumexp(t, dim):
 
 # ------------------------------------------------------------------------------------------------------- diff
 
-diff = native_function("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> "
-                       "Tensor", BOTH, out=True)
+diff = native_function(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", BOTH, out=True
+)
 
 
 @diff.compose

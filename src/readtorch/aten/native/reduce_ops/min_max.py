@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `aten/src/ATen/native/ReduceAllOps.cpp`,
 `aten/src/ATen/native/TensorCompare.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -30,8 +31,10 @@ def check_reducible(name, array, dim):
 
 def check_not_empty(name, array):
     if array.size == 0:
-        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                           "reduction dim with the 'dim' argument.")
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' argument."
+        )
 
 
 def evenly_distribute(grad, input, value):
@@ -49,11 +52,12 @@ def select_backward(grad, dim, indices, sizes, keepdim):
 
 # ------------------------------------------------------------------------------------------ along a dimension
 
+
 def dim_extreme(name, find):
     """Declare max(self, dim) or min(self, dim): values and the indices where they first occur; nan wins."""
-    operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
-                               "Tensor indices)", BOTH,
-                               out=True)
+    operator = native_function(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+    )
     result = getattr(return_types, name)
     exact_out(operator)
 
@@ -70,6 +74,7 @@ def dim_extreme(name, find):
         if not keepdim:
             indices, values = indices.squeeze(dim), values.squeeze(dim)
         return result(wrap(values), wrap(indices))
+
     return operator
 
 
@@ -79,6 +84,7 @@ def comparable(array):
 
 
 # ---------------------------------------------------------------------------------------------- of everything
+
 
 def total_extreme(name, ufunc):
     """Declare max(self) or min(self); nan wins."""
@@ -92,13 +98,15 @@ def total_extreme(name, ufunc):
             check_not_empty(name, x)
             check_not_complex(f"{name}_all", self)
         return wrap_result(reduce(x, None))
+
     return operator
 
 
 def of_two(name, operator):
     """max(self, other) is maximum(self, other)."""
     native_function(f"{name}.other(Tensor self, Tensor other) -> Tensor", BOTH, out=True).compose(
-        lambda self, other: getattr(at, operator)(self, other))
+        lambda self, other: getattr(at, operator)(self, other)
+    )
 
 
 # In this order the argument parser tries them: a 0-dimensional tensor of integers may also stand for `dim`.
@@ -112,6 +120,7 @@ min_dim = dim_extreme("min", np.argmin)
 
 def extreme_binding(name, of_all, of_dim):
     """The Python binding of max and min: the plain ways to call them go straight to their operators."""
+
     def binding(input, *args, **kwargs):
         if not kwargs and isinstance(input, TensorImpl):
             if not args:
@@ -119,6 +128,7 @@ def extreme_binding(name, of_all, of_dim):
             if len(args) == 1 and type(args[0]) is int:
                 return of_dim.call(input, args[0], False)
         return parse((input, *args), kwargs)
+
     binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
     return python_binding(name, BOTH)(binding)
@@ -158,15 +168,17 @@ class MinBackward1:
 
 # ------------------------------------------------------------------------------------------------- amax, amin
 
+
 def match_input(out, result, *_):
-    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype and "
-            f"{type_name(out)} for out's dtype.")
+    return (
+        f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype and "
+        f"{type_name(out)} for out's dtype."
+    )
 
 
 def dims_extreme(name, ufunc, refusal):
     """Declare amax or amin: over several dims, and equals share the gradient."""
-    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH,
-                               out=True)
+    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=True)
     exact_out(operator, match_input)
 
     @operator.kernel
@@ -179,6 +191,7 @@ def dims_extreme(name, ufunc, refusal):
             check_reducible(name, x, axis)
         check_not_complex(refusal, self)
         return wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim))
+
     return operator
 
 
@@ -204,8 +217,9 @@ class AminBackward0:
         return share_by_count(grad, self, result, dim, keepdim)
 
 
-aminmax = native_function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor "
-                          "max)", BOTH, out=True)
+aminmax = native_function(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=True
+)
 exact_out(aminmax)
 
 
@@ -213,31 +227,34 @@ exact_out(aminmax)
 def aminmax_cpu(self, dim, keepdim):
     x = self._array
     if dim is None and x.size == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has "
-                           "no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     axes = reduced_axes(self, None if dim is None else (dim,))
     if dim is not None and axes and x.shape[axes[0]] == 0:
         raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
     check_not_complex("aminmax", self)
-    return return_types.aminmax(*[wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim))
-                                  for ufunc in (np.minimum, np.maximum)])
+    return return_types.aminmax(
+        *[wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim)) for ufunc in (np.minimum, np.maximum)]
+    )
 
 
 @aminmax.backward
 class AminmaxBackward0:
     def self(grads, self, dim, keepdim, min, max):
         dims = () if dim is None else (dim,)
-        parts = [share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max))
-                 if g is not None]
+        parts = [
+            share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max)) if g is not None
+        ]
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 # --------------------------------------------------------------------------------------------- argmax, argmin
 
+
 def index_of(name, find):
     """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
-    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH,
-                               out=True)
+    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
     exact_out(operator)
 
     @operator.kernel
@@ -257,10 +274,10 @@ def index_of(name, find):
 
     @python_binding(name, BOTH)
     def binding(input, *args, **kwargs):
-        if not kwargs and isinstance(input, TensorImpl) and (not args or len(args) == 1
-                                                             and type(args[0]) is int):
+        if not kwargs and isinstance(input, TensorImpl) and (not args or len(args) == 1 and type(args[0]) is int):
             return operator.call(input, args[0] if args else None, False)
         return parse((input, *args), kwargs)
+
     binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
 

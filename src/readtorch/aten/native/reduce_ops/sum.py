@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `aten/src/ATen/native/cpu/SumKernel.cpp`;
 derivatives in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import functools
 import math
 
@@ -56,8 +57,8 @@ def sum_type(array, dtype):
 
 sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
 sum_dim = native_function(
-    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-                          BOTH, out=True)
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
+)
 
 
 def sum_array(array, axes, keepdim, dtype):
@@ -134,8 +135,11 @@ def total_or_dim_binding(name, of_all, of_dim):
             if dim is ALL:
                 return total[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, None)
             if type(dim) is int:
-                return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, (dim,), False, None)
+                return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
+                    input, (dim,), False, None
+                )
         return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
+
     binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
     return python_binding(name, BOTH)(binding)
@@ -182,9 +186,9 @@ def sum_to_size_composite(self, size):
     return result.view(size) if added else result
 
 
-nansum = native_function("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                         "dtype=None) -> Tensor", BOTH,
-                         out=True)
+nansum = native_function(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
+)
 
 
 @nansum.kernel
@@ -221,16 +225,18 @@ class NansumBackward0:
 # ------------------------------------------------------------------------------------------------------- mean
 
 mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
-mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
-                           "dtype=None) -> Tensor", BOTH,
-                           out=True)
+mean_dim = native_function(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
+)
 
 
 def check_mean_type(target, dtype):
     if target.category < FLOAT:
         kind = "Input" if dtype is None else "Optional"
-        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or "
-                           f"complex dtype. Got: {SCALAR_TYPE_NAMES[target]}")
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or "
+            f"complex dtype. Got: {SCALAR_TYPE_NAMES[target]}"
+        )
 
 
 def mean_array(array, axes, keepdim, dtype):
@@ -281,9 +287,9 @@ class MeanBackward1:
 
 total_or_dim_binding("mean", mean_all, mean_dim)
 
-nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                          "dtype=None) -> Tensor", BOTH,
-                          out=True)
+nanmean = native_function(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
+)
 
 
 nansum_out(nanmean)
@@ -292,8 +298,9 @@ nansum_out(nanmean)
 @nanmean.compose
 def nanmean_composite(self, dim, keepdim, dtype):
     if self.dtype.category < FLOAT:
-        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{SCALAR_TYPE_NAMES[self.dtype]}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {SCALAR_TYPE_NAMES[self.dtype]}"
+        )
     counts = (~at.isnan(self.detach())).sum(dim, keepdim)
     return at.nansum(self, dim, keepdim, dtype=dtype).div(counts)
 
@@ -301,9 +308,9 @@ def nanmean_composite(self, dim, keepdim, dtype):
 # ------------------------------------------------------------------------------------------------------- prod
 
 prod_all = native_function("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
-prod_dim = native_function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
-                           "dtype=None) -> Tensor", BOTH,
-                           out=True)
+prod_dim = native_function(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
+)
 
 
 def prod_array(array, axes, keepdim, dtype):
@@ -331,8 +338,7 @@ def prod_gradient(grad, input, result, dim):
 
 
 def product_of_others(input, dim):
-    """For each element the product of all other elements along `dim`: what comes before it times what comes after it.
-    """
+    """For each element the product of all other elements along `dim`: what comes before it times what comes after it."""
     size = input._array.shape[dim]
     one = at.ones_like(input.narrow(dim, 0, 1))
     before = at.cat([one, input.narrow(dim, 0, size - 1)], dim).cumprod(dim)
@@ -387,8 +393,7 @@ class TraceBackward0:
 
 # -------------------------------------------------------------------------------------------------- logsumexp
 
-logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", BOTH,
-                            out=True)
+logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", BOTH, out=True)
 alias_of("logsumexp", "logsumexp", module="special")
 
 
@@ -414,5 +419,4 @@ def logsumexp_cpu(self, dim, keepdim):
 class LogsumexpBackward0:
     def self(grad, self, result, dim, keepdim):
         sizes = self._array.shape
-        return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim,
-                                                                           keepdim)).exp())
+        return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim, keepdim)).exp())

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -35,19 +36,21 @@ def variance_or_std(self, dim, correction, keepdim, root, name="std and var"):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
-    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction,
-                              keepdim)
+    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction, keepdim)
     return wrap_reduced((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
 
 
 def overloads(name, root):
     """Declare var or std: the two older overloads call the one with `correction`."""
     of_all = native_function(f"{name}(Tensor self, bool unbiased=True) -> Tensor", BOTH)
-    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
-                             "Tensor", BOTH, out=True)
+    of_dim = native_function(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", BOTH, out=True
+    )
     general = native_function(
-        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
-        "Tensor", BOTH, out=True)
+        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        BOTH,
+        out=True,
+    )
     general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root))
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
@@ -92,13 +95,16 @@ class StdBackward0:
 
 # ---------------------------------------------------------------------------------------------- with the mean
 
+
 def overloads_with_mean(name, root):
     of_all = native_function(f"{name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
-    of_dim = native_function(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-                             "keepdim=False) -> (Tensor, Tensor)")
+    of_dim = native_function(
+        f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"
+    )
     general = native_function(
         f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
-        "keepdim=False) -> (Tensor, Tensor)")
+        "keepdim=False) -> (Tensor, Tensor)"
+    )
 
     @general.kernel
     def spread_and_mean(self, dim, correction, keepdim):
@@ -129,7 +135,6 @@ class VarMeanBackward0:
 @std_mean.backward
 class StdMeanBackward0:
     def self(grads, self, result0, dim, correction, keepdim):
-        from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction,
-                                                              keepdim)
+        from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction, keepdim)
         from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
         return sum_of_two(from_std, from_mean)

@@ -3,21 +3,21 @@
 In PyTorch: `aten/src/ATen/native/TensorConversions.cpp`, `aten/src/ATen/native/sparse/SparseTensor.cpp`.
 Explained in the chapter "torch.optim".
 """
+
 import numpy as np
 
-from ....c10 import layout as layouts
-from ....c10.dispatch_key import SPARSE_CPU, grad_mode_enabled
-from ....c10.tensor_impl import wrap
-from ...native_function import native_function
-from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from readtorch.aten.native_function import native_function
+from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from readtorch.c10 import layout as layouts
+from readtorch.c10.dispatch_key import SPARSE_CPU, grad_mode_enabled
+from readtorch.c10.tensor_impl import wrap
+
 from .sparse_tensor import coalesced_array
 
 METHOD = "method"
 
-to_dense = native_function(
-    "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", METHOD)
-_to_dense = native_function(
-    "_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor", METHOD)
+to_dense = native_function("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", METHOD)
+_to_dense = native_function("_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor", METHOD)
 
 
 @to_dense.compose
@@ -49,20 +49,22 @@ class ToDenseBackward0:
 
 to_sparse_dim = native_function("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", METHOD)
 to_sparse = native_function(
-    "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
-    METHOD)
+    "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor", METHOD
+)
 _to_sparse_dim = native_function("_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", METHOD)
 _to_sparse = native_function(
-    "_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
-    METHOD)
+    "_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor", METHOD
+)
 
 
 @to_sparse_dim.compose
 def to_sparse_dim_composite(self, sparse_dim):
     if is_sparse(self):
         if sparse_dim != self._array.sparse_dim:
-            raise RuntimeError("to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
-                               "!=self.sparse_dim() is not supported")
+            raise RuntimeError(
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
+                "!=self.sparse_dim() is not supported"
+            )
         return self
     check_real_if_recorded(self)
     return _to_sparse_dim.call(self, sparse_dim)
@@ -88,12 +90,13 @@ def check_real_if_recorded(self):
 def dense_to_sparse_with_sparse_dim(self, sparse_dim):
     dense = self._array
     if not 0 <= sparse_dim <= dense.ndim:
-        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{dense.ndim}] range, but "
-                           f"{sparse_dim} is given")
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{dense.ndim}] range, but {sparse_dim} is given"
+        )
     if sparse_dim == 0 and dense.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     if not dense.ndim:
-        kept = dense.reshape(1)[:1 if dense else 0]
+        kept = dense.reshape(1)[: 1 if dense else 0]
         return wrap_sparse(SparseArray(np.empty((0, kept.size), np.int64), kept.copy(), (), True))
     is_there = dense != 0
     if sparse_dim < dense.ndim:
@@ -127,14 +130,19 @@ sparse_mask = native_function("sparse_mask(Tensor self, Tensor mask) -> Tensor",
 def sparse_mask_cpu(self, mask):
     """Those elements of `self` at whose indices `mask` has elements; the others are left out."""
     if self.shape != mask.shape:
-        raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
-                           f"{list(self.shape)} but mask has size {list(mask.shape)}")
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size "
+            f"{list(self.shape)} but mask has size {list(mask.shape)}"
+        )
     array = mask._array
     if is_sparse(self):
         picked = look_up(coalesced_array(self._array), array.flat_indices())
     else:
-        picked = self._array[tuple(array.indices)] if array.sparse_dim else np.broadcast_to(
-            self._array, (array.nnz, *self.shape)).copy()
+        picked = (
+            self._array[tuple(array.indices)]
+            if array.sparse_dim
+            else np.broadcast_to(self._array, (array.nnz, *self.shape)).copy()
+        )
     return wrap_sparse(SparseArray(array.indices.copy(), picked, array.shape, array.is_coalesced))
 
 

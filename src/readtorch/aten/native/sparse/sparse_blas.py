@@ -7,21 +7,23 @@ In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`, `aten/src/ATen/n
 `aten/src/ATen/native/sparse/SparseTensor.cpp`; the compressed layouts in `aten/src/ATen/native/sparse/SparseBlas.cpp`.
 Explained in the chapter "torch.optim".
 """
+
 import numpy as np
 
-from ....c10.dispatch_key import SPARSE_CPU
-from ....c10.tensor_impl import type_name, wrap
-from ....c10.wrap_dim import wrap_dim
-from ...dispatcher import NOT_IMPLEMENTED
-from ...functions import at
-from ...native_function import check_result_type, native_function, python_binding, write_out
-from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
-from ..linear_algebra.addmm import addmm
-from ..copy import cast
-from ..linear_algebra.matmul import bmm, matmul, matmul_composite, mm, mm_mat2_backward, mv
-from ..binary_ops.arithmetic import maybe_multiply
-from ..tensor_iterator import conj
-from ..tensor_shape.view import permute, t, transpose
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
+from readtorch.aten.native.copy import cast
+from readtorch.aten.native.linear_algebra.addmm import addmm
+from readtorch.aten.native.linear_algebra.matmul import bmm, matmul, matmul_composite, mm, mm_mat2_backward, mv
+from readtorch.aten.native.tensor_iterator import conj
+from readtorch.aten.native.tensor_shape.view import permute, t, transpose
+from readtorch.aten.native_function import check_result_type, native_function, python_binding, write_out
+from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.tensor_impl import type_name, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .sparse_tensor import coalesced_array, replace
 
 # ------------------------------------------------------------------------------------------------- turned over
@@ -45,8 +47,10 @@ def transpose_sparse(self, dim0, dim1):
     dims = list(range(self._array.ndim))
     dim0, dim1 = wrap_dim(dim0, len(dims)), wrap_dim(dim1, len(dims))
     if max(dim0, dim1) >= self._array.sparse_dim:
-        raise RuntimeError("sparse transpose: transposed dimensions must be sparse Got sparse_dim: "
-                           f"{self._array.sparse_dim}, d0: {dim0}, d1: {dim1}")
+        raise RuntimeError(
+            "sparse transpose: transposed dimensions must be sparse Got sparse_dim: "
+            f"{self._array.sparse_dim}, d0: {dim0}, d1: {dim1}"
+        )
     dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
     return reordered(self, dims)
 
@@ -54,17 +58,21 @@ def transpose_sparse(self, dim0, dim1):
 def t_sparse(self):
     array = self._array
     if array.sparse_dim > 2 or array.dense_dim:
-        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {array.sparse_dim} "
-                           f"sparse and {array.dense_dim} dense dimensions")
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {array.sparse_dim} "
+            f"sparse and {array.dense_dim} dense dimensions"
+        )
     return transpose_sparse(self, 0, 1 if array.ndim > 1 else 0)
 
 
 def permute_sparse(self, dims):
     dims = [wrap_dim(d, self._array.ndim) for d in dims]
     if sorted(dims) != list(range(self._array.ndim)):
-        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
-                           f"the desired ordering of dimensions i.e. input.dim() = {self._array.ndim} is not equal to "
-                           f"len(dims) = {len(dims)}")
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+            f"the desired ordering of dimensions i.e. input.dim() = {self._array.ndim} is not equal to "
+            f"len(dims) = {len(dims)}"
+        )
     return reordered(self, dims)
 
 
@@ -93,8 +101,9 @@ def check_factors(sparse, dense, name="addmm"):
     if dense._array.ndim != 2:
         raise RuntimeError(f"{name}: matrices expected, got {dense._array.ndim}D tensor")
     if dense._array.shape[0] != sparse._array.shape[1]:
-        raise RuntimeError(f"{name}: Argument #3 (dense): Expected dim 0 size {sparse._array.shape[1]}, got "
-                           f"{dense._array.shape[0]}")
+        raise RuntimeError(
+            f"{name}: Argument #3 (dense): Expected dim 0 size {sparse._array.shape[1]}, got {dense._array.shape[0]}"
+        )
     if dense._array.dtype != sparse._array.dtype:
         raise RuntimeError(f"expected scalar type {type_name(sparse)} but found {type_name(dense)}")
 
@@ -118,8 +127,10 @@ def dense_sparse_product(self, mat2):
 
 def mv_sparse(self, vec):
     if not is_sparse(self) or self._array.ndim != 2 or vec._array.ndim != 1:
-        raise RuntimeError("mv: two tensor dim should be 2 and 1, but got "
-                           f"SparseTensor Dim: {self._array.ndim}Tensor Dim: {vec._array.ndim}")
+        raise RuntimeError(
+            "mv: two tensor dim should be 2 and 1, but got "
+            f"SparseTensor Dim: {self._array.ndim}Tensor Dim: {vec._array.ndim}"
+        )
     if vec._array.shape[0] != self._array.shape[1]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     if vec._array.dtype != self._array.dtype:
@@ -144,7 +155,9 @@ def addmm_sparse_(self, mat1, mat2, beta, alpha):
         replace(self, result._array)
         return self
     if result._array.shape != self._array.shape:
-        raise RuntimeError(f"addmm: Expected self to have shape {list(result._array.shape)}, got {list(self._array.shape)}")
+        raise RuntimeError(
+            f"addmm: Expected self to have shape {list(result._array.shape)}, got {list(self._array.shape)}"
+        )
     self._array[...] = cast(result._array, self._array.dtype)
     self._counter[0] += 1
     return self
@@ -188,8 +201,10 @@ def sparse_sparse_matmul(self, other):
     if left.sparse_dim != 2 or right.sparse_dim != 2 or left.dense_dim or right.dense_dim:
         raise RuntimeError(f"torch.sparse.mm: two matrices expected, got {left.ndim}D and {right.ndim}D tensors")
     if left.shape[1] != right.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({left.shape[0]}x{left.shape[1]} and "
-                           f"{right.shape[0]}x{right.shape[1]})")
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({left.shape[0]}x{left.shape[1]} and "
+            f"{right.shape[0]}x{right.shape[1]})"
+        )
     if left.dtype != right.dtype:
         raise RuntimeError(f"mat1 dtype {type_name(self)} does not match mat2 dtype {type_name(other)}")
     first = np.searchsorted(right.indices[0], left.indices[1], "left")
@@ -230,8 +245,9 @@ def zero_where_none(grad, owner):
 
 # ------------------------------------------------------------------------- torch.sparse.mm, torch.sparse.addmm
 
-_sparse_addmm = native_function("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
-                                "alpha=1) -> Tensor", module="sparse")
+_sparse_addmm = native_function(
+    "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", module="sparse"
+)
 _sparse_mm = native_function("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", module="sparse")
 
 
@@ -256,7 +272,9 @@ class SparseAddmmBackward0:
 
     def mat1(grad, mat1, mat2, alpha):
         whole = grad.mm(conj(mat2).t())
-        return maybe_multiply(whole.sparse_mask(mat1.detach().coalesce()) if is_sparse(mat1) else whole, alpha.conjugate())
+        return maybe_multiply(
+            whole.sparse_mask(mat1.detach().coalesce()) if is_sparse(mat1) else whole, alpha.conjugate()
+        )
 
     def mat2(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha):
         return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha)
@@ -277,8 +295,9 @@ def sparse_mm(sparse, dense):
 
 smm = native_function("smm(Tensor self, Tensor mat2) -> Tensor", "function, method")
 hspmm = native_function("hspmm(Tensor mat1, Tensor mat2) -> Tensor")
-sspaddmm = native_function("sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-                           "function, method")
+sspaddmm = native_function(
+    "sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", "function, method"
+)
 
 
 @smm.compose
@@ -324,7 +343,6 @@ hspmm.kernel(hspmm_sparse, SPARSE_CPU)
 hspmm.backward(NOT_IMPLEMENTED)
 
 
-
 @python_binding("spmm", "function")
 @python_binding("dsmm", "function")
 def spmm(input, mat2):
@@ -337,8 +355,9 @@ def spmm(input, mat2):
 _sparse_sum = native_function("_sparse_sum(Tensor self) -> Tensor", module="sparse")
 _sparse_sum_dtype = native_function("_sparse_sum.dtype(Tensor self, *, ScalarType dtype) -> Tensor", module="sparse")
 _sparse_sum_dim = native_function("_sparse_sum.dim(Tensor self, int[1] dim) -> Tensor", module="sparse")
-_sparse_sum_dim_dtype = native_function("_sparse_sum.dim_dtype(Tensor self, int[1] dim, *, ScalarType dtype) -> Tensor",
-                                        module="sparse")
+_sparse_sum_dim_dtype = native_function(
+    "_sparse_sum.dim_dtype(Tensor self, int[1] dim, *, ScalarType dtype) -> Tensor", module="sparse"
+)
 
 
 @_sparse_sum.compose
@@ -359,7 +378,9 @@ def sparse_sum_dim_dtype(self, dim, dtype):
 def dims_of(dim, ndim):
     dims = [wrap_dim(d, ndim) for d in dim]
     if len(set(dims)) < len(dims):
-        raise RuntimeError(f"dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims"
+        )
     return dims
 
 
@@ -384,7 +405,7 @@ class SparseSumBackward0:
     def self(grad, self, dim):
         """Each element has the gradient of the sum that it went into."""
         array = self._array
-        dims, count = dims_of(dim, array.ndim), array.sparse_dim
+        dims = dims_of(dim, array.ndim)
         whole = grad.to_dense() if is_sparse(grad) else grad
         for d in sorted(dims):
             whole = whole.unsqueeze(d)

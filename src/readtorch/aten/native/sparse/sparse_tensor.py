@@ -2,16 +2,17 @@
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseTensor.cpp`. Explained in the chapter "torch.optim".
 """
+
 import numpy as np
 
-from ....c10.dispatch_key import SPARSE_CPU
-from ....c10.memory_format import preserve_format
-from ....c10.tensor_impl import alias, dtype_of, legacy_type_name, wrap
-from ...native_function import native_function
-from ...sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
-from ..copy import _to_copy, cast, clone, copy_
-from ..tensor_factories import empty_like, zeros_like
-from ..tensor_shape.view import detach
+from readtorch.aten.native.copy import _to_copy, cast, clone, copy_
+from readtorch.aten.native.tensor_factories import empty_like, zeros_like
+from readtorch.aten.native.tensor_shape.view import detach
+from readtorch.aten.native_function import native_function
+from readtorch.aten.sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
+from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.memory_format import preserve_format
+from readtorch.c10.tensor_impl import alias, dtype_of, legacy_type_name, wrap
 
 METHOD = "method"
 
@@ -21,13 +22,19 @@ _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bo
 
 _validate_sparse_coo_tensor_args = native_function(
     "_validate_sparse_coo_tensor_args(Tensor indices, Tensor values, int[] size, bool? is_coalesced=None, "
-    "bool? check_pinning=None) -> ()", "function")
+    "bool? check_pinning=None) -> ()",
+    "function",
+)
 _sparse_coo_tensor_unsafe = native_function(
     f"_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, {_OPTIONS}, "
-    "bool? is_coalesced=None) -> Tensor", "")
+    "bool? is_coalesced=None) -> Tensor",
+    "",
+)
 _sparse_coo_tensor_with_dims_and_tensors = native_function(
     "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, "
-    f"Tensor values, *, {_OPTIONS}, bool? is_coalesced=None) -> Tensor", "")
+    f"Tensor values, *, {_OPTIONS}, bool? is_coalesced=None) -> Tensor",
+    "",
+)
 
 
 def expand_values_if_needed(values):
@@ -49,11 +56,15 @@ def check_dims(indices, values, size):
     sparse_dim, nnz = indices.shape
     dense_dim = values.dim() - 1
     if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError("'len(size) == sparse_dim + dense_dim' is not satisfied: "
-                           f"len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}")
+        raise RuntimeError(
+            "'len(size) == sparse_dim + dense_dim' is not satisfied: "
+            f"len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
     if values.shape[0] != nnz:
-        raise RuntimeError("indices and values must have same nnz, but got nnz from indices: "
-                           f"{nnz}, nnz from values: {values.shape[0]}")
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{nnz}, nnz from values: {values.shape[0]}"
+        )
     expected = [nnz, *size[sparse_dim:]]
     if list(values.shape) != expected:
         raise RuntimeError(f"values has incorrect size, expected {expected}, got {list(values.shape)}")
@@ -69,8 +80,9 @@ def validate_sparse_coo_tensor_args(indices, values, size, is_coalesced, check_p
         check_not_negative(columns)
         for dim, (highest, length) in enumerate(zip(columns.max(1), size)):
             if highest >= length:
-                raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {length} but "
-                                   f"found index {highest}")
+                raise RuntimeError(
+                    f"size is inconsistent with indices: for dim {dim}, size is {length} but found index {highest}"
+                )
     flat = flatten(columns, size)
     if is_coalesced and (flat[1:] <= flat[:-1]).any():
         raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
@@ -100,8 +112,8 @@ def sparse_coo_tensor_unsafe(indices, values, size, dtype, layout, device, pin_m
     """The tensor with unchecked indices: for callers who know that they lie within `size`."""
     values = expand_values_if_needed(values)
     return _sparse_coo_tensor_with_dims_and_tensors.call(
-        indices.shape[0], values.dim() - 1, size, indices, values, dtype, layout, device, pin_memory,
-        is_coalesced)
+        indices.shape[0], values.dim() - 1, size, indices, values, dtype, layout, device, pin_memory, is_coalesced
+    )
 
 
 @_sparse_coo_tensor_with_dims_and_tensors.kernel
@@ -164,6 +176,7 @@ _values.kernel(lambda self: wrap(self._array.values), SPARSE_CPU)
 
 def expects(operator, what="sparse coordinate"):
     """For a dense tensor, an operator of sparse ones says what it had expected."""
+
     @operator.kernel
     def refuse(self):
         raise RuntimeError(f"{operator.schema.name} expected {what} tensor layout but got Strided")
@@ -251,6 +264,7 @@ class CoalesceBackward0:
 
 # ----------------------------------------------------------------------------------------- copies and aliases
 
+
 def copied(array, numpy_dtype):
     indices, values = array.indices.copy(), cast(array.values, numpy_dtype)
     return SparseArray(indices, values, array.shape, array.is_coalesced)
@@ -258,8 +272,9 @@ def copied(array, numpy_dtype):
 
 def clone_sparse(self, memory_format):
     if memory_format is not None and memory_format is not preserve_format:
-        raise RuntimeError("unsupported memory format option "
-                           f"{memory_format.name.removesuffix('_format').title().replace('_', '')}")
+        raise RuntimeError(
+            f"unsupported memory format option {memory_format.name.removesuffix('_format').title().replace('_', '')}"
+        )
     return wrap_sparse(copied(self._array, self._array.dtype))
 
 
@@ -275,8 +290,10 @@ def to_copy_sparse(self, dtype, layout, device, pin_memory, non_blocking, memory
 def copy_sparse_(self, src, non_blocking):
     """`self` becomes what `src` is, but for its dtype."""
     if not (is_sparse(self) and is_sparse(src)):
-        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
-                           f"{type_of(self)} and src type = {type_of(src)}")
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
+            f"{type_of(self)} and src type = {type_of(src)}"
+        )
     replace(self, copied(src._array, self._array.dtype))
     return self
 

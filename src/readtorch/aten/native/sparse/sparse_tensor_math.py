@@ -2,24 +2,32 @@
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`. Explained in the chapter "torch.optim".
 """
+
 import functools
 
 import numpy as np
 
-from ....c10 import scalar_type
-from ....c10.dispatch_key import SPARSE_CPU
-from ....c10.scalar_type import SCALAR_TYPE_NAMES
-from ....c10.tensor_impl import dtype_of, wrap
-from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
-from ...python_arg_parser import number_as_tensor
-from ..binary_ops.arithmetic import add, check_alpha, mul, sub
-from ..unary_ops.complex import _conj
-from ..binary_ops.division import div
-from ..fill import zero_
-from ..reduce_ops.sum import sum_all
-from ..binary_ops.arithmetic import mul_scalar
-from ..tensor_iterator import broadcast_error, cast, cast_error, compute, float_result_type, result_type
-from ..unary_ops.elementary import neg
+from readtorch.aten.native.binary_ops.arithmetic import add, check_alpha, mul, mul_scalar, sub
+from readtorch.aten.native.binary_ops.division import div
+from readtorch.aten.native.fill import zero_
+from readtorch.aten.native.reduce_ops.sum import sum_all
+from readtorch.aten.native.tensor_iterator import (
+    broadcast_error,
+    cast,
+    cast_error,
+    compute,
+    float_result_type,
+    result_type,
+)
+from readtorch.aten.native.unary_ops.complex import _conj
+from readtorch.aten.native.unary_ops.elementary import neg
+from readtorch.aten.python_arg_parser import number_as_tensor
+from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .conversions import look_up
 from .sparse_tensor import coalesced_array, empty_sparse, replace
 
@@ -56,16 +64,19 @@ def add_sparse_(self, other, alpha):
 
 def check_dense_sparse_sizes(dense, sparse):
     if dense.shape != sparse.shape:
-        raise RuntimeError("add: expected 'self' and 'other' to have same size, but self has size "
-                           f"{list(dense.shape)} while other has size {list(sparse.shape)} (FYI: "
-                           "dense-sparse addition does not currently support broadcasting)")
+        raise RuntimeError(
+            "add: expected 'self' and 'other' to have same size, but self has size "
+            f"{list(dense.shape)} while other has size {list(sparse.shape)} (FYI: "
+            "dense-sparse addition does not currently support broadcasting)"
+        )
 
 
 def check_result_type(self, other):
     common, own = result_type(self, other), dtype_of(self)
     if not scalar_type.can_cast(common, own):
-        raise RuntimeError(f"Can't convert result type {SCALAR_TYPE_NAMES[common]} to output "
-                           f"{SCALAR_TYPE_NAMES[own]} in add operation")
+        raise RuntimeError(
+            f"Can't convert result type {SCALAR_TYPE_NAMES[common]} to output {SCALAR_TYPE_NAMES[own]} in add operation"
+        )
 
 
 def add_to_dense(dense, array, alpha):
@@ -82,8 +93,9 @@ def scaled(values, alpha):
 def sum_of_sparse(left, right, alpha, numpy_dtype):
     """left + alpha * right. It may list an index several times: to list what both have would do."""
     if left.shape != right.shape:
-        raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(left.shape)} != "
-                           f"{list(right.shape)}")
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(left.shape)} != {list(right.shape)}"
+        )
     if left.values.flags.c_contiguous and right.values.flags.c_contiguous:
         return merged(left, right, alpha, numpy_dtype)
     values = np.concatenate([cast(left.values, numpy_dtype), scaled(cast(right.values, numpy_dtype), alpha)])
@@ -133,7 +145,8 @@ def merge_walk(left, right, from_left, from_right):
 
 @functools.cache
 def compiled_walk():
-    from ...cpu.compile import kernel
+    from readtorch.aten.cpu.compile import kernel
+
     return kernel(merge_walk)
 
 
@@ -179,8 +192,9 @@ def at_indices(dense, array):
 def intersection(left, right):
     """Of two coalesced arrays: `left` where `right` has elements, too, and the values of `right` there."""
     if left.shape != right.shape:
-        raise RuntimeError(f"mul(sparse, sparse): expected sizes to match, but {list(left.shape)} != "
-                           f"{list(right.shape)}")
+        raise RuntimeError(
+            f"mul(sparse, sparse): expected sizes to match, but {list(left.shape)} != {list(right.shape)}"
+        )
     flat = left.flat_indices()
     in_both = np.isin(flat, right.flat_indices())
     common = SparseArray(left.indices[:, in_both], left.values[in_both], left.shape, True)
@@ -201,11 +215,14 @@ def mul_sparse_(self, other):
 def div_sparse(self, other):
     """Values divided by a number: 0 / other is 0, unless `other` is 0."""
     if other._array.ndim:
-        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
-                           f"{list(other.shape)} for divisor)")
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{list(other.shape)} for divisor)"
+        )
     array = self._array
-    return wrap_sparse(array.with_values(compute(np.true_divide, (array.values, other._array),
-                                                 float_result_type(self, other))))
+    return wrap_sparse(
+        array.with_values(compute(np.true_divide, (array.values, other._array), float_result_type(self, other)))
+    )
 
 
 def div_sparse_(self, other):

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseUnaryOps.cpp`.
 """
+
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.native import activation, pow, unary_ops  # noqa: F401  (they declare the operators)
 from readtorch.aten.sparse_tensor_impl import wrap_sparse
@@ -10,15 +11,38 @@ from readtorch.c10.tensor_impl import wrap
 
 from .sparse_tensor import coalesced_array
 
-NAMES = ("abs", "asin", "asinh", "atan", "atanh", "ceil", "erf", "expm1", "floor", "log1p", "relu", "round",
-         "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")
+NAMES = (
+    "abs",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "erf",
+    "expm1",
+    "floor",
+    "log1p",
+    "relu",
+    "round",
+    "sgn",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+)
 
 
 def on_values(operator):
     """A kernel for sparse tensors from the one for dense tensors. Each index must first have one value."""
+
     def kernel(self):
         array = coalesced_array(self._array)
         return wrap_sparse(array.with_values(operator.kernels[CPU](wrap(array.values))._array))
+
     return kernel
 
 

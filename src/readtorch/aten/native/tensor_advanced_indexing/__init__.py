@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`.
 """
-from . import index, masked, scatter_gather  # noqa: F401
+
+from . import index, masked, scatter_gather

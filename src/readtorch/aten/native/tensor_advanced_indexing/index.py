@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp` and `aten/src/ATen/native/IndexingUtils.h`.
 Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 
 import numpy as np
@@ -45,7 +46,9 @@ def writes_elements(operator, apart=True, on_expanded=None):
             result = wrap(copy_in_format(self._array, None))
             write(result, *arguments)
             return result
+
         return write
+
     return declare
 
 
@@ -54,17 +57,19 @@ def check_apart(self, other):
     array = getattr(other, "_array", None)
     if array is not None and array.flags.c_contiguous and self._array.flags.c_contiguous:
         if np.may_share_memory(array, self._array):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
-                               "refer to a single memory location. Please clone() the tensor before performing the "
-                               "operation.")
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation."
+            )
 
 
 # ----------------------------------------------------------------------------------------- several dimensions
 
 index = native_function("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", BOTH, out=True)
 index_put = native_function(
-    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", BOTH,
-                            inplace=True)
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", BOTH, inplace=True
+)
 
 
 def array_indices(self, indices):
@@ -87,13 +92,16 @@ def array_indices(self, indices):
 def positions(self, mask, place, dim):
     """The positions where `mask` is true, one array a dimension."""
     if dtype_of(mask) is uint8:
-        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-                      "instead.", stacklevel=6)
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=6
+        )
     shape, sizes = mask._array.shape, self._array.shape
     for d, n in enumerate(shape):
         if dim + d >= len(sizes) or n != sizes[dim + d]:
-            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of the "
-                             f"indexed tensor {list(sizes)} at index {dim + d}")
+            raise IndexError(
+                f"The shape of the mask {list(shape)} at index {d} does not match the shape of the "
+                f"indexed tensor {list(sizes)} at index {dim + d}"
+            )
     return np.nonzero(mask._array)
 
 
@@ -133,7 +141,7 @@ def in_order_of(array, places, picked):
     strides = [array.strides[d] for d in whole]
     of_source = [*strides[:first], *[0] * new_dims, *strides[first:]]
     of_indices = [0] * picked.ndim
-    of_indices[first:first + new_dims] = contiguous_strides(picked.shape[first:first + new_dims])
+    of_indices[first : first + new_dims] = contiguous_strides(picked.shape[first : first + new_dims])
     result = allocate_in_order(picked.shape, fastest_first(picked.shape, of_source, of_indices), array.dtype)
     result[...] = picked
     return result
@@ -154,8 +162,10 @@ class IndexBackward0:
 def index_put_cpu(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
     if values._array.dtype != self._array.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
-                           f"destination and {type_name(values)} for the source.")
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
+            f"destination and {type_name(values)} for the source."
+        )
     places = array_indices(self, indices)
     try:
         if accumulate:
@@ -166,8 +176,10 @@ def index_put_cpu(self, indices, values, accumulate):
         error = explain(error, self, places)
         if isinstance(error, ValueError):
             target = self._array[places].shape
-            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast "
-                               f"to indexing result of shape {list(target)}") from None
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast "
+                f"to indexing result of shape {list(target)}"
+            ) from None
         raise error from None
 
 
@@ -191,7 +203,8 @@ class IndexPutBackward0:
 # What index_put_ is made of in PyTorch, and the form in which the gradient of `index` calls it.
 _index_put_impl_ = native_function(
     "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, "
-    "bool unsafe=False) -> Tensor(a!)")
+    "bool unsafe=False) -> Tensor(a!)"
+)
 
 
 @_index_put_impl_.kernel
@@ -210,18 +223,24 @@ class IndexPutImplBackward0(IndexPutBackward0):
 # ---------------------------------------------------------------------------------------------- one dimension
 
 index_select = native_function(
-    "index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True)
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True
+)
 index_add = native_function(
-    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", BOTH,
-                            inplace=True, out=True, direct=True)
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+    direct=True,
+)
 index_copy = native_function(
-    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    BOTH, inplace=True, out=True, direct=True)
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True, direct=True
+)
 index_fill_tensor = native_function(
-    "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH,
-                                    inplace=True)
+    "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH, inplace=True
+)
 index_fill = native_function(
-    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
+    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True
+)
 
 
 exact_out(index_add)
@@ -239,8 +258,9 @@ def index_select_cpu(self, dim, index):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if array.ndim == 0:
         if places.size != 1:
-            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {} "
-                               "value(s)".format(places.size))
+            raise RuntimeError(
+                "index_select(): Index to scalar can have only 1 value, got {} value(s)".format(places.size)
+            )
         check_places(places.reshape(-1), 1, "index out of range in self")
         return wrap(array.copy())
     if places.size and not (0 <= places.min() and places.max() < array.shape[dim]):
@@ -261,11 +281,14 @@ def check_index_vector(self, dim, index, source, name):
     if places.dtype not in (LONG, INT):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if places.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with type: "
-                         f"{type_name(index)} and size: {list(places.shape)}")
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with type: "
+            f"{type_name(index)} and size: {list(places.shape)}"
+        )
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have "
-                           "the same scalar type")
+        raise RuntimeError(
+            f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have the same scalar type"
+        )
     return dim
 
 
@@ -297,15 +320,19 @@ def check_same_slices(self, source, dim, index):
     if len(other) != len(own) and (len(other) or count != 1):
         raise shape_mismatch(own, other)
     if (other[dim] if other else 1) != count:
-        raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): "
-                           f"({other[dim] if other else 1}), for dim: {dim}")
-    if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): "
+            f"({other[dim] if other else 1}), for dim: {dim}"
+        )
+    if other and own and (*own[:dim], *own[dim + 1 :]) != (*other[:dim], *other[dim + 1 :]):
         raise shape_mismatch(own, other)
 
 
 def shape_mismatch(own, other):
-    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                        f"self.shape = {list(own)} source.shape = {list(other)}")
+    return RuntimeError(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+        f"self.shape = {list(own)} source.shape = {list(other)}"
+    )
 
 
 def read_along(grad, dim, index, source_dims):
@@ -333,18 +360,27 @@ def index_copy_cpu(self, dim, index, source):
     if other == () and places.size != 1:
         raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {places.size})")
     if other and own and len(other) != len(own):
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-                         f"Source dimensionality ({len(other)}), destination dimensionality ({len(own)})")
-    if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
-                           f"shape: {' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and source "
-                           f"slice shape: {' '.join(map(str, (*other[:dim], *other[dim + 1:])))} at dimension 0.")
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+            f"Source dimensionality ({len(other)}), destination dimensionality ({len(own)})"
+        )
+    if other and own and (*own[:dim], *own[dim + 1 :]) != (*other[:dim], *other[dim + 1 :]):
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+            f"shape: {' '.join(map(str, (*own[:dim], *own[dim + 1 :])))} at dimension {dim} and source "
+            f"slice shape: {' '.join(map(str, (*other[:dim], *other[dim + 1 :])))} at dimension 0."
+        )
     if other and places.size != other[dim]:
-        raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to "
-                         f"source.size(dim) ({other[dim]})")
+        raise IndexError(
+            f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({other[dim]})"
+        )
     target = slices_along(self, dim)
-    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds for "
-                                          f"dimension {dim} with size {target.shape[0]}")
+    check_places(
+        places,
+        target.shape[0],
+        f"index_copy_(): index {places.max(initial=0)} is out of bounds for "
+        f"dimension {dim} with size {target.shape[0]}",
+    )
     target[places] = slices_along(source, dim)
 
 
@@ -382,8 +418,9 @@ def index_fill_cpu(self, dim, index, value):
 @writes_elements(index_fill_tensor, apart=False, on_expanded="tensor[mask] = scalar")
 def index_fill_tensor_cpu(self, dim, index, value):
     if value._array.ndim:
-        raise RuntimeError("Only supports 0-dimension value tensor, but got tensor with "
-                           f"{value._array.ndim} dimension(s).")
+        raise RuntimeError(
+            f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s)."
+        )
     fill_slices(self, dim, index, cast(value._array, self._array.dtype))
 
 
@@ -428,9 +465,7 @@ exact_out(index_reduce)
 
 def check_index_reduce(self, dim, index, source, reduce):
     if reduce not in REDUCTIONS:
-        raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
-        )
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = check_index_vector(self, dim, index, source, "index_reduce_")
     own, other = self._array.shape, source._array.shape
     count = other[dim] if other else 1

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`.
 """
+
 from math import prod
 
 import numpy as np
@@ -16,11 +17,12 @@ from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .index import writes_elements
 
-
 # ------------------------------------------------------------------------------------------------- nonzero
 
 nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
-nonzero_static = native_function("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", BOTH, out=True)
+nonzero_static = native_function(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", BOTH, out=True
+)
 argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH, direct=True)
 nonzero_numpy = native_function("nonzero_numpy(Tensor self) -> Tensor[]", "")
 
@@ -39,7 +41,7 @@ def nonzero_static_cpu(self, size, fill_value):
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     result = np.full((size, self._array.ndim), fill_value, np.int64)
     found = nonzero_cpu(self)._array[:size]
-    result[:len(found)] = found
+    result[: len(found)] = found
     return wrap(result)
 
 
@@ -71,14 +73,17 @@ def nonzero_binding(input, *, as_tuple=False, out=None):
 # -------------------------------------------------------------------------------------------------- masked_…
 
 masked_fill_tensor = native_function(
-    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True
+)
 masked_fill = native_function(
-    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True
+)
 
 
 def mask_error(mask):
-    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                        f"{C_TYPE_NAMES[dtype_of(mask)]}")
+    return RuntimeError(
+        f"masked_fill_ only supports boolean masks, but got mask with dtype {C_TYPE_NAMES[dtype_of(mask)]}"
+    )
 
 
 def fill_where(self, mask, value):
@@ -113,17 +118,17 @@ def expand_error(self, mask):
 
 def as_element_of(self, value):
     if value._array.ndim:
-        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                           f"{value._array.ndim} dimension(s).")
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value._array.ndim} dimension(s)."
+        )
     return number_as(value.item(), dtype_of(self))
 
 
 masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_as(value, dtype_of(self))))
-masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value,
-dtype_of(self))))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value, dtype_of(self))))
 masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
-masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self,
-value)))
+masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
 
 
 @python_binding("masked_fill", "function, method")
@@ -147,16 +152,18 @@ class MaskedFillBackward1:
         return at.where(mask, grad, 0).sum()
 
 
-masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True,
-direct=True)
+masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True, direct=True)
 masked_scatter = native_function(
-    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True
+)
 
 
 exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
 keeps_apart(masked_select)
-exact_out(nonzero, lambda out, *_: "nonzero: Expected out tensor to have scalar type Long but got scalar "
-                                   f"type{type_name(out)}")
+exact_out(
+    nonzero,
+    lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}",
+)
 
 
 @masked_select.kernel
@@ -182,11 +189,12 @@ class MaskedSelectBackward0:
 def masked_scatter_cpu_(self, mask, source):
     """The elements where the mask is true become those of `source`, in order."""
     if self._array.dtype != source._array.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} "
-                           f"and {type_name(source)}")
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} "
+            f"and {type_name(source)}"
+        )
     if mask._array.dtype != bool:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " +
-        type_name(mask))
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask))
     try:
         chosen = np.broadcast_to(mask._array, self._array.shape)
     except ValueError:

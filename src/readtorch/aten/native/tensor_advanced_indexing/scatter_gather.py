@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `aten/src/ATen/native/ScatterGatherChecks.h`,
 `aten/src/ATen/native/cpu/ScatterGatherKernel.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -18,8 +19,8 @@ from .index import INT, LONG, add_at, writes_elements
 # -------------------------------------------------------------------------------------------------- gather
 
 gather = native_function(
-    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    BOTH, out=True, direct=True)
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", BOTH, out=True, direct=True
+)
 
 
 def at_least_1d(array):
@@ -44,8 +45,11 @@ def check_index(self, dim, index, name):
     if places.size and places.dtype not in (LONG, INT):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if places.size and max(places.ndim, 1) != max(self._array.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as {} tensor".format(
-            "input" if name == "gather" else "self"))
+        raise RuntimeError(
+            "Index tensor must have the same number of dimensions as {} tensor".format(
+                "input" if name == "gather" else "self"
+            )
+        )
     return dim
 
 
@@ -63,8 +67,10 @@ def gather_cpu(self, dim, index, sparse_grad):
     shape, own = at_least_1d(places).shape, at_least_1d(self._array)
     for d, (n, m) in enumerate(zip(shape, own.shape)):
         if d != dim and n > m:
-            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} to be no "
-                               f"larger than self {list(own.shape)} apart from dimension {dim}")
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(places.shape)} to be no "
+                f"larger than self {list(own.shape)} apart from dimension {dim}"
+            )
     check_bounds(places, own.shape[dim], dim)
     taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
     return wrap(np.ascontiguousarray(taken).reshape(places.shape))
@@ -90,26 +96,36 @@ def gather_sparse_backward(grad, size, dim, index):
 # -------------------------------------------------------------------------------------------------- scatter
 
 scatter = native_function(
-    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True)
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True
+)
 scatter_reduce_src = native_function(
-    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
-    "Tensor", BOTH, inplace=True, out=True)
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+)
 scatter_value = native_function(
-    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True)
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True
+)
 scatter_reduce_value = native_function(
-    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> "
-    "Tensor", BOTH, inplace=True, out=True)
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+)
 scatter_add = native_function(
-    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    BOTH, inplace=True, out=True, direct=True)
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True, direct=True
+)
 scatter_reduce = native_function(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
-    "include_self=True) -> Tensor", BOTH,
-    inplace=True, out=True)
+    "include_self=True) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+)
 
 
-for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add,
-scatter_reduce):
+for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add, scatter_reduce):
     exact_out(_operator)
 
 
@@ -127,25 +143,34 @@ def targets(self, dim, index, src=None):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d, n in enumerate(places.shape):
         if d != dim and n > own.shape[d] or values is not None and n > values.shape[d]:
-            raise RuntimeError(f"Expected index {list(index._array.shape)} to be no larger than self "
-                               f"{list(self._array.shape)} apart from dimension {dim}" + ("" if src is None else
-                                                          " and to be no larger size than src "
-                                                          f"{list(src._array.shape)}"))
+            raise RuntimeError(
+                f"Expected index {list(index._array.shape)} to be no larger than self "
+                f"{list(self._array.shape)} apart from dimension {dim}"
+                + ("" if src is None else f" and to be no larger size than src {list(src._array.shape)}")
+            )
     check_bounds(places, own.shape[dim], dim)
     where = list(np.ogrid[tuple([slice(n) for n in places.shape])])
     where[dim] = places
     return own, tuple(where), None if values is None else values[tuple([slice(n) for n in places.shape])]
 
 
-_REDUCTIONS = {"add": add_at, "multiply": np.multiply.at,
-               "sum": add_at, "mean": add_at, "prod": np.multiply.at,
-               "amax": np.maximum.at, "amin": np.minimum.at}
+_REDUCTIONS = {
+    "add": add_at,
+    "multiply": np.multiply.at,
+    "sum": add_at,
+    "mean": add_at,
+    "prod": np.multiply.at,
+    "amax": np.maximum.at,
+    "amin": np.minimum.at,
+}
 
 
 def reduction(reduce, allowed):
     if reduce not in allowed:
-        raise RuntimeError("reduce argument must be either " + (
-            "add or multiply." if len(allowed) == 2 else f"sum, prod, mean, amax or amin, got {reduce}"))
+        raise RuntimeError(
+            "reduce argument must be either "
+            + ("add or multiply." if len(allowed) == 2 else f"sum, prod, mean, amax or amin, got {reduce}")
+        )
     return _REDUCTIONS[reduce]
 
 
@@ -310,14 +335,18 @@ def extreme_backward(grad, self, dim, index, src, include_self, result):
 # ---------------------------------------------------------------------------------------------- take and put
 
 take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
-exact_out(take, lambda out, result, *_: (
-    f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
-    f"out.dtype = {type_name(out)}"))
+exact_out(
+    take,
+    lambda out, result, *_: (
+        f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
+        f"out.dtype = {type_name(out)}"
+    ),
+)
 keeps_apart(take)
 put = native_function(
-    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
-take_along_dim = native_function(
-    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True
+)
+take_along_dim = native_function("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
 
 
 def flat_places(index, size, name):
@@ -326,8 +355,11 @@ def flat_places(index, size, name):
     if places.dtype != LONG:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {type_name(index)}")
     if size == 0 and places.size:
-        raise IndexError(f"{name}(): tried to take from an empty tensor" if name == "take" else
-                         "put_(): tried to put elements into an empty tensor")
+        raise IndexError(
+            f"{name}(): tried to take from an empty tensor"
+            if name == "take"
+            else "put_(): tried to put elements into an empty tensor"
+        )
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
         raise IndexError("out of range: tried to access index {} on a tensor of {} elements.".format(outside[0], size))
@@ -350,11 +382,15 @@ class TakeBackward0:
 def put_cpu(self, index, source, accumulate):
     places = flat_places(index, self._array.size, "put_")
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{type_name(self)} and source.dtype = {type_name(source)}")
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{type_name(self)} and source.dtype = {type_name(source)}"
+        )
     if source._array.size != places.size:
-        raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
-                           f"source.numel() = {source._array.size}, index.numel() = {places.size}")
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source._array.size}, index.numel() = {places.size}"
+        )
     shape = self._array.shape
     where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), shape) if shape else (...,)
     values = source._array.reshape(-1)
@@ -382,12 +418,15 @@ def take_along_dim_composite(self, indices, dim):
         return self.reshape((-1,)).gather(0, from_the_front(indices.reshape((-1,)), self._array.size))
     own, other = self._array.shape, indices._array.shape
     if len(own) != len(other):
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                           f"got {len(own)} dimensions for input, and {len(other)} dimensions for indices")
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+            f"got {len(own)} dimensions for input, and {len(other)} dimensions for indices"
+        )
     dim = wrap_dim(dim, len(own))
-    common = np.broadcast_shapes((*own[:dim], *own[dim + 1:]), (*other[:dim], *other[dim + 1:]))
+    common = np.broadcast_shapes((*own[:dim], *own[dim + 1 :]), (*other[:dim], *other[dim + 1 :]))
     return self.expand((*common[:dim], own[dim], *common[dim:])).gather(
-        dim, from_the_front(indices.expand((*common[:dim], other[dim], *common[dim:])), own[dim]))
+        dim, from_the_front(indices.expand((*common[:dim], other[dim], *common[dim:])), own[dim])
+    )
 
 
 def from_the_front(indices, size):

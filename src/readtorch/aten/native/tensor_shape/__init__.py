@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
-from . import as_strided, cat, diagonal, reshape, slice, split, view, view_scatter  # noqa: F401
+
+from . import as_strided, cat, diagonal, reshape, slice, split, view, view_scatter

@@ -3,18 +3,21 @@
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`; `as_strided_backward` in
 `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import constant_beside
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of, view as view_of, wrap
+from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of, wrap
+from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .view import becomes_view
 
 as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH
+)
 
 
 def check_strides(size, stride, offset):
@@ -33,9 +36,11 @@ def as_strided_cpu(self, size, stride, offset):
     check_strides(size, stride, offset)
     needed = (offset + reach(size, stride)) * dtype.itemsize if 0 not in size else 0
     if needed > storage.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
-                           f"itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
-                           f"storage of size {storage.nbytes}")
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+            f"itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
+            f"storage of size {storage.nbytes}"
+        )
     return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
 
 
@@ -45,9 +50,11 @@ class AsStridedBackward0:
         return as_strided_backward(grad, self_geometry, size, stride, storage_offset)
 
 
-becomes_view(as_strided, "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? "
-                         "storage_offset=None) -> Tensor(a!)",
-             "AsStridedBackward1")
+becomes_view(
+    as_strided,
+    "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+    "AsStridedBackward1",
+)
 
 
 def reach(size, stride):
@@ -90,7 +97,9 @@ def as_strided_backward(grad, base, size, stride, offset):
     if may_overlap(base.sizes, base.strides):
         places = constant_beside(grad, window_of(length, base.sizes, base.strides, base_start))
         count = at.index_add(at.zeros_like(storage), 0, places, at.ones_like(places, dtype=storage.dtype))
-        storage = storage / count.clamp(min=1)  # in PyTorch: elements outside of the view become 0 / 0, which are never read
+        storage = storage / count.clamp(
+            min=1
+        )  # in PyTorch: elements outside of the view become 0 / 0, which are never read
     return storage.as_strided(base.sizes, base.strides, base_start)
 
 
@@ -111,7 +120,8 @@ def window_of(length, size, stride, start):
 # ---------------------------------------------------------------------------------------------------- unfold
 
 unfold = native_function(
-    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method", direct=True)
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method", direct=True
+)
 
 
 @unfold.kernel
@@ -140,7 +150,8 @@ class UnfoldBackward0:
 
 
 unfold_backward = native_function(
-    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", "function")
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", "function"
+)
 
 
 @unfold_backward.kernel
@@ -154,7 +165,7 @@ def unfold_backward_cpu(grad_in, input_sizes, dim, size, step):
     slices = np.moveaxis(grad, wrap_dim(dim, len(input_sizes)), -2)
     count = slices.shape[-2]
     for i in range(size):
-        into[..., i:i + count * step:step][..., :count] += slices[..., i]
+        into[..., i : i + count * step : step][..., :count] += slices[..., i]
     return wrap(result)
 
 

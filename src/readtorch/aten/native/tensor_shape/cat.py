@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -9,7 +10,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.exact_out import keeps_apart
 from readtorch.aten.native.tensor_iterator import result_type
-from readtorch.aten.native_function import BOTH, any_device, native_function
+from readtorch.aten.native_function import any_device, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.memory_format import contiguous_format, suggested_format
@@ -48,8 +49,10 @@ def check_cat_shape(first, shape, dim, position):
         raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
     for d, (a, b) in enumerate(zip(first, shape)):
         if d != dim and a != b:
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size "
-                               f"{b} for tensor number {position} in the list.")
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size "
+                f"{b} for tensor number {position} in the list."
+            )
 
 
 @cat.kernel
@@ -92,8 +95,9 @@ def _checked_out(operator):
         out = rest[-1]
         common = result_type(*tensors) if tensors else dtype_of(out)
         if not scalar_type.can_cast(common, dtype_of(out)):
-            raise TypeError("torch.cat(): input types can't be cast to the desired output type "
-                            f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPE_NAMES[dtype_of(out)]}"
+            )
         return write(tensors, *rest)
 
 
@@ -146,8 +150,10 @@ def check_equal_sizes(arrays, first):
     if all([a.shape == first for a in arrays]):
         return
     i = next(i for i, a in enumerate(arrays) if a.shape != first)
-    raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                       f"{list(arrays[i].shape)} at entry {i}")
+    raise RuntimeError(
+        f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+        f"{list(arrays[i].shape)} at entry {i}"
+    )
 
 
 _checked_out(cat)
@@ -172,9 +178,13 @@ def stack_out(tensors, dim, out):
 def _are_rows(arrays, target):
     """Whether each array has the shape and dtype of one row of `target`, and other memory."""
     rows, dtype = target.shape[1:], target.dtype
-    return (len(target.shape) > 1 and len(target) == len(arrays) and target.flags.c_contiguous
-            and all([a.shape == rows and a.dtype is dtype for a in arrays])
-            and not any([np.may_share_memory(a, target) for a in arrays]))
+    return (
+        len(target.shape) > 1
+        and len(target) == len(arrays)
+        and target.flags.c_contiguous
+        and all([a.shape == rows and a.dtype is dtype for a in arrays])
+        and not any([np.may_share_memory(a, target) for a in arrays])
+    )
 
 
 @stack.backward
@@ -213,11 +223,13 @@ def atleast_3d_composite(self):
 
 def _stack_along(name, raise_dims, dim, alias=None):
     """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of them."""
+
     def join(tensors):
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         raised = [raise_dims.call(t) for t in tensors]
         return cat.call(raised, 0 if name == "hstack" and raised[0]._array.ndim == 1 else dim)
+
     for spelling in filter(None, (name, alias)):
         operator = native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True)
         operator.compose(join)
@@ -250,8 +262,10 @@ def block_diag_cpu(tensors):
     """Matrices along the diagonal of a larger one."""
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
-                               f"{t._array.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{t._array.ndim} dimensions"
+            )
     if not tensors:
         return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
     blocks = [np.atleast_2d(t._array) for t in tensors]
@@ -259,7 +273,7 @@ def block_diag_cpu(tensors):
     result = np.zeros(size, result_type(*tensors).numpy)
     row = column = 0
     for b in blocks:
-        result[row:row + b.shape[0], column:column + b.shape[1]] = b
+        result[row : row + b.shape[0], column : column + b.shape[1]] = b
         row, column = row + b.shape[0], column + b.shape[1]
     return wrap(result)
 
@@ -286,7 +300,9 @@ def chunk_cat_cpu(tensors, dim, num_chunks):
     """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
     dim = check_chunk_cat(tensors, dim, num_chunks)
     lead = tensors[0]._array.shape[:dim]
-    return wrap(np.concatenate([chunked(t._array, dim, num_chunks).reshape((*lead, num_chunks, -1)) for t in tensors], -1))
+    return wrap(
+        np.concatenate([chunked(t._array, dim, num_chunks).reshape((*lead, num_chunks, -1)) for t in tensors], -1)
+    )
 
 
 def check_chunk_cat(tensors, dim, num_chunks):

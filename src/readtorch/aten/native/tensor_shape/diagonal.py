@@ -2,12 +2,14 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.c10.tensor_impl import view as view_of, wrap
+from readtorch.c10.tensor_impl import view as view_of
+from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .view import restrided
@@ -15,7 +17,8 @@ from .view import restrided
 # -------------------------------------------------------------------------------------------------- diagonal
 
 diagonal = native_function(
-    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH, direct=True)
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH, direct=True
+)
 
 
 @diagonal.kernel
@@ -33,8 +36,12 @@ def diagonal_cpu(self, offset, dim1, dim2):
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     start = (offset * column if offset >= 0 else -offset * row) if length else 0
     kept = [d for d in range(array.ndim) if d not in (first, second)]
-    return view_of(self, restrided(self, [*[array.shape[d] for d in kept], length],
-                                   [*[array.strides[d] for d in kept], row + column], start))
+    return view_of(
+        self,
+        restrided(
+            self, [*[array.shape[d] for d in kept], length], [*[array.strides[d] for d in kept], row + column], start
+        ),
+    )
 
 
 @diagonal.backward
@@ -44,7 +51,8 @@ class DiagonalBackward0:
 
 
 diagonal_backward = native_function(
-    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", "function")
+    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", "function"
+)
 
 
 @diagonal_backward.kernel
@@ -61,7 +69,8 @@ class DiagonalBackwardBackward0:
 
 
 diag_embed = native_function(
-    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH, direct=True)
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH, direct=True
+)
 
 
 @diag_embed.kernel
@@ -100,7 +109,8 @@ def diag_composite(self, offset):
 
 
 diagonal_copy = native_function(
-    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "function", out=True)
+    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "function", out=True
+)
 
 
 @diagonal_copy.kernel

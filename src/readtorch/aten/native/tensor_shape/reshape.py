@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import warnings
 from math import prod
 
@@ -9,7 +10,8 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.memory_format import contiguous_format
-from readtorch.c10.tensor_impl import view as view_of, wrap
+from readtorch.c10.tensor_impl import view as view_of
+from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import slice_
@@ -49,7 +51,8 @@ def reshape_composite(self, shape):
 sizes_binding("reshape", reshape, BOTH)
 
 _reshape_alias = native_function(
-    "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "function")
+    "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "function"
+)
 
 
 @_reshape_alias.kernel
@@ -95,7 +98,8 @@ def reshape_as_composite(self, other):
 
 
 flatten = native_function(
-    "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH, direct=True)
+    "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH, direct=True
+)
 ravel = native_function("ravel(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 unflatten = native_function("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", BOTH)
 
@@ -111,7 +115,7 @@ def flatten_composite(self, start_dim, end_dim):
         return reshape.call(self, (1,))
     if start == end:
         return self
-    return reshape.call(self, (*shape[:start], prod(shape[start:end + 1]), *shape[end + 1:]))
+    return reshape.call(self, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @ravel.compose
@@ -131,9 +135,11 @@ def unflatten_composite(self, dim, sizes):
     except RuntimeError as error:
         if "only one dimension" in str(error) or "invalid shape" in str(error):
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {place} "
-                           f"({shape[place]}) in the input tensor") from None
-    return view.call(self, (*shape[:place], *inferred, *shape[place + 1:]))
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {place} "
+            f"({shape[place]}) in the input tensor"
+        ) from None
+    return view.call(self, (*shape[:place], *inferred, *shape[place + 1 :]))
 
 
 # ---------------------------------------------------------------------------------------- order of dimensions
@@ -148,11 +154,9 @@ swapaxes.compose(lambda self, axis0, axis1: transpose.call(self, axis0, axis1))
 swapdims.compose(lambda self, dim0, dim1: transpose.call(self, dim0, dim1))
 
 movedim_int = native_function("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
-movedim = native_function(
-    "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
+movedim = native_function("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
 moveaxis_int = native_function("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
-moveaxis = native_function(
-    "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
+moveaxis = native_function("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
 
 
 @movedim.compose
@@ -160,8 +164,10 @@ def movedim_composite(self, source, destination):
     """Each dimension in `source` goes to its position in `destination`; the others keep their order."""
     ndim = self._array.ndim
     if len(source) != len(destination):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
-                           f"the same number of dims as destination ({list(destination)} dims)")
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
+            f"the same number of dims as destination ({list(destination)} dims)"
+        )
     sources, targets = [wrap_dim(d, ndim) for d in source], [wrap_dim(d, ndim) for d in destination]
     for name, wrapped, given in (("source", sources, source), ("destination", targets, destination)):
         if len(set(wrapped)) != len(wrapped):
@@ -198,10 +204,13 @@ def numpy_T_composite(self):
     if ndim == 0:
         warn_of_scalar("Tensor.T")
     else:
-        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                      "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
-                      "tensor.", stacklevel=3)
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+            "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
+            "tensor.",
+            stacklevel=3,
+        )
     return permute.call(self, tuple(reversed(range(ndim))))
 
 
@@ -221,8 +230,10 @@ def matrix_H_composite(self):
         warn_of_scalar("Tensor.H", "Consider using x.conj().")
         return at.conj(self)
     if ndim != 2:
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor." + (
-            " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""))
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
     return transpose_conj(self)
 
 
@@ -246,8 +257,9 @@ def conjugate_transpose(self, scalar_name, name):
 
 def check_batch_of_matrices(self, name):
     if self._array.ndim < 2:
-        raise RuntimeError(f"{name} is only supported on matrices or batches of matrices. Got "
-                           f"{self._array.ndim}-D tensor.")
+        raise RuntimeError(
+            f"{name} is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
+        )
 
 
 def transpose_conj(self):
@@ -274,7 +286,8 @@ narrow = native_function("narrow(Tensor(a) self, int dim, SymInt start, SymInt l
 
 
 narrow_tensor = native_function(
-    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", BOTH)
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", BOTH
+)
 
 
 @narrow_tensor.compose
@@ -311,5 +324,4 @@ def view_on_grid(tensors):
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     sizes = [t._array.size for t in tensors]
     ones = [1] * len(sizes)
-    return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1:])), sizes, False) for i, t in
-    enumerate(tensors)]
+    return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1 :])), sizes, False) for i, t in enumerate(tensors)]

@@ -2,12 +2,14 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.storage_impl import address_of
-from readtorch.c10.tensor_impl import storage_impl, view as view_of, wrap
+from readtorch.c10.tensor_impl import storage_impl, wrap
+from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
@@ -39,7 +41,8 @@ class SelectBackward0:
 
 
 slice_ = native_function(
-    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", "")
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", ""
+)
 
 
 @slice_.kernel
@@ -87,17 +90,21 @@ def _scatter_into_zeros(name, text, kernel_index):
         result = np.zeros(input_sizes, grad_output._array.dtype)
         result[kernel_index(*place, len(input_sizes))] = grad_output._array
         return wrap(result)
+
     return operator
 
 
 select_backward = _scatter_into_zeros(
-    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-    lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,))
+    "select_backward",
+    "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,),
+)
 slice_backward = _scatter_into_zeros(
     "slice_backward",
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt "
     "step) -> Tensor",
-    lambda dim, start, end, step, ndim: (slice(None),) * wrap_dim(dim, ndim) + (slice(start, end, step),))
+    lambda dim, start, end, step, ndim: (slice(None),) * wrap_dim(dim, ndim) + (slice(start, end, step),),
+)
 
 
 @select_backward.backward

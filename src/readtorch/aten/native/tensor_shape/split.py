@@ -2,10 +2,12 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import Creation, alias, dtype_of, view as view_of
+from readtorch.c10.tensor_impl import Creation, alias, dtype_of
+from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import slice_
@@ -49,20 +51,18 @@ def unbind_cpu(self, dim):
 class UnbindBackward0:
     def self(grads, self_sym_sizes, self_scalar_type, dim):
         dim = wrap_dim(dim, len(self_sym_sizes))
-        shape = (*self_sym_sizes[:dim], *self_sym_sizes[dim + 1:])
+        shape = (*self_sym_sizes[:dim], *self_sym_sizes[dim + 1 :])
         return at.stack(with_zeros(grads, [shape] * len(grads), self_scalar_type), dim)
 
 
 # ----------------------------------------------------------------------------------------------------- split
 
-split = native_function(
-    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", BOTH)
-split_sizes = native_function(
-    "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", BOTH)
+split = native_function("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", BOTH)
+split_sizes = native_function("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", BOTH)
 split_with_sizes = native_function(
-    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", BOTH)
-unsafe_split = native_function(
-    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", BOTH)
+    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", BOTH
+)
+unsafe_split = native_function("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", BOTH)
 
 
 def cuts(self, lengths, dim):
@@ -105,11 +105,15 @@ def split_with_sizes_cpu(self, split_sizes, dim):
     dim = wrap_dim(dim, self._array.ndim)
     size = self._array.shape[dim]
     if min(split_sizes, default=0) < 0:
-        raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
-                           f"split_sizes={list(split_sizes)}")
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
     if sum(split_sizes) != size:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
-                           f"dimension {dim}), but got split_sizes={list(split_sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
+            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
     return several_views(self, cuts(self, split_sizes, dim))
 
 
@@ -131,7 +135,7 @@ def unsafe_split_cpu(self, split_size, dim):
 
 def split_backward(grads, lengths, dim, sizes, dtype):
     dim = wrap_dim(dim, len(sizes))
-    shapes = [(*sizes[:dim], n, *sizes[dim + 1:]) for n in lengths]
+    shapes = [(*sizes[:dim], n, *sizes[dim + 1 :]) for n in lengths]
     return at.cat(with_zeros(grads, shapes, dtype), dim)
 
 
@@ -188,13 +192,16 @@ def unsafe_chunk_composite(self, chunks, dim):
 # --------------------------------------------------------------------------------------------- tensor_split
 
 tensor_split_sections = native_function(
-    "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", BOTH)
+    "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", BOTH
+)
 tensor_split = native_function(
-    "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", BOTH)
+    "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", BOTH
+)
 tensor_split_tensor = native_function(
     "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
     "dim=0) -> Tensor(a)[]",
-    BOTH)
+    BOTH,
+)
 
 
 def check_tensor_split(self, dim):
@@ -237,11 +244,15 @@ def tensor_split_composite(self, indices, dim):
 def tensor_split_tensor_composite(self, tensor_indices_or_sections, dim):
     where = tensor_indices_or_sections
     if where._array.dtype != "int64":
-        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(where)]}")
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{SCALAR_TYPE_NAMES[dtype_of(where)]}"
+        )
     if where._array.ndim > 1:
-        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims")
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+            f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims"
+        )
     return at.tensor_split(self, where.tolist(), dim)
 
 
@@ -253,8 +264,10 @@ def _split_along(name, dim, needed):
     def place(self):
         ndim = self._array.ndim
         if ndim < needed:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension, but got "
-                               f"a tensor with {ndim} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {needed} dimension, but got "
+                f"a tensor with {ndim} dimensions!"
+            )
         return 0 if name == "hsplit" and ndim == 1 else dim
 
     @by_count.compose
@@ -262,8 +275,10 @@ def _split_along(name, dim, needed):
         d = place(self)
         size = self._array.shape[d]
         if sections == 0 or size % sections:
-            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
-                               f"{size} is not divisible by the split_size {sections}!")
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
+                f"{size} is not divisible by the split_size {sections}!"
+            )
         return tensor_split_sections.call(self, sections, d)
 
     @by_places.compose

@@ -3,6 +3,7 @@ detach …
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -20,8 +21,8 @@ from readtorch.c10.tensor_impl import (
     storage_offset,
     strides_of,
     type_name,
-    view as view_of,
 )
+from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
 
@@ -53,12 +54,15 @@ def sizes_binding(name, operator, variants="method", *more):
                     return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes, *more)
             one = sizes[0] if len(sizes) == 1 and not kwargs else None
             if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
-                return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
+                return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
+                    self, tuple(sizes[0]), *more
+                )
         except FOREIGN as error:
             restate(error)
             raise
         parse = parse or make_parser(packets["torch", name], variants == "method")
         return parse((self, *sizes), kwargs)
+
     binding.__name__ = binding.__qualname__ = name
     binding.__doc__ = f"`{operator.schema}`"
     return python_binding(name, variants)(binding)
@@ -89,10 +93,12 @@ def infer_size(size, numel):
         if known == numel:
             return size
     elif known and numel % known == 0:
-        return (*size[:unknown], numel // known, *size[unknown + 1:])
+        return (*size[:unknown], numel // known, *size[unknown + 1 :])
     elif known == 0 and numel == 0:
-        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
-                           "dimension size -1 can be any value and is ambiguous")
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
@@ -138,8 +144,10 @@ def view_cpu(self, size):
     size = infer_size(size, array.size)
     strides = compute_strides(array.shape, array.strides, size, array.itemsize)
     if strides is None:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
-                           "spans across two contiguous subspaces). Use .reshape(...) instead.")
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension "
+            "spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
     return view_of(self, restrided(self, size, strides))
 
 
@@ -161,11 +169,14 @@ def view_dtype_cpu(self, dtype):
     shape, strides = list(array.shape), list(array.strides)
     have, want = array.itemsize, target.itemsize
     if not shape:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
-                           "(different element sizes)")
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
+        )
     if strides[-1] != have:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
-                           f"(different element sizes), but got {strides[-1] // have}")
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
+            f"(different element sizes), but got {strides[-1] // have}"
+        )
     if want > have:
         check_widening(self, dtype, want // have)
     shape[-1], strides[-1] = shape[-1] * have // want, want
@@ -179,15 +190,15 @@ def check_widening(self, dtype, ratio):
     if shape[-1] % ratio:
         raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {types}, but got {shape[-1]}")
     if storage_offset(self) % ratio:
-        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {types}, but got "
-                           f"{storage_offset(self)}")
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} {types}, but got {storage_offset(self)}"
+        )
     for d, step in enumerate(strides[:-1]):
         if step % ratio:
             raise RuntimeError(f"self.stride({d}) must be divisible by {ratio} {types}, but got {step}")
 
 
-expand = native_function(
-    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
+expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
 
 
 @expand.kernel
@@ -196,9 +207,11 @@ def expand_cpu(self, size, implicit):
     array = self._array
     shape, added = array.shape, len(size) - array.ndim
     if added < 0:
-        raise RuntimeError(f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({array.ndim})")
+        raise RuntimeError(
+            f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the number of sizes "
+            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({array.ndim})"
+        )
     sizes, strides = list(size), [0] * added
     for dim, own, step in zip(range(added, len(size)), shape, array.strides):
         wanted = size[dim]
@@ -207,14 +220,17 @@ def expand_cpu(self, size, implicit):
         elif own == 1:
             step = 0
         else:
-            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
-                               f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
-                               f"{list(shape)}")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
+                f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
         strides.append(step)
     for dim in reversed(range(added)):
         if sizes[dim] == -1:
-            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
-                               f"dimension {dim}")
+            raise RuntimeError(
+                f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
+            )
         if sizes[dim] == 1:
             strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
     return view_of(self, restrided(self, sizes, strides))
@@ -229,8 +245,7 @@ class ExpandBackward0:
         return at.sum_to_size(grad, self_sym_sizes)
 
 
-transpose = native_function(
-    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
+transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
 
 
 @transpose.kernel
@@ -276,9 +291,11 @@ def permute_cpu(self, dims):
         for d in dims:
             wrap_dim(d, array.ndim)
         raise RuntimeError("permute(): duplicate dims are not allowed.") from None
-    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = "
-                       f"{len(dims)}")
+    raise RuntimeError(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+        f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = "
+        f"{len(dims)}"
+    )
 
 
 sizes_binding("permute", permute, "function, method")
@@ -322,6 +339,7 @@ class AliasBackward0:
 
 # -------------------------------------------------------------------------------------------- views in place
 
+
 def becomes_view(functional, text, node_name):
     """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
 
@@ -336,12 +354,14 @@ def becomes_view(functional, text, node_name):
         self._array = kernel(self, *arguments)._array
         self._counter[0] += 1
         return self
+
     operator.backward(type(node_name, (), {"self": vars(functional.derivative)["self"]}))
     return operator
 
 
-transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> "
-                                     "Tensor(a!)", "TransposeBackward1")
+transpose_ = becomes_view(
+    transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "TransposeBackward1"
+)
 becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")
 
 

@@ -3,11 +3,13 @@ as_strided_scatter.
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import allocate, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
-from readtorch.c10.tensor_impl import storage_impl, storage_offset as storage_offset_of, strides_of, wrap
+from readtorch.c10.tensor_impl import storage_impl, strides_of, wrap
+from readtorch.c10.tensor_impl import storage_offset as storage_offset_of
 
 from .slice import slice_
 
@@ -50,9 +52,7 @@ select_scatter = native_function(
 )
 select_scatter.kernel(scatter_into(lambda t, dim, index: t.select(dim, index)))
 diagonal_scatter = native_function(
-    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-    BOTH,
-    out=True,
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", BOTH, out=True
 )
 diagonal_scatter.kernel(scatter_into(lambda t, *arguments: t.diagonal(*arguments)))
 as_strided_scatter = native_function(

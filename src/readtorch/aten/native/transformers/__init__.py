@@ -5,4 +5,5 @@
 
 In PyTorch: `aten/src/ATen/native/transformers/`, of which `attention.cpp` and `transformer.cpp` are the operators.
 """
-from . import attention, flash_attention, transformer  # noqa: F401
+
+from . import attention, flash_attention, transformer

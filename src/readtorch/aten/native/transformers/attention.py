@@ -2,33 +2,39 @@
 
 In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Layers, functional, init".
 """
+
 import math
 import warnings
 
-from ....c10.scalar_type import BOOL, C_TYPE_NAMES
-from ....c10.scalar_type import bool as bool_type
-from ....c10.scalar_type import float32
-from ....c10.tensor_impl import dtype_of
-from ...functions import at
-from ...native_function import below_autograd, native_function
-from ...sdp_backend import SDPBackend
-from ..binary_ops.arithmetic import mul_scalar
-from ..softmax import _softmax_backward_data
-from ..tensor_iterator import WIDENED
+from readtorch.aten.functions import at
+from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
+from readtorch.aten.native.softmax import _softmax_backward_data
+from readtorch.aten.native.tensor_iterator import WIDENED
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.sdp_backend import SDPBackend
+from readtorch.c10.scalar_type import BOOL, C_TYPE_NAMES, float32
+from readtorch.c10.scalar_type import bool as bool_type
+from readtorch.c10.tensor_impl import dtype_of
+
 from .flash_attention import _scaled_dot_product_flash_attention_for_cpu
 from .sdp_utils import choose_backend
 
-_SDPA = ("(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
-         "bool is_causal=False, {}*, float? scale=None, bool enable_gqa=False)")
+_SDPA = (
+    "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+    "bool is_causal=False, {}*, float? scale=None, bool enable_gqa=False)"
+)
 scaled_dot_product_attention = native_function(
-    f"scaled_dot_product_attention{_SDPA.format('')} -> Tensor", module="nn", direct=True)
+    f"scaled_dot_product_attention{_SDPA.format('')} -> Tensor", module="nn", direct=True
+)
 _fused_sdp_choice = native_function(f"_fused_sdp_choice{_SDPA.format('')} -> int")
 _scaled_dot_product_attention_math = native_function(
-    f"_scaled_dot_product_attention_math{_SDPA.format('Tensor? dropout_mask=None, ')} -> (Tensor, Tensor)")
+    f"_scaled_dot_product_attention_math{_SDPA.format('Tensor? dropout_mask=None, ')} -> (Tensor, Tensor)"
+)
 _safe_softmax = native_function("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 
 
 # --------------------------------------------------------------------------------------------------- choosing
+
 
 @scaled_dot_product_attention.compose
 def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
@@ -41,9 +47,11 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
         attn_mask = as_added_mask(attn_mask, query.dtype)
     if backend is SDPBackend.FLASH_ATTENTION:
         return _scaled_dot_product_flash_attention_for_cpu.call(
-            query, key, value, dropout_p, is_causal, attn_mask, scale)[0]
+            query, key, value, dropout_p, is_causal, attn_mask, scale
+        )[0]
     return _scaled_dot_product_attention_math.call(
-        query, key, value, attn_mask, dropout_p, is_causal, None, scale, enable_gqa)[0]
+        query, key, value, attn_mask, dropout_p, is_causal, None, scale, enable_gqa
+    )[0]
 
 
 @_fused_sdp_choice.kernel
@@ -55,15 +63,21 @@ def check(query, key, value, attn_mask):
     q, k, v = query._array, key._array, value._array
     if not q.dtype == k.dtype == v.dtype:
         names = [C_TYPE_NAMES[dtype_of(t)] for t in (query, key, value)]
-        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
-                           f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead.")
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead."
+        )
     if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
-        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got "
-                           f"query.dim: {q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+            f"query.dim: {q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead."
+        )
     if attn_mask is not None and dtype_of(attn_mask) not in (bool_type, float32, dtype_of(query)):
-        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-                           f"attn_mask.dtype: {C_TYPE_NAMES[dtype_of(attn_mask)]} and  query.dtype: "
-                           f"{C_TYPE_NAMES[dtype_of(query)]} instead.")
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {C_TYPE_NAMES[dtype_of(attn_mask)]} and  query.dtype: "
+            f"{C_TYPE_NAMES[dtype_of(query)]} instead."
+        )
 
 
 def nothing_to_attend_to(query, key, value):
@@ -77,11 +91,11 @@ def as_added_mask(attn_mask, dtype):
     """A bool mask as numbers to add to the scores: 0, or -inf where it is False."""
     if dtype_of(attn_mask).category != BOOL:
         return attn_mask
-    return at.where(attn_mask.logical_not(), -math.inf,
-                    at.scalar_tensor(0.0, dtype=dtype, device=attn_mask.device))
+    return at.where(attn_mask.logical_not(), -math.inf, at.scalar_tensor(0.0, dtype=dtype, device=attn_mask.device))
 
 
 # ----------------------------------------------------------------------------------------------- step by step
+
 
 @_scaled_dot_product_attention_math.compose
 def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
@@ -93,8 +107,9 @@ def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropo
     query = mul_scalar.call(query, sign * root)
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-                               "is_causal=True")
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            )
         attn_mask = causal_mask(query, key)
     if enable_gqa:
         key, value = repeated_heads(query, key, value)
@@ -139,6 +154,7 @@ def dropped(weights, value, dropout_p, dropout_mask):
 
 
 # ----------------------------------------------------------------------------------------------- safe softmax
+
 
 @_safe_softmax.kernel
 def safe_softmax_cpu(self, dim, dtype):

@@ -10,26 +10,30 @@ In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and
 `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`, after T. Dao: FlashAttention-2 (2023). Explained in the
 chapter "Layers, functional, init".
 """
+
 import functools
 import math
 
 import numpy as np
 
-from ....c10.tensor_impl import dtype_of, type_name, wrap
-from ...dispatcher import NOT_IMPLEMENTED
-from ...native_function import native_function
-from ...parallel import parallel_for
-from .. import return_types
-from ..copy import allocate_like
-from ..tensor_iterator import F4, WIDENED, cast
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.native import return_types
+from readtorch.aten.native.copy import allocate_like
+from readtorch.aten.native.tensor_iterator import F4, WIDENED, cast
+from readtorch.aten.native_function import native_function
+from readtorch.aten.parallel import parallel_for
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 _scaled_dot_product_flash_attention_for_cpu = native_function(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
-    "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"
+)
 _scaled_dot_product_flash_attention_for_cpu_backward = native_function(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor "
     "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
-    "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", "")
+    "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    "",
+)
 _PREFIX = "scaled_dot_product_attention_flash_attention: "
 
 
@@ -42,7 +46,7 @@ def flash_attention_cpu(query, key, value, dropout_p, is_causal, attn_mask, scal
     out = np.empty(q.shape, q.dtype) if q.flags.c_contiguous else allocate_like(q)
     logsumexp = heads_outside(q.shape[:3], WIDENED.get(q.dtype, q.dtype))
     attend = attend_compiled if loops_serve(q, v, mask, out) else attend_numpy
-    attend(q, k[:, :, :v.shape[2]], v, mask, is_causal, factor, out, logsumexp)
+    attend(q, k[:, :, : v.shape[2]], v, mask, is_causal, factor, out, logsumexp)
     return return_types._scaled_dot_product_flash_attention_for_cpu(wrap(out), wrap(logsumexp))
 
 
@@ -52,19 +56,18 @@ class ScaledDotProductFlashAttentionForCpuBackward0:
 
     def query__key__value(grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale):
         return _scaled_dot_product_flash_attention_for_cpu_backward.call(
-            grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale)
+            grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale
+        )
 
 
 @_scaled_dot_product_flash_attention_for_cpu_backward.kernel
-def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask,
-                                 scale):
+def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
     q, k, v = query._array, key._array, value._array
     mask = added_mask(attn_mask, q, v)
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     grads = tuple([heads_outside(x.shape, x.dtype) for x in (q, k, v)])
     backward = backward_compiled if loops_serve(q, v, mask, out._array) else backward_numpy
-    backward(grad_out._array, q, k[:, :, :v.shape[2]], v, out._array, logsumexp._array, mask, is_causal,
-             factor, grads)
+    backward(grad_out._array, q, k[:, :, : v.shape[2]], v, out._array, logsumexp._array, mask, is_causal, factor, grads)
     return return_types._scaled_dot_product_flash_attention_for_cpu_backward(*map(wrap, grads))
 
 
@@ -74,8 +77,9 @@ _scaled_dot_product_flash_attention_for_cpu_backward.backward(NOT_IMPLEMENTED)
 def check(query, key, value, dropout_p, attn_mask):
     q, k, v = query._array, key._array, value._array
     if not dtype_of(query).is_floating_point:
-        raise RuntimeError(f"{_PREFIX}Expected data type in FP32, FP64, BF16, FP16, but got "
-                           f"{type_name(query)} instead.")
+        raise RuntimeError(
+            f"{_PREFIX}Expected data type in FP32, FP64, BF16, FP16, but got {type_name(query)} instead."
+        )
     if not q.ndim == k.ndim == v.ndim == 4:
         raise RuntimeError(f"{_PREFIX}Accept only 4 dims inputs shape of {{B, H, T, K}}")
     if dropout_p != 0:
@@ -112,7 +116,8 @@ GRAIN = 5_000_000
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from ..cpu import flash_attention_kernel
+    from readtorch.aten.native.cpu import flash_attention_kernel
+
     return flash_attention_kernel
 
 
@@ -143,8 +148,12 @@ def attend_compiled(q, k, v, mask, is_causal, factor, out, logsumexp):
     q, k, v = with_rows(q), with_rows(k), with_rows(v)
     masked, mask, factor = mask is not None, NO_MASK if mask is None else mask, F4.type(factor)
     attend = loops().attend()
-    parallel_for(0, q.shape[0] * q.shape[1], heads_at_once(q, v), lambda begin, end: attend(
-        q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end))
+    parallel_for(
+        0,
+        q.shape[0] * q.shape[1],
+        heads_at_once(q, v),
+        lambda begin, end: attend(q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end),
+    )
 
 
 def backward_compiled(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads):
@@ -155,11 +164,18 @@ def backward_compiled(grad, q, k, v, out, logsumexp, mask, is_causal, factor, gr
     grad_k[:, :, seen:] = 0
     grad_v[:, :, seen:] = 0
     backward = loops().attend_backward()
-    parallel_for(0, k.shape[0] * k.shape[1], max(1, heads_at_once(q, v) // 2), lambda begin, end: backward(
-        grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v, begin, end))
+    parallel_for(
+        0,
+        k.shape[0] * k.shape[1],
+        max(1, heads_at_once(q, v) // 2),
+        lambda begin, end: backward(
+            grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v, begin, end
+        ),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ with NumPy
+
 
 def attend_numpy(q, k, v, mask, is_causal, factor, out, logsumexp):
     """Write attention and the logarithm of each row's sum of exponentials."""
@@ -184,12 +200,11 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
     wide, narrow = logsumexp.dtype, q.dtype
     grad_q, grad_k, grad_v = grads
     if k.shape[2] != grad_k.shape[2]:
-        grad_k[:, :, k.shape[2]:] = 0
-        grad_k = grad_k[:, :, :k.shape[2]]
+        grad_k[:, :, k.shape[2] :] = 0
+        grad_k = grad_k[:, :, : k.shape[2]]
     shared = k.shape[1] != q.shape[1]
     if shared:
-        q, k, v, grad, out, logsumexp, mask, grad_q = in_groups(
-            k.shape[1], q, k, v, grad, out, logsumexp, mask, grad_q)
+        q, k, v, grad, out, logsumexp, mask, grad_q = in_groups(k.shape[1], q, k, v, grad, out, logsumexp, mask, grad_q)
     g = cast(grad, wide)
     weights = masked_scores(q, k, mask, is_causal, factor, wide)
     weights -= logsumexp[..., None]
@@ -208,9 +223,10 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
 
 def in_groups(kv_heads, *arrays):
     """(B, H, …) as (B, kv_heads, heads of the query that share one, …)."""
+
     def grouped(x):
-        return None if x is None else x.reshape(x.shape[0], kv_heads, x.shape[1] // max(kv_heads, 1),
-                                                *x.shape[2:])
+        return None if x is None else x.reshape(x.shape[0], kv_heads, x.shape[1] // max(kv_heads, 1), *x.shape[2:])
+
     return [grouped(x) for x in arrays]
 
 

@@ -6,6 +6,7 @@ In PyTorch: `aten/src/ATen/native/transformers/transformer.cpp`, `aten/src/ATen/
 `masked_softmax_cpu` in `aten/src/ATen/native/SoftMax.cpp`. There the fast path also takes nested tensors, whose
 sequences have different lengths.
 """
+
 import math
 
 import numpy as np
@@ -22,23 +23,31 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 from .flash_attention import _scaled_dot_product_flash_attention_for_cpu
 
 _masked_softmax = native_function(
-    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
+    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor"
+)
 _masked_softmax_backward = native_function(
-    "_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor", "")
+    "_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor", ""
+)
 _transform_bias_rescale_qkv = native_function(
-    "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
+    "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)"
+)
 _native_multi_head_attention = native_function(
     "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
     "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, "
-    "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
+    "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)"
+)
 _transformer_encoder_layer_fwd = native_function(
     "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, "
     "Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor "
     "norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor "
-    "ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor")
+    "ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor"
+)
 _addmm_activation = native_function(
     "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-    "bool use_gelu=False) -> Tensor", "function, method", out=True)
+    "bool use_gelu=False) -> Tensor",
+    "function, method",
+    out=True,
+)
 
 
 # --------------------------------------------------------------------------------------------- masked softmax
@@ -62,6 +71,7 @@ def masked_softmax_cpu(self, mask, dim, mask_type):
 
     def masked_softmax(x):
         return softmax_array(np.where(hidden, -math.inf, x).astype(x.dtype, copy=False), axis)
+
     return wrap(compute(masked_softmax, (x,), dtype_of(self)))
 
 
@@ -94,14 +104,16 @@ def masked_softmax_backward_cpu(grad_output, output, mask, dim):
     if g.shape != hidden.shape:
         raise RuntimeError("Mask shape should match grad shape")
     axis = -1 if dim is None else dim
-    return wrap(compute(lambda g, y: np.where(hidden, y.dtype.type(0), softmax_slope(g, y, axis)), (g, y),
-                        dtype_of(output)))
+    return wrap(
+        compute(lambda g, y: np.where(hidden, y.dtype.type(0), softmax_slope(g, y, axis)), (g, y), dtype_of(output))
+    )
 
 
 _masked_softmax_backward.backward(NOT_IMPLEMENTED)
 
 
 # --------------------------------------------------------------------------------------- multi-head attention
+
 
 @_transform_bias_rescale_qkv.kernel
 def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
@@ -116,19 +128,35 @@ def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
         parts = np.ascontiguousarray(parts)
         parts[0] *= x.dtype.type(1 / math.sqrt(per_head))
         return parts
+
     return tuple(map(wrap, compute(transformed, (x, bias), dtype_of(qkv))))
 
 
 def check_heads(width, num_heads):
     if width % 3 or width // 3 % num_heads:
         condition = "_3D % 3 == 0" if width // 3 % num_heads == 0 else "D % num_head == 0"
-        raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            f"Expected {condition} to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
 
 
 @_native_multi_head_attention.kernel
-def native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
-                                proj_bias, mask, need_weights, average_attn_weights, mask_type):
+def native_multi_head_attention(
+    query,
+    key,
+    value,
+    embed_dim,
+    num_head,
+    qkv_weight,
+    qkv_bias,
+    proj_weight,
+    proj_bias,
+    mask,
+    need_weights,
+    average_attn_weights,
+    mask_type,
+):
     check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias)
     with below_autograd():
         qkv = projections(query, key, value, qkv_weight)
@@ -191,6 +219,7 @@ def check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias):
 
 # ---------------------------------------------------------------------------------------------- encoder layer
 
+
 @_addmm_activation.kernel
 def addmm_activation(self, mat1, mat2, beta, alpha, use_gelu):
     with below_autograd():
@@ -203,14 +232,33 @@ _addmm_activation.backward(NOT_IMPLEMENTED)
 
 @_transformer_encoder_layer_fwd.kernel
 def transformer_encoder_layer_forward(
-    src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
-    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2,
-    ffn_bias_2, mask, mask_type,
+    src,
+    embed_dim,
+    num_heads,
+    qkv_weight,
+    qkv_bias,
+    proj_weight,
+    proj_bias,
+    use_gelu,
+    norm_first,
+    eps,
+    norm_weight_1,
+    norm_bias_1,
+    norm_weight_2,
+    norm_bias_2,
+    ffn_weight_1,
+    ffn_bias_1,
+    ffn_weight_2,
+    ffn_bias_2,
+    mask,
+    mask_type,
 ):
     """Self-attention, then two linear layers; each is added to its input and normalized, before or after."""
+
     def attend(x):
-        return native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
-                                           proj_weight, proj_bias, mask, False, True, mask_type)[0]
+        return native_multi_head_attention(
+            x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
+        )[0]
 
     def feed_forward(x):
         rows = x.reshape((-1, embed_dim))
@@ -221,8 +269,7 @@ def transformer_encoder_layer_forward(
         if not src._array.size:
             return src.clone()
         x = src
-        for block, weight, bias in ((attend, norm_weight_1, norm_bias_1),
-                                    (feed_forward, norm_weight_2, norm_bias_2)):
+        for block, weight, bias in ((attend, norm_weight_1, norm_bias_1), (feed_forward, norm_weight_2, norm_bias_2)):
             if norm_first:
                 x = block(at.layer_norm(x, [embed_dim], weight, bias, eps)).add_(x)
             else:

@@ -2,4 +2,5 @@
 
 In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`.
 """
-from . import bessel, complex, elementary, special, trigonometric  # noqa: F401
+
+from . import bessel, complex, elementary, special, trigonometric

@@ -2,6 +2,7 @@
 
 SciPy computes them. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
+
 import math
 
 import numpy as np
@@ -15,11 +16,10 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .special import scipy_function
 
+
 def special(name, function, argument="self", half=False):
     """Declare `special.<name>`. half: whether it takes 16-bit floats."""
-    operator = native_function(
-        f"special_{name}(Tensor {argument}) -> Tensor", module="special", name=name, out=True
-    )
+    operator = native_function(f"special_{name}(Tensor {argument}) -> Tensor", module="special", name=name, out=True)
     refusal = not_implemented(f"{name}_cpu")
     compute = unary_float_kernel(function, refusal)
 

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`, `aten/src/ATen/native/ComplexHelper.h`;
 complex and polar in `aten/src/ATen/native/TensorFactories.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -13,7 +14,8 @@ from readtorch.aten.native.tensor_shape.slice import select
 from readtorch.aten.native.tensor_shape.view import restrided
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
-from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, view as view_of, wrap_result
+from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, wrap_result
+from readtorch.c10.tensor_impl import view as view_of
 
 view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
 view_as_complex = native_function("view_as_complex(Tensor(a) self) -> Tensor(a)", "function")
@@ -40,8 +42,10 @@ def view_as_complex_cpu(self):
     """Pairs along the last dimension become complex numbers."""
     array, dtype = self._array, dtype_of(self)
     if dtype.numpy.kind != "f":
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           f"scalar type: {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+            f"scalar type: {SCALAR_TYPE_NAMES[dtype]}"
+        )
     if array.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:
@@ -158,6 +162,7 @@ polar = native_function("polar(Tensor abs, Tensor angle) -> Tensor", out=True)
 
 # ------------------------------------------------------------------------------------------------------- angle
 
+
 def angle_of_real(x):
     """0, or π for a negative number; a nan stays."""
     return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(np.pi), x.dtype.type(0)))
@@ -186,9 +191,9 @@ class AngleBackward0:
 
 # --------------------------------------------------------------------------------------- two numbers make one
 
+
 def wrong_output_type(out, result, *arguments):
-    return (f"Expected object of scalar type {type_name(result)} but got scalar type {type_name(out)} for argument "
-            "'out'")
+    return f"Expected object of scalar type {type_name(result)} but got scalar type {type_name(out)} for argument 'out'"
 
 
 exact_out(complex_, wrong_output_type)
@@ -199,11 +204,15 @@ def complex_type(first, second):
     """The complex type for parts of these two types. Raises RuntimeError."""
     one, other = dtype_of(first), dtype_of(second)
     if not {one, other} <= {float16, float32, float64}:
-        raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
-                           f"{SCALAR_TYPE_NAMES[one]} and {SCALAR_TYPE_NAMES[other]}")
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{SCALAR_TYPE_NAMES[one]} and {SCALAR_TYPE_NAMES[other]}"
+        )
     if one is not other:
-        raise RuntimeError(f"Expected object of scalar type {SCALAR_TYPE_NAMES[one]} but got scalar type "
-                           f"{SCALAR_TYPE_NAMES[other]} for second argument")
+        raise RuntimeError(
+            f"Expected object of scalar type {SCALAR_TYPE_NAMES[one]} but got scalar type "
+            f"{SCALAR_TYPE_NAMES[other]} for second argument"
+        )
     if one is float16:
         # in PyTorch: complex32. NumPy has no such type.
         raise RuntimeError("readtorch has no complex numbers of 16-bit floats")
@@ -234,8 +243,13 @@ class ComplexBackward0:
 @polar.kernel
 def polar_cpu(abs, angle):
     """abs · (cos angle + i sin angle)"""
-    return computing(lambda length, turn: from_parts(length * np.cos(turn), length * np.sin(turn)), abs, angle,
-                     common=dtype_of(abs), result=complex_type(abs, angle))
+    return computing(
+        lambda length, turn: from_parts(length * np.cos(turn), length * np.sin(turn)),
+        abs,
+        angle,
+        common=dtype_of(abs),
+        result=complex_type(abs, angle),
+    )
 
 
 @polar.backward

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/cpu/UnaryOpsKernel.cpp`.
 Explained in the chapter "One operator call".
 """
+
 import math
 
 import numpy as np
@@ -48,9 +49,17 @@ def refused_with(text, error=RuntimeError):
 
 # ---------------------------------------------------------------------------------------------- sign and size
 
-neg = unary("neg", unary_kernel(np.negative, refused_with(
-    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-    "`logical_not()` operator instead.")), converts_out=False)
+neg = unary(
+    "neg",
+    unary_kernel(
+        np.negative,
+        refused_with(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+            "`logical_not()` operator instead."
+        ),
+    ),
+    converts_out=False,
+)
 
 
 @neg.backward
@@ -115,10 +124,18 @@ def sign_array(x):
     return laid_out(x, x) if x.dtype.kind == "b" else np.sign(x)
 
 
-sign = unary("sign", unary_kernel(sign_array, refused_with(
-    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
-                                                           NotImplementedError),
-    refused="c"), converts_out=False)
+sign = unary(
+    "sign",
+    unary_kernel(
+        sign_array,
+        refused_with(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+            NotImplementedError,
+        ),
+        refused="c",
+    ),
+    converts_out=False,
+)
 
 
 @sign.backward
@@ -153,6 +170,7 @@ def square_composite(self):
 @square.inplace.compose
 def square_composite_(self):
     return self.pow_(2)
+
 
 sqrt = unary("sqrt", unary_float_kernel(np.sqrt))
 
@@ -260,16 +278,20 @@ class Log1PBackward0:
 
 # --------------------------------------------------------------------------------------------------- rounding
 
+
 def rounding(name, function, complex_refusal=None):
     """floor, ceil, trunc, round: integers stay as they are, and nothing flows back."""
+
     def rounded(x):
         return laid_out(x, x) if x.dtype.kind in "iu" else function(x)
 
-    complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs",
-                                                      NotImplementedError)
+    complex_refusal = complex_refusal or refused_with(
+        f"{name} is not supported for complex inputs", NotImplementedError
+    )
     bool_refusal = not_implemented(f"{name}_vml_cpu")
-    kernel = unary_kernel(rounded, lambda dtype: (complex_refusal if dtype.is_complex
-                                                  else bool_refusal)(dtype), refused="bc")
+    kernel = unary_kernel(
+        rounded, lambda dtype: (complex_refusal if dtype.is_complex else bool_refusal)(dtype), refused="bc"
+    )
     return unary(name, kernel, converts_out=False)
 
 
@@ -304,8 +326,7 @@ class RoundBackward0:
         return at.zeros_like(grad)
 
 
-round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True,
-                                 out=True)
+round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True, out=True)
 
 
 def scaled_rounding(decimals):
@@ -313,8 +334,11 @@ def scaled_rounding(decimals):
     if decimals == 0:
         return np.rint
     ten = 10.0 ** abs(decimals) if abs(decimals) <= 308 else np.inf
-    return (lambda x: np.rint(x * x.dtype.type(ten)) / x.dtype.type(ten)) if decimals > 0 else (
-        lambda x: np.rint(x / x.dtype.type(ten)) * x.dtype.type(ten))
+    return (
+        (lambda x: np.rint(x * x.dtype.type(ten)) / x.dtype.type(ten))
+        if decimals > 0
+        else (lambda x: np.rint(x / x.dtype.type(ten)) * x.dtype.type(ten))
+    )
 
 
 exact_out(round_decimals, found_dtype)
@@ -331,8 +355,9 @@ class RoundBackward1:
         return at.zeros_like(grad)
 
 
-frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"),
-             converts_out=False)
+frac = unary(
+    "frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"), converts_out=False
+)
 
 
 @frac.backward
@@ -343,9 +368,14 @@ class FracBackward0:
 
 # ------------------------------------------------------------------------------------------- degrees, radians
 
+
 def conversion(name, factor):
-    return unary(name, unary_float_kernel(lambda x: x * x.dtype.type(factor),
-                                          refused_with(f"{name} is not supported for complex tensors.")))
+    return unary(
+        name,
+        unary_float_kernel(
+            lambda x: x * x.dtype.type(factor), refused_with(f"{name} is not supported for complex tensors.")
+        ),
+    )
 
 
 deg2rad = conversion("deg2rad", math.pi / 180)
@@ -366,13 +396,18 @@ class Rad2DegBackward0:
 
 # ------------------------------------------------------------------------------------------------- nan_to_num
 
-nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
-                             "neginf=None) -> Tensor", BOTH,
-                             inplace=True, out=True)
+nan_to_num = native_function(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=True,
+)
 
 
-exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same as input: "
-                                               f"{type_name(result)}"))
+exact_out(
+    nan_to_num,
+    lambda out, result, *_: f"nan_to_num: dtype of out: {type_name(out)} should be same as input: {type_name(result)}",
+)
 
 
 def _largest(dtype):
@@ -381,6 +416,7 @@ def _largest(dtype):
 
 def _ml_finfo(dtype):
     import ml_dtypes
+
     return ml_dtypes.finfo(dtype)
 
 
@@ -421,9 +457,7 @@ def frexp_cpu(self):
     if not dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(cast(self._array, op_math_type(dtype).numpy))
-    return return_types.frexp(
-        wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32))
-    )
+    return return_types.frexp(wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32)))
 
 
 def wrong_type(name):

@@ -3,6 +3,7 @@
 SciPy computes them; it is imported when one of them is first used.
 In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
+
 import math
 
 import numpy as np
@@ -29,9 +30,12 @@ from .elementary import node_of_its_own, unary
 
 def scipy_function(name):
     """A function on arrays that looks up `scipy.special.<name>` at its first call."""
+
     def function(*arrays):
         from scipy import special
+
         return getattr(special, name)(*arrays)
+
     return function
 
 
@@ -66,6 +70,7 @@ class ErfinvBackward0:
 
 # ------------------------------------------------------------------------------------------------------ gamma
 
+
 def lgamma_array(x):
     """SciPy gives a negative infinity at that infinity, PyTorch a positive one at both."""
     return np.where(np.isinf(x), np.abs(x), scipy_function("gammaln")(x))
@@ -81,13 +86,14 @@ def zeta_array(x, q):
     computes in double precision, and PyTorch's float32 numbers differ from those in the fifth digit.
     """
     from scipy.special import bernoulli
+
     x, q = np.broadcast_arrays(x, q)
-    place, total = q.copy(), q ** -x
+    place, total = q.copy(), q**-x
     least = np.min(np.nan_to_num(q), initial=0, where=q != np.floor(q))  # of those that are no poles
     for i in range(1, 10 + int(-least)):
         further = (i <= 9) | (place <= 9)
         place = np.where(further, place + 1, place)
-        term = place ** -x
+        term = place**-x
         total = np.where(further, total + term, total)
     total = total + term * place / (x - 1) - q.dtype.type(0.5) * term
     factor, power = np.ones_like(q), term
@@ -140,6 +146,7 @@ def polygamma_cpu(n, self):
 
     def zeta_series(x):
         return (factor * zeta_array(x.dtype.type(n + 1.0), x).astype(np.float64)).astype(x.dtype)
+
     return unary_float_kernel(zeta_series, not_implemented("polygamma"))(self)
 
 
@@ -185,6 +192,7 @@ def mvlgamma_cpu(self, p):
         shifts = (np.arange(p) / 2 - (p - 1) / 2).astype(x.dtype)
         total = scipy_function("gammaln")(x[..., None] + shifts).sum(-1)
         return total + x.dtype.type(p * (p - 1) * math.log(math.pi) / 4)
+
     return unary_float_kernel(sum_of_logs)(self)
 
 
@@ -196,6 +204,7 @@ class MvlgammaBackward0:
 
 
 # --------------------------------------------------------------------------------------------- sinc, i0, entr
+
 
 def sinc_array(x):
     product = x * x.dtype.type(math.pi)
@@ -252,21 +261,35 @@ def ndtr_composite(self):
 
 # ------------------------------------------------------------------------------------------------------ xlogy
 
-def product_with_log(name, function, module="torch", method=True,
-                     scalar_names=("Scalar_Self", "Scalar_Other")):
+
+def product_with_log(name, function, module="torch", method=True, scalar_names=("Scalar_Self", "Scalar_Other")):
     """Declare x * log(y): 0 where x is 0, whatever y. Returns the three overloads."""
     python_name = name.removeprefix("special_")
     variants = BOTH if method else "function"
     overload = ".Tensor" if method else ""
-    of_tensors = native_function(f"{name}{overload}(Tensor self, Tensor other) -> Tensor", variants,
-                                 module=module, name=python_name,
-                                 inplace=method, out=True)
-    of_number = native_function(f"{name}.{scalar_names[0]}(Scalar self, Tensor other) -> Tensor", "function",
-                                module=module,
-                                name=python_name, out=True)
-    with_number = native_function(f"{name}.{scalar_names[1]}(Tensor self, Scalar other) -> Tensor", variants,
-                                  module=module,
-                                  name=python_name, inplace=method, out=True)
+    of_tensors = native_function(
+        f"{name}{overload}(Tensor self, Tensor other) -> Tensor",
+        variants,
+        module=module,
+        name=python_name,
+        inplace=method,
+        out=True,
+    )
+    of_number = native_function(
+        f"{name}.{scalar_names[0]}(Scalar self, Tensor other) -> Tensor",
+        "function",
+        module=module,
+        name=python_name,
+        out=True,
+    )
+    with_number = native_function(
+        f"{name}.{scalar_names[1]}(Tensor self, Scalar other) -> Tensor",
+        variants,
+        module=module,
+        name=python_name,
+        inplace=method,
+        out=True,
+    )
     refusal = not_implemented(f"{python_name}_cpu")
 
     @of_tensors.kernel
@@ -296,8 +319,8 @@ def xlog1py_array(x, y):
 
 xlogy, xlogy_of_number, xlogy_with_number = product_with_log("xlogy", xlogy_array)
 xlog1py, xlog1py_of_number, xlog1py_with_number = product_with_log(
-    "special_xlog1py", xlog1py_array, module="special", method=False,
-    scalar_names=("self_scalar", "other_scalar"))
+    "special_xlog1py", xlog1py_array, module="special", method=False, scalar_names=("self_scalar", "other_scalar")
+)
 
 
 @xlogy.backward
@@ -344,8 +367,20 @@ class SpecialXlog1PyBackward2:
         return slope if other > -1 else slope.masked_fill(self == 0, 0)
 
 
-for _name in ("erf", "erfc", "erfinv", "digamma", "polygamma", "exp2", "expm1", "log1p", "round", "sinc",
-              "xlogy", "i0"):
+for _name in (
+    "erf",
+    "erfc",
+    "erfinv",
+    "digamma",
+    "polygamma",
+    "exp2",
+    "expm1",
+    "log1p",
+    "round",
+    "sinc",
+    "xlogy",
+    "i0",
+):
     alias_of(_name, _name, module="special")
 alias_of("gammaln", "lgamma", module="special")
 alias_of("psi", "digamma", module="special")

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`.
 """
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -134,8 +135,7 @@ for _name in ("sin", "cos", "tan"):
     alias_of(f"arc{_name}", f"a{_name}")
     alias_of(f"arc{_name}h", f"a{_name}h")
 
-tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function",
-                                direct=True)
+tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True)
 
 
 @tanh_backward.kernel
@@ -182,8 +182,9 @@ class SigmoidBackward0:
         return at.sigmoid_backward(grad, result)
 
 
-sigmoid_backward = native_function("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-                                   "function", direct=True)
+sigmoid_backward = native_function(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True
+)
 
 
 @sigmoid_backward.kernel
@@ -213,6 +214,7 @@ def logit_cpu(self, eps):
     def logit_array(x):
         p = x if eps is None or eps < 0 else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
         return np.log(p / (1 - p))
+
     return unary_float_kernel(logit_array, not_implemented("logit_cpu"))(self)
 
 
@@ -228,8 +230,7 @@ class LogitBackward0:
 
 # ----------------------------------------------------------------------------------------- angles and lengths
 
-atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
-                        direct=True)
+atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 _atan2 = binary_float_kernel(np.arctan2)
 
 

@@ -8,6 +8,7 @@ it holds. Sizes, settings and errors stand beside this package, counters in `c10
 In PyTorch: `c10/cuda/CUDACachingAllocator.cpp`, one file.
 Explained in the chapter "The caching allocator".
 """
+
 from .device_caching_allocator import DeviceCachingAllocator
 from .native_caching_allocator import CachingAllocator
 

@@ -3,6 +3,7 @@
 In PyTorch: `Block`, `BlockPool` and `PrivatePool` in `c10/cuda/CUDACachingAllocator.cpp`.
 Explained in the chapter "The caching allocator".
 """
+
 from bisect import bisect_left, insort
 from collections import defaultdict
 

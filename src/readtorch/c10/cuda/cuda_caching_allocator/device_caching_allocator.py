@@ -3,6 +3,7 @@
 In PyTorch: `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, here in the order of that file: what
 others call (`malloc` and `free` first), then what that is made of. Explained in the chapter "The caching allocator".
 """
+
 import logging
 import threading
 from bisect import bisect_left
@@ -113,15 +114,17 @@ class DeviceCachingAllocator:
         context = None if self.history is None else self._gather(STATE)
         with self.lock:
             if self.busy:
-                raise RuntimeError("memory was asked for by a finalizer that interrupted the allocator: "
-                                   "Note [ Freed by a finalizer ]")
+                raise RuntimeError(
+                    "memory was asked for by a finalizer that interrupted the allocator: Note [ Freed by a finalizer ]"
+                )
             self.busy = True
             try:
                 if (self.stream_events or self.deferred_blocks) and not self.captures:
                     self.process_events(context)
                 size = round_size(requested_size, self.config)
-                params = AllocParams(size, requested_size, stream, self.get_pool(size, stream),
-                                     self.config.expandable_segments, context)
+                params = AllocParams(
+                    size, requested_size, stream, self.get_pool(size, stream), self.config.expandable_segments, context
+                )
                 if not self.get_free_block(params) and not self._find_memory(params):
                     self._raise_out_of_memory(params)
                 remainder = params.block.size - size
@@ -154,8 +157,9 @@ class DeviceCachingAllocator:
     def _raise_out_of_memory(self, params):
         free, total = self.driver.mem_get_info(self.device)
         if self.history is not None:
-            self.record_trace("oom", free, params.size, params.stream, params.pool, params.context,
-                              oom_details(self, params, free))
+            self.record_trace(
+                "oom", free, params.size, params.stream, params.pool, params.context, oom_details(self, params, free)
+            )
         self.stats.num_ooms += 1
         size = segment_size(params.size, self.config)
         self.busy = False  # nothing more is changed: observers may do what they want
@@ -252,8 +256,15 @@ class DeviceCachingAllocator:
         """Returns the stack of who frees, if such stacks are kept."""
         context = self._gather(ALL)
         details = {"block_size": block.size, "pool": block.pool.kind, "waits_for": sorted(block.stream_uses)}
-        self.record_trace("free_requested", block.address, block.requested_size, block.stream, block.pool,
-                          block.context if context is None else context, details)
+        self.record_trace(
+            "free_requested",
+            block.address,
+            block.requested_size,
+            block.stream,
+            block.pool,
+            block.context if context is None else context,
+            details,
+        )
         return context
 
     def _free_postponed(self):
@@ -452,8 +463,13 @@ class DeviceCachingAllocator:
         self._count_reserved(pool, mapped)
         self.stats.num_device_alloc += 1
         if self.history is not None:
-            details = {"pages": mapped // segment.page_size, "page_size": segment.page_size,
-                       "rounded_size": params.size, "retries": params.retries, "pool": pool.kind}
+            details = {
+                "pages": mapped // segment.page_size,
+                "page_size": segment.page_size,
+                "rounded_size": params.size,
+                "retries": params.retries,
+                "pool": pool.kind,
+            }
             self.record_trace("segment_map", address, mapped, block.stream, pool, params.context, details)
         if block.prev is None and block.segment_context is None:
             block.segment_context = params.context
@@ -480,8 +496,15 @@ class DeviceCachingAllocator:
         details = None
         if self.history is not None:
             details = {"block_size": size, "deferred": deferred, "pool": pool.kind}
-            self.record_trace("free_completed", block.address, block.requested_size, block.stream, pool,
-                              context if context is not None else block.context, details)
+            self.record_trace(
+                "free_completed",
+                block.address,
+                block.requested_size,
+                block.stream,
+                pool,
+                context if context is not None else block.context,
+                details,
+            )
         del self.active_blocks[block.address]
         block.is_free, block.context = True, None
 
@@ -586,12 +609,16 @@ class DeviceCachingAllocator:
     def _best_expandable(blocks, found):
         """A block at the end of an expandable segment counts as large as it can become: it may be passed over for a
         larger one that cannot grow as much."""
+
         def can_become(block):
             grows = block.next is not None and not block.next.mapped
             return block.size + (block.next.size if grows else 0)
 
-        while (blocks[found][-1].segment is not None and found + 1 < len(blocks)
-               and can_become(blocks[found + 1][-1]) < can_become(blocks[found][-1])):
+        while (
+            blocks[found][-1].segment is not None
+            and found + 1 < len(blocks)
+            and can_become(blocks[found + 1][-1]) < can_become(blocks[found][-1])
+        ):
             found += 1
         return found
 
@@ -697,15 +724,22 @@ class DeviceCachingAllocator:
             self.stats.num_oom_rejections += 1
             raise OutOfMemoryError(
                 "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
-                f"per_process_memory_fraction limit. Requested size: {format_size(params.requested_size)}")
+                f"per_process_memory_fraction limit. Requested size: {format_size(params.requested_size)}"
+            )
 
     def _warn(self, size, expandable):
         if not log.isEnabledFor(logging.WARNING):
             return
         free, total = self.driver.mem_get_info(self.device)
         what = "expandable_segments: memory mapping" if expandable else "memory allocation"
-        log.warning("%s failed with OOM on device %d while trying to allocate %d bytes "
-                    "(free: %d, total: %d).", what, self.device, size, free, total)
+        log.warning(
+            "%s failed with OOM on device %d while trying to allocate %d bytes (free: %d, total: %d).",
+            what,
+            self.device,
+            size,
+            free,
+            total,
+        )
 
     def _count_reserved(self, pool, nbytes):
         """Count memory that came from the driver, or went back to it if `nbytes` is negative, for a pool."""
@@ -767,7 +801,8 @@ class DeviceCachingAllocator:
     def _is_empty(self, private):
         """Whether a private pool has no memory any more. In PyTorch: its segments are counted."""
         return not any(pool.blocks() for pool in private.pools) and not any(
-            block.pool.owner is private for block in self.active_blocks.values())
+            block.pool.owner is private for block in self.active_blocks.values()
+        )
 
     def _remove_private_pool(self, private):
         for pool in private.pools:
@@ -790,8 +825,15 @@ class DeviceCachingAllocator:
         self.stats.num_device_free += 1
         if self.history is not None:
             details = {"trigger": trigger, "age": pool.age(block), "pool": pool.kind}
-            self.record_trace("segment_free", block.address, size, block.stream, pool,
-                              block.segment_context if context is None else context, details)
+            self.record_trace(
+                "segment_free",
+                block.address,
+                size,
+                block.stream,
+                pool,
+                block.segment_context if context is None else context,
+                details,
+            )
         self.driver.free(self.device, block.address)
         self._count_reserved(pool, -size)
         pool.stats.segment.decrease(1)
@@ -823,8 +865,15 @@ class DeviceCachingAllocator:
         self._count_reserved(pool, -size)
         self.stats.num_device_free += 1
         if self.history is not None:
-            self.record_trace("segment_unmap", address, size, block.stream, pool,
-                              block.segment_context if context is None else context, {"trigger": trigger})
+            self.record_trace(
+                "segment_unmap",
+                address,
+                size,
+                block.stream,
+                pool,
+                block.segment_context if context is None else context,
+                {"trigger": trigger},
+            )
 
     def release_blocks(self, pool, context, trigger):
         """Give back all segments of a pool that are free as a whole, and all free pages."""

@@ -14,6 +14,7 @@ and unmapping cost more than a `malloc`, page for page.
 In PyTorch: `ExpandableSegment` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching
 allocator".
 """
+
 from readtorch.c10.cuda.cuda_exception import MemoryAllocationError
 
 from .block import Block

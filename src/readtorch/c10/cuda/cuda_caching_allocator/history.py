@@ -8,6 +8,7 @@ In PyTorch: `TraceEntry` in `c10/core/CachingDeviceAllocator.h`, `RingBuffer` in
 details are ours: PyTorch's entries say what happened, not why. Explained in the chapter "The caching
 allocator".
 """
+
 import sys
 import threading
 import time
@@ -40,8 +41,7 @@ class TraceEntry:
     """One event. `size` is what was asked for (alloc, free_*), what the driver gave or got back
     (segment_*)."""
 
-    __slots__ = ("action", "device", "address", "size", "stream", "pool_id", "time", "context", "details",
-                 "metadata")
+    __slots__ = ("action", "device", "address", "size", "stream", "pool_id", "time", "context", "details", "metadata")
 
     def __init__(self, action, device, address, size, stream, pool_id, context, details):
         self.action = action
@@ -57,9 +57,16 @@ class TraceEntry:
 
     def as_dict(self):
         """As in `torch.cuda.memory._snapshot()["device_traces"]`, and our `reason` and `details`."""
-        entry = {"action": self.action, "device_free" if self.action == "oom" else "addr": self.address,
-                 "size": self.size, "stream": self.stream, "device": self.device,
-                 "time_us": self.time // 1000, "compile_context": "N/A", "user_metadata": self.metadata}
+        entry = {
+            "action": self.action,
+            "device_free" if self.action == "oom" else "addr": self.address,
+            "size": self.size,
+            "stream": self.stream,
+            "device": self.device,
+            "time_us": self.time // 1000,
+            "compile_context": "N/A",
+            "user_metadata": self.metadata,
+        }
         if self.pool_id != NO_POOL:
             entry["pool_id"] = self.pool_id
         if self.context is not None:

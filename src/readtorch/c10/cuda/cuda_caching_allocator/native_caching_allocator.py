@@ -3,12 +3,13 @@
 In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The
 caching allocator".
 """
+
 import itertools
 import os
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
-from readtorch.c10.cuda.driver_api import DEFAULT_STREAM
 from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.driver_api import DEFAULT_STREAM
 from readtorch.c10.cuda.sizes import UNLIMITED
 
 from .block import NO_POOL, Block
@@ -32,8 +33,9 @@ class CachingAllocator:
         self.driver = driver
         self.config = config
         count_segments = itertools.count()
-        self.devices = [DeviceCachingAllocator(device, driver, config, count_segments)
-                        for device in range(driver.device_count())]
+        self.devices = [
+            DeviceCachingAllocator(device, driver, config, count_segments) for device in range(driver.device_count())
+        ]
         self.external_annotations = []
         self.enabled = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
         self.uncached = {}  # address -> block that came while it was not enabled
@@ -109,8 +111,9 @@ class CachingAllocator:
 
     # ---------------------------------------------------------------------------------------------- history
 
-    def record_history(self, enabled, context="all", max_entries=UNLIMITED, all_stacks=False, clear=False,
-                       skip_actions=()):
+    def record_history(
+        self, enabled, context="all", max_entries=UNLIMITED, all_stacks=False, clear=False, skip_actions=()
+    ):
         """Write events down from now on. `context`: how much is kept of stacks: None, "state", "alloc",
         "all"."""
         entries = min(max_entries, (1 << 63) - 1)
@@ -135,9 +138,12 @@ class CachingAllocator:
     def snapshot(self, pool_id=NO_POOL, include_traces=True):
         """Segments, events, and settings, as `torch.cuda.memory._snapshot()` shows them."""
         traces = [self.trace(device) if include_traces else [] for device in range(len(self.devices))]
-        return {"segments": self.segments(pool_id), "device_traces": traces,
-                "allocator_settings": self._describe_settings(),
-                "external_annotations": list(self.external_annotations)}
+        return {
+            "segments": self.segments(pool_id),
+            "device_traces": traces,
+            "allocator_settings": self._describe_settings(),
+            "external_annotations": list(self.external_annotations),
+        }
 
     @staticmethod
     def _segments_of(device, pool_id):
@@ -159,7 +165,8 @@ class CachingAllocator:
             "release_lock_on_cudamalloc": config.release_lock_on_cudamalloc,
             "pinned_use_cuda_host_register": config.pinned_use_cuda_host_register,
             "roundup_power2_divisions": {
-                str(1 << i): divisions for i, divisions in enumerate(config.roundup_power2_divisions)},
+                str(1 << i): divisions for i, divisions in enumerate(config.roundup_power2_divisions)
+            },
             "graph_capture_record_stream_reuse": config.graph_capture_record_stream_reuse,
         }
 

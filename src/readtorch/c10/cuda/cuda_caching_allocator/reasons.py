@@ -3,6 +3,7 @@
 PyTorch has no such file: its entries (`c10/cuda/CUDACachingAllocator.cpp`, `record_trace`) say what happened, not why.
 Shown by the allocator explorer, explained in the chapter "The caching allocator".
 """
+
 import os
 
 from readtorch.c10.cuda.sizes import MIB, MIN_BLOCK, SMALL_SIZE, UNLIMITED, format_size, segment_size
@@ -14,10 +15,17 @@ def alloc_details(allocator, params, block, found_size, split):
     """Which block was handed out, and why it was split or not."""
     pool, least = params.pool, allocator.min_remainder(params)
     details = {
-        "block_size": block.size, "rounded_size": params.size, "pool": pool.kind,
-        "source": params.source, "candidates": params.candidates, "retries": params.retries,
-        "new_segment": params.source == "segment", "split": split,
-        "chosen": {"address": block.address, "size": found_size}, "remainder": found_size - params.size}
+        "block_size": block.size,
+        "rounded_size": params.size,
+        "pool": pool.kind,
+        "source": params.source,
+        "candidates": params.candidates,
+        "retries": params.retries,
+        "new_segment": params.source == "segment",
+        "split": split,
+        "chosen": {"address": block.address, "size": found_size},
+        "remainder": found_size - params.size,
+    }
     if least == UNLIMITED:
         details["unsplit_because"] = "pool" if pool.id in allocator.no_split_pools else "oversize"
     else:  # "at least 512 bytes", but "more than 1 MiB"
@@ -29,22 +37,36 @@ def alloc_details(allocator, params, block, found_size, split):
 
 def merge_details(block, before, after):
     """Which neighbours a freed block was merged with; `before` and `after` are their sizes, 0 if it was not."""
-    return {"merged": ["previous"] * (before > 0) + ["next"] * (after > 0),
-            "merged_into": {"address": block.address, "size": block.size}}
+    return {
+        "merged": ["previous"] * (before > 0) + ["next"] * (after > 0),
+        "merged_into": {"address": block.address, "size": block.size},
+    }
 
 
 def oom_details(allocator, params, device_free):
     """What there is instead of memory for the request: free blocks that are too small, and what the driver has left."""
     sizes = [size for size, *_ in params.pool.free[params.stream]]
-    pools = [allocator.small_blocks, allocator.large_blocks,
-             *(pool for private in allocator.private_pools.values() for pool in private.pools)]
+    pools = [
+        allocator.small_blocks,
+        allocator.large_blocks,
+        *(pool for private in allocator.private_pools.values() for pool in private.pools),
+    ]
     free = sum(block.size for pool in pools for block in pool.blocks())
-    return {"limit": allocator.allowed_memory if params.stopped_by_limit else None,
-            "retries": params.retries, "requested_size": params.requested_size, "rounded_size": params.size,
-            "segment_size": segment_size(params.size, allocator.config), "expandable": params.expandable,
-            "pool": params.pool.kind, "free_blocks": len(sizes), "largest_free": max(sizes, default=0),
-            "free": sum(sizes), "free_elsewhere": free - sum(sizes), "device_free": device_free,
-            "gave_back": not allocator.captures}
+    return {
+        "limit": allocator.allowed_memory if params.stopped_by_limit else None,
+        "retries": params.retries,
+        "requested_size": params.requested_size,
+        "rounded_size": params.size,
+        "segment_size": segment_size(params.size, allocator.config),
+        "expandable": params.expandable,
+        "pool": params.pool.kind,
+        "free_blocks": len(sizes),
+        "largest_free": max(sizes, default=0),
+        "free": sum(sizes),
+        "free_elsewhere": free - sum(sizes),
+        "device_free": device_free,
+        "gave_back": not allocator.captures,
+    }
 
 
 # --------------------------------------------------------------------------------------------------------- in words
@@ -54,11 +76,14 @@ def out_of_memory_message(allocator, size, free, total):
     """What an OutOfMemoryError says."""
     allocated = allocator.stats.families["allocated_bytes"].current
     reserved = allocator.stats.families["reserved_bytes"].current
-    private = sum(block.size for private in allocator.private_pools.values()
-                  for pool in private.pools for block in pool.blocks())
+    private = sum(
+        block.size for private in allocator.private_pools.values() for pool in private.pools for block in pool.blocks()
+    )
     processes = "".join(
         f"{'Including non-PyTorch memory, this process' if pid == os.getpid() else f'Process {pid}'} has "
-        f"{format_size(used)} memory in use. " for pid, used in allocator.driver.processes(allocator.device))
+        f"{format_size(used)} memory in use. "
+        for pid, used in allocator.driver.processes(allocator.device)
+    )
     allowed = "" if allocator.allowed_memory is None else f"{format_size(allocator.allowed_memory)} allowed; "
     in_private_pools = f"with {format_size(private)} allocated in private pools (e.g., CUDA Graphs), "
     return (
@@ -69,7 +94,8 @@ def out_of_memory_message(allocator, size, free, total):
         "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  "
         "See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
-        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)")
+        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
 
 
 def reason(action, details):
@@ -111,8 +137,11 @@ def _split(details):
     if "limit" not in details:
         why = "its pool does not" if details["unsplit_because"] == "pool" else "oversize blocks are never"
         return f"not split, {why}: {amount(remainder)} unused"
-    sign = ("≥" if details["limit_is_enough"] else ">") if details["split"] else (
-        "<" if details["limit_is_enough"] else "≤")
+    sign = (
+        ("≥" if details["limit_is_enough"] else ">")
+        if details["split"]
+        else ("<" if details["limit_is_enough"] else "≤")
+    )
     done = "split" if details["split"] else "not split"
     return f"{done}: remainder {amount(remainder)} {sign} {amount(details['limit'])}"
 
@@ -137,13 +166,14 @@ def _tried(details):
 
 
 def _segment_alloc(details):
-    return (f"new {amount(details['segment_size'])} segment for {amount(details['rounded_size'])}: "
-            f"{_tried(details)}")
+    return f"new {amount(details['segment_size'])} segment for {amount(details['rounded_size'])}: {_tried(details)}"
 
 
 def _segment_map(details):
-    return (f"{plural(details['pages'], 'page')} of {amount(details['page_size'])} mapped for "
-            f"{amount(details['rounded_size'])}: {_tried(details)}")
+    return (
+        f"{plural(details['pages'], 'page')} of {amount(details['page_size'])} mapped for "
+        f"{amount(details['rounded_size'])}: {_tried(details)}"
+    )
 
 
 def _segment_free(details):
@@ -201,6 +231,13 @@ _GIVEN_BACK = {  # whether all that is free as a whole was given back first; Non
     None: "",
 }
 
-_REASONS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
-            "segment_alloc": _segment_alloc, "segment_map": _segment_map, "segment_free": _segment_free,
-            "segment_unmap": _segment_free, "oom": _oom}
+_REASONS = {
+    "alloc": _alloc,
+    "free_requested": _free_requested,
+    "free_completed": _free_completed,
+    "segment_alloc": _segment_alloc,
+    "segment_map": _segment_map,
+    "segment_free": _segment_free,
+    "segment_unmap": _segment_free,
+    "oom": _oom,
+}

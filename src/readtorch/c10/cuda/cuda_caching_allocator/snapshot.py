@@ -4,6 +4,7 @@ In PyTorch: `snapshot` in `c10/cuda/CUDACachingAllocator.cpp`, and `THCPModule_m
 `torch/csrc/cuda/Module.cpp`, which makes dictionaries of it. Explained in the chapter "The caching
 allocator".
 """
+
 from .block import NO_POOL
 from .history import frames_of
 
@@ -59,5 +60,10 @@ def mapped_run(head):
 
 def describe_block(block):
     state = "active_allocated" if block.allocated else "inactive" if block.is_free else "active_pending_free"
-    return {"address": block.address, "size": block.size, "requested_size": block.requested_size,
-            "state": state, "frames": frames_of(block.context)}
+    return {
+        "address": block.address,
+        "size": block.size,
+        "requested_size": block.requested_size,
+        "state": state,
+        "frames": frames_of(block.context),
+    }

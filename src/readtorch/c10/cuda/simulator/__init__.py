@@ -18,14 +18,27 @@ PyTorch has no such package; NVIDIA's compute-sanitizer looks for races on a rea
 (NUMBA_ENABLE_CUDASIM=1) has a Python thread for each CUDA thread and no shuffles. Explained in the chapter
 "CUDA kernels with numba".
 """
+
 from .errors import BarrierDivergence, DataRace, InactiveLane, OutOfBounds, SimulatorError
 from .launcher import Launch
 from .races import Race, RaceDetector
 from .recording import Access, Recording, WarpAccess
 
-__all__ = ["Access", "BarrierDivergence", "DataRace", "InactiveLane", "OutOfBounds", "Race", "Recording",
-           "SimulatorError",
-           "WarpAccess", "check", "launch", "record", "races_of"]
+__all__ = [
+    "Access",
+    "BarrierDivergence",
+    "DataRace",
+    "InactiveLane",
+    "OutOfBounds",
+    "Race",
+    "Recording",
+    "SimulatorError",
+    "WarpAccess",
+    "check",
+    "launch",
+    "record",
+    "races_of",
+]
 
 
 def launch(kernel, grid, block, *arguments, shared=0, order=None):

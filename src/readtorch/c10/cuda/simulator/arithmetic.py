@@ -10,6 +10,7 @@ elements (kernels that count on wrapping around say np.uint32(...)); whole numbe
 Python's and never overflow; the compiler may fuse a·b + c into one rounding; exp, log and their like may
 differ in the last place.
 """
+
 import math
 from fractions import Fraction
 from types import SimpleNamespace
@@ -17,12 +18,44 @@ from types import SimpleNamespace
 import numpy as np
 
 BY_NUMPY = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "fabs": np.abs, "pow": np.power,
-    **{name: getattr(np, name) for name in (
-        "cbrt", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fmod", "hypot", "log", "log10", "log1p",
-        "log2", "nextafter", "sin", "sinh", "sqrt", "tan", "tanh", "isfinite", "isinf", "isnan", "degrees",
-        "radians")},
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "fabs": np.abs,
+    "pow": np.power,
+    **{
+        name: getattr(np, name)
+        for name in (
+            "cbrt",
+            "copysign",
+            "cos",
+            "cosh",
+            "exp",
+            "exp2",
+            "expm1",
+            "fmod",
+            "hypot",
+            "log",
+            "log10",
+            "log1p",
+            "log2",
+            "nextafter",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+            "tanh",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "degrees",
+            "radians",
+        )
+    },
 }
 BY_PYTHON = {name: getattr(math, name) for name in ("erf", "erfc", "gamma", "lgamma")}
 
@@ -40,21 +73,25 @@ def width_of(*numbers):
 
 def in_width(function):
     """`function` of NumPy, on numbers of which Python's own count as float64."""
+
     def call(*numbers):
         if all(isinstance(n, np.floating) for n in numbers):
             return function(*numbers)
         return function(*map(width_of(*numbers), numbers))
+
     return call
 
 
 def by_float64(function):
     """A function that NumPy lacks: computed by Python, then rounded to the argument's width."""
+
     def call(*numbers):
         kind = width_of(*numbers)
         try:
             return kind(function(*map(float, numbers)))
         except (ValueError, OverflowError):
             return kind(np.nan if function is math.gamma else np.inf)
+
     return call
 
 
@@ -86,13 +123,20 @@ def sum_to_odd(x, y):
 device_math = SimpleNamespace(
     **{name: in_width(function) for name, function in BY_NUMPY.items()},
     **{name: by_float64(function) for name, function in BY_PYTHON.items()},
-    floor=to_integer(math.floor), ceil=to_integer(math.ceil), trunc=to_integer(math.trunc),
-    ldexp=lambda x, n: np.ldexp(width_of(x)(x), int(n)), frexp=lambda x: np.frexp(width_of(x)(x)),
-    pi=np.float64(math.pi), e=np.float64(math.e), inf=np.float64(math.inf), nan=np.float64(math.nan),
+    floor=to_integer(math.floor),
+    ceil=to_integer(math.ceil),
+    trunc=to_integer(math.trunc),
+    ldexp=lambda x, n: np.ldexp(width_of(x)(x), int(n)),
+    frexp=lambda x: np.frexp(width_of(x)(x)),
+    pi=np.float64(math.pi),
+    e=np.float64(math.e),
+    inf=np.float64(math.inf),
+    nan=np.float64(math.nan),
 )
 
 
 # ---------------------------------------------------------------------------------------------------- bits
+
 
 def bits_in(x):
     """How wide an integer is: Python's count as 64 bits, as for numba."""
@@ -133,6 +177,7 @@ def wrapped(kind, value):
 
 # ------------------------------------------------------------------------------------------------ libdevice
 
+
 def high_product(kind):
     """The upper half of the product of two integers."""
     bits = np.dtype(kind).itemsize * 8
@@ -148,20 +193,37 @@ def reinterpreted(source, target):
 
 
 LIBDEVICE = {
-    "mulhi": high_product(np.int32), "umulhi": high_product(np.uint32),
-    "mul64hi": high_product(np.int64), "umul64hi": high_product(np.uint64),
-    "float_as_int": reinterpreted(np.float32, np.int32), "int_as_float": reinterpreted(np.int32, np.float32),
+    "mulhi": high_product(np.int32),
+    "umulhi": high_product(np.uint32),
+    "mul64hi": high_product(np.int64),
+    "umul64hi": high_product(np.uint64),
+    "float_as_int": reinterpreted(np.float32, np.int32),
+    "int_as_float": reinterpreted(np.int32, np.float32),
     "float_as_uint": reinterpreted(np.float32, np.uint32),
     "uint_as_float": reinterpreted(np.uint32, np.float32),
     "double_as_longlong": reinterpreted(np.float64, np.int64),
     "longlong_as_double": reinterpreted(np.int64, np.float64),
     "normcdf": normcdf,
-    "rsqrt": lambda x: type(x)(1) / np.sqrt(x), "rcbrt": lambda x: type(x)(1) / np.cbrt(x),
-    "sincos": lambda x: (np.sin(x), np.cos(x)), "exp10": lambda x: np.power(type(x)(10), x),
-    "sinpi": lambda x: np.sin(x * width_of(x)(np.pi)), "cospi": lambda x: np.cos(x * width_of(x)(np.pi)),
-    "fdivide": lambda x, y: x / y, "saturate": lambda x: np.clip(x, type(x)(0), type(x)(1)),
-    "fma": fma, "fmin": np.fmin, "fmax": np.fmax, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-    "rint": np.rint, "nearbyint": np.rint, "popc": popc, "clz": clz, "ffs": ffs, "brev": brev,
+    "rsqrt": lambda x: type(x)(1) / np.sqrt(x),
+    "rcbrt": lambda x: type(x)(1) / np.cbrt(x),
+    "sincos": lambda x: (np.sin(x), np.cos(x)),
+    "exp10": lambda x: np.power(type(x)(10), x),
+    "sinpi": lambda x: np.sin(x * width_of(x)(np.pi)),
+    "cospi": lambda x: np.cos(x * width_of(x)(np.pi)),
+    "fdivide": lambda x, y: x / y,
+    "saturate": lambda x: np.clip(x, type(x)(0), type(x)(1)),
+    "fma": fma,
+    "fmin": np.fmin,
+    "fmax": np.fmax,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "nearbyint": np.rint,
+    "popc": popc,
+    "clz": clz,
+    "ffs": ffs,
+    "brev": brev,
 }
 
 

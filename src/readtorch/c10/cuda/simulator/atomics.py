@@ -1,4 +1,5 @@
 """Atomic operations: read an element, write a function of it, and give the old value back, in one step."""
+
 import numpy as np
 
 from .arithmetic import wrapped

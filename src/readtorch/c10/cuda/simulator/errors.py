@@ -1,4 +1,5 @@
 """What a simulated kernel can do wrong, and where in its source that is."""
+
 import dis
 import linecache
 import sys
@@ -35,7 +36,7 @@ class Place:
 
     def positions(self):
         """Where this instruction and those behind it stand in the source; two bytes make an instruction."""
-        return list(self.code.co_positions())[self.offset // 2:] + [(self.code.co_firstlineno,)]
+        return list(self.code.co_positions())[self.offset // 2 :] + [(self.code.co_firstlineno,)]
 
     @property
     def source(self):

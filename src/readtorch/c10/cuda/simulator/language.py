@@ -3,13 +3,15 @@
 The names and their meanings are numba's; see Note [ Whose cuda ]. Positions (threadIdx, blockIdx) are plain
 attributes that the scheduler sets whenever a thread begins or goes on.
 """
+
 import dis
 import functools
 import math
 import sys
 
 import numpy as np
-from ...extras import extra
+
+from readtorch.c10.extras import extra
 
 with extra("simulator", "The simulator of CUDA kernels"):
     from greenlet import getcurrent
@@ -168,8 +170,7 @@ class Shared:
     def array(self, shape, dtype, alignment=None):
         """The array of this place in the source, one for the block."""
         place, memory = place_of(sys._getframe(1)), self.language.thread.block.shared
-        key = (place,
-               dtype)  # a device function may have one shared array for each dtype that it is called with
+        key = (place, dtype)  # a device function may have one shared array for each dtype that it is called with
         found = memory.arrays.get(key)
         if found is None:
             data = memory.array(shape_of(shape), dtype_of(dtype))

@@ -1,4 +1,5 @@
 """One run of one kernel: its blocks one after another, or side by side where they wait for the whole grid."""
+
 import contextvars
 import inspect
 
@@ -31,8 +32,7 @@ class Launch:
         given = inspect.signature(self.kernel).bind(*arguments)
         given.apply_defaults()
         # As defaults: a call without arguments is the interpreter's shortest, with least stack to put away.
-        self.kernel.__defaults__ = tuple(self.argument(value, name) for name,
-                                         value in given.arguments.items())
+        self.kernel.__defaults__ = tuple(self.argument(value, name) for name, value in given.arguments.items())
 
     def run(self):
         with np.errstate(all="ignore"):

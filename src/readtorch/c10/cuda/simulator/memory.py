@@ -3,12 +3,13 @@
 An index below 0 is an error as well. (Compiled by numba it would count from the end, as in Python; in CUDA C
 it is out of bounds. No kernel here means it.)
 """
+
 import numpy as np
 
 from .errors import OutOfBounds, kernel_frame, place_of
 
-STATIC_SHARED = 48 * 1024     # bytes that the shared arrays of a kernel may have
-LARGEST_SHARED = 227 * 1024   # with dynamic shared memory, on the larger chips
+STATIC_SHARED = 48 * 1024  # bytes that the shared arrays of a kernel may have
+LARGEST_SHARED = 227 * 1024  # with dynamic shared memory, on the larger chips
 
 
 class Array:
@@ -54,6 +55,7 @@ class Array:
     def number(self, value):
         """`value` as an element; integers wrap around as in a register."""
         from .arithmetic import wrapped
+
         return value.data if isinstance(value, Array) else wrapped(self.data.dtype, value)
 
     def checked(self, index):
@@ -69,8 +71,9 @@ class Array:
     def refuse(self, index):
         index = tuple(i if isinstance(i, slice) else int(i) for i in index)
         shown = ", ".join("…:…" if isinstance(i, slice) else str(i) for i in index)
-        raise OutOfBounds(f"{self.name}[{shown}] is out of bounds: {self.name} has shape {self.shape}. "
-                          f"{self.launch.whereabouts()}")
+        raise OutOfBounds(
+            f"{self.name}[{shown}] is out of bounds: {self.name} has shape {self.shape}. {self.launch.whereabouts()}"
+        )
 
     def update(self, index, function):
         """What an atomic operation does: replace an element by a function of it; returns the old one."""
@@ -188,15 +191,14 @@ class WatchedArray(Array):
 
 
 class SharedMemory:
-    """The shared memory of one block: side by side, an array for each place in the source that asks for one.
-    """
+    """The shared memory of one block: side by side, an array for each place in the source that asks for one."""
 
     def __init__(self, dynamic):
         self.window = np.empty(LARGEST_SHARED, np.uint8)
         self.address = self.window.__array_interface__["data"][0]
-        self.arrays = {}        # as the kernel sees them, by the place that asked
+        self.arrays = {}  # as the kernel sees them, by the place that asked
         self.dynamic = dynamic  # bytes given with the launch
-        self.static = 0         # bytes taken so far
+        self.static = 0  # bytes taken so far
 
     def array(self, shape, dtype):
         """New shared memory. Length 0 means the dynamic part: all of it, the same for all who ask so."""
@@ -207,11 +209,11 @@ class SharedMemory:
         self.static = begin + int(np.prod(shape)) * dtype.itemsize
         if self.static > STATIC_SHARED:
             raise MemoryError(f"shared arrays of {self.static} bytes: a kernel may have {STATIC_SHARED}")
-        return spoiled(self.window[begin:self.static]).view(dtype).reshape(shape)
+        return spoiled(self.window[begin : self.static]).view(dtype).reshape(shape)
 
     def dynamic_array(self, dtype):
         end = LARGEST_SHARED
-        return self.window[end - self.dynamic:end].view(dtype)
+        return self.window[end - self.dynamic : end].view(dtype)
 
 
 def spoiled(memory):

@@ -15,6 +15,7 @@ the later one if
 Atomic operations never race with one another; an atomic operation and a plain one may. Order that comes about
 by an atomic operation (a lock, "the last block to finish") is not known here: such a kernel is reported.
 """
+
 import typing
 
 from .errors import DataRace
@@ -47,8 +48,10 @@ class Race(typing.NamedTuple):
 
     def __str__(self):
         spot = ", ".join(map(str, self.index))
-        return (f"a race on {self.array}[{spot}] ({self.space} memory): no barrier lies between\n"
-                f"  {self.first}\n  {self.second}")
+        return (
+            f"a race on {self.array}[{spot}] ({self.space} memory): no barrier lies between\n"
+            f"  {self.first}\n  {self.second}"
+        )
 
 
 class History:
@@ -67,8 +70,7 @@ OPPONENTS = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"), 
 
 
 class Clocks(dict):
-    """What each thread knows of the clocks of its warp. Its own starts at 1; the others know nothing of that.
-    """
+    """What each thread knows of the clocks of its warp. Its own starts at 1; the others know nothing of that."""
 
     def __missing__(self, thread):
         self[thread] = [int(lane == thread.lane) for lane in range(WARP)]
@@ -88,8 +90,8 @@ class RaceDetector:
         self.stop = stop
         self.races = []
         self.seen = set()
-        self.grid = 0                # barriers of the whole grid so far
-        self.barriers = {}           # of each block
+        self.grid = 0  # barriers of the whole grid so far
+        self.barriers = {}  # of each block
         self.clocks = Clocks()
         self.histories = {}
 
@@ -105,8 +107,7 @@ class RaceDetector:
             self.clocks.share(threads)
 
     def access(self, kind, thread, array, index, address, place):
-        now = Stamp(kind, thread, self.grid, self.barriers[thread.block], self.clocks[thread][thread.lane],
-                    place)
+        now = Stamp(kind, thread, self.grid, self.barriers[thread.block], self.clocks[thread][thread.lane], place)
         key = (thread.block, address) if array.space == "shared" else address
         history = self.histories.get(key) or self.histories.setdefault(key, History())
         for opponent in OPPONENTS[kind]:

@@ -9,13 +9,15 @@ way. What numba compiles and what is simulated is one text.
 A function that numba makes by other means (an intrinsic, which writes LLVM instructions) names its plain
 Python counterpart in the attribute `simulated`.
 """
+
 import functools
 import math
 import types
 
 import numpy as np
 
-from ...global_names import names_in
+from readtorch.c10.global_names import names_in
+
 from .arithmetic import device_float, device_math
 
 PASSED_ON = {"numpy", "builtins", "operator"}  # modules whose functions mean the same here
@@ -39,15 +41,18 @@ class Rebuilder:
             return self.done[original]
         names = {"__builtins__": {**vars(__import__("builtins")), "float": device_float}}
         remade = types.FunctionType(
-            with_device_floats(original.__code__), names, original.__name__, original.__defaults__,
-            tuple(types.CellType() for _ in original.__closure__ or ()) or None)
+            with_device_floats(original.__code__),
+            names,
+            original.__name__,
+            original.__defaults__,
+            tuple(types.CellType() for _ in original.__closure__ or ()) or None,
+        )
         remade.__kwdefaults__ = original.__kwdefaults__
         self.done[original] = remade  # before looking inside: functions may call one another
         for name in names_in(original.__code__) & original.__globals__.keys():
             names[name] = self.value(name, original.__globals__[name])
         names.setdefault("cuda", self.language)
-        for cell, old, name in zip(remade.__closure__ or (), original.__closure__ or (),
-                                   original.__code__.co_freevars):
+        for cell, old, name in zip(remade.__closure__ or (), original.__closure__ or (), original.__code__.co_freevars):
             cell.cell_contents = self.value(name, old.cell_contents)
         return remade
 

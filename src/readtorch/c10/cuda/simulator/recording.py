@@ -11,6 +11,7 @@ touch. Shared memory has 32 banks, each gives one word of 4 bytes at a time: an 
 the fullest bank has different words to give. Accesses of 8 or 16 bytes are served 128 bytes at a time, in two
 or four parts of the warp.
 """
+
 import typing
 from collections import Counter, defaultdict
 
@@ -38,7 +39,7 @@ class Access(typing.NamedTuple):
     index: tuple
     address: int  # in global memory as on this machine, in shared memory from its beginning
     size: int
-    kind: str     # read, write or atomic
+    kind: str  # read, write or atomic
 
     def units(self, size):
         """The numbers of the pieces of memory of this size that the element lies in."""
@@ -102,10 +103,23 @@ class Recording:
     def access(self, kind, thread, array, index, address, place):
         if array.space == "shared":
             address -= thread.block.shared.address
-        self.accesses.append(Access(
-            tuple(thread.block.index), tuple(thread.index), thread.linear, self.phases[thread.block],
-            self.steps[thread], place, self.occurrences[thread, place, kind], array.name, array.space,
-            index, address, array.itemsize, kind))
+        self.accesses.append(
+            Access(
+                tuple(thread.block.index),
+                tuple(thread.index),
+                thread.linear,
+                self.phases[thread.block],
+                self.steps[thread],
+                place,
+                self.occurrences[thread, place, kind],
+                array.name,
+                array.space,
+                index,
+                address,
+                array.itemsize,
+                kind,
+            )
+        )
         self.steps[thread] += 1
         self.occurrences[thread, place, kind] += 1
 
@@ -116,8 +130,10 @@ class Recording:
             if space in (None, a.space):
                 key = (a.block, a.linear // WARP, a.place, a.occurrence, a.array, a.space, a.kind)
                 together[key].append(a)
-        return [WarpAccess(block, warp, lanes[0].phase, place, array, where, kind, lanes)
-                for (block, warp, place, _, array, where, kind), lanes in together.items()]
+        return [
+            WarpAccess(block, warp, lanes[0].phase, place, array, where, kind, lanes)
+            for (block, warp, place, _, array, where, kind), lanes in together.items()
+        ]
 
     def coalescing(self):
         """For each line and array of global memory: (sectors moved, fewest that would have done)."""

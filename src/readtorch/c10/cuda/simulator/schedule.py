@@ -12,13 +12,14 @@ race detector's question (races.py); `order` also lets a kernel run in another o
 A warp here has no common instruction counter. `activemask` asks for one: it answers with the lanes that stand
 at the same instruction once no lane of the warp can go on.
 """
+
 import itertools
 import operator
 import random
 import threading
 import typing
 
-from ...extras import extra
+from readtorch.c10.extras import extra
 
 with extra("simulator", "The simulator of CUDA kernels"):
     from greenlet import greenlet
@@ -81,9 +82,11 @@ class Block:
     def __init__(self, launch, index, shared):
         self.launch, self.index, self.shared = launch, index, shared
         size = launch.block_size
-        self.threads = [Thread(Index(x, y, z), x + size.x * (y + size.y * z), self)
-                        for z, y, x in itertools.product(range(size.z), range(size.y), range(size.x))]
-        self.warps = [self.threads[i:i + WARP] for i in range(0, len(self.threads), WARP)]
+        self.threads = [
+            Thread(Index(x, y, z), x + size.x * (y + size.y * z), self)
+            for z, y, x in itertools.product(range(size.z), range(size.y), range(size.x))
+        ]
+        self.warps = [self.threads[i : i + WARP] for i in range(0, len(self.threads), WARP)]
         self.begun = False
 
     @property
@@ -96,8 +99,7 @@ class Block:
             self.begun = True
             self.start()
         while (alive := self.alive) and not self.waits_for_grid(alive):
-            self.resume(self.block_barrier(alive) or self.warp_operations() or self.convergence()
-                        or self.stuck(alive))
+            self.resume(self.block_barrier(alive) or self.warp_operations() or self.convergence() or self.stuck(alive))
 
     def start(self):
         """Begin every thread: whenever one has to wait, another greenlet takes the next."""
@@ -162,13 +164,17 @@ class Block:
         """Has every lane of the mask come? See Note [ The lanes of a mask ]."""
         for lane in group:
             if not mask >> lane.lane & 1:
-                raise InactiveLane(f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane "
-                                   f"itself, {lane.lane}. {whereabouts(lane)}")
+                raise InactiveLane(
+                    f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane "
+                    f"itself, {lane.lane}. {whereabouts(lane)}"
+                )
         here = {lane.lane for lane in group}
         missing = [lane for lane in lanes if mask >> lane.lane & 1 and lane.lane not in here]
         if missing and all(lane.done for lane in missing):
-            raise InactiveLane(f"{group[0].waits.kind} with a mask ({mask:#010x}) that names lane "
-                               f"{missing[0].lane}, which left the kernel without it. {whereabouts(group[0])}")
+            raise InactiveLane(
+                f"{group[0].waits.kind} with a mask ({mask:#010x}) that names lane "
+                f"{missing[0].lane}, which left the kernel without it. {whereabouts(group[0])}"
+            )
         return not missing
 
     def convergence(self):
@@ -193,13 +199,16 @@ class Block:
         places = {}
         for thread in alive:
             places.setdefault((thread.waits.kind, thread.waits.place), []).append(thread)
-        lines = [f"  {counted(len(group), 'threads')} ({named(group)}) at {kind}, {place}"
-                 for (kind, place), group in places.items()]
+        lines = [
+            f"  {counted(len(group), 'threads')} ({named(group)}) at {kind}, {place}"
+            for (kind, place), group in places.items()
+        ]
         gone = [thread for thread in self.threads if thread.done]
         if gone:
             lines.append(f"  {counted(len(gone), 'threads')} ({named(gone)}) left the kernel")
-        return "\n".join([f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads "
-                          "that do not come", *lines])
+        return "\n".join(
+            [f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads that do not come", *lines]
+        )
 
 
 def in_order(threads, order):
@@ -214,8 +223,9 @@ def in_order(threads, order):
 def vote(kind, values):
     """What a barrier answers that also counts."""
     votes = sum(map(bool, values))
-    return {"syncthreads_count": votes, "syncthreads_and": int(votes == len(values)),
-            "syncthreads_or": int(votes > 0)}[kind]
+    return {"syncthreads_count": votes, "syncthreads_and": int(votes == len(values)), "syncthreads_or": int(votes > 0)}[
+        kind
+    ]
 
 
 def named(threads):

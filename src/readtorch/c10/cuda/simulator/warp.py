@@ -8,6 +8,7 @@ that is right whatever the timing names no lane that leaves without the operatio
 from a lane that the mask leaves out. Lanes that the block does not have (it ends within the warp) may be named, not
 read.
 """
+
 from .errors import InactiveLane
 from .schedule import WARP, whereabouts
 
@@ -35,8 +36,12 @@ def source_of_xor(lane, operand, width):
     return source if source < segment(lane, width) + width else lane
 
 
-SOURCES = {"shfl_sync": source_of_shfl, "shfl_up_sync": source_of_up, "shfl_down_sync": source_of_down,
-           "shfl_xor_sync": source_of_xor}
+SOURCES = {
+    "shfl_sync": source_of_shfl,
+    "shfl_up_sync": source_of_up,
+    "shfl_down_sync": source_of_down,
+    "shfl_xor_sync": source_of_xor,
+}
 
 
 def shuffle(kind, group):
@@ -46,8 +51,10 @@ def shuffle(kind, group):
         _, operand, width = thread.waits.value
         source = SOURCES[kind](thread.lane, operand, int(width))
         if source not in values:
-            raise InactiveLane(f"{kind} reads from lane {source} of {WARP}, which does not take part (mask "
-                               f"{thread.waits.mask:#010x}). {whereabouts(thread)}")
+            raise InactiveLane(
+                f"{kind} reads from lane {source} of {WARP}, which does not take part (mask "
+                f"{thread.waits.mask:#010x}). {whereabouts(thread)}"
+            )
         thread.answer = values[source]
 
 
@@ -59,6 +66,7 @@ def answer_all(answer):
     def give(group):
         for thread in group:
             thread.answer = answer(group)
+
     return give
 
 

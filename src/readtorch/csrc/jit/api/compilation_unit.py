@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/jit/api/compilation_unit.h`. Explained in the chapter "JIT: scripting".
 """
+
 import re
 
 from .function_impl import GraphFunction

@@ -2,11 +2,12 @@
 
 In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in the chapter "JIT: scripting".
 """
+
 import threading
 
-from ..ir.function_schema import Argument, FunctionSchema
-from ..ir.type import FunctionType
-from ..passes.erase_shape_information import unshaped
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import FunctionType
+from readtorch.csrc.jit.passes.erase_shape_information import unshaped
 
 
 class RecursiveMethodCallError(RuntimeError):
@@ -77,7 +78,10 @@ class GraphFunction:
         """What runs the graph; made at the first call."""
         if self._executor is None:
             with self._lock:
-                from ..runtime.graph_executor import GraphExecutor  # it runs graphs, which call functions
+                from readtorch.csrc.jit.runtime.graph_executor import (
+                    GraphExecutor,  # it runs graphs, which call functions
+                )
+
                 self._executor = self._executor or GraphExecutor(self.graph, self.name)
         return self._executor
 
@@ -86,7 +90,10 @@ class GraphFunction:
         return (self._entry or self._make_entry())(args, kwargs)
 
     def _make_entry(self):
-        from ..python.pybind_utils import make_entry  # it makes values of arguments, which functions are, too
+        from readtorch.csrc.jit.python.pybind_utils import (
+            make_entry,  # it makes values of arguments, which functions are, too
+        )
+
         self._entry = make_entry(self)
         return self._entry
 
@@ -100,9 +107,17 @@ class GraphFunction:
 def default_schema(function):
     """The signature that follows from a function's graph."""
     graph = function.graph
-    names = function.argument_names or [v.debugNameBase() if v.hasDebugName() else f"argument_{i}"
-                                        for i, v in enumerate(graph.inputs())]
-    arguments = [Argument(name, unshaped(value.type()), default_value=function.defaults.get(name), has_default=name in function.defaults)
-                 for name, value in zip(names, graph.inputs())]
+    names = function.argument_names or [
+        v.debugNameBase() if v.hasDebugName() else f"argument_{i}" for i, v in enumerate(graph.inputs())
+    ]
+    arguments = [
+        Argument(
+            name,
+            unshaped(value.type()),
+            default_value=function.defaults.get(name),
+            has_default=name in function.defaults,
+        )
+        for name, value in zip(names, graph.inputs())
+    ]
     returns = tuple(Argument("", unshaped(v.type())) for v in graph.outputs())
     return FunctionSchema(function.name, "", tuple(arguments), returns)

@@ -37,22 +37,27 @@ class ScriptObject:
         """What an archive knows of it: its attributes, or what its own `__getstate__` has given. Raises
         RuntimeError if an attribute is missing or of another type.
         """
-        from ..python.pybind_utils import REJECTED, to_ivalue  # it calls functions
+        from readtorch.csrc.jit.python.pybind_utils import REJECTED, to_ivalue  # it calls functions
+
         restore = self.type.findMethod("__setstate__")
         if restore is not None and self.type.findMethod("__getstate__") is not None:
             restore(self, state)
             return
         for i, attribute in enumerate(self.type.attributes):
             if type(state) is not dict or attribute.name not in state:
-                raise RuntimeError(f"the archive has no value for the attribute '{attribute.name}' of "
-                                   f"{self.type.annotation_str}")
+                raise RuntimeError(
+                    f"the archive has no value for the attribute '{attribute.name}' of {self.type.annotation_str}"
+                )
             self.slots[i] = to_ivalue(state[attribute.name], attribute.type)
             if self.slots[i] is REJECTED:
-                raise RuntimeError(f"the attribute '{attribute.name}' of {self.type.annotation_str} must be of the "
-                                   f"type {attribute.type.annotation_str}")
+                raise RuntimeError(
+                    f"the attribute '{attribute.name}' of {self.type.annotation_str} must be of the "
+                    f"type {attribute.type.annotation_str}"
+                )
 
     def __deepcopy__(self, memo):
         import copy
+
         made = memo[id(self)] = ScriptObject(self.type)
         made.slots = [copy.deepcopy(value, memo) for value in self.slots]
         return made

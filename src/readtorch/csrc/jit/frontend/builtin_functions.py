@@ -8,7 +8,7 @@ In PyTorch: `torch/csrc/jit/frontend/builtin_functions.cpp`. Explained in the ch
 import ast
 from functools import cache
 
-from ..runtime.operator import add_function_source
+from readtorch.csrc.jit.runtime.operator import add_function_source
 
 _NUMBER_FIRST = """
 def mul(a : {number}, b : Tensor) -> Tensor:
@@ -103,7 +103,8 @@ def builtin_functions(name):
 
 
 def _compiled(text, node):
-    from ..api.function_impl import GraphFunction
+    from readtorch.csrc.jit.api.function_impl import GraphFunction
+
     from .definition import build_definition
     from .ir_emitter import compile_definition
     from .resolver import NativeResolver

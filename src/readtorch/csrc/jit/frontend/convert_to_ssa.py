@@ -11,9 +11,10 @@ In PyTorch: `torch/csrc/jit/frontend/convert_to_ssa.cpp`. Explained in the chapt
 """
 
 from readtorch.csrc.jit.ir.type import unifyTypes
-from .ir_emitter.environment import is_meaningful
+
 from .exit_transforms import TransformExits
 from .inline_loop_condition import CanonicalizeModifiedLoops, InlineLoopCondition, inline_block_before
+from .ir_emitter.environment import is_meaningful
 
 
 def ConvertToSSA(graph):

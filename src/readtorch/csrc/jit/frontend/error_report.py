@@ -2,9 +2,12 @@
 
 In PyTorch: `torch/csrc/jit/frontend/error_report.h`. Explained in the chapter "JIT: scripting".
 """
+
 import threading
 
-_calls = threading.local()  # .stack: the functions that are being compiled, outermost first: [[name, where it has come]]
+_calls = (
+    threading.local()
+)  # .stack: the functions that are being compiled, outermost first: [[name, where it has come]]
 
 
 def ErrorReport(range, message):

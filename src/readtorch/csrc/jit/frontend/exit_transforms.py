@@ -11,8 +11,7 @@ case nothing that follows matters.
 In PyTorch: `torch/csrc/jit/frontend/exit_transforms.cpp`. Explained in the chapter "JIT: scripting".
 """
 
-from ..ir.type import BoolType
-from readtorch.csrc.jit.ir.type import unifyTypes
+from readtorch.csrc.jit.ir.type import BoolType, unifyTypes
 
 WILL, MIGHT, WONT, THROWS = "will", "might", "wont", "throws"
 
@@ -26,8 +25,7 @@ def TransformExits(graph):
 
 
 class _Exits:
-    """Removes the exits of one kind. An exit is (the bool that says whether the block is left, the values).
-    """
+    """Removes the exits of one kind. An exit is (the bool that says whether the block is left, the values)."""
 
     def __init__(self, graph, kind):
         self.graph = graph
@@ -40,9 +38,7 @@ class _Exits:
 
     def _unset(self, type):
         if type not in self.unset:
-            self.unset[type] = (
-                self.graph.createUninitialized(type).insertAfter(self.graph.param_node()).output()
-            )
+            self.unset[type] = self.graph.createUninitialized(type).insertAfter(self.graph.param_node()).output()
         return self.unset[type]
 
     def _all_unset(self, values):
@@ -213,8 +209,7 @@ def _set_outputs(block, values):
 
 
 def _join_consecutive_ifs(block):
-    """An If that asks for the answer that the If before it just gave belongs into the branches of the latter.
-    """
+    """An If that asks for the answer that the If before it just gave belongs into the branches of the latter."""
     node = block.nodes()[0] if block.nodes() else block.returnNode()
     while node is not block.returnNode():
         for inner in node.blocks():

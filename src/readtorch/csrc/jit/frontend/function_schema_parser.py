@@ -7,11 +7,13 @@ written to.
 
 In PyTorch: `torch/csrc/jit/frontend/function_schema_parser.cpp`.
 """
+
 import ast
 from keyword import iskeyword
 
-from ..ir.function_schema import Argument, FunctionSchema
-from ..ir.type import BoolType, FloatType, IntType, ListType, OptionalType, unwrap_optional
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import BoolType, FloatType, IntType, ListType, OptionalType, unwrap_optional
+
 from .schema_type_parser import TypeParser
 
 _NAMED_DEFAULTS = {

@@ -5,13 +5,29 @@ numbers one after another to a list, a string to a device).
 
 In PyTorch: `torch/csrc/jit/frontend/schema_matching.cpp`. Explained in the chapter "JIT: scripting".
 """
+
 from dataclasses import dataclass
 
-from ..ir.type import (ComplexType, DeviceObjType, FloatType, IntType, ListType, NoneType, NumberType,
-                       OptionalType, StringType, TensorType, TupleType, VarType, unwrap_optional)
-from readtorch.csrc.jit.ir.type import matchTypeVariables, tryEvalTypeVariables
-from ..ir.value import Value
-from ..runtime.operator import getAllBuiltinFunctionsFor, getAllOperatorsFor
+from readtorch.csrc.jit.ir.type import (
+    ComplexType,
+    DeviceObjType,
+    FloatType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+    VarType,
+    matchTypeVariables,
+    tryEvalTypeVariables,
+    unwrap_optional,
+)
+from readtorch.csrc.jit.ir.value import Value
+from readtorch.csrc.jit.runtime.operator import getAllBuiltinFunctionsFor, getAllOperatorsFor
+
 from .error_report import ErrorReport
 
 
@@ -47,6 +63,7 @@ class MatchedSchema:
 
 # ----------------------------------------------------------------------------------------------- one argument
 
+
 def try_convert_to_type(range, graph, concrete_type, value, allow_conversions):
     """A Value made from `value` that should be a `concrete_type`; the caller checks whether it is."""
     if isinstance(concrete_type, OptionalType):
@@ -69,11 +86,15 @@ def _convert_tuple(range, graph, concrete_type, value, allow_conversions):
     if convertible_to_list(value.type(), wanted):
         parts = graph.insertNode(graph.createTupleUnpack(value)).outputs()
         return graph.insertNode(graph.createList(wanted.elem, parts)).output()
-    if (isinstance(concrete_type, TupleType) and not value.type().isSubtypeOf(concrete_type)
-            and len(concrete_type.types) == len(value.type().types)):
+    if (
+        isinstance(concrete_type, TupleType)
+        and not value.type().isSubtypeOf(concrete_type)
+        and len(concrete_type.types) == len(value.type().types)
+    ):
         parts = graph.insertNode(graph.createTupleUnpack(value)).outputs()
-        converted = [try_convert_to_type(range, graph, t, part, allow_conversions)
-                     for t, part in zip(concrete_type.types, parts)]
+        converted = [
+            try_convert_to_type(range, graph, t, part, allow_conversions) for t, part in zip(concrete_type.types, parts)
+        ]
         return graph.insertNode(graph.createTuple(converted)).output()
     return value
 
@@ -120,6 +141,7 @@ def _repeats(value, argument):
 
 # ------------------------------------------------------------------------------------------------- one schema
 
+
 class _Matching:
     """One attempt to match one schema. reasons: collects why it failed, unless None."""
 
@@ -163,9 +185,7 @@ class _Matching:
         element = unwrap_optional(argument.type).elem
         kind = type(argument)
         values = [self.argument(kind("<varargs>", element), given) for given in rest]
-        return (
-            None if None in values else self.graph.insertNode(self.graph.createList(element, values)).output()
-        )
+        return None if None in values else self.graph.insertNode(self.graph.createList(element, values)).output()
 
 
 def mismatch_message(argument, type):
@@ -211,11 +231,7 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
         if argument.name == "self" and self is not None:
             given, self = self, None
         elif not argument.kwarg_only and used < len(args):
-            if (
-                allow_conversions
-                and _takes_the_rest(schema, i)
-                and not _is_list(args[used].value(graph), argument)
-            ):
+            if allow_conversions and _takes_the_rest(schema, i) and not _is_list(args[used].value(graph), argument):
                 value = matching.rest_as_list(argument, args[used:])
                 if value is None:
                     return None
@@ -241,15 +257,11 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
         inputs += [given.value(graph) for given in args[used:]]
         used = max(used, len(args))
     if used < len(args):
-        return matching.fail(
-            f"Expected at most {used} arguments but found {len(args)} positional arguments.\n"
-        )
+        return matching.fail(f"Expected at most {used} arguments but found {len(args)} positional arguments.\n")
     for given in kwargs:
         if given.name not in used_names:
             known = schema.argument_index(given.name) is not None
-            return matching.fail(
-                f"Keyword argument {given.name} {'specified twice' if known else 'unknown'}.\n"
-            )
+            return matching.fail(f"Keyword argument {given.name} {'specified twice' if known else 'unknown'}.\n")
     types = [tryEvalTypeVariables(r.type, matching.env) for r in schema.returns]
     names = [r.name for r in schema.returns]
     return MatchedSchema(schema, inputs, types, names if all(names) and len(names) > 1 else None)
@@ -264,9 +276,7 @@ def _default(graph, argument):
 
 
 def _is_list(value, argument):
-    return isinstance(value.type(), ListType) or convertible_to_list(
-        value.type(), unwrap_optional(argument.type)
-    )
+    return isinstance(value.type(), ListType) or convertible_to_list(value.type(), unwrap_optional(argument.type))
 
 
 def _keyword(schema, argument, kwargs):
@@ -278,6 +288,7 @@ def _keyword(schema, argument, kwargs):
 
 
 # ---------------------------------------------------------------------------------------------------- several
+
 
 def match_schema(schema, range, graph, args, kwargs=(), self=None):
     """The call of one function. Raises RuntimeError (with the source line) if the arguments do not fit."""
@@ -305,8 +316,7 @@ def match_schemas(schemas, range, graph, args, kwargs=(), self=None):
     lines = "".join(f"  {line}" for line in "".join(reasons).splitlines(keepends=True))
     raise ErrorReport(
         range,
-        f"Arguments for call are not valid.\nThe following variants are available:\n{lines}\n"
-        "The original call is",
+        f"Arguments for call are not valid.\nThe following variants are available:\n{lines}\nThe original call is",
     )
 
 
@@ -329,9 +339,7 @@ def emit_builtin_call(graph, kind, args, kwargs=(), range=None, self=None):
             f"Unknown builtin op: {kind}.\nCould not find any similar ops to {kind}. This op may not "
             "exist or may not be currently supported in TorchScript.\n",
         )
-    index, matched = match_schemas(
-        [o.schema for o in [*operators, *functions]], range, graph, args, kwargs, self
-    )
+    index, matched = match_schemas([o.schema for o in [*operators, *functions]], range, graph, args, kwargs, self)
     if index >= len(operators):
         return pack_outputs(graph, graph.insertGraph(functions[index - len(operators)].graph, matched.inputs))
     node = graph.insertNode(graph.create(kind, matched.inputs, 0)).setSourceRange(range)

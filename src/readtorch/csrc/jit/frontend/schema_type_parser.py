@@ -6,16 +6,43 @@
 In PyTorch: `torch/csrc/jit/frontend/schema_type_parser.cpp`; ours also reads named tuples and classes, so
 that every graph that was printed can be read back.
 """
+
 import re
 from dataclasses import dataclass, replace
 
-from ....c10.device import device as Device
-from ....c10.scalar_type import SCALAR_TYPE_NAMES
-from ..ir.type import (AnyClassType, AnyEnumType, AnyListType, AnyTupleType, AnyType, AwaitType, BoolType,
-                       ClassType, ComplexType, DeviceObjType, DictType, FloatType, FunctionType, FutureType,
-                       GeneratorType, IntType, ListType, NoneType, NumberType, OptionalType, QSchemeType,
-                       RRefType, StorageType, StreamObjType, StringType, TensorType, TupleType, VarType,
-                       union_of)
+from readtorch.c10.device import device as Device
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.csrc.jit.ir.type import (
+    AnyClassType,
+    AnyEnumType,
+    AnyListType,
+    AnyTupleType,
+    AnyType,
+    AwaitType,
+    BoolType,
+    ClassType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    FloatType,
+    FunctionType,
+    FutureType,
+    GeneratorType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    QSchemeType,
+    RRefType,
+    StorageType,
+    StreamObjType,
+    StringType,
+    TensorType,
+    TupleType,
+    VarType,
+    union_of,
+)
 
 NAMED = {
     "Tensor": TensorType,
@@ -108,8 +135,9 @@ class TypeParser:
 
     def expect(self, token):
         if not self.take(token):
-            raise RuntimeError(f"expected {token} but found '{self.peek()}' here:\n{self.text}\n"
-                               f"{' ' * self.position}~ <--- HERE")
+            raise RuntimeError(
+                f"expected {token} but found '{self.peek()}' here:\n{self.text}\n{' ' * self.position}~ <--- HERE"
+            )
 
     def list_of(self, parse, end):
         """What `parse` reads, separated by commas, up to `end`."""
@@ -194,7 +222,7 @@ class TypeParser:
 
     def _facts_follow(self):
         """After `Tensor`: whether a bracket of sizes, requires_grad or device comes, and not an alias set."""
-        return re.match(r"\((\d|\*,|\*\)|requires_grad|device)", self.text[self.position:]) is not None
+        return re.match(r"\((\d|\*,|\*\)|requires_grad|device)", self.text[self.position :]) is not None
 
     def _tensor(self, name):
         dtype = _SCALAR_TYPES.get(name) or _SCALAR_TYPES.get(name.removesuffix("Tensor"))
@@ -234,7 +262,7 @@ class TypeParser:
     # ----------------------------------------------------------------------------------------- alias
 
     def _alias(self):
-        if not re.match(r"\((\*|[a-z](!|\||\)| ->))", self.text[self.position:]):
+        if not re.match(r"\((\*|[a-z](!|\||\)| ->))", self.text[self.position :]):
             return None
         self.next()
         before, writes = self._alias_set()

@@ -7,7 +7,7 @@ In PyTorch: `torch/csrc/jit/frontend/script_type_parser.cpp`. Explained in the c
 
 import ast
 
-from ..ir.type import (
+from readtorch.csrc.jit.ir.type import (
     AnyClassType,
     AnyEnumType,
     AnyListType,
@@ -31,6 +31,7 @@ from ..ir.type import (
     TupleType,
     union_of,
 )
+
 from .definition import parse_expression
 from .error_report import ErrorReport
 
@@ -119,8 +120,7 @@ class ScriptTypeParser:
             raise ErrorReport(self.range(node.value), f"Unknown type constructor {name}")
         if len(parts) != count:
             raise ErrorReport(
-                self.range(node),
-                f" expected exactly {count} element type{'s' * (count > 1)} but found {len(parts)}",
+                self.range(node), f" expected exactly {count} element type{'s' * (count > 1)} but found {len(parts)}"
             )
         return make(*[self.type(p) for p in parts])
 
@@ -148,9 +148,7 @@ _OF_PARTS = {
 
 
 def _is_empty_tuple(node):
-    return isinstance(node, ast.Tuple) and (
-        not node.elts or (len(node.elts) == 1 and _is_empty_tuple(node.elts[0]))
-    )
+    return isinstance(node, ast.Tuple) and (not node.elts or (len(node.elts) == 1 and _is_empty_tuple(node.elts[0])))
 
 
 def dotted_name(node):

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/jit/frontend/source_range.h`. Explained in the chapter "JIT: scripting".
 """
+
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +45,7 @@ class SourceRange:
     end: int = 0
 
     def text(self):
-        return self.source.text[self.start:self.end]
+        return self.source.text[self.start : self.end]
 
     def file_line_col(self):
         """(file, line from 1, column from 0), or None for a text that is in no file."""

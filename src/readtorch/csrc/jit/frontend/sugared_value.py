@@ -25,8 +25,9 @@ from readtorch.csrc.jit.ir.type import (
     StringType,
     TensorType,
     TupleType,
+    matchTypeVariables,
+    tryEvalTypeVariables,
 )
-from readtorch.csrc.jit.ir.type import matchTypeVariables, tryEvalTypeVariables
 from readtorch.csrc.jit.runtime.operator import getAllOperatorsFor
 
 from .error_report import ErrorReport
@@ -101,8 +102,7 @@ class SimpleValue(SugaredValue):
         type = self.type()
         if not isinstance(type, ClassType):
             raise ErrorReport(
-                range,
-                f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} instead",
+                range, f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} instead"
             )
         return type.findMethod(name) is not None or type.hasAttribute(name) or name in type.constants
 
@@ -188,8 +188,7 @@ class SimpleValue(SugaredValue):
         """In `__init__` the first assignment declares an attribute."""
         if emitter.graph.insertPoint().owningBlock() is not emitter.graph.block():
             raise ErrorReport(
-                range,
-                "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
+                range, "First assignment cannot be in a control-flow block. Initialize the field at the top level first"
             )
         self.type().addAttribute(name, value.type())
         return value.type()
@@ -198,8 +197,7 @@ class SimpleValue(SugaredValue):
         getter_and_setter = self.type().properties.get(name)
         if getter_and_setter is None:
             raise ErrorReport(
-                range,
-                f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
+                range, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?"
             )
         if getter_and_setter[1] is None:
             raise ErrorReport(range, f"Tried to set read-only attribute: {name}")
@@ -565,8 +563,7 @@ class RangeValue(SugaredValue):
         for i, value in enumerate(values):
             if not isinstance(value.type(), IntType):
                 raise ErrorReport(
-                    range,
-                    f"all inputs of range must be ints, found {type_name(value.type())} in argument {i}",
+                    range, f"all inputs of range must be ints, found {type_name(value.type())} in argument {i}"
                 )
         if not 1 <= len(values) <= 3:
             count = "at least 1 arguments, got 0" if not values else f"at most 3 arguments, got {len(values)}"

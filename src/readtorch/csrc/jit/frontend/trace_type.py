@@ -3,13 +3,26 @@
 In PyTorch: `torch/csrc/autograd/TraceTypeManual.cpp`, and `TraceType_0.cpp` … written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "JIT:
 tracing".
 """
-from ....aten import dispatcher
-from ....c10.dispatch_key import TRACER, tls
+
+from readtorch.aten import dispatcher
+from readtorch.c10.dispatch_key import TRACER, tls
+
 from .tracer import Paused
 
 # Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
-NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "_coalesced"}
+NOT_RECORDED = {
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "lstm_cell",
+    "gru_cell",
+    "rnn_tanh_cell",
+    "rnn_relu_cell",
+    "_coalesced",
+}
 
 
 def make_tracer_kernel(operator, keys):
@@ -27,6 +40,7 @@ def make_tracer_kernel(operator, keys):
             result = operator.table[keys & ~TRACER](*arguments)
         state.set_outputs(node, result)
         return result
+
     return record_and_call
 
 
@@ -36,6 +50,7 @@ def unrecorded(name, kernel):
     def notify_and_call(*arguments):
         tls.tracer.not_recorded(name)
         return kernel(*arguments)
+
     return notify_and_call
 
 

@@ -35,7 +35,6 @@ from readtorch.csrc.jit.ir.type import (
 from readtorch.csrc.jit.passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
 from readtorch.csrc.jit.python import python_tracer
 
-
 STRICT = (
     " might cause the trace to be incorrect, this is only valid if the container structure does not change based on "
     "the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for "
@@ -511,15 +510,7 @@ class _Tracing(MaskGuard):
         super().__exit__(*exception)
 
 
-def trace(
-    function,
-    inputs,
-    strict=True,
-    force_outplace=False,
-    self_object=None,
-    argument_names=(),
-    module_names=None,
-):
+def trace(function, inputs, strict=True, force_outplace=False, self_object=None, argument_names=(), module_names=None):
     """Call `function(*inputs)` and return (graph, what it returned).
 
     self_object: the ScriptObject of the module that is traced: its parameters and those of its submodules

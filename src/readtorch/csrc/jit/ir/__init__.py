@@ -1,5 +1,6 @@
 """Graphs: what they are made of, their types and their text. In PyTorch: `torch/csrc/jit/ir`."""
-from . import type  # noqa: F401, I001  types come first: everything else names them
+
+from . import type  # types come first: everything else names them
 from .graph import Graph
 from .irparser import parse_ir
 

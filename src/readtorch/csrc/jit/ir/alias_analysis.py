@@ -7,8 +7,20 @@ set, the *wildcard*.
 In PyTorch: `torch/csrc/jit/ir/alias_analysis.cpp`. Explained in the chapter "JIT:
 scripting".
 """
-from .type import (AnyType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType,
-                   TensorType, TupleType, UnionType, VarType)
+
+from .type import (
+    AnyType,
+    ClassType,
+    DictType,
+    FutureType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    UnionType,
+    VarType,
+)
 
 _MAKES_CONTAINER = {"prim::ListConstruct", "prim::DictConstruct", "prim::TupleConstruct"}
 _PASSES_ON = _MAKES_CONTAINER | {
@@ -37,9 +49,7 @@ _OPAQUE = {
 
 def isMutableType(type):
     """Whether a value of this type can be written to, or holds something that can."""
-    if isinstance(
-        type, (TensorType, ListType, DictType, ClassType, InterfaceType, FutureType, AnyType, VarType)
-    ):
+    if isinstance(type, (TensorType, ListType, DictType, ClassType, InterfaceType, FutureType, AnyType, VarType)):
         return True
     if isinstance(type, (TupleType, UnionType, OptionalType)):
         return any(map(isMutableType, type.containedTypes()))
@@ -160,12 +170,7 @@ class AliasDb:
         """Whether `b` may stand for `a`: nobody writes to either, and the caller cannot compare or write to
         them.
         """
-        return (
-            not self.hasWriters(a)
-            and not self.hasWriters(b)
-            and not self.escapes(a)
-            and not self.escapes(b)
-        )
+        return not self.hasWriters(a) and not self.hasWriters(b) and not self.escapes(a) and not self.escapes(b)
 
     def escapes(self, value):
         outputs = {self.root(v) for v in self.graph.outputs() if isMutableType(v.type())}

@@ -28,6 +28,7 @@ def _setter(kind):
     def set(self, name, value):
         self._attributes[name] = (kind, value)
         return self
+
     set.__doc__ = f"Write a {KINDS[kind]} attribute; returns the node."
     return set
 
@@ -38,6 +39,7 @@ def _getter(kind):
         if have != kind:
             raise RuntimeError(f"required keyword attribute '{name}' has kind {have}, not {kind}")
         return value
+
     get.__doc__ = f"The {KINDS[kind]} attribute called `name`."
     return get
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `struct Block` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
+
 from .node import Node
 
 _LAST = float("inf")

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/core/class_type.cpp`. Explained in the chapter "JIT: scripting".
 """
+
 from dataclasses import dataclass
 
 from .jit_type_base import Type
@@ -54,7 +55,9 @@ class ClassType(Type):
 
     def provides(self, schemas):
         """Whether it has all methods of an interface: name -> FunctionSchema."""
-        return all(name in self.methods and self.methods[name].schema.isSubtypeOf(schema) for name, schema in schemas.items())
+        return all(
+            name in self.methods and self.methods[name].schema.isSubtypeOf(schema) for name, schema in schemas.items()
+        )
 
     # ------------------------------------------------------------------------------------ attributes
 

@@ -2,18 +2,42 @@
 
 In PyTorch: `torch/csrc/jit/ir/constants.cpp`; `tryToInferType` in `torch/csrc/jit/python/pybind_utils.h`.
 """
+
 import enum
 
-from ....c10.device import device as Device
-from ....c10.module_names import is_in, room_of
-from ....c10.tensor_impl import TensorImpl
-from .enums import as_number
-from .type import (BoolType, ComplexType, DeviceObjType, DictType, EnumType, FloatType, FunctionType, IntType,
-                   ListType, NoneType, OptionalType, StringType, TensorType, TupleType, Type)
-from .type import unifyTypeList
+from readtorch.c10.device import device as Device
+from readtorch.c10.module_names import is_in, room_of
+from readtorch.c10.tensor_impl import TensorImpl
 
-_OF_PYTHON = {bool: BoolType, int: IntType, float: FloatType, complex: ComplexType, str: StringType,
-              type(None): NoneType, Device: DeviceObjType}
+from .enums import as_number
+from .type import (
+    BoolType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    EnumType,
+    FloatType,
+    FunctionType,
+    IntType,
+    ListType,
+    NoneType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+    Type,
+    unifyTypeList,
+)
+
+_OF_PYTHON = {
+    bool: BoolType,
+    int: IntType,
+    float: FloatType,
+    complex: ComplexType,
+    str: StringType,
+    type(None): NoneType,
+    Device: DeviceObjType,
+}
 
 
 def type_of_value(value):
@@ -32,9 +56,7 @@ def type_of_value(value):
     if isinstance(value, list):
         return ListType(_element_type(value, "List"))
     if isinstance(value, dict):
-        return DictType(
-            _element_type(list(value), "Dictionary"), _element_type(list(value.values()), "Dictionary")
-        )
+        return DictType(_element_type(list(value), "Dictionary"), _element_type(list(value.values()), "Dictionary"))
     if isinstance(value, (int, str)):  # subclasses, such as Size's entries
         return IntType.get() if isinstance(value, int) else StringType.get()
     raise RuntimeError(
@@ -87,6 +109,7 @@ def enum_type(cls):
 
 
 # --------------------------------------------------------------------------------------------- prim::Constant
+
 
 def insert_constant(graph, value, type=None, range=None):
     """Insert a prim::Constant with the value `value`; returns its output."""

@@ -2,9 +2,10 @@
 
 In PyTorch: the enums of `c10/core/ScalarType.h`, `c10/core/Layout.h`, `c10/core/MemoryFormat.h`.
 """
-from ....c10 import layout as layouts
-from ....c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format
-from ....c10 import scalar_type
+
+from readtorch.c10 import layout as layouts
+from readtorch.c10 import scalar_type
+from readtorch.c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format
 
 _DTYPE_NAMES = {
     0: "uint8",

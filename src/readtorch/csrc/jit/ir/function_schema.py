@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "JIT: scripting".
 """
+
 from dataclasses import dataclass, replace
 
 from .formatting import constant_text
@@ -54,11 +55,7 @@ def _with_alias(base, alias):
         return base
     mark = "!" if alias.writes else ""
     after = "" if alias.after == alias.before else f" -> {'|'.join(alias.after)}"
-    head = (
-        base.index("[]") + 2
-        if alias.of_list
-        else next((i for i, c in enumerate(base) if c in "[?"), len(base))
-    )
+    head = base.index("[]") + 2 if alias.of_list else next((i for i, c in enumerate(base) if c in "[?"), len(base))
     return f"{base[:head]}({'|'.join(alias.before)}{mark}{after}){base[head:]}"
 
 
@@ -102,7 +99,7 @@ class FunctionSchema:
         if len(mine) < len(theirs) or len(self.returns) != len(other.returns):
             return False
         fits = all(m.name == t.name and t.type.isSubtypeOf(m.type) for m, t in zip(mine, theirs))
-        extra_have_defaults = all(a.has_default for a in mine[len(theirs):])
+        extra_have_defaults = all(a.has_default for a in mine[len(theirs) :])
         return (
             fits
             and extra_have_defaults
@@ -120,7 +117,4 @@ class FunctionSchema:
             parts.append("...")
         returns = [str(r) for r in self.returns] + (["..."] if self.is_varret else [])
         one = len(returns) == 1 and not returns[0].startswith("(")
-        return (
-            f"{self.full_name}({', '.join(parts)}) -> {returns[0] if one else '(' + ', '.join(returns) + ')'}"
-        )
-
+        return f"{self.full_name}({', '.join(parts)}) -> {returns[0] if one else '(' + ', '.join(returns) + ')'}"

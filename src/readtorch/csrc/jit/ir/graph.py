@@ -2,8 +2,10 @@
 
 In PyTorch: `struct Graph` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
-from ....c10 import scalar_type
-from ....c10.device import device as Device
+
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import device as Device
+
 from .block import Block
 from .constants import insert_constant
 from .lint import lint
@@ -110,7 +112,8 @@ class Graph:
 
         args, kwargs: Values or Python values. In PyTorch: `Graph::insert`, `emitBuiltinCall`.
         """
-        from ..frontend.schema_matching import emit_builtin_call
+        from readtorch.csrc.jit.frontend.schema_matching import emit_builtin_call
+
         return emit_builtin_call(self, kind, list(args), dict(kwargs or {}), range or self.current_range)
 
     # ----------------------------------------------------------------------------------------- new nodes
@@ -178,10 +181,7 @@ class Graph:
         which = [start + i * step for i in range(count)]
         node = self.create(
             "prim::TupleConstruct",
-            [
-                self.insertNode(self.createTupleIndex(value, self.insertConstant(i), types[i])).output()
-                for i in which
-            ],
+            [self.insertNode(self.createTupleIndex(value, self.insertConstant(i), types[i])).output() for i in which],
         )
         node.output().setType(TupleType([types[i] for i in which]))
         return node
@@ -193,9 +193,7 @@ class Graph:
 
     def createNumToTensor(self, value):
         node = self.create("prim::NumToTensor", [value])
-        dtype = {FloatType: scalar_type.float64, BoolType: scalar_type.bool}.get(
-            type(value.type()), scalar_type.int64
-        )
+        dtype = {FloatType: scalar_type.float64, BoolType: scalar_type.bool}.get(type(value.type()), scalar_type.int64)
         node.output().setType(TensorType(dtype, (), (), Device("cpu")))
         return node
 
@@ -310,7 +308,4 @@ class InsertPointGuard:
 
 
 def _not_in_scope(value):
-    raise RuntimeError(
-        f"Graph::copy() encountered a use of a value {value.debugName()} not in scope. Run lint!"
-    )
-
+    raise RuntimeError(f"Graph::copy() encountered a use of a value {value.debugName()} not in scope. Run lint!")

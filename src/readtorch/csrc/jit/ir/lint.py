@@ -2,6 +2,7 @@
 
 In PyTorch: `Graph::lint`, `Node::lint` in `torch/csrc/jit/ir/ir.cpp`.
 """
+
 from .value import Use
 
 
@@ -51,11 +52,7 @@ class _Lint:
             check(block.owningNode() is node, "block of another node than", node)
             self.block(block, visible)
         for i, value in enumerate(node.outputs()):
-            check(
-                value.node() is node and value.offset() == i,
-                f"%{value.debugName()} is not output {i} of",
-                node,
-            )
+            check(value.node() is node and value.offset() == i, f"%{value.debugName()} is not output {i} of", node)
             self.value(value)
             visible.add(value)
 
@@ -67,6 +64,4 @@ class _Lint:
         check(value.unique() < self.graph._next_unique, "number too high:", value.unique())
         for use in value.uses():
             inputs = use.user.inputs()
-            check(
-                use.offset < len(inputs) and inputs[use.offset] is value, f"stale use of %{value.debugName()}"
-            )
+            check(use.offset < len(inputs) and inputs[use.offset] is value, f"stale use of %{value.debugName()}")

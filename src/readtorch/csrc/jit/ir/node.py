@@ -2,6 +2,7 @@
 
 In PyTorch: `struct Node` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
+
 from .attributes import Attributes
 from .constants import constant_value
 from .printer import node_text
@@ -18,8 +19,23 @@ class Node(Attributes):
     node, which is in no block until it is inserted.
     """
 
-    __slots__ = ("_graph", "_kind", "_inputs", "_outputs", "_blocks", "_attributes", "_block", "_prev",
-                 "_next", "_position", "_range", "_scope", "_callstack", "_operator", "__weakref__")
+    __slots__ = (
+        "_graph",
+        "_kind",
+        "_inputs",
+        "_outputs",
+        "_blocks",
+        "_attributes",
+        "_block",
+        "_prev",
+        "_next",
+        "_position",
+        "_range",
+        "_scope",
+        "_callstack",
+        "_operator",
+        "__weakref__",
+    )
 
     def __init__(self, graph, kind, inputs=(), num_outputs=1):
         self._graph = graph
@@ -178,6 +194,7 @@ class Node(Attributes):
 
     def addBlock(self):
         from .block import Block  # blocks are made of nodes
+
         self._blocks.append(Block(self._graph, self))
         return self._blocks[-1]
 
@@ -286,9 +303,8 @@ class Node(Attributes):
     def maybeOperator(self):
         """The registered operator whose schema fits its inputs' types, or None."""
         if self._operator is None:
-            from ..runtime.operator import (
-                find_operator,  # an arrow up, as in ir.cpp; operators know schemas, not graphs
-            )
+            from readtorch.csrc.jit.runtime.operator import find_operator
+
             self._operator = find_operator(self)
         return self._operator
 
@@ -300,7 +316,8 @@ class Node(Attributes):
         """The same; raises RuntimeError where there is none."""
         operator = self.maybeOperator()
         if operator is None:
-            from ..runtime.operator import missing_operator
+            from readtorch.csrc.jit.runtime.operator import missing_operator
+
             raise missing_operator(self)
         return operator
 
@@ -322,9 +339,7 @@ class Node(Attributes):
         ):
             return True
         return (
-            self._kind == "prim::Constant"
-            and not self._attributes
-            and isinstance(self._outputs[0]._type, OptionalType)
+            self._kind == "prim::Constant" and not self._attributes and isinstance(self._outputs[0]._type, OptionalType)
         )
 
     def isNondeterministic(self):

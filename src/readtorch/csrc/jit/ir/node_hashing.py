@@ -2,7 +2,8 @@
 
 In PyTorch: `torch/csrc/jit/ir/node_hashing.cpp`.
 """
-from ....c10.tensor_impl import TensorImpl
+
+from readtorch.c10.tensor_impl import TensorImpl
 
 
 def node_key(node):

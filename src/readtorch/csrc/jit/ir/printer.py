@@ -8,6 +8,7 @@
 In PyTorch: `Graph::print`, `Node::print` in `torch/csrc/jit/ir/ir.cpp`. Explained in the chapter "JIT:
 tracing".
 """
+
 from .formatting import constant_text, tensor_text
 
 
@@ -31,13 +32,7 @@ def node_text(node, level=0, groups=None, print_source_ranges=True, print_body=T
     """One node, with a final newline, and its blocks. groups: collects the nodes whose graphs are to be
     printed later.
     """
-    line = (
-        "  " * level
-        + _typed(node.outputs(), ", ")
-        + " = "
-        + _head(node, groups)
-        + f"({_names(node.inputs())})"
-    )
+    line = "  " * level + _typed(node.outputs(), ", ") + " = " + _head(node, groups) + f"({_names(node.inputs())})"
     if node.scopeName():
         line += f", scope: {node.scopeName()}"
     if print_source_ranges:

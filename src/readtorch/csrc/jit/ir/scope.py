@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/jit/ir/scope.h`. Explained in the chapter "JIT: tracing".
 """
+
 from dataclasses import dataclass
 
 

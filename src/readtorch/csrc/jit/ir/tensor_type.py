@@ -6,7 +6,9 @@
 
 In PyTorch: `aten/src/ATen/core/tensor_type.cpp`. Explained in the chapter "JIT: tracing".
 """
-from ....c10.scalar_type import SCALAR_TYPE_NAMES
+
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+
 from .jit_type_base import Type
 
 
@@ -59,14 +61,18 @@ class TensorType(Type):
     def _refines(self, other):
         """Whether nothing that `other` knows is left open or denied by this one."""
         return all(
-            theirs is None or _number_list_fits(mine, theirs)
-            for mine, theirs in zip(self._parts(), other._parts())
+            theirs is None or _number_list_fits(mine, theirs) for mine, theirs in zip(self._parts(), other._parts())
         )
 
     def isComplete(self):
         """Whether dtype, device and every size and stride are known."""
-        return (self._dtype is not None and self._device is not None and self.concrete_sizes() is not None
-                and self._strides is not None and None not in self._strides)
+        return (
+            self._dtype is not None
+            and self._device is not None
+            and self.concrete_sizes() is not None
+            and self._strides is not None
+            and None not in self._strides
+        )
 
     def concrete_sizes(self):
         """The sizes, or None if one is unknown."""
@@ -104,9 +110,7 @@ class TensorType(Type):
 
     def with_(self, **changes):
         """A copy with other dtype, sizes, strides, device, requires_grad or undefined."""
-        known = dict(
-            zip(("dtype", "sizes", "strides", "device", "requires_grad", "undefined"), self._parts())
-        )
+        known = dict(zip(("dtype", "sizes", "strides", "device", "requires_grad", "undefined"), self._parts()))
         return TensorType(**(known | changes))
 
     def with_sizes(self, sizes):
@@ -150,11 +154,7 @@ class TensorType(Type):
 
 def _number_list_fits(mine, theirs):
     if isinstance(theirs, tuple):
-        return (
-            mine is not None
-            and len(mine) == len(theirs)
-            and all(t is None or m == t for m, t in zip(mine, theirs))
-        )
+        return mine is not None and len(mine) == len(theirs) and all(t is None or m == t for m, t in zip(mine, theirs))
     return mine == theirs
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `struct Value` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
+
 from typing import NamedTuple
 
 from .type import NoneType, OptionalType, TensorType, UnionType

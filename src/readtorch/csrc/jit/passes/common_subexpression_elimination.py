@@ -8,8 +8,9 @@
 In PyTorch: `torch/csrc/jit/passes/common_subexpression_elimination.cpp`. Explained in the chapter
 "JIT: scripting".
 """
-from ..ir.alias_analysis import AliasDb
-from ..ir.node_hashing import node_key
+
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.ir.node_hashing import node_key
 
 
 def EliminateCommonSubexpression(graph):
@@ -52,6 +53,5 @@ class _Eliminator:
 
     def may_replace(self, node, first):
         return all(
-            self.alias_db.safeToChangeAliasingRelationship(a, b)
-            for a, b in zip(node.outputs(), first.outputs())
+            self.alias_db.safeToChangeAliasingRelationship(a, b) for a, b in zip(node.outputs(), first.outputs())
         )

@@ -8,8 +8,9 @@
 
 In PyTorch: `torch/csrc/jit/passes/constant_pooling.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ..ir.alias_analysis import AliasDb
-from ..ir.node_hashing import node_key
+
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.ir.node_hashing import node_key
 
 
 def ConstantPooling(graph):

@@ -10,9 +10,11 @@ An If whose condition is known is replaced by its branch, a Loop without iterati
 
 In PyTorch: `torch/csrc/jit/passes/constant_propagation.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ....c10.tensor_impl import TensorImpl
-from ..ir.alias_analysis import AliasDb, isMutableType
-from ..ir.node_hashing import node_key
+
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb, isMutableType
+from readtorch.csrc.jit.ir.node_hashing import node_key
+
 from .dead_code_elimination import EliminateDeadCode
 
 _SKIPPED = {
@@ -135,9 +137,7 @@ class _Propagator:
 
     def loop(self, node):
         trips, condition = node.input(0).toIValue(), node.input(1)
-        never = (condition.isConstant() and not condition.toIValue()) or (
-            isinstance(trips, int) and trips < 1
-        )
+        never = (condition.isConstant() and not condition.toIValue()) or (isinstance(trips, int) and trips < 1)
         if never:
             for output, start in zip(node.outputs(), node.inputs()[2:]):
                 output.replaceAllUsesWith(start)
@@ -198,6 +198,7 @@ def evaluate(node, values):
 
 
 def _tuple_maker(node):
-    from ..runtime.interpreter import named_tuple_class
+    from readtorch.csrc.jit.runtime.interpreter import named_tuple_class
+
     type = node.output().type()
     return named_tuple_class(type)._make if type.fields is not None else tuple

@@ -70,8 +70,9 @@ class _Marker:
         self.use(block.outputs()[0])
         while True:
             before = len(self.values), len(self.nodes)
-            for output, inner, carried, start in zip(node.outputs(), block.outputs()[1:], block.inputs()[1:],
-                                                     node.inputs()[2:]):
+            for output, inner, carried, start in zip(
+                node.outputs(), block.outputs()[1:], block.inputs()[1:], node.inputs()[2:]
+            ):
                 if output in self.values or carried in self.values:
                     self.use(inner)
                     self.use(start)
@@ -129,8 +130,11 @@ def _sweep_loop(node, marker):
     way in.
     """
     block = node.blocks()[0]
-    dead = [i for i, output in enumerate(node.outputs())
-            if output not in marker.values and block.inputs()[i + 1] not in marker.values]
+    dead = [
+        i
+        for i, output in enumerate(node.outputs())
+        if output not in marker.values and block.inputs()[i + 1] not in marker.values
+    ]
     for i in reversed(dead):
         block.eraseOutput(i + 1)
     _sweep(block, marker)

@@ -5,7 +5,8 @@
 
 In PyTorch: `torch/csrc/jit/passes/erase_shape_information.cpp`.
 """
-from ..ir.type import TensorType
+
+from readtorch.csrc.jit.ir.type import TensorType
 
 
 def unshaped(type):

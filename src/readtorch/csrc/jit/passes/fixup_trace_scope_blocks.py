@@ -17,9 +17,11 @@ submodule has a prim::TracedAttr that gives its path:
 
 In PyTorch: `torch/csrc/jit/passes/fixup_trace_scope_blocks.cpp`. Explained in the chapter "JIT: tracing".
 """
-from ..frontend.schema_matching import match_schema
-from ..ir.graph import Graph
-from ..ir.type import NoneType, TupleType
+
+from readtorch.csrc.jit.frontend.schema_matching import match_schema
+from readtorch.csrc.jit.ir.graph import Graph
+from readtorch.csrc.jit.ir.type import NoneType, TupleType
+
 from .dead_code_elimination import EliminateDeadCode
 from .lower_tuples import LowerSimpleTuples
 
@@ -45,6 +47,7 @@ def FixupTraceScopeBlocks(graph, self_type=None):
 
 
 # ---------------------------------------------------------------------------- 1: attributes are asked of self
+
 
 class _AttributeReferences:
     """A use of prim::TracedAttr becomes prim::GetAttr, from the `self` of the block that it is in."""
@@ -95,12 +98,13 @@ class _AttributeReferences:
             unresolved.append(value)
             return block.addInput().copyMetadata(value)
         with self.graph.insert_point_guard(block.paramNode().next()):
-            for name in path[len(prefix) + 1:].split(".") if path != prefix else ():
+            for name in path[len(prefix) + 1 :].split(".") if path != prefix else ():
                 own = self.graph.insertNode(self.graph.createGetAttr(own, name)).output()
         return own
 
 
 # ------------------------------------------------------------------------------- 2: values leave their blocks
+
 
 class _LiftDefinitions:
     """A value that is used outside of its block becomes an output of the block and of the node around it."""
@@ -141,6 +145,7 @@ def _lift(value, blocks):
 
 # ------------------------------------------------------------------------------------- 3: one result per call
 
+
 def _returns_to_tuples(block):
     for node in block.nodes():
         if node.kind() not in _SCOPED:
@@ -175,6 +180,7 @@ def _return_one(node, block):
 
 # ----------------------------------------------------------------------------------- 4: blocks become methods
 
+
 def _graph_of_block(node):
     """The node's block as a graph: values from outside become inputs, of the graph and of the node."""
     graph = Graph()
@@ -185,6 +191,7 @@ def _graph_of_block(node):
             handed_in[value] = graph.addInput().copyMetadata(value)
             node.addInput(value)
         return handed_in[value]
+
     graph.block().cloneFrom(node.blocks()[0], from_outside)
     return graph
 
@@ -237,6 +244,7 @@ def add_method(type, name, graph):
 
 
 # ------------------------------------------------------------------------------------------------ 5: cleaning
+
 
 def _clean_up(graph):
     for node in graph.nodes():

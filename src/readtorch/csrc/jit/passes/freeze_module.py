@@ -8,10 +8,12 @@
 
 In PyTorch: `torch/csrc/jit/passes/freeze_module.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ....c10.tensor_impl import TensorImpl
-from ..api.object import ScriptObject
-from ..ir.alias_analysis import AliasDb
-from ..ir.type import ClassType
+
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.ir.type import ClassType
+
 from .common_subexpression_elimination import EliminateCommonSubexpression
 from .constant_pooling import ConstantPooling
 from .constant_propagation import ConstantPropagation
@@ -111,9 +113,7 @@ def _replace_by_constant(graph, node, value):
         value = value.detach()
     with graph.insert_point_guard(node):
         try:
-            constant = graph.insertConstant(
-                value, node.output().type() if not isinstance(value, TensorImpl) else None
-            )
+            constant = graph.insertConstant(value, node.output().type() if not isinstance(value, TensorImpl) else None)
         except RuntimeError:  # no constant can hold it
             return
     if node.output().hasDebugName():
@@ -128,14 +128,16 @@ def _smaller_object(object, graphs, preserved):
     unit = object.type.compilation_unit
     type = ClassType(unit.free_name(object.type.qualified), unit, is_module=True)
     unit.register_type(type)
-    read = {n.s("name") for graph in graphs.values() for n in graph.all_nodes()
-            if n.kind() in ("prim::GetAttr", "prim::SetAttr") and n.input(0) is graph.inputs()[0]}
+    read = {
+        n.s("name")
+        for graph in graphs.values()
+        for n in graph.all_nodes()
+        if n.kind() in ("prim::GetAttr", "prim::SetAttr") and n.input(0) is graph.inputs()[0]
+    }
     slots = []
     for attribute, value in zip(object.type.attributes, object.slots):
         if attribute.name in read or attribute.name in preserved:
-            type.addAttribute(
-                attribute.name, attribute.type, attribute.kind == "parameter", attribute.kind == "buffer"
-            )
+            type.addAttribute(attribute.name, attribute.type, attribute.kind == "parameter", attribute.kind == "buffer")
             slots.append(value)
     for name, graph in graphs.items():
         old = object.type.getMethod(name)

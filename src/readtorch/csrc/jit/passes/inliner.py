@@ -6,8 +6,10 @@
 
 In PyTorch: `torch/csrc/jit/passes/inliner.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ..ir.scope import InlinedCall
-from ..ir.type import ClassType
+
+from readtorch.csrc.jit.ir.scope import InlinedCall
+from readtorch.csrc.jit.ir.type import ClassType
+
 from .constant_pooling import ConstantPooling
 from .constant_propagation import ConstantPropagationImmutableTypes
 from .peephole import PeepholeOptimize

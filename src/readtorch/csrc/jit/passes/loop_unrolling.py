@@ -11,7 +11,9 @@
 
 In PyTorch: `torch/csrc/jit/passes/loop_unrolling.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ..ir.type import IntType
+
+from readtorch.csrc.jit.ir.type import IntType
+
 from .dead_code_elimination import EliminateDeadCode
 
 FACTOR = 8  # iterations in one
@@ -67,6 +69,7 @@ def _append_body(source, target, inputs):
 
     def copy_of(value):
         return own.get(value, value)
+
     for node in source.nodes():
         copy = target.appendNode(graph.createClone(node, copy_of))
         for old, new in zip(node.outputs(), copy.outputs()):

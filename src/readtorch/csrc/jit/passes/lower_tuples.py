@@ -6,7 +6,9 @@
 
 In PyTorch: `torch/csrc/jit/passes/lower_tuples.cpp`. Explained in the chapter "JIT: scripting".
 """
-from ..ir.type import TupleType
+
+from readtorch.csrc.jit.ir.type import TupleType
+
 from .dead_code_elimination import EliminateDeadCode
 
 
@@ -32,7 +34,7 @@ def remove_tuple_nodes(node):
         if index is not None and -construct.inputsSize() <= index < construct.inputsSize():
             node.output().replaceAllUsesWith(construct.input(index))
     else:
-        values = construct.inputs()[node.i("beg"):node.i("end")]
+        values = construct.inputs()[node.i("beg") : node.i("end")]
         graph = node.owningGraph()
         shorter = graph.createTuple(values).insertBefore(node)
         node.output().replaceAllUsesWith(shorter.output())

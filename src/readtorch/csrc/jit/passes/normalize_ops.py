@@ -6,7 +6,7 @@
 In PyTorch: `torch/csrc/jit/passes/normalize_ops.cpp`.
 """
 
-from ..ir.type import TensorType
+from readtorch.csrc.jit.ir.type import TensorType
 
 _ALIASES = {
     "clip": "clamp",

@@ -7,9 +7,11 @@
 In PyTorch: `torch/csrc/jit/passes/peephole.cpp`, `peephole_list_idioms.cpp`, `peephole_non_tensor.cpp`.
 Explained in the chapter "JIT: scripting".
 """
-from ..ir.alias_analysis import AliasDb
-from ..ir.enums import number_of_dtype
-from ..ir.type import IntType, NoneType, OptionalType, TensorType
+
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.ir.enums import number_of_dtype
+from readtorch.csrc.jit.ir.type import IntType, NoneType, OptionalType, TensorType
+
 from .dead_code_elimination import EliminateDeadCode
 
 
@@ -48,10 +50,12 @@ def rule(*kinds, table=RULES):
     """Decorator: `function(node, graph, alias_db)` gives a Value that can stand for the node's output, or
     None.
     """
+
     def declare(function):
         for kind in kinds:
             table.setdefault(kind, []).append(function)
         return function
+
     return declare
 
 
@@ -65,6 +69,7 @@ def _constant(graph, node, value, type=None):
 
 
 # ---------------------------------------------------------------------------------------------------- numbers
+
 
 @rule("aten::Int", "aten::Float", "aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit")
 def number_to_tensor_and_back(node, graph, alias_db):
@@ -101,8 +106,14 @@ def neutral_element(node, graph, alias_db):
 @rule("aten::__not__")
 def negated_comparison(node, graph, alias_db):
     """not (a < b) is a >= b, for ints (with floats there is NaN)"""
-    inverse = {"aten::eq": "aten::ne", "aten::ne": "aten::eq", "aten::lt": "aten::ge", "aten::le": "aten::gt",
-               "aten::gt": "aten::le", "aten::ge": "aten::lt"}
+    inverse = {
+        "aten::eq": "aten::ne",
+        "aten::ne": "aten::eq",
+        "aten::lt": "aten::ge",
+        "aten::le": "aten::gt",
+        "aten::gt": "aten::le",
+        "aten::ge": "aten::lt",
+    }
     made = node.input(0).node()
     if made.kind() not in inverse or not all(isinstance(v.type(), IntType) for v in made.inputs()):
         return None
@@ -111,6 +122,7 @@ def negated_comparison(node, graph, alias_db):
 
 
 # ------------------------------------------------------------------------------------------------------- None
+
 
 @rule("aten::__is__", "aten::__isnot__")
 def compared_with_none(node, graph, alias_db):
@@ -130,11 +142,13 @@ def unwrapped_anyway(node, graph, alias_db):
 
 # ------------------------------------------------------------------------------------------ what follows from a type
 
+
 def _fact(kind, read):
     def from_type(node, graph, alias_db):
         type = node.input(0).type()
         value = read(type) if isinstance(type, TensorType) else None
         return None if value is None else _constant(graph, node, value)
+
     rule(kind, table=SHAPE_RULES)(from_type)
 
 
@@ -148,6 +162,7 @@ _fact("aten::is_complex", lambda t: None if t.dtype() is None else t.dtype().is_
 
 # ---------------------------------------------------------------------------------------------------- tensors
 
+
 @rule("aten::t")
 def transposed_twice(node, graph, alias_db):
     """x.t().t() is x"""
@@ -160,12 +175,11 @@ def type_it_has(node, graph, alias_db):
     """x.type_as(y) is x if both have the same dtype and device"""
     mine, other = (v.type() for v in node.inputs())
     known = isinstance(mine, TensorType) and mine.dtype() is not None and mine.device() is not None
-    return (
-        node.input(0) if known and (mine.dtype(), mine.device()) == (other.dtype(), other.device()) else None
-    )
+    return node.input(0) if known and (mine.dtype(), mine.device()) == (other.dtype(), other.device()) else None
 
 
 # ------------------------------------------------------------------------------------------------------ lists
+
 
 def _fresh_list(value, alias_db):
     """The node that makes a list which is never written to, or None."""

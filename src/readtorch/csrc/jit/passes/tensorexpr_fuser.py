@@ -13,10 +13,11 @@ In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapt
 TorchScript to torch.compile".
 """
 
-from ..ir.alias_analysis import AliasDb
-from ..ir.type import ListType
-from ..tensorexpr.kernel import GroupGraph
-from ..tensorexpr.lowerings import lowering_of, reduction_of
+from readtorch.csrc.jit.ir.alias_analysis import AliasDb
+from readtorch.csrc.jit.ir.type import ListType
+from readtorch.csrc.jit.tensorexpr.kernel import GroupGraph
+from readtorch.csrc.jit.tensorexpr.lowerings import lowering_of, reduction_of
+
 from .dead_code_elimination import EliminateDeadCode
 
 SMALLEST = 2  # nodes that are worth a group
@@ -176,9 +177,7 @@ def reorder(block, groups, alias_db):
 
 def is_pinned(node, alias_db):
     """Whether its order among the other pinned nodes matters."""
-    return (
-        node.hasSideEffects() or node.isNondeterministic() or bool(node.blocks()) or alias_db.hasWriters(node)
-    )
+    return node.hasSideEffects() or node.isNondeterministic() or bool(node.blocks()) or alias_db.hasWriters(node)
 
 
 def external_inputs(group):

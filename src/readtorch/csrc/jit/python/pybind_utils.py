@@ -2,18 +2,39 @@
 
 In PyTorch: `torch/csrc/jit/python/pybind_utils.h`, `torch/csrc/jit/python/pybind_utils.cpp`. Explained in the chapter "JIT: scripting".
 """
+
 from enum import Enum
 
 import numpy as np
 
-from ....c10.device import device as Device
-from ....c10.dispatch_key import threads_with_modes, tls
-from ....c10.scalar_type import dtype
-from ....c10.tensor_impl import TensorImpl
-from ..ir.enums import as_number
-from ..ir.type import (AnyListType, AnyTupleType, AnyType, BoolType, ClassType, ComplexType, DeviceObjType,
-                       DictType, EnumType, FloatType, FutureType, InterfaceType, IntType, ListType, NoneType,
-                       NumberType, OptionalType, StringType, TensorType, TupleType, UnionType)
+from readtorch.c10.device import device as Device
+from readtorch.c10.dispatch_key import threads_with_modes, tls
+from readtorch.c10.scalar_type import dtype
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.ir.enums import as_number
+from readtorch.csrc.jit.ir.type import (
+    AnyListType,
+    AnyTupleType,
+    AnyType,
+    BoolType,
+    ClassType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    EnumType,
+    FloatType,
+    FutureType,
+    InterfaceType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+    UnionType,
+)
 
 REJECTED = object()  # the conversion's answer for a value that does not fit
 
@@ -50,6 +71,7 @@ def make_entry(function):
                 return call_function(function, args, kwargs)
         outputs = executor.plan().run(args)
         return outputs[0] if len(outputs) == 1 else to_python(outputs)
+
     return entry
 
 
@@ -72,8 +94,7 @@ def bind(schema, args, kwargs):
         if i < len(args):
             if argument.name in kwargs:
                 raise RuntimeError(
-                    f"Argument '{argument.name}' specified both as positional and keyword argument. "
-                    f"Schema: {schema}"
+                    f"Argument '{argument.name}' specified both as positional and keyword argument. Schema: {schema}"
                 )
             values.append(argument_value(schema, i, args[i]))
         elif argument.name in kwargs:
@@ -88,9 +109,7 @@ def bind(schema, args, kwargs):
     if used < len(kwargs):
         names = {a.name for a in schema.arguments}
         unknown = [name for name in kwargs if name not in names]
-        raise RuntimeError(
-            f"Unknown keyword argument '{unknown[0]}' for operator '{schema.name}'. Schema: {schema}"
-        )
+        raise RuntimeError(f"Unknown keyword argument '{unknown[0]}' for operator '{schema.name}'. Schema: {schema}")
     return values
 
 
@@ -110,9 +129,12 @@ def argument_value(schema, position, value):
         if inferred
         else ""
     )
-    details = (f"Unable to cast {value} to Tensor" if is_tensor else
-               f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
-               "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)")
+    details = (
+        f"Unable to cast {value} to Tensor"
+        if is_tensor
+        else f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
+        "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+    )
     number = position - (schema.arguments[0].name == "self")
     raise RuntimeError(
         f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found "
@@ -122,6 +144,7 @@ def argument_value(schema, position, value):
 
 
 # ------------------------------------------------------------------------------------------------ conversions
+
 
 def to_ivalue(value, type):
     """A Python value as a value of type `type`, or REJECTED."""
@@ -150,6 +173,7 @@ def _number(kind):
         ):
             return kind(value)
         return kind(value) if kind is int and isinstance(value, int) else REJECTED
+
     return convert
 
 
@@ -258,9 +282,11 @@ _CONVERSIONS = {
 
 # ---------------------------------------------------------------------------------------------------- tracing
 
+
 def _traced_call(function, arguments):
     """A call during a trace: a node that calls the function, which itself is not traced."""
-    from ..frontend.tracer import Paused  # the tracer calls functions, too
+    from readtorch.csrc.jit.frontend.tracer import Paused  # the tracer calls functions, too
+
     state = tls.tracer
     graph = state.graph
     inputs = [state.get_value(value) for value in arguments]

@@ -34,18 +34,7 @@ from readtorch.csrc.jit.frontend.sugared_value import (
 from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
 from readtorch.csrc.jit.ir.type import ClassType, EnumType, FunctionType, InterfaceType, NoneType, TensorType, TupleType
 
-_CONSTANTS = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    type(None),
-    Device,
-    dtype,
-    type(strided),
-    type(contiguous_format),
-)
+_CONSTANTS = (bool, int, float, complex, str, type(None), Device, dtype, type(strided), type(contiguous_format))
 
 
 def to_sugared_value(object, emitter, range, is_constant=False):
@@ -63,7 +52,7 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     form = _special_form(object)
     if form is not None:
         return SpecialForm(form)
-    from ....jit._builtins import find_builtin  # the table of operators needs all of the library
+    from readtorch.jit._builtins import find_builtin  # the table of operators needs all of the library
 
     builtin = find_builtin(object)
     if builtin is not None:
@@ -75,11 +64,11 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     if isinstance(object, types.BuiltinFunctionType):
         raise ErrorReport(range, f"Python builtin {object} is currently not supported in Torchscript")
     if inspect.isfunction(object) or inspect.ismethod(object):
-        from ...._jit_internal import boolean_dispatched
+        from readtorch._jit_internal import boolean_dispatched
 
         if object in boolean_dispatched:
             return BooleanDispatchValue(*boolean_dispatched[object])
-        from ....jit._script import try_compile_function  # compiling functions leads here
+        from readtorch.jit._script import try_compile_function  # compiling functions leads here
 
         compiled = try_compile_function(object)
         if compiled is not None:
@@ -98,7 +87,7 @@ def _constant(object, emitter, range):
 
 
 def _special_form(object):
-    from .... import jit
+    from readtorch import jit
 
     forms = {jit.annotate: "annotate", jit.isinstance: "isinstance", jit.fork: "fork", slice: "slice"}
     try:
@@ -109,7 +98,7 @@ def _special_form(object):
 
 def _class(cls, range):
     from readtorch.jit._recursive import grad_mode_class
-    from ....jit.annotations import try_annotation_to_type
+    from readtorch.jit.annotations import try_annotation_to_type
 
     if issubclass(cls, BaseException):
         prefix = "" if cls.__module__ == "__main__" else f"{cls.__module__}."
@@ -211,7 +200,7 @@ class PythonValue(SugaredValue):
 
     def call(self, range, emitter, args, kwargs):
         """A prim::PythonOp; of a function marked `unused`, an error when the program comes there."""
-        from ...._jit_internal import should_drop
+        from readtorch._jit_internal import should_drop
 
         if not callable(self.object) or inspect.isclass(self.object):
             raise ErrorReport(
@@ -235,12 +224,12 @@ class PythonValue(SugaredValue):
         """A method gets its object as a Python module."""
         if self.module is None:
             return self.object
-        from ....jit._serialization import wrap_object
+        from readtorch.jit._serialization import wrap_object
 
         return lambda object, *args: self.object(wrap_object(object), *args)
 
     def _schema(self):
-        from ....jit.annotations import annotation_to_type
+        from readtorch.jit.annotations import annotation_to_type
 
         signature = inspect.signature(self.object)
         parameters = list(signature.parameters.values())
@@ -380,8 +369,7 @@ class ModuleValue(SugaredValue):
         if kind == "parameters":
             return self._tensors(range, emitter, "parameter").values
         raise ErrorReport(
-            range,
-            "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable",
+            range, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable"
         )
 
     def as_module_tuple(self, range, emitter):
@@ -413,8 +401,7 @@ class ModuleValue(SugaredValue):
         if self.value.type().findMethod("__getitem__") is not None:
             return SimpleValue(self.value).item(range, emitter, index)
         raise ErrorReport(
-            range,
-            "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are subscriptable",
+            range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are subscriptable"
         )
 
     def _entry(self, range, emitter, key):

@@ -2,18 +2,17 @@
 
 In PyTorch: `torch/csrc/jit/python/python_tracer.cpp`. Explained in the chapter "JIT: tracing".
 """
+
 import sys
 import warnings
 from pathlib import Path
 
-from ....c10.tensor_impl import TensorImpl
-from ..frontend.source_range import Source, SourceRange
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.frontend.source_range import Source, SourceRange
 
 # What PyTorch has in C++ has no line of Python.
 _PACKAGE = Path(__file__).parents[3]
-_INSIDE = tuple(str(_PACKAGE / room) for room in ("aten", "c10", "csrc", "_tensor.py")) + (
-    "<readtorch generated",
-)
+_INSIDE = tuple(str(_PACKAGE / room) for room in ("aten", "c10", "csrc", "_tensor.py")) + ("<readtorch generated",)
 
 
 class TracerWarning(Warning):
@@ -59,5 +58,11 @@ def warn(message):
     """A TracerWarning that points at the program's line."""
     frame = next(python_frames())
     registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, TracerWarning, frame.f_code.co_filename, frame.f_lineno,
-                           frame.f_globals.get("__name__", "<unknown>"), registry)
+    warnings.warn_explicit(
+        message,
+        TracerWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__", "<unknown>"),
+        registry,
+    )

@@ -45,7 +45,7 @@ class Compiled:
     @property
     def code_with_constants(self):
         """(text, the constants that it names)"""
-        from ..serialization.python_print import code_of_function
+        from readtorch.csrc.jit.serialization.python_print import code_of_function
 
         return code_of_function(self._function)
 

@@ -2,11 +2,6 @@
 
 Importing the package declares all operators, in the order in which overloads of one name are tried.
 """
-from . import (  # noqa: F401, I001  in this order
-    register_c10_ops,
-    register_python_bindings,
-    register_fuser_ops,
-    register_prim_ops,
-    register_special_ops,
-)
-from readtorch.csrc.jit.frontend import builtin_functions  # noqa: F401
+
+from . import register_c10_ops, register_python_bindings, register_fuser_ops, register_prim_ops, register_special_ops
+from readtorch.csrc.jit.frontend import builtin_functions

@@ -6,7 +6,8 @@ TorchScript has.
 
 In PyTorch: `torch/csrc/jit/runtime/operator.h`. Explained in the chapter "JIT: scripting".
 """
-from ..frontend.function_schema_parser import parse_schema
+
+from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
 from readtorch.csrc.jit.ir.type import evalTypeVariables, matchTypeVariables
 
 _declared = {}  # name -> [(schema text, make_operation, takes_node)], not yet read
@@ -32,9 +33,11 @@ class Operator:
 
 def prim(text):
     """Decorator: `function` computes the primitive operator whose schema is `text`, for any node."""
+
     def declare(function):
         _declare(text, lambda node: function)
         return function
+
     return declare
 
 
@@ -42,9 +45,11 @@ def prim_of_node(text):
     """Decorator: `make(node)` gives the function; for operators that read attributes or types of their
     node.
     """
+
     def declare(make):
         _declare(text, make)
         return make
+
     return declare
 
 

@@ -67,13 +67,7 @@ class _LastUses:
 
 
 # Their outputs are looked up again, or are expensive: they go through a register.
-_NEVER_INLINE = {
-    "prim::Param",
-    "prim::Constant",
-    "prim::TensorExprGroup",
-    "prim::CudaFusionGroup",
-    "prim::FusionGroup",
-}
+_NEVER_INLINE = {"prim::Param", "prim::Constant", "prim::TensorExprGroup", "prim::CudaFusionGroup", "prim::FusionGroup"}
 
 
 def can_emit_inline(graph):
@@ -110,9 +104,4 @@ def _previous_non_constant(node):
 
 def _once(value):
     node = value.node()
-    return (
-        node.kind() not in _NEVER_INLINE
-        and node.outputsSize() == 1
-        and len(value.uses()) == 1
-        and not node.blocks()
-    )
+    return node.kind() not in _NEVER_INLINE and node.outputsSize() == 1 and len(value.uses()) == 1 and not node.blocks()

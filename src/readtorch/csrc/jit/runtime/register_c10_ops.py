@@ -5,9 +5,11 @@ looked up here.
 
 In PyTorch: `torch/csrc/jit/runtime/register_c10_ops.cpp`.
 """
-from ....aten import dispatcher
-from ..frontend.function_schema_parser import parse_schema
-from ..ir.enums import OBJECTS
+
+from readtorch.aten import dispatcher
+from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
+from readtorch.csrc.jit.ir.enums import OBJECTS
+
 from .operator import Operator, add_source
 
 _by_name = {}
@@ -58,6 +60,7 @@ def operation_of(operator, schema):
             if type(arguments[i]) is int:
                 arguments[i] = table[arguments[i]]
         return operator.call(*arguments)
+
     return call_with_objects
 
 

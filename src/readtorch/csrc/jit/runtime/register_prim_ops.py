@@ -404,20 +404,12 @@ def _copysign(a, b):
 
 
 _PAIRS = _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:2] + _COMPLEX_PAIRS[1:] + _REAL_PAIRS[2:] + _SCALAR_PAIR
-for _name, _function in (
-    ("aten::add", operator.add),
-    ("aten::sub", operator.sub),
-    ("aten::mul", operator.mul),
-):
+for _name, _function in (("aten::add", operator.add), ("aten::sub", operator.sub), ("aten::mul", operator.mul)):
     _declare_pairs(_name, _function, _PAIRS, _wider)
 _declare_pairs("aten::div", _divide, _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:2] + _SCALAR_PAIR, _float)
 for _name, _function in (("aten::floordiv", _floordiv), ("aten::remainder", _remainder)):
     _declare_pairs(_name, _function, _REAL_PAIRS + _SCALAR_PAIR, _wider)
-for _name, _function in (
-    ("aten::fmod", _fmod),
-    ("aten::mathremainder", math.remainder),
-    ("aten::copysign", _copysign),
-):
+for _name, _function in (("aten::fmod", _fmod), ("aten::mathremainder", math.remainder), ("aten::copysign", _copysign)):
     _declare_pairs(_name, _function, _REAL_PAIRS + _SCALAR_PAIR, _float)
 _declare_pairs(
     "aten::pow",

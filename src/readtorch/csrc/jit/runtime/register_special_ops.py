@@ -3,18 +3,20 @@
 In PyTorch: `torch/csrc/jit/runtime/register_special_ops.cpp`, `register_prim_ops.cpp`,
 `register_prim_ops_fulljit.cpp`.
 """
+
 import sys
 import warnings
 
-from ....aten.functions import at
-from ....c10 import scalar_type
-from ....c10.device import device as Device
-from ....c10.dispatch_key import AUTOGRAD, grad_mode_enabled, set_mask, tls
-from ....c10.tensor_impl import TensorImpl
-from ...utils.tensor_new import tensor as new_tensor
-from ..ir.constants import type_of_value
-from ..ir.enums import dtype_of, number_of_dtype, number_of_layout
-from ..ir.type import BoolType, DictType, FloatType, IntType, ListType, TensorType, TupleType
+from readtorch.aten.functions import at
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import device as Device
+from readtorch.c10.dispatch_key import AUTOGRAD, grad_mode_enabled, set_mask, tls
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.ir.constants import type_of_value
+from readtorch.csrc.jit.ir.enums import dtype_of, number_of_dtype, number_of_layout
+from readtorch.csrc.jit.ir.type import BoolType, DictType, FloatType, IntType, ListType, TensorType, TupleType
+from readtorch.csrc.utils.tensor_new import tensor as new_tensor
+
 from .operator import prim, prim_of_node
 from .register_prim_ops import plain_text
 
@@ -93,12 +95,10 @@ for _kind in ("bool", "float", "int", "complex"):
         f"aten::tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) "
         "-> Tensor"
     )(_new_tensor)
-    prim(f"aten::as_tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(
-        _as_tensor
-    )
-prim(
-    "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
-)(_new_tensor)
+    prim(f"aten::as_tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(_as_tensor)
+prim("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor")(
+    _new_tensor
+)
 prim("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(_as_tensor)
 
 
@@ -115,19 +115,24 @@ def num_to_tensor(a):
 
 
 def _to(self, device, dtype, non_blocking, copy):
-    return self.to(device=device or self.device, dtype=self.dtype if dtype is None else dtype_of[dtype],
-                   non_blocking=non_blocking, copy=copy)
+    return self.to(
+        device=device or self.device,
+        dtype=self.dtype if dtype is None else dtype_of[dtype],
+        non_blocking=non_blocking,
+        copy=copy,
+    )
 
 
 prim(
     "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) "
     "-> Tensor(b|a)"
 )(_to)
-prim(
-    "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"
-)(lambda self, dtype, non_blocking, copy: _to(self, None, dtype, non_blocking, copy))
+prim("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")(
+    lambda self, dtype, non_blocking, copy: _to(self, None, dtype, non_blocking, copy)
+)
 prim("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")(
-    lambda self, non_blocking, copy: _to(self, None, None, non_blocking, copy))
+    lambda self, non_blocking, copy: _to(self, None, None, non_blocking, copy)
+)
 
 
 @prim_of_node("prim::tolist(...) -> ...")
@@ -136,6 +141,7 @@ def tolist(node):
 
 
 # ----------------------------------------------------------------------------------------- Python's built-ins
+
 
 @prim("prim::Print(...) -> ()")
 def print_values(*values):
@@ -164,9 +170,7 @@ def holds(value, type):
     if isinstance(type, ListType):
         return isinstance(value, list) and all(holds(v, type.elem) for v in value)
     if isinstance(type, DictType):
-        return isinstance(value, dict) and all(
-            holds(k, type.key) and holds(v, type.value) for k, v in value.items()
-        )
+        return isinstance(value, dict) and all(holds(k, type.key) and holds(v, type.value) for k, v in value.items())
     if isinstance(type, TupleType):
         same_length = isinstance(value, tuple) and len(value) == len(type.types)
         return same_length and all(map(holds, value, type.types))
@@ -207,9 +211,7 @@ def set_grad_enabled(val):
     set_mask(tls.mask | AUTOGRAD if val else tls.mask & ~AUTOGRAD)
 
 
-@prim(
-    "aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()"
-)
+@prim("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()")
 def backward(self, gradient, retain_graph, create_graph):
     self.backward(gradient, retain_graph=retain_graph, create_graph=create_graph)
 
@@ -221,6 +223,7 @@ def wait(self):
 
 # ----------------------------------------------------------------------------------------------------- shapes
 
+
 @prim("aten::broadcast_shapes(int[] a, int[] b) -> int[]")
 @prim("aten::_infer_size(int[] a, int[] b) -> int[]")
 def infer_size(a, b):
@@ -229,8 +232,7 @@ def infer_size(a, b):
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y and 1 not in (x, y):
             raise RuntimeError(
-                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton "
-                f"dimension {i}"
+                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}"
             )
     return [y if x == 1 else x for x, y in zip(a, b)]
 
@@ -265,6 +267,7 @@ def autograd_add(a, b):
 
 # ----------------------------------------------------------------------------------- index with optional list
 
+
 @prim("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor")
 def index(self, indices):
     return self[tuple(indices)]
@@ -277,9 +280,7 @@ def index_put_(self, indices, values, accumulate):
     return self.index_put_(tuple(indices), values, accumulate)
 
 
-@prim(
-    "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor"
-)
+@prim("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor")
 def index_put(self, indices, values, accumulate):
     return self.index_put(tuple(indices), values, accumulate)
 
@@ -291,6 +292,6 @@ def split(self, split_sizes, dim):
 
 @prim("aten::manual_seed(int seed) -> ()")
 def manual_seed(seed):
-    from ...generator import default_generator
-    default_generator.manual_seed(seed)
+    from readtorch.csrc.generator import default_generator
 
+    default_generator.manual_seed(seed)

@@ -17,8 +17,8 @@ from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.function_schema import Argument
 from readtorch.csrc.jit.ir.type import BoolType, ClassType, FunctionType
 from readtorch.serialization._files import is_path, open_for_writing
-from readtorch.serialization._save import _archive_name
 from readtorch.serialization._inline_container import ZipWriter
+from readtorch.serialization._save import _archive_name
 
 from .pickler import Pickler
 from .python_print import Dependencies, PythonPrint

@@ -8,16 +8,15 @@ import enum
 import math
 import re
 
+from readtorch.c10.device import device as Device
+from readtorch.csrc.jit.api.compilation_unit import CompilationUnit
+from readtorch.csrc.jit.frontend.definition import Text, build_definition, parse_expression
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-
-from ....c10.device import device as Device
-from ..api.compilation_unit import CompilationUnit
-from ..frontend.definition import Text, build_definition, parse_expression
-from ..frontend.error_report import ErrorReport
-from ..frontend.parser import parse_archived
-from ..frontend.resolver import Resolver
-from ..frontend.script_type_parser import ScriptTypeParser, dotted_name
-from ..frontend.sugared_value import (
+from readtorch.csrc.jit.frontend.parser import parse_archived
+from readtorch.csrc.jit.frontend.resolver import Resolver
+from readtorch.csrc.jit.frontend.script_type_parser import ScriptTypeParser, dotted_name
+from readtorch.csrc.jit.frontend.sugared_value import (
     BuiltinModule,
     ClassValue,
     EnumClassValue,
@@ -27,9 +26,9 @@ from ..frontend.sugared_value import (
     SpecialForm,
     SugaredValue,
 )
-from ..ir.constants import type_of_value
-from ..ir.function_schema import Argument, FunctionSchema
-from ..ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
+from readtorch.csrc.jit.ir.constants import type_of_value
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
 
 
 class SourceImporter(Resolver):
@@ -58,12 +57,9 @@ class SourceImporter(Resolver):
     def resolve_value(self, name, emitter, range):
         if name in self.names:
             return self.names[name]
-        number = {
-            "inf": math.inf,
-            "nan": math.nan,
-            "infj": complex(0, math.inf),
-            "nanj": complex(0, math.nan),
-        }.get(name)
+        number = {"inf": math.inf, "nan": math.nan, "infj": complex(0, math.inf), "nanj": complex(0, math.nan)}.get(
+            name
+        )
         return None if number is None else SimpleValue(emitter.graph.insertConstant(number, None, range))
 
     def resolve_type(self, name, range):
@@ -266,9 +262,7 @@ class _Attributes:
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
             if name in self.type.constants or self.type.hasAttribute(name):
                 message = f"attempting to add constant '{name}' to {self.type.annotation_str}"
-                raise ErrorReport(
-                    self.text.range(statement), f"{message} but a field of the same name already exists"
-                )
+                raise ErrorReport(self.text.range(statement), f"{message} but a field of the same name already exists")
             self.type.constants[name] = self.constant(statement)
             return
         found = self.parser.type(annotation)

@@ -11,12 +11,12 @@ In PyTorch: `torch/csrc/jit/serialization/pickler.cpp`. Explained in the chapter
 import enum
 import struct
 
-from .... import storage as storages
-from ....c10.device import device as Device
-from ....c10.tensor_impl import TensorImpl
-from ..api.object import ScriptObject
-from ..ir.constants import enum_type, type_of_value
-from ..ir.type import (
+from readtorch import storage as storages
+from readtorch.c10.device import device as Device
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.ir.constants import enum_type, type_of_value
+from readtorch.csrc.jit.ir.type import (
     AnyType,
     BoolType,
     FloatType,
@@ -28,6 +28,7 @@ from ..ir.type import (
     UnionType,
     unwrap_optional,
 )
+
 from .python_print import type_text
 
 _LISTS = {

@@ -474,10 +474,7 @@ class PythonPrint:
             for title, kind in (("__parameters__", "parameter"), ("__buffers__", "buffer")):
                 names = "".join(f'"{a.name}", ' for a in type.attributes if a.kind == kind)
                 self.write(f"{title} = [{names}]")
-            for title, hooks in (
-                ("__forward_pre_hooks__", type.pre_hooks),
-                ("__forward_hooks__", type.hooks),
-            ):
+            for title, hooks in (("__forward_pre_hooks__", type.pre_hooks), ("__forward_hooks__", type.hooks)):
                 if hooks:
                     self.write(f"{title} = [{''.join(chr(34) + h.name + chr(34) + ', ' for h in hooks)}]")
         self._attributes(type)

@@ -19,14 +19,14 @@ have no more parts than the pickle has bytes, some times over.
 import io
 from pickle import UnpicklingError
 
-from ...._utils import _rebuild_tensor_v2
-from ...._weights_only_unpickler import Unpickler
-from ....c10.device import device as Device
-from ....c10.tensor_impl import TensorImpl
-from ....serialization._load import _Checkpoint
-from ....serialization._storage_type import StorageType
-from ..api.object import ScriptObject
-from ..ir.type import ClassType, DictType, EnumType, ListType
+from readtorch._utils import _rebuild_tensor_v2
+from readtorch._weights_only_unpickler import Unpickler
+from readtorch.c10.device import device as Device
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.ir.type import ClassType, DictType, EnumType, ListType
+from readtorch.serialization._load import _Checkpoint
+from readtorch.serialization._storage_type import StorageType
 
 _AS_IN_CHECKPOINTS = b"]})\x88\x89)NJKMGXhjqraesu(t\x85\x86\x87cQ"
 _MAX_COMPLEX_KEYS = 10_000  # their hashes can be chosen to be the same
@@ -99,8 +99,13 @@ class _ArchiveUnpickler(Unpickler):
     """See Note [ What an archive's pickle cannot do ]."""
 
     instructions = {code: Unpickler.instructions[code] for code in _AS_IN_CHECKPOINTS} | {
-        0x81: "_new_object", 0x8A: "_long", ord("R"): "_run", ord("b"): "_run", ord("l"): "_list",
-        ord("d"): "_dict"}
+        0x81: "_new_object",
+        0x8A: "_long",
+        ord("R"): "_run",
+        ord("b"): "_run",
+        ord("l"): "_list",
+        ord("d"): "_dict",
+    }
 
     def __init__(self, file, types, storages):
         super().__init__(file)

@@ -14,14 +14,14 @@ import types
 import numpy as np
 from numba import njit
 
-from ....aten.cpu import vec
-from ....aten.cpu.vec import vector_math
-from ....aten.cpu.compile import kernel
-from ....aten.cpu.vec.interleave import interleave  # noqa: F401
-from ....aten.native.cpu.sum_kernel import sum_of  # noqa: F401
-from ....aten.native import math as functions
-from ....c10.cuda.compile import Intrinsic
-from ....c10.global_names import names_in
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.compile import kernel
+from readtorch.aten.cpu.vec import vector_math
+from readtorch.aten.cpu.vec.interleave import interleave  # noqa: F401
+from readtorch.aten.native import math as functions
+from readtorch.aten.native.cpu.sum_kernel import sum_of  # noqa: F401
+from readtorch.c10.cuda.compile import Intrinsic
+from readtorch.c10.global_names import names_in
 
 STEP = 1024  # so many elements of a row lie in the cache between the pointwise part and the reduction
 

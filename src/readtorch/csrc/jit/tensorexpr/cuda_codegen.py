@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from ....aten.codegen import compile_function
-from ....aten.native import math as functions
-from ....c10.cuda.launch import blocks_of, launch
+from readtorch.aten.codegen import compile_function
+from readtorch.aten.native import math as functions
+from readtorch.c10.cuda.launch import blocks_of, launch
+
 from .loop_nest import CODES, Unfusable
 
 THREADS = 256
@@ -25,10 +26,7 @@ def cuda_source(nest, singles):
         raise Unfusable("reductions are not fused on CUDA")
     outputs = [f"out{k}" for k in range(len(nest.outputs))]
     arguments = ", ".join([x.name for x in nest.inputs] + outputs)
-    lines = [
-        f"def fused({arguments}):",
-        f"    for i in range(cuda.grid(1), {outputs[0]}.size, cuda.gridsize(1)):",
-    ]
+    lines = [f"def fused({arguments}):", f"    for i in range(cuda.grid(1), {outputs[0]}.size, cuda.gridsize(1)):"]
     for i, x in enumerate(nest.inputs):
         if x.is_tensor:
             lines.append(f"        v{i} = {x.name}[{0 if i in singles else 'i'}]")
@@ -50,11 +48,9 @@ def cuda_kernel(source):
 
 def run_on_cuda(nest, arrays):
     """Launch it on arrays (or device arrays) of one shape, or of one element. Returns the outputs' arrays."""
-    from ....c10.cuda.launch import scratch
+    from readtorch.c10.cuda.launch import scratch
 
-    singles = {
-        i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.size == 1 and nest.shape != a.shape
-    }
+    singles = {i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.size == 1 and nest.shape != a.shape}
     shape, like = nest.shape, next(a for a in arrays if hasattr(a, "shape"))
     size = math.prod(shape)
     dtypes = {code: dtype for dtype, code in CODES.items()}

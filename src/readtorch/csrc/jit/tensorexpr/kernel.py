@@ -15,14 +15,15 @@ the chapter "The fuser, and from TorchScript to torch.compile".
 
 import numpy as np
 
-from ....aten.codegen import compile_function
-from ....c10 import tensor_impl
-from ....c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, threads_with_modes, key_names, tls
-from ....c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
-from ...autograd.variable import gradient_edge
-from ..ir.graph import Graph
+from readtorch.aten.codegen import compile_function
+from readtorch.c10 import tensor_impl
+from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, key_names, threads_with_modes, tls
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
+from readtorch.csrc.autograd.variable import gradient_edge
+from readtorch.csrc.jit.ir.graph import Graph
 from readtorch.csrc.jit.runtime.code_impl import Code
-from ..runtime.interpreter import run
+from readtorch.csrc.jit.runtime.interpreter import run
+
 from .autodiff import differentiable
 from .loop_nest import CODES, Unfusable
 from .plans import GRAIN, FlatPlan, make_plan, run_flat
@@ -82,9 +83,7 @@ class TensorExprKernel:
             results = function(*arguments)
             if results is not MISS:
                 return results
-        signature = tuple(
-            [(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments]
-        )
+        signature = tuple([(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments])
         plan = self.plans.get(signature)
         if plan is None:
             plan = self.new_plan(signature, values)

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....aten.native.tensor_iterator import result_type, scalar_tensor
-from ....aten.native_function import below_autograd
-from ....c10.tensor_impl import TensorImpl
-from ..ir.type import TensorType
+from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor
+from readtorch.aten.native_function import below_autograd
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.ir.type import TensorType
+
 from .lowerings import OPEN_ENDS, lowering_of, reduction_of
 
 CODES = {
@@ -137,9 +138,7 @@ class LoopNest:
         operands = [self._cast(node.namedInput(name), c) for name, c in zip(lowering.operands, wanted)]
         numbers = self._numbers(node, lowering)
         text = f"{lowering.function}({', '.join(operands)}, {numbers})"
-        made = {"compare": "b1", "logical": "b1"}.get(
-            lowering.rule, wanted[0] if lowering.rule == "cast" else code
-        )
+        made = {"compare": "b1", "logical": "b1"}.get(lowering.rule, wanted[0] if lowering.rule == "cast" else code)
         self.functions.add(lowering.function)
         self.names[node.output()], self.codes[node.output()] = target, code
         self.assignments.append(Assignment(target, cast_text(text, made, code), node))
@@ -197,18 +196,13 @@ class LoopNest:
         reduction, dim = reduction_of(node)
         operand = node.input(0)
         rank = self.profile.values[operand]._array.ndim
-        if (
-            self.profile.code(operand) not in FLOATS
-            or self.profile.values[operand]._array.shape != self.shape
-        ):
+        if self.profile.code(operand) not in FLOATS or self.profile.values[operand]._array.shape != self.shape:
             raise Unfusable("a reduction of whole numbers, or of a smaller tensor")
         if dim is not None and rank and dim % rank != rank - 1:
             raise Unfusable("a reduction over another dimension than the last")
         if reduction.name == "amax" and not self.profile.values[operand]._array.size:
             raise Unfusable("the greatest of no elements")
-        return Output(
-            self.names[operand], self.profile.code(operand), reduction.name, dim is None or rank < 2, node
-        )
+        return Output(self.names[operand], self.profile.code(operand), reduction.name, dim is None or rank < 2, node)
 
 
 def _common_shape(graph, profile):

@@ -9,7 +9,7 @@ In PyTorch: `torch/csrc/jit/tensorexpr/lowerings.cpp`.
 
 from typing import NamedTuple
 
-from ..ir.type import BoolType, FloatType, IntType, NoneType, TensorType
+from readtorch.csrc.jit.ir.type import BoolType, FloatType, IntType, NoneType, TensorType
 
 
 class Lowering(NamedTuple):
@@ -66,9 +66,7 @@ LOWERINGS = {
     "aten::logical_not": _of("logical_not", "self", rule="logical", integers=True),
     "aten::where": _of("where", "condition self other", rule="where", integers=True),
     "aten::masked_fill": _of("masked_fill", "self mask value", rule="masked", integers=True),
-    "aten::to": _of(
-        "copy", "self", rule="cast", integers=True, non_blocking=False, copy=False, memory_format=None
-    ),
+    "aten::to": _of("copy", "self", rule="cast", integers=True, non_blocking=False, copy=False, memory_format=None),
     "aten::type_as": _of("copy", "self", rule="cast", integers=True),
     "aten::expand": _of("copy", "self", integers=True, implicit=False),
     "aten::expand_as": _of("copy", "self", integers=True),
@@ -81,9 +79,7 @@ LOWERINGS = {
     "aten::sigmoid_backward": _of("sigmoid_backward", "grad_output output"),
     "aten::tanh_backward": _of("tanh_backward", "grad_output output"),
     "aten::silu_backward": _of("silu_backward", "grad_output self"),
-    "aten::leaky_relu_backward": _of(
-        "leaky_relu_backward", "grad_output self", "negative_slope", self_is_result=False
-    ),
+    "aten::leaky_relu_backward": _of("leaky_relu_backward", "grad_output self", "negative_slope", self_is_result=False),
 }
 LOWERINGS |= {
     f"aten::{name}": _of(function, "self")
@@ -190,9 +186,7 @@ def _defaults_fit(node, lowering, names):
     for name, wanted in lowering.defaults.items():
         if name in names:
             value = node.namedInput(name)
-            if not (
-                value.mustBeNone() if wanted is None else value.isConstant() and value.toIValue() == wanted
-            ):
+            if not (value.mustBeNone() if wanted is None else value.isConstant() and value.toIValue() == wanted):
                 return False
     return True
 

@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
-from ....aten import parallel
-from ....c10.tensor_impl import TensorImpl
+from readtorch.aten import parallel
+from readtorch.c10.tensor_impl import TensorImpl
+
 from .llvm_codegen import compile_for, compiled, flat_source, only_when_told, rows_source
 from .loop_nest import CODES, LoopNest, Profile, Unfusable
 from .placement import best_placement, memory_order
@@ -129,9 +130,7 @@ class RowsPlan(Plan):
     def outputs(self, rows):
         """Arrays for the kernel's results: what is reduced is added up in float64."""
         return [
-            np.empty(rows, np.float64)
-            if output.reduction
-            else np.empty((self.placement.rows, self.placement.n), dtype)
+            np.empty(rows, np.float64) if output.reduction else np.empty((self.placement.rows, self.placement.n), dtype)
             for output, dtype in zip(self.nest.outputs, self.dtypes)
         ]
 
@@ -140,9 +139,7 @@ class RowsPlan(Plan):
         outs = self.outputs(rows)
 
         def piece(b, e):
-            self.kernel(
-                *self.cut(placed, b, e, ("full", "copied", "column")), *[o[b:e] for o in outs], e - b, n
-            )
+            self.kernel(*self.cut(placed, b, e, ("full", "copied", "column")), *[o[b:e] for o in outs], e - b, n)
 
         parallel.parallel_for(0, rows, max(1, GRAIN // max(1, n)), piece)
         return [self.finished(k, out, n) for k, out in enumerate(outs)]
@@ -184,10 +181,4 @@ class WholePlan(RowsPlan):
 
     def together(self, k, out):
         reduction = self.nest.outputs[k].reduction
-        return (
-            out
-            if reduction is None
-            else out.max(keepdims=True)
-            if reduction == "amax"
-            else out.sum(keepdims=True)
-        )
+        return out if reduction is None else out.max(keepdims=True) if reduction == "amax" else out.sum(keepdims=True)

@@ -3,11 +3,17 @@
 In PyTorch: `torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py`. state: a process group, or None
 for all ranks.
 """
+
 import readtorch
 from readtorch import distributed as dist
 
-__all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook",
-           "fp16_compress_wrapper"]
+__all__ = [
+    "allreduce_hook",
+    "bf16_compress_hook",
+    "bf16_compress_wrapper",
+    "fp16_compress_hook",
+    "fp16_compress_wrapper",
+]
 
 
 def allreduce_hook(process_group, bucket):
@@ -47,9 +53,11 @@ def _compressed_average(process_group, bucket, dtype):
 
 def _decompressed(future, buffer):
     """A Future of `buffer`, filled from the narrower tensor that `future` brings."""
+
     def fill(done):
         value = done.value()
         return buffer.copy_(value[0] if isinstance(value, list) else value)
+
     return future.then(fill)
 
 
@@ -58,4 +66,5 @@ def _compress_wrapper(hook, dtype):
         buffer = bucket.buffer()
         bucket.set_buffer(buffer.to(dtype))
         return _decompressed(hook(state, bucket), buffer)
+
     return wrapped

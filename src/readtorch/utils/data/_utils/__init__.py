@@ -10,9 +10,10 @@ In PyTorch: `torch/utils/data/_utils/__init__.py`. See the chapter "Dataset, Sam
     pin_memory            the thread that copies batches to pinned memory
     record                what happened when, for figures
 """
+
 # seconds after which whoever waits looks whether the other side is still there
 MP_STATUS_CHECK_INTERVAL = 5.0
 
-from readtorch._utils import ExceptionWrapper  # noqa: E402,F401  where it was once
+from readtorch._utils import ExceptionWrapper  # noqa: E402  where it was once
 
-from . import collate, fetch, pin_memory, signal_handling, worker  # noqa: E402,F401
+from . import collate, fetch, pin_memory, signal_handling, worker  # noqa: E402

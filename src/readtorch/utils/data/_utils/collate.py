@@ -5,6 +5,7 @@ In PyTorch: `torch/utils/data/_utils/collate.py`. See the chapter "Dataset, Samp
 Both functions walk through mappings and sequences and keep their types where they can. `default_collate`
 takes a list of samples and stacks what lies at the same place in each; `default_convert` takes one sample.
 """
+
 import copy
 import re
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
@@ -71,8 +72,9 @@ def collate(batch, *, collate_fn_map=None):
     if collate_fn := _find_collate_fn(elem, collate_fn_map or {}):
         return collate_fn(batch, collate_fn_map=collate_fn_map)
     if isinstance(elem, Mapping):
-        return _mapping_like(elem, {key: collate([sample[key] for sample in batch],
-                                                 collate_fn_map=collate_fn_map) for key in elem})
+        return _mapping_like(
+            elem, {key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map) for key in elem}
+        )
     if _is_namedtuple(elem):
         return type(elem)(*(collate(items, collate_fn_map=collate_fn_map) for items in zip(*batch)))
     if isinstance(elem, Sequence):
@@ -126,8 +128,10 @@ def _is_namedtuple(value):
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     if batch[0].layout != readtorch.strided:
-        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; "
-                           "please provide a custom collate_fn to handle them appropriately.")
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; "
+            "please provide a custom collate_fn to handle them appropriately."
+        )
     return readtorch.stack(batch, 0, out=None if get_worker_info() is None else _shared(batch))
 
 

@@ -26,6 +26,7 @@ hold, and agrees with its checksum. Otherwise the two ends can no longer tell wh
 reader raises InvalidMessage, with the first bytes of what came. And the loader takes what is there without waiting
 for the rest, which may never come, so that its time limit holds in the middle of a message too.
 """
+
 import array
 import collections
 import io
@@ -94,7 +95,7 @@ class Message:
         fds = [allocator.fd for allocator in self.allocators]
         yield b"".join((_header(self.payload, len(fds), self.is_long), self.payload)), fds[:_FDS_AT_ONCE]
         for start in range(_FDS_AT_ONCE, len(fds), _FDS_AT_ONCE):
-            yield b"+", fds[start:start + _FDS_AT_ONCE]
+            yield b"+", fds[start : start + _FDS_AT_ONCE]
 
 
 class Received:
@@ -115,7 +116,7 @@ class Received:
             parcel.contents = None
 
     def _long_payload(self):
-        nbytes, = _LONG_SIZE.unpack(self.payload)
+        (nbytes,) = _LONG_SIZE.unpack(self.payload)
         return np.asarray(map_allocator.MapAllocator(self.fds.pop(), nbytes))
 
     def __del__(self):
@@ -174,7 +175,7 @@ def _receive_at_once(sock, size, fds):
     for level, kind, rights in extras:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             received = array.array("i")
-            received.frombytes(rights[:len(rights) - len(rights) % received.itemsize])
+            received.frombytes(rights[: len(rights) - len(rights) % received.itemsize])
             fds += received
     return data
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/data/_utils/pin_memory.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
+
 import collections.abc
 import copy
 import queue
@@ -29,11 +30,16 @@ def wanted_device(loader):
     if loader.pin_memory_device:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,"
-            f"ignore pin_memory_device='{loader.pin_memory_device}'.", stacklevel=5)
+            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=5,
+        )
     device = current_accelerator()
     if device is None:
-        warnings.warn("'pin_memory' argument is set as true but no accelerator is found, "
-                      "then device pinned memory won't be used.", stacklevel=5)
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, "
+            "then device pinned memory won't be used.",
+            stacklevel=5,
+        )
     return device
 
 

@@ -3,12 +3,14 @@ DataLoader". While it is wanted, loaders make the iterators of this file; else n
 
 PyTorch has no such file: there `torch.profiler` sees `__next__` as one range.
 """
+
 import contextlib
 import dataclasses
 import time
 from typing import NamedTuple
 
-from .. import dataloader
+from readtorch.utils.data import dataloader
+
 from .connection import Message
 from .pin_memory import PinMemoryThread, pin_memory
 from .worker import _Worker

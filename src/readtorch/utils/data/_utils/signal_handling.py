@@ -13,6 +13,7 @@ Raising anywhere is dangerous where things must be done wholly or not at all: st
 take a message and its descriptors out of a socket. There both SIGCHLD and Ctrl-C wait for the end of the
 block (`uninterrupted`). Such blocks are short, or bounded by the time that a worker is given to end.
 """
+
 import os
 import signal
 import threading
@@ -58,12 +59,16 @@ def failure_text(pid, exitcode):
     if not exitcode:
         return None
     if exitcode > 0:
-        return (f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {exitcode}. Details are "
-                "lost due to multiprocessing. Rerunning with num_workers=0 may give better error trace.")
+        return (
+            f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {exitcode}. Details are "
+            "lost due to multiprocessing. Rerunning with num_workers=0 may give better error trace."
+        )
     text = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(-exitcode)}. "
     if -exitcode == signal.SIGBUS:
-        text += ("It is possible that dataloader's workers are out of shared memory. "
-                 "Please try to raise your shared memory limit.")
+        text += (
+            "It is possible that dataloader's workers are out of shared memory. "
+            "Please try to raise your shared memory limit."
+        )
     return text
 
 

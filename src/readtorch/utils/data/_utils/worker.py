@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/utils/data/_utils/worker.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
+
 import dataclasses
 import os
 import random

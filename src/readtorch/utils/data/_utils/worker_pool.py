@@ -34,6 +34,7 @@ What was underway in a socket is freed with the socket: descriptors, and with th
 forked by the user's program in the middle of a pass has a copy of the iterator but not of its workers:
 there `shutdown` does nothing.
 """
+
 import collections
 import multiprocessing.connection
 import multiprocessing.util
@@ -94,7 +95,9 @@ class WorkerPool:
                 "worker Process arguments are not picklable. Python 3.14+ changed the multiprocessing start "
                 "method in non-Mac POSIX platforms to 'forkserver', which requires the worker Process "
                 "arguments to be picklable. You can also try "
-                "multiprocessing.set_start_method('fork').", stacklevel=2)
+                "multiprocessing.set_start_method('fork').",
+                stacklevel=2,
+            )
             raise
         finally:
             workers_end.close()
@@ -159,13 +162,15 @@ class WorkerPool:
             raise RuntimeError(
                 f"DataLoader worker (pid {pid}) sent something that is no message. Its dataset, or a library, "
                 "has written to a descriptor that is not its own, or disturbed a message otherwise. It begins "
-                f"with {bytes(data[:40])!r}") from None
+                f"with {bytes(data[:40])!r}"
+            ) from None
         except TooManyFiles:
             raise RuntimeError(
                 "Too many open files. Communication with the workers is no longer possible. Please increase "
                 "the limit using `ulimit -n` in the shell or change the sharing strategy by calling "
                 "`torch.multiprocessing.set_sharing_strategy('file_system')` at the beginning of your "
-                "code") from None
+                "code"
+            ) from None
 
     # ----------------------------------------------------------------------------------------- dead workers
 
@@ -185,8 +190,11 @@ class WorkerPool:
         """Raise RuntimeError for these workers and all others that are dead, if there are any, else
         `cause`."""
         with uninterrupted():
-            workers = [i for i, process in enumerate(self.processes)
-                       if i in workers or self.present[i] and not process.is_alive()]
+            workers = [
+                i
+                for i, process in enumerate(self.processes)
+                if i in workers or self.present[i] and not process.is_alive()
+            ]
             for worker_id in filter(self.present.__getitem__, workers):
                 self.dismiss(worker_id)
             if workers:

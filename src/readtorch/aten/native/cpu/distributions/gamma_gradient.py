@@ -5,6 +5,7 @@ A number x drawn for the shape a stays at the same quantile when a changes, so d
 F the distribution function. No closed form: three approximations share the plane, as in PyTorch. In PyTorch:
 `standard_gamma_grad_one` (`aten/src/ATen/native/Distributions.h`).
 """
+
 import math
 
 import numpy as np
@@ -12,12 +13,16 @@ import numpy as np
 from readtorch.c10.codecache import cached
 
 # The coefficients of the rational approximation: powers of log(x / a) down, powers of log(a) along.
-NUMERATOR = ((0.16009398, -0.094634809, 0.025146376, -0.0030648343),
-             (0.53487893, 0.1298071, 0.065735949, -0.0015649758),
-             (0.040121004, -0.0065914022, -0.0026286047, -0.0013441777))
-DENOMINATOR = ((1.0, 0.32668115, 0.10406089, 0.0014179084),
-               (0.16639465, 0.020070113, -0.0035938915, -0.00058392623),
-               (0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-07))
+NUMERATOR = (
+    (0.16009398, -0.094634809, 0.025146376, -0.0030648343),
+    (0.53487893, 0.1298071, 0.065735949, -0.0015649758),
+    (0.040121004, -0.0065914022, -0.0026286047, -0.0013441777),
+)
+DENOMINATOR = (
+    (1.0, 0.32668115, 0.10406089, 0.0014179084),
+    (0.16639465, 0.020070113, -0.0035938915, -0.00058392623),
+    (0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-07),
+)
 # Bernoulli numbers over their index: the asymptotic series of the digamma function.
 DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 

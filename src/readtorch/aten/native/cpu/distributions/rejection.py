@@ -9,12 +9,13 @@ C++ computes with float32 parameters in float32 until a float64 number joins in,
 float32 even beside float64. `type(p)(1)` is a 1 of the parameter's type: it keeps numba from going to float64
 earlier than C++ does. In PyTorch: `aten/src/ATen/native/Distributions.h`.
 """
+
 import math
 
 import numpy as np
 
+from readtorch.aten.native.cpu.distribution_templates import next_normal, next_uniform
 from readtorch.c10.codecache import cached
-from ..distribution_templates import next_normal, next_uniform
 
 
 @cached(error_model="numpy")
@@ -57,8 +58,17 @@ def poisson(state, out, rate):
 
 # How far Stirling's formula is off for k! with k = 0 … 9.
 STIRLING_TAIL = (
-    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-    0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287)
+    0.0810614667953272,
+    0.0413406959554092,
+    0.0276779256849983,
+    0.02079067210376509,
+    0.0166446911898211,
+    0.0138761288230707,
+    0.0118967099458917,
+    0.0104112652619720,
+    0.00925546218271273,
+    0.00833056343336287,
+)
 
 
 @cached(error_model="numpy")
@@ -104,11 +114,15 @@ def binomial_by_rejection(state, count, p):
         if distance >= 0.07 and v <= surely:
             return float(k)
         v = math.log(v * alpha / (a / (distance * distance) + b))
-        bound = ((mode + 0.5) * math.log((mode + 1) / (odds * (count - mode + 1)))
-                 + (count + 1) * math.log((count - mode + 1) / (count - k + one))
-                 + (k + 0.5) * math.log(odds * (count - k + one) / (k + one))
-                 + stirling_tail(mode) + stirling_tail(count - mode)
-                 - stirling_tail(k) - stirling_tail(count - k))
+        bound = (
+            (mode + 0.5) * math.log((mode + 1) / (odds * (count - mode + 1)))
+            + (count + 1) * math.log((count - mode + 1) / (count - k + one))
+            + (k + 0.5) * math.log(odds * (count - k + one) / (k + one))
+            + stirling_tail(mode)
+            + stirling_tail(count - mode)
+            - stirling_tail(k)
+            - stirling_tail(count - k)
+        )
         if v <= bound:
             return float(k)
 

@@ -84,8 +84,7 @@ class Assignments:
         for target in targets:
             if not isinstance(target, (ast.Name, ast.Subscript, ast.Tuple, ast.List, ast.Starred, ast.Attribute)):
                 raise ErrorReport(
-                    self.range(target),
-                    "lhs of assignment must be a variable, subscript, or starred expression",
+                    self.range(target), "lhs of assignment must be a variable, subscript, or starred expression"
                 )
         if starred > 1:
             raise ErrorReport(range, "Only one starred expression is allowed on the lhs")
@@ -104,8 +103,7 @@ class Assignments:
         parts = sugared.as_tuple(value_range, self, None if starred else wanted)
         if len(parts) < wanted:
             raise ErrorReport(
-                range,
-                f"need {'at least ' if starred else ''}{wanted} values to unpack but found only {len(parts)}",
+                range, f"need {'at least ' if starred else ''}{wanted} values to unpack but found only {len(parts)}"
             )
         if len(parts) > wanted and not starred:
             raise ErrorReport(range, f"too many values to unpack: need {wanted} but found {len(parts)}")

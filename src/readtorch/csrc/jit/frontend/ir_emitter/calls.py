@@ -61,8 +61,7 @@ class Calls:
         value = try_convert_to_type(range, self.graph, type, self.expression(node.args[1], type), True)
         if not value.type().isSubtypeOf(type):
             raise ErrorReport(
-                range,
-                f"expected an expression of type {type_name(type)} but found {type_name(value.type())}\n",
+                range, f"expected an expression of type {type_name(type)} but found {type_name(value.type())}\n"
             )
         if isinstance(type, OptionalType) and isinstance(value.type(), NoneType):
             value = (

@@ -25,10 +25,10 @@ from readtorch.csrc.jit.ir.type import (
     OptionalType,
     TupleType,
     UnionType,
+    unifyTypes,
     union_of,
     unwrap_optional,
 )
-from readtorch.csrc.jit.ir.type import unifyTypes
 
 
 @dataclass(frozen=True)

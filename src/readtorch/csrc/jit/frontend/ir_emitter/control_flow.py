@@ -10,8 +10,7 @@ from readtorch.csrc.jit.frontend.definition import NotSupportedError
 from readtorch.csrc.jit.frontend.error_report import ErrorReport
 from readtorch.csrc.jit.frontend.script_type_parser import type_name
 from readtorch.csrc.jit.frontend.sugared_value import SimpleValue
-from readtorch.csrc.jit.ir.type import IntType, OptionalType, UnionType
-from readtorch.csrc.jit.ir.type import unifyTypes
+from readtorch.csrc.jit.ir.type import IntType, OptionalType, UnionType, unifyTypes
 
 from .environment import Environment
 
@@ -38,10 +37,7 @@ class ControlFlow:
     def statement_If(self, node):
         condition = self.condition(node.test)
         self.branches(
-            self.range(node),
-            condition,
-            lambda: self.statements(node.body),
-            lambda: self.statements(node.orelse),
+            self.range(node), condition, lambda: self.statements(node.body), lambda: self.statements(node.orelse)
         )
 
     def branches(self, range, condition, then, otherwise):

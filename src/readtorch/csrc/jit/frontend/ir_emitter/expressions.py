@@ -20,8 +20,8 @@ from readtorch.csrc.jit.ir.type import (
     TensorType,
     TupleType,
     UnionType,
+    unifyTypeList,
 )
-from readtorch.csrc.jit.ir.type import unifyTypeList
 from readtorch.csrc.jit.passes.constant_propagation import run_node
 
 # operator: (its name in graphs, the method of objects)

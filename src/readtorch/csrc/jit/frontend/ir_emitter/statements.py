@@ -7,8 +7,7 @@ from readtorch.csrc.jit.frontend.error_report import ErrorReport, update_pending
 from readtorch.csrc.jit.frontend.schema_matching import NamedValue, try_convert_to_type
 from readtorch.csrc.jit.frontend.script_type_parser import type_name
 from readtorch.csrc.jit.frontend.sugared_value import ExceptionMessage, ExceptionValue, MethodValue, SugaredValue
-from readtorch.csrc.jit.ir.type import AnyType, ClassType, NoneType, StringType, TensorType
-from readtorch.csrc.jit.ir.type import unifyTypes
+from readtorch.csrc.jit.ir.type import AnyType, ClassType, NoneType, StringType, TensorType, unifyTypes
 
 
 class Closure(SugaredValue):
@@ -167,8 +166,7 @@ class Statements:
         enter, exit = (value.type().findMethod(name) for name in ("__enter__", "__exit__"))
         if enter is None or exit is None:
             raise ErrorReport(
-                range,
-                "Object returned by with item expression does not define __enter__ and __exit__ methods",
+                range, "Object returned by with item expression does not define __enter__ and __exit__ methods"
             )
         if len(enter.schema.arguments) != 1:
             raise ErrorReport(range, "__enter__ must have only one argument and one return value")

@@ -102,8 +102,7 @@ class Subscripts:
     def _of_tensor(self, range, value, index):
         if not value.type().isSubtypeOf(TensorType.get()):
             raise ErrorReport(
-                range,
-                "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type",
+                range, "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type"
             )
         value, indices = self.int_and_slice_indexing(range, value, index)
         if not indices:

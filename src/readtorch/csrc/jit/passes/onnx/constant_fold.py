@@ -7,8 +7,10 @@
 In PyTorch: `torch/csrc/jit/passes/onnx/constant_fold.cpp`, which knows these operators too. Explained in the
 chapter "Multiprocessing, TensorBoard, ONNX".
 """
-from .....aten.functions import at
-from ....onnx import dtype_of_onnx_type
+
+from readtorch.aten.functions import at
+from readtorch.csrc.onnx import dtype_of_onnx_type
+
 from .eval_peephole import new_initializer
 from .peephole import eliminate_dead_nodes
 

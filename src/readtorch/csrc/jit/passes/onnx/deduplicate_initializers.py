@@ -3,7 +3,8 @@
 In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
-from ...ir.scope import Scope
+
+from readtorch.csrc.jit.ir.scope import Scope
 
 
 def DeduplicateInitializers(graph, initializers):

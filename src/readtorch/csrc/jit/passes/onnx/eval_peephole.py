@@ -9,8 +9,10 @@ It multiplies each channel by a number and adds another, both known: so can the 
 In PyTorch: `fuseConvBatchNorm` in `torch/csrc/jit/passes/onnx/eval_peephole.cpp`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
-from .....aten.functions import at
-from ...ir.type import TensorType
+
+from readtorch.aten.functions import at
+from readtorch.csrc.jit.ir.type import TensorType
+
 from .peephole import eliminate_dead_nodes
 
 
@@ -25,12 +27,7 @@ def EvalPeephole(graph, initializers):
 def _fits(norm, initializers):
     conv = norm.input(0).node()
     known = [v.debugName() in initializers for v in [*conv.inputs()[1:], *norm.inputs()[1:]]]
-    return (
-        conv.kind() == "onnx::Conv"
-        and len(norm.input(0).uses()) == 1
-        and norm.outputsSize() == 1
-        and all(known)
-    )
+    return conv.kind() == "onnx::Conv" and len(norm.input(0).uses()) == 1 and norm.outputsSize() == 1 and all(known)
 
 
 def _fuse(graph, norm, initializers):
@@ -41,9 +38,7 @@ def _fuse(graph, norm, initializers):
     factor = gamma * at.rsqrt(variance + norm.f("epsilon"))
     shift = (bias[0] if bias else at.zeros_like(mean)) - mean
     fused = [weight * factor.reshape([-1] + [1] * (weight.dim() - 1)), shift * factor + beta]
-    new = (
-        graph.create("onnx::Conv", [conv.input(0)]).copyAttributes(conv).copyMetadata(conv).insertBefore(norm)
-    )
+    new = graph.create("onnx::Conv", [conv.input(0)]).copyAttributes(conv).copyMetadata(conv).insertBefore(norm)
     for tensor in fused:
         new.addInput(new_initializer(graph, initializers, tensor, "onnx::Conv"))
     new.output().setType(norm.output().type())

@@ -7,15 +7,14 @@ In PyTorch: `torch/csrc/jit/passes/onnx/naming.cpp`, and `_set_input_and_output_
 `_apply_friendly_debug_names` in `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the
 chapter "Multiprocessing, TensorBoard, ONNX".
 """
-from ...ir.scope import Scope
+
+from readtorch.csrc.jit.ir.scope import Scope
 
 
 def set_names(graph, values, names, what):
     """The names that were given to inputs or outputs. Raises RuntimeError if there are more than values."""
     if len(names or ()) > len(values):
-        raise RuntimeError(
-            f"number of {what} names provided ({len(names)}) exceeded number of {what}s ({len(values)})"
-        )
+        raise RuntimeError(f"number of {what} names provided ({len(names)}) exceeded number of {what}s ({len(values)})")
     seen = set(graph.inputs()) if what == "output" else set()
     for i, (value, name) in enumerate(zip(values, names or ())):
         if value in seen:  # one value is returned twice, or an input as it is: it cannot have two names

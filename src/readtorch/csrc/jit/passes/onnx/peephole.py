@@ -41,10 +41,7 @@ def _fuse_consecutive_transposes(node):
 
 
 def _remove_cast_to_the_same(node):
-    if (
-        node.input(0).type().dtype() is not None
-        and node.input(0).type().dtype() == node.output().type().dtype()
-    ):
+    if node.input(0).type().dtype() is not None and node.input(0).type().dtype() == node.output().type().dtype():
         node.output().replaceAllUsesWith(node.input(0))
 
 

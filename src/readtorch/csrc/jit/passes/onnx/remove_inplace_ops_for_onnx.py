@@ -10,11 +10,7 @@ In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which 
 in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 
-_OTHER_NAMES = {
-    "aten::zero_": "aten::zeros_like",
-    "aten::fill_": "aten::full_like",
-    "aten::copy_": "aten::expand_as",
-}
+_OTHER_NAMES = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like", "aten::copy_": "aten::expand_as"}
 _MAKE_VIEWS = {"prim::ListUnpack"} | {
     f"aten::{name}"
     for name in (

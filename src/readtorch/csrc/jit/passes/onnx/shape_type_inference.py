@@ -10,9 +10,10 @@ the trace knows best.
 In PyTorch: `torch/csrc/jit/passes/onnx/shape_type_inference.cpp`.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
-from ....onnx import dtype_of_onnx_type, library, onnx_type_of
-from ...ir.type import TensorType
+
+from readtorch.csrc.jit.ir.type import TensorType
 from readtorch.csrc.jit.serialization.export import node_proto, tensor_proto, type_proto
+from readtorch.csrc.onnx import dtype_of_onnx_type, library, onnx_type_of
 
 _SIZES_DEPEND_ON_VALUES = {"onnx::NonZero", "onnx::Unique", "onnx::Compress"}
 _MAX_VALUES = 64  # of a constant that ONNX's rules receive: it may be a shape

@@ -10,9 +10,11 @@ apart.
 In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing,
 TensorBoard, ONNX".
 """
-from .....c10.tensor_impl import TensorImpl
-from ...ir.graph import Graph
-from ...ir.type import TensorType
+
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.ir.graph import Graph
+from readtorch.csrc.jit.ir.type import TensorType
+
 from .shape_type_inference import adopt_traced_type
 
 
