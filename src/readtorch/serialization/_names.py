@@ -3,7 +3,7 @@
 The rooms of readtorch carry PyTorch's names, so the first word tells them apart, and the files below, in which
 here stands what PyTorch keeps elsewhere. `save` writes PyTorch's names, `load` takes them for ours: a file is
 one and the same to both. Under `readtorch run` the objects themselves carry them (`readtorch/_as_torch.py`).
-What neither owns, a class of yours or `collections.OrderedDict`, keeps its name.
+PyTorch has no such file: its names are its own. What neither owns, a class of yours or `collections.OrderedDict`, keeps its name.
 """
 
 import operator
