@@ -52,7 +52,7 @@ def has_format(array, memory_format):
 
 
 def suggested_format(array):
-    """The memory format that an array's strides speak of (`TensorImpl::suggest_memory_format`)."""
+    """The memory format that an array's strides suggest (`TensorImpl::suggest_memory_format`)."""
     if array.ndim not in (4, 5) or not array.strides[1] or 0 in array.shape:
         return contiguous_format
     least = 0

@@ -10,7 +10,7 @@ import numpy as np
 class dtype:
     """The type of a tensor's elements, such as `readtorch.float32`. There is one object per type.
 
-    In PyTorch: `THPDtype` (`torch/csrc/Dtype.cpp`), a Python face of `c10::ScalarType`.
+    In PyTorch: `THPDtype` (`torch/csrc/Dtype.cpp`), the Python binding of `c10::ScalarType`.
     """
 
     __slots__ = ("name", "numpy", "category", "itemsize", "is_floating_point", "is_complex", "is_signed")

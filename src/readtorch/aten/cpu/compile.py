@@ -1,10 +1,9 @@
 """How a loop becomes a kernel: numba compiles it for this machine when it is first called, and keeps the result on disk.
 
 Note [ Waiting for the compiler ]
-A kernel is compiled once for each combination of argument types, on the first machine call, and kept in the user's cache
-directory (c10/cache_dir_utils.py says which). Importing compiles nothing. A reader who waits
-longer than two seconds in one process is told what for, once, on stderr (not if READTORCH_QUIET is set, as the book's
-build does).
+A kernel is compiled once for each combination of argument types, by the first call on a machine, and kept in the
+user's cache directory (c10/cache_dir_utils.py says which). Importing compiles nothing. If compilation takes longer than
+two seconds in one process, a line on stderr says so, once (not if READTORCH_QUIET is set, as the book's build does).
 
 In PyTorch: compiled ahead, three times over, by `aten/src/ATen/native/DispatchStub.h` (plain, AVX2, AVX-512).
 """
@@ -23,7 +22,7 @@ from readtorch.c10.codecache import file_digest, keep
 from readtorch.c10.python_builtins import pythons_own
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
-# (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec.py and sine.py round.)
+# (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec/ rounds.)
 REORDER = {"reassoc", "contract", "arcp"}
 
 COMMON = dict(nogil=True, error_model="numpy")
@@ -51,7 +50,7 @@ def shared_stamp():
 
 
 class Progress(event.Listener):
-    """Tells of the wait; compiles with Python's own builtins. See Note [ Waiting for the compiler ]."""
+    """Reports a long wait; compiles with Python's own builtins. See Note [ Waiting for the compiler ]."""
 
     PATIENCE = 2.0
 
@@ -67,7 +66,7 @@ class Progress(event.Listener):
         function = event.data["dispatcher"].py_func
         ours = (function.__module__ or "").startswith(("readtorch.", "fused_"))  # the second: the fuser's kernels
         if self.depth == 1 and ours and not os.environ.get("READTORCH_QUIET"):
-            self.timer = threading.Timer(self.PATIENCE, self.tell, (function.__name__,))
+            self.timer = threading.Timer(self.PATIENCE, self.report, (function.__name__,))
             self.timer.daemon = True
             self.timer.start()
 
@@ -80,7 +79,7 @@ class Progress(event.Listener):
             self.timer = None
 
     @staticmethod
-    def tell(name):
+    def report(name):
         print(f"readtorch: compiling the kernel {name} for this machine; it is kept for the next time", file=sys.stderr)
 
 

@@ -1,7 +1,7 @@
 """Changing a tensor's sizes or storage in place: resize_, resize_as_, set_.
 
-In PyTorch: `aten/src/ATen/native/Resize.cpp`; `set_` in `aten/src/ATen/native/TensorFactories.cpp` and
-`aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/Resize.cpp`; `set_` in `aten/src/ATen/native/TensorShape.cpp`.
+Explained in the chapter "Tensor and Storage".
 """
 
 import numpy as np

@@ -4,10 +4,10 @@ them into vector instructions. sin and cos are in sine.py; log1p and pow in vect
 Note [ Functions that vectorize ]
 A loop that calls libm computes one number at a time. So the forms here are polynomials, with conditions written as
 choices between two values. log of float32 goes back to the Cephes library (S. Moshier), that of float64 to fdlibm (Sun
-Microsystems); erf of float32 is the rational approximation of Eigen and XLA. The other coefficients have the least
-greatest relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units
-in the last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a very
-negative number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
+Microsystems); erf of float32 is the rational approximation of Eigen and XLA. The other coefficients minimize the
+largest relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2
+units in the last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a
+very negative number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec.h`; in `vec512/vec512_float.h` these functions call the SLEEF library.
 """
@@ -104,10 +104,10 @@ def constants(*values):
 # ----------------------------------------------------------------------------------------------------------- exp
 
 
-def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, coefficients):
+def exponentials(number, digits, bits_of, float_of, smallest, largest, high, low, coefficients):
     """exp and expm1 for one floating-point format. digits: binary ones of its mantissa, after the point.
 
-    least, greatest: beyond these eˣ is 0 or infinity. high + low: log 4. coefficients: of (eʳ - 1 - r) / r².
+    smallest, largest: beyond these eˣ is 0 or infinity. high + low: log 4. coefficients: of (eʳ - 1 - r) / r².
     """
     # The numbers around this one are whole: to add it rounds, and the sum's last bits are the rounded number.
     to_whole = number(1.5 * 2.0**digits)
@@ -117,7 +117,7 @@ def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, 
     @scalar
     def parts(x):
         """x = n log 4 + r: (eʳ - 1, 2ⁿ)."""
-        x = at_most(at_least(x, least), greatest)
+        x = at_most(at_least(x, smallest), largest)
         shifted = fma(x, per_log_4, to_whole)
         n = shifted - to_whole
         r = fma(n, -low, fma(n, -high, x))

@@ -3,9 +3,9 @@
 Note [ Several vectors at a time ]
 The instructions of a polynomial wait for one another, four cycles each, while the core could start two in
 every cycle. It finds others to start among the next few hundred instructions; in a loop over one vector that is
-the next turn, and hardly more. So LLVM is told to write the body of each turn for eight vectors (with four, a
-loop of three such functions takes an eighth longer). It knows how, but does so on its own for short loops and
-sums only.
+the next iteration, and hardly more. So LLVM is asked to write the body of each iteration for eight vectors (with
+four, a loop of three such functions takes an eighth longer). It knows how, but does so on its own for short loops
+and sums only.
 
 PyTorch has no such file: C++ has a pragma for it, numba nothing. What the pragma leaves in LLVM's text is a remark on
 the branch that closes the loop, and that is the next one that numba writes after the loop's last line.

@@ -4,7 +4,7 @@ units in the last place. Those of a float64 are libm's.
 Note [ Turns ] An angle is first counted in whole turns, of which only what is left over matters: for
 x = 10³⁰ that is what comes after the thirtieth digit of x / 2π, and float64 has sixteen digits. So 1 / 2π is cut into
 pieces of 29 bits. As x has 24, its product with a piece is exact, and the whole turns of each product are dropped
-before it is added to the others. With the sixth piece, which may be of any length, even the greatest float32 leaves
+before it is added to the others. With the sixth piece, which may be of any length, even the largest float32 leaves
 less than half a turn. (M. Payne and R. Hanek, 1983, look up the pieces that matter for one x; for a loop over many it
 is quicker to take them all.)
 

@@ -1,8 +1,8 @@
 """The loops of the distributions: each fills a contiguous array from an mt19937 state.
 
 A loop knows one accumulation type (float32, float64, int64 or uint8); `distribution_kernels` rounds to other types.
-All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see Note [Fused multiply- add] and Note
-[The vector normal]. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h`,
+All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see
+Note [Fused multiply-add] and Note [The vector normal]. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h`,
 `aten/src/ATen/core/TransformationHelper.h`, `DistributionsHelper.h`. numba compiles these functions when they are
 first called and keeps the result on disk.
 """

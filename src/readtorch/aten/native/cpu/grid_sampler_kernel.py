@@ -1,6 +1,7 @@
 """Bilinear sampling of images as loops: where the points lie is worked out once, for all channels.
 
 Outside the image stands an extra element, 0, behind the last one.
+
 In PyTorch: `aten/src/ATen/native/cpu/GridSamplerKernel.cpp`.
 """
 

@@ -97,7 +97,7 @@ def keep_greater(row, stride, found):
 
 
 @kernel
-def greatest_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
+def maxima_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
     """The largest number of each window of the rows begin … end, without its place: many windows at once."""
     for i in range(begin, end):
         row, found = x[i], best[i]

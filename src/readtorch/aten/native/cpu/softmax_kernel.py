@@ -89,7 +89,7 @@ def block(piece, inner):
 
 
 @fast_kernel
-def greatest_of_columns(x, outer, start, stop):
+def largest_of_columns(x, outer, start, stop):
     largest = np.full(stop - start, -np.inf, x.dtype)
     for i in range(x.shape[1]):
         row = x[outer, i, start:stop]
@@ -102,7 +102,7 @@ def greatest_of_columns(x, outer, start, stop):
 def softmax_strided(x, out, begin, end):
     for piece in range(begin, end):
         outer, start, stop = block(piece, x.shape[2])
-        largest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
+        largest, total = largest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
         for i in range(x.shape[1]):
             row, result = x[outer, i, start:stop], out[outer, i, start:stop]
             for j in range(row.size):
@@ -119,7 +119,7 @@ def softmax_strided(x, out, begin, end):
 def log_softmax_strided(x, out, begin, end):
     for piece in range(begin, end):
         outer, start, stop = block(piece, x.shape[2])
-        largest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
+        largest, total = largest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
         for i in range(x.shape[1]):
             row = x[outer, i, start:stop]
             for j in range(row.size):

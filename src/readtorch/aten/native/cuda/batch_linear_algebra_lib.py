@@ -1,10 +1,16 @@
 """Factors of matrices, one block for each: Cholesky, LU, QR, and eigenvalues and singular values by Jacobi's
 rotations.
 
-    cholesky(a, info)     lu(a, pivots, info)     solve_triangular(a, b, upper, unit)
-    qr(a, taus)           orthogonal(a, taus, q)
-    eigh(a, v)      a becomes diagonal, v (a unit matrix) its eigenvectors: columns
-    svd(a, v)       the columns of a become orthogonal: A V
+    cholesky(a, info)                    a becomes L below and on its diagonal
+    lu(a, pivots, info)                  a becomes L (below, without its ones) and U; rows are exchanged
+    exchange(pivots, b, backwards)       the same exchanges for the rows of b
+    solve_triangular(a, b, upper, unit)  b becomes X with A X = B
+    qr(a, taus), orthogonal(a, taus, q)  a becomes R and the reflections below it; q becomes Q
+    eigh(a, v)                           a becomes diagonal, v (a unit matrix) its eigenvectors: columns
+    svd(a, v)                            the columns of a become orthogonal: A V
+
+Arrays are (matrices, rows, columns) of float32 or float64, with any strides. info (int32): 0, or the number, counted
+from 1, of the first pivot that was not positive (Cholesky) or was zero (LU).
 
 Note [ One block for a matrix ]
 All steps of these algorithms but the innermost depend on one another: column after column is finished, and what is
@@ -18,7 +24,7 @@ after a few sweeps over all pairs nothing is left. Rotations of disjoint pairs a
 at a time, each by its own thread. The pairs of a round are those of a tournament: one player stays, the others move on
 by one seat, and after n - 1 rounds everybody has met everybody.
 
-In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebraLib.cpp`.
+In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebraLib.cpp`, which calls cuSOLVER and cuBLAS.
 """
 
 import functools

@@ -7,8 +7,8 @@
 One product for each group. Grid, block and loop are those of cuda_blas.py (Note [ A tile in registers ]). The
 weight's gradient has few results and a long K, which is cut into parts; a second launch adds them up.
 
-`Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1; how three are read says
-naive_convolution_transpose3d.py.
+`Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1;
+naive_convolution_transpose3d.py says how three are read.
 
 In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`.
 """

@@ -7,7 +7,9 @@ Grid: blocks of 256 threads with a grid-stride loop. The number of an element, n
 counter, so results do not depend on the grid. Each step takes two words of an evaluation as one fraction of 53 bits.
 The methods are those of the CPU (../cpu/distributions/rejection.py); the generator moves on by DRAWS_USED.
 
-In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, `aten/src/ATen/native/cuda/Distributions.cpp`.
+In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, `aten/src/ATen/native/cuda/Distributions.cpp`. There
+cuRAND's `curand_poisson` draws a Poisson number, and a uniform number takes one word: other samples of the same
+distributions.
 """
 
 import functools

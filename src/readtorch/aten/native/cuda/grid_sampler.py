@@ -1,7 +1,7 @@
 """grid_sampler of images and of volumes: each point of a grid says where to look, and its value is
 interpolated between the neighbors there.
 
-    sample(x, grid, mode, padding, align_corners, out)             out: zeros
+    sample_points(x, grid, mode, padding, align_corners, out)      out: zeros
     sample_backward(grad, x, grid, …, grad_x, grad_grid)           grad_x: zeros
 
 What the neighbors are along one dimension, with what weights and slopes, says Note [ Taps ] in

@@ -1,4 +1,4 @@
-"""multinomial with replacement: a place in the running sums of the probabilities for each number drawn.
+"""multinomial with replacement: each number drawn is looked up in the running sums of the probabilities.
 
     sample(state, ends, probabilities, out)
 

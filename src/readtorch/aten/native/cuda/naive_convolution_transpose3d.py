@@ -3,7 +3,8 @@
     numbers: channels of a group; depth, height, width; outputs of a group; the same three of the output; of the
     window; then strides, paddings and dilations
 
-In PyTorch: `aten/src/ATen/native/cuda/NaiveConvolutionTranspose3d.cu`, `aten/src/ATen/native/cudnn/ConvShared.cpp`.
+In PyTorch: `aten/src/ATen/native/cuda/NaiveConvolutionTranspose3d.cu`, of the direct form
+`aten/src/ATen/native/cuda/NaiveDilatedConvolution.cu`; `aten/src/ATen/native/cudnn/ConvShared.cpp`.
 """
 
 import functools

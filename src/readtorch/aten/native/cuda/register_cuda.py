@@ -5,7 +5,7 @@ host instead. Read it from register_dispatch_key.py on, which says how an operat
 the kernels of a family, which know arrays only, and after them the operators around them: these check the arguments,
 allocate the results on the device, with PyTorch's strides, and launch.
 
-PyTorch has no such file by hand: `RegisterCUDA.cpp` is generated of the entries `CUDA:` in
+PyTorch has no such file by hand: `RegisterCUDA.cpp` is generated from the entries `CUDA:` in
 `aten/src/ATen/native/native_functions.yaml`.
 """
 

@@ -5,10 +5,15 @@
 
 Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of `index`. An index below 0 counts from
 the end; one out of bounds is an error that only the simulator reports. Sums are added atomically: where an index
-occurs twice, the order, and so the last digit, is not fixed. Products and extremes are combined by compare-and-swap on
-the bits.
+occurs twice, the order, and so the last digit, is not fixed.
 
-In PyTorch: `aten/src/ATen/native/cuda/ScatterGatherKernel.cu`.
+Note [ Compare and swap ]
+The chip adds atomically, but has no atomic multiplication. What it has is `cas(array, index, expected, new)`: write
+`new` if `expected` is there, and return what was there. With it any function can be made atomic: read the old value,
+compute the new one, and swap; if another thread was faster, begin again with what it wrote. The instruction compares
+bits, so floating-point numbers are taken as integers of their width.
+
+In PyTorch: `aten/src/ATen/native/cuda/ScatterGatherKernel.cu`, `aten/src/ATen/cuda/Atomic.cuh` (`gpuAtomicMul`).
 """
 
 import functools

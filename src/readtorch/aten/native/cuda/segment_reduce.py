@@ -1,8 +1,9 @@
 """segment_reduce: sum, mean, product or extreme of stretches of rows, and its gradient.
 
-    reduce(how, x, edges, start, out)         x (outer, rows, inner), edges (outer, segments + 1), out (outer,
-                                              segments, inner)
+    reduce_each_segment(how, x, edges, start, out, of_empty)
     reduce_backward(how, grad, out, x, edges, start, result)         result: zeros
+
+x is (outer, rows, inner), edges (outer, segments + 1), out (outer, segments, inner).
 
 Grid: blocks of 256 threads with a grid-stride loop, a thread for each result: it goes over its segment.
 

@@ -7,11 +7,11 @@ A bitonic sort compares and exchanges pairs that do not depend on the data: for 
 
 A piece of up to 1024 elements is sorted in shared memory. Grid: (pieces, rows); block: a thread for each
 pair. Of longer rows the pieces are merged: the steps with j beyond a piece run in global memory, one launch
-for each, those within it again in shared memory. What is compared is (value, place): equal elements keep
+for each, those within it again in shared memory. What is compared is (value, index): equal elements keep
 their order, and what fills a row up to a power of two comes last.
 
-In PyTorch: `aten/src/ATen/native/cuda/Sort.cu`, `aten/src/ATen/native/cuda/SortUtils.cuh`,
-`aten/src/ATen/native/cuda/TensorTopK.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/Sort.cu` (CUB's radix sort, and a bitonic sort for short rows),
+`aten/src/ATen/native/cuda/SortUtils.cuh`, `aten/src/ATen/native/cuda/TensorTopK.cu`.
 """
 
 import functools

@@ -1,9 +1,11 @@
 """Functions of single elements on tensors: promotion, broadcasting and the result, around `pointwise`
 (loops.py).
 
-    apply(functions.mul, [self, other])                    in their common dtype
-    apply(functions.less, [self, other], result=bool)      computed in the common dtype, stored in another
-    apply(functions.add, [self, other], (alpha,), out=t)   into a tensor that is there
+    apply(math.mul, [self, other])                     in their common dtype
+    apply(math.less, [self, other], result=bool)       computed in the common dtype, stored in another
+    apply(math.add, [self, other], (alpha,), out=t)    into a tensor that is there
+
+The functions are those of `aten/native/math.py`.
 
 Note [ Adapted functions ]
 A kernel's function computes in the width of its arguments. If tensors have other dtypes than that to compute

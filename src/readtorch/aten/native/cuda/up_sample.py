@@ -9,7 +9,8 @@ banded matrix ].
 Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of the result.
 
 In PyTorch: `aten/src/ATen/native/cuda/UpSample.cuh`, `aten/src/ATen/native/cuda/UpSampleBilinear2d.cu`,
-`aten/src/ATen/native/cuda/UpSampleNearest2d.cu`, `aten/src/ATen/native/cuda/UpSampleBicubic2d.cu`.
+`aten/src/ATen/native/cuda/UpSampleNearest2d.cu`, `aten/src/ATen/native/cuda/UpSampleBicubic2d.cu`: a kernel for each
+method and number of dimensions, which computes the weights anew for each element and adds gradients atomically.
 """
 
 import math

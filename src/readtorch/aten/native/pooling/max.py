@@ -367,5 +367,5 @@ def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
 def maxima_in_rows(rows, kernel, stride, padding, dilation, outputs):
     best = np.empty((len(rows), outputs), rows.dtype)
     given = (rows, kernel, stride, padding, dilation, best)
-    for_planes(*rows.shape, lambda begin, end: loops().greatest_in_rows(*given, begin, end))
+    for_planes(*rows.shape, lambda begin, end: loops().maxima_in_rows(*given, begin, end))
     return best

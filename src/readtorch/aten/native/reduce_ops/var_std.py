@@ -107,7 +107,7 @@ def overloads_with_mean(name, root):
     )
 
     @general.kernel
-    def spread_and_mean(self, dim, correction, keepdim):
+    def variance_or_std_and_mean(self, dim, correction, keepdim):
         result = variance_or_std(self, dim, correction, keepdim, root, f"{name}_mean")
         return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
 

@@ -927,8 +927,8 @@ class DeviceCachingAllocator:
                 self.free_block(block, context, deferred=True)
 
     def process_events(self, context):
-        """Free the blocks whose last event has been passed. A stream's events are passed in order, so the first that
-        is not ends the look at it."""
+        """Free the blocks whose last event has been passed. A stream's events are passed in order: behind the first
+        that is not, none is."""
         self.insert_events_deferred_until_no_capture(context)
         for stream in sorted(self.stream_events, key=self.stream_order):
             events = self.stream_events[stream]

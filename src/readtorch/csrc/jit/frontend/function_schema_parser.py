@@ -2,7 +2,7 @@
 
     aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)
 
-`aten/schema.py` reads the same syntax for the dispatcher, which needs to know less: what is a tensor, what is
+`aten/function_schema.py` reads the same syntax for the dispatcher, which needs to know less: what is a tensor, what is
 written to.
 
 In PyTorch: `torch/csrc/jit/frontend/function_schema_parser.cpp`.
