@@ -57,3 +57,15 @@ def test_products_take_the_time_of_their_arithmetic(timeline):
     moved = 4 * (100 * 200 + 200 * 50 + 100 * 50)
     assert end - begin == pytest.approx(max(moved / COSTS.memory, 2 * 100 * 200 * 50 / COSTS.arithmetic))
     assert last - start == pytest.approx(2 * a.nbytes / COSTS.memory, rel=1e-4)  # and the number, four bytes
+
+
+@pytest.mark.usefixtures("timeline")  # which ends the simulation
+def test_an_in_place_form_takes_the_time_of_its_two_kernels():
+    """It is the functional form and a copy, which are launched; nothing else is."""
+    cuda.simulate(1, "64MiB", kernels=True, costs=COSTS)
+    runtime.driver().streams.timeline = timeline = []
+    x = rt.ones(10, device="cuda")
+    timeline.clear()
+    x.sinc_()
+    assert [(label, end - start) for _, _, label, start, end in timeline] == [("sinc", 1.0), ("copy_", 1.0)]
+    assert x._version == 1

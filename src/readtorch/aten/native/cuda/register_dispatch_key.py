@@ -40,9 +40,10 @@ def cuda_kernel(*operators):
     return register
 
 
-def on_device(operator, function, below=below_autograd):
+def on_device(operator, function, below=below_autograd, launches=True):
     """`function` on the device of the operator's tensors, or on the one that its `device` argument names.
-    What it calls stays `below` autograd; a view must know whether autograd follows it, and calls nothing."""
+    What it calls stays `below` autograd; a view must know whether autograd follows it, and calls nothing.
+    launches: whether it launches kernels itself, which take a simulated device time."""
     arguments = operator.schema.arguments
     places = [i for i, a in enumerate(arguments) if a.type.is_tensor]
     device_place = next((i for i, a in enumerate(arguments) if a.name == "device"), None)
@@ -59,7 +60,8 @@ def on_device(operator, function, below=below_autograd):
         with DeviceGuard(place.index), below():
             try:
                 results = function(*values)
-                launched(operator, values, results, place)
+                if launches:
+                    launched(operator, values, results, place)
                 wait_if_asked()
             except AcceleratorError as error:
                 raise AcceleratorError(f"{error}\nThis was the operator '{operator.name}'.") from error
@@ -154,7 +156,7 @@ def follow(operator, keys):
     if functional is None or not may_run(functional):
         return None
     if functional.inplace is operator:
-        return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)))
+        return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)), launches=False)
     if not getattr(compute, "any_device", False):
         count = len(operator.schema.returns)
         compute = lambda *values: write_out(functional.call(*values[:-count]), values[-count:])
