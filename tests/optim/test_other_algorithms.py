@@ -25,6 +25,8 @@ FIRST_ORDER = {
 }
 # Their second step writes over what the first one saved for backward, in PyTorch too.
 DIFFERENTIABLE_ONCE = {"Adamax", "NAdam", "RMSprop", "Rprop", "Adam"}
+# Settings that the first releases did not have.
+LATER = ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "centered")
 FILES = {"Adafactor": "_adafactor", "Muon": "_muon"}
 
 
@@ -124,19 +126,33 @@ def test_old_checkpoints(name):
         for key, value in old["state"][0].items():
             if value.dim() == 0:
                 old["state"][0][key] = value.item()
-        for key in (
-            "maximize",
-            "foreach",
-            "capturable",
-            "differentiable",
-            "fused",
-            "decoupled_weight_decay",
-            "centered",
-        ):
+        for key in LATER:
             old["param_groups"][0].pop(key, None)
         fresh = getattr(T.optim, name)([p])
         fresh.load_state_dict(old)
         show(sorted(fresh.state_dict()["param_groups"][0].items(), key=str), fresh.state_dict()["state"])
+
+    same(program)
+
+
+@pytest.mark.parametrize("name", FIRST_ORDER)
+def test_old_pickles(name):
+    """A pickle holds the defaults, too, and they lack what came later as the groups do."""
+
+    def program(T, show):
+        p = T.tensor([1.0, -2.0], requires_grad=True)
+        settings = {key: value for key, value in FIRST_ORDER[name].items() if key not in LATER}
+        o = train(T, name, p, [[0.5, 1.0]], **settings)
+        state = copy.deepcopy(o.__getstate__())
+        for old in (state["defaults"], *state["param_groups"]):
+            for key in LATER:
+                old.pop(key, None)
+        restored = type(o).__new__(type(o))
+        restored.__setstate__(state)
+        [copied] = restored.param_groups[0]["params"]
+        copied.grad = T.tensor([2.0, -1.0])
+        restored.step()
+        show.numbers(copied)
 
     same(program)
 

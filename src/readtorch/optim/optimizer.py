@@ -191,7 +191,8 @@ class Optimizer:
         """The settings of `group` that `function` takes."""
         names = vars(self).get("_setting_names")
         if names is None:
-            names = self._setting_names = _names_of_settings(function, self.defaults)
+            # An old pickle's defaults lack what its groups were completed with.
+            names = self._setting_names = _names_of_settings(function, self.defaults | self._added_later)
         settings = {name: group[name] for name in names}
         for pair, (first, second) in self._pairs.items():
             settings[first], settings[second] = group[pair]

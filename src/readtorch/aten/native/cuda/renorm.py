@@ -1,6 +1,6 @@
 """renorm: the slices of a tensor scaled down to a norm.
 
-In PyTorch: `aten/src/ATen/native/cuda/Renorm.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/RenormKernel.cu`.
 """
 
 from readtorch.aten.functions import at

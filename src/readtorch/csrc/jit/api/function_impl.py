@@ -7,7 +7,7 @@ import threading
 
 from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
 from readtorch.csrc.jit.ir.type import FunctionType
-from readtorch.csrc.jit.passes.erase_shape_information import unshaped
+from readtorch.csrc.jit.passes.shape_analysis import unshaped
 
 
 class RecursiveMethodCallError(RuntimeError):

@@ -18,7 +18,7 @@ from .common_subexpression_elimination import EliminateCommonSubexpression
 from .constant_pooling import ConstantPooling
 from .constant_propagation import ConstantPropagation
 from .dead_code_elimination import EliminateDeadCode
-from .erase_shape_information import EraseShapeInformation
+from .shape_analysis import EraseShapeInformation
 from .inliner import inlined
 from .lower_tuples import LowerSimpleTuples
 from .peephole import PeepholeOptimize

@@ -3,7 +3,7 @@
     before                                                        after
     %y : Float(4, 3, device=cpu) = aten::relu(%x)                 %y : Tensor = aten::relu(%x)
 
-In PyTorch: `torch/csrc/jit/passes/erase_shape_information.cpp`.
+In PyTorch: `torch/csrc/jit/passes/shape_analysis.cpp` (`EraseShapeInformation`).
 """
 
 from readtorch.csrc.jit.ir.type import TensorType
