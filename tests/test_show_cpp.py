@@ -1,5 +1,6 @@
 """Quoting C++: definitions found in real text, generated files that are those of the installed library, stacks, missing trees."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -87,6 +88,18 @@ auto Engine::execute(const edge_list& roots, bool keep)
 extern "C" {
 int main(void) { return 0; }
 }
+struct alignas(2) Half {
+  explicit Half(Stream stream)
+      : stream_(stream, [](Stream stream) {
+          close(stream);
+        }) {}
+  Id id() const { return id_; }
+};
+template <>
+inline Id id_of<Half>(const Half& x) { return x.id(); }
+template <int L = 1>
+static std::enable_if_t<L == 1, Id> first(const Half& x) { return x.id(); }
+std::function<void(Half&)> creator() { return {}; }
 """
 
 
@@ -122,6 +135,17 @@ def found(name):
         ("fast", "at::native::fast", "int fast() {", "}"),
         ("TORCH_IMPL_FUNC(add_out)", "at::native::TORCH_IMPL_FUNC", "TORCH_IMPL_FUNC(add_out)", "}"),
         ("main", "main", *["int main(void) { return 0; }"] * 2),
+        ("Half", "Half", "struct alignas(2) Half {", "};"),
+        ("Half::Half", "Half::Half", "explicit Half(Stream stream)", "}) {}"),
+        ("Half::id", "Half::id", *["Id id() const { return id_; }"] * 2),
+        ("id_of", "id_of", "template <>", "inline Id id_of<Half>(const Half& x) { return x.id(); }"),
+        (
+            "first",
+            "first",
+            "template <int L = 1>",
+            "static std::enable_if_t<L == 1, Id> first(const Half& x) { return x.id(); }",
+        ),
+        ("creator", "creator", *["std::function<void(Half&)> creator() { return {}; }"] * 2),
         ("Note [ Why twice ]", "Note [Why twice]", "// Note [ Why twice ]", '// Because "}" once is not enough.'),
     ],
 )
@@ -339,3 +363,38 @@ def test_the_stack_of_a_call():
 )
 def test_names_of_symbols(symbol, name):
     assert _stack.plain(symbol) == name
+
+
+@pytest.fixture
+def tool():
+    path = Path(__file__).parents[1] / "tools" / "pytorch_source.py"
+    spec = importlib.util.spec_from_file_location("pytorch_source", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def by_hand(folder, run):
+    (folder / "version.txt").write_text("2.13.0a0\n")
+
+
+def test_what_half_a_download_left_is_replaced(tool, tmp_path, monkeypatch):
+    monkeypatch.setattr(tool, "WAYS", {"git": by_hand})
+    (tmp_path / "source" / "c10").mkdir(parents=True)
+    assert tool.bring(tmp_path / "source", ["git"], 1) is None
+    assert [file.name for file in tmp_path.rglob("*")] == ["source", "version.txt"]
+
+
+def test_a_step_that_takes_too_long_says_so(tool, tmp_path, monkeypatch):
+    script = "import sys, time; print('begun', file=sys.stderr, flush=True); time.sleep(60)"
+    monkeypatch.setattr(tool, "WAYS", {"git": lambda folder, run: run(sys.executable, "-c", script)})
+    assert "timed out after 1.5 seconds" in tool.bring(tmp_path / "source", ["git"], 1.5)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_folder_that_cannot_be_made_ends_in_one_line(tool, tmp_path, monkeypatch, capsys, once):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sys, "argv", ["pytorch_source.py", *["--once"] * once, str(tmp_path / "file" / "source")])
+    assert tool.main() == (0 if once else 1)
+    assert len(capsys.readouterr().err.splitlines()) == (0 if once else 1)

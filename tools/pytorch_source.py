@@ -95,11 +95,13 @@ def bring(folder, ways, seconds):
                 WAYS[way](new, run)
                 (new / "version.txt").read_text()
             except (OSError, ValueError, subprocess.SubprocessError) as error:
-                said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+                stderr = getattr(error, "stderr", None)  # bytes, and cut short, if the time was over
+                said = (stderr if stderr and isinstance(stderr, str) else str(error)).strip().splitlines()
                 problems.append(f"{way}: {said[-1] if said else type(error).__name__}")
             else:
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.move(new, folder)
+                if folder.exists():
+                    shutil.rmtree(folder)
+                new.rename(folder)
                 return None
     return "; ".join(problems)
 
@@ -119,14 +121,18 @@ def main():
         and failed.exists()
     ):
         return 0
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    problem = bring(folder, options.ways or list(WAYS), options.seconds)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        problem = bring(folder, options.ways or list(WAYS), options.seconds)
+    except OSError as error:  # of the folder itself: it cannot be written to
+        problem = str(error)
     if problem is None:
         with contextlib.suppress(OSError):
             failed.unlink()
         print(f"PyTorch's source, {(folder / 'version.txt').read_text().strip()}, is in {folder}")
         return 0
-    failed.write_text(problem + "\n")
+    with contextlib.suppress(OSError):
+        failed.write_text(problem + "\n")
     if options.once:
         return 0
     print(f"PyTorch's source could not be brought: {problem}", file=sys.stderr)

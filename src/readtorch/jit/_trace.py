@@ -26,9 +26,9 @@ from readtorch.csrc.jit.ir.type import (
     TupleType,
 )
 from readtorch.csrc.jit.passes.canonicalize import Canonicalize
-from readtorch.csrc.jit.passes.shape_analysis import EraseShapeInformation
 from readtorch.csrc.jit.passes.inliner import Inline, inlined
 from readtorch.csrc.jit.passes.lower_graph import lower_graph, specialize
+from readtorch.csrc.jit.passes.shape_analysis import EraseShapeInformation
 from readtorch.csrc.jit.python.python_tracer import TracerWarning
 from readtorch.csrc.jit.python.script_init import ScriptFunction
 

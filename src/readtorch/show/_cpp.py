@@ -26,11 +26,15 @@ MACRO = re.compile(
     r"\s*[A-Z][A-Z0-9_]+(?:[a-z]\w*)?\s*\([^()]*\)\s*(?=[\w\[])"
 )  # a call that is a statement without a semicolon
 CLASS = re.compile(
-    r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:[A-Z][A-Z0-9_]*(?:\([^()]*\))?\s+)*([\w:]+)(?:<[^{}]*>)?\s*(?:final\s*)?(?::(?!:).*)?$",
-    re.S,
+    r"""
+    \b(?:class | struct | union | enum(?:\s+class)?)\s+
+    (?:(?:alignas\s*\((?:[^()] | \([^()]*\))*\) | [A-Z][A-Z0-9_]*(?:\([^()]*\))?)\s+)*
+    ([\w:]+)(?:<[^{}]*>)?\s*(?:final\s*)?(?::(?!:).*)?$
+    """,
+    re.X | re.S,
 )
 NAME = re.compile(
-    r"((?:[\w~]+(?:<[^()<>]*>)?::)*(?:operator\s*[^\s\w(]+|operator\s*\(\)|operator\s+[\w:*& ]+|[\w~]+))\s*$"
+    r"((?:[\w~]+(?:<[^()<>]*>)?::)*(?:operator\s*[^\s\w(]+|operator\s*\(\)|operator\s+[\w:*& ]+|[\w~]+))(?:<(?:[^<>()]|<[^<>()]*>)*>)?\s*$"
 )
 INITIALIZER = re.compile(r"\)[\w\s]*(?<!:):(?!:).*[\w>]\s*$", re.S)  # of a member, in a constructor: `) : size_`
 CONTROL = {"if", "for", "while", "switch", "catch", "return", "do", "else", "sizeof", "decltype", "noexcept"}
@@ -67,21 +71,23 @@ def find(text: str, name: str) -> list[Definition]:
 
 def definitions(text: str) -> Iterator[Definition]:
     """All classes and functions of a file. What stands inside a function is not looked at."""
-    open_scopes: list[tuple[str, str, int, str]] = []  # (kind, name, line of its first word, heading)
+    open_scopes: list[tuple[str, str, int, str]] = []  # (kind, name, where its heading begins, heading)
     start = 0  # where the text of the next heading begins
     for position, mark, code in _marks(text):
         if mark == "{":
             heading = code(start, position)
             kind, name = _inside(open_scopes) or _judge(heading)
-            open_scopes.append((kind, name, _first_line(text, start, heading), heading))
+            open_scopes.append((kind, name, start, heading))
             if kind == "initializer":  # what follows its `}` belongs to the same statement
                 continue
         elif mark == "}" and open_scopes:
-            kind, name, first, heading = open_scopes.pop()
+            kind, name, begin, heading = open_scopes.pop()
             if kind in ("class", "function"):
+                first = _first_line(text, begin, heading)
                 full = "::".join([*(scope for k, scope, *_ in open_scopes if scope), name])
                 yield Definition(full, " ".join(heading.split()), first, text.count("\n", 0, position) + 1)
             if kind == "initializer":
+                start = begin if _is_open(heading) else start  # a lambda's semicolons end no statement around it
                 continue
         start = position + 1
 
@@ -98,7 +104,7 @@ def _judge(heading: str) -> tuple[str, str]:
         heading = heading[match.end() :]
     if namespace := NAMESPACE.search(heading):
         return "namespace", re.sub(r"\s", "", namespace[1])
-    if heading.count("(") != heading.count(")") or INITIALIZER.search(heading):
+    if _is_open(heading) or INITIALIZER.search(heading):
         return "initializer", ""
     if re.fullmatch(r"\s*extern\s*", heading):  # `extern "C" {`: the string is blanked
         return "namespace", ""
@@ -113,11 +119,16 @@ def _judge(heading: str) -> tuple[str, str]:
     if not name or name[1] in CONTROL or re.search(r"(?<![=!<>])=(?!=)\s*$|\breturn\b", bare[:arguments]):
         match = CLASS.search(bare)
         return ("class", match[1]) if match else ("initializer", "")
-    if "=" in re.sub(r"operator\s*[=!<>+*/-]*=+", "", bare[:arguments]):
+    if "=" in re.sub(r"operator\s*[=!<>+*/-]*=+|[=!<>]=", "", bare[:arguments]):
         return "initializer", ""  # a variable that a call or a lambda begins
     if match := CLASS.search(bare):
         return "class", match[1]
     return "function", re.sub(r"\s+(?=\w)", " ", re.sub(r"\s+(?=\W)|\s+$", "", name[1]))
+
+
+def _is_open(heading: str) -> bool:
+    """Whether a brace after it stands within parentheses."""
+    return heading.count("(") != heading.count(")")
 
 
 def _without_templates(heading: str) -> str:
@@ -146,6 +157,9 @@ def _first_parenthesis(heading: str) -> int | None:
     for match in re.finditer(r"\(", heading):
         before = heading[: match.start()].rstrip()
         if before.endswith("operator") and heading[match.start() :].startswith("()"):
+            continue
+        brackets = re.sub(r"operator\s*[^\s\w]+|->|<=|>=|<<", "", before)
+        if brackets.count("<") > brackets.count(">"):
             continue
         word = re.search(r"\w+$", before)
         if word and word[0] in ("alignas", "__attribute__", "__declspec", "decltype", "noexcept"):

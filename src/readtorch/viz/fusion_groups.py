@@ -7,8 +7,8 @@ from dataclasses import asdict
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the tracer's kernels
 from readtorch.csrc.jit.ir.alias_analysis import AliasDb
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
-from readtorch.csrc.jit.passes.shape_analysis import EraseShapeInformation
 from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.csrc.jit.passes.shape_analysis import EraseShapeInformation
 from readtorch.csrc.jit.passes.tensorexpr_fuser import chosen_groups, fuse_groups
 from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.interpreter import run

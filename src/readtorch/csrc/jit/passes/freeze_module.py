@@ -18,10 +18,10 @@ from .common_subexpression_elimination import EliminateCommonSubexpression
 from .constant_pooling import ConstantPooling
 from .constant_propagation import ConstantPropagation
 from .dead_code_elimination import EliminateDeadCode
-from .shape_analysis import EraseShapeInformation
 from .inliner import inlined
 from .lower_tuples import LowerSimpleTuples
 from .peephole import PeepholeOptimize
+from .shape_analysis import EraseShapeInformation
 
 _CLEANING = (
     LowerSimpleTuples,
