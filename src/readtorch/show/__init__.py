@@ -90,13 +90,13 @@ class source(_Display):
             also or {}
         )
         quote = _quoted(name)
-        told = known.get(quote.release if quote else None, {}) if not is_ours(name) else next(iter(known.values()))
-        pairs, digest = _read_pairs(told.get("pairs", ())), told.get("digest")
-        keep, emph = told.get("keep", ""), told.get("emph", "")
+        marks = known.get(quote.release if quote else None, {}) if not is_ours(name) else next(iter(known.values()))
+        pairs, digest = _read_pairs(marks.get("pairs", ())), marks.get("digest")
+        keep, emph = marks.get("keep", ""), marks.get("emph", "")
         panes, wanted = [], []
         if quote:
             panes.append(_pane(quote, keep, emph, [(pair, pair.theirs) for pair in pairs]))
-            counted = bool(told and (ours or keep or emph))
+            counted = bool(marks and (ours or keep or emph))
             wanted.append(("digest", quote, digest, counted))
         if ours:
             panes.append(_pane(locate(ours), ours_keep, ours_emph, [(pair, pair.ours) for pair in pairs]))
@@ -137,13 +137,13 @@ def _pane(quote: Quote, keep: str, emph: str, pairs: list[tuple[Pair, list[range
 
 def _check_digests(wanted: list[tuple[str, Quote, str | None, bool]]) -> None:
     problems = []
-    for option, quote, told, required in wanted:
-        if told is None and required:
+    for option, quote, given, required in wanted:
+        if given is None and required:
             problems.append(f'{quote.name} is quoted without its digest: write {option}="{quote.digest}"')
-        elif told is not None and told != quote.digest:
+        elif given is not None and given != quote.digest:
             problems.append(
                 f"the source of {quote.name} has changed: read it again, put the line numbers right, "
-                f'then write {option}="{quote.digest}" (now "{told}")'
+                f'then write {option}="{quote.digest}" (now "{given}")'
             )
     if problems:
         raise ValueError("\n".join(problems))

@@ -201,7 +201,7 @@ class LoopNest:
         if dim is not None and rank and dim % rank != rank - 1:
             raise Unfusable("a reduction over another dimension than the last")
         if reduction.name == "amax" and not self.profile.values[operand]._array.size:
-            raise Unfusable("the greatest of no elements")
+            raise Unfusable("the maximum of no elements")
         return Output(self.names[operand], self.profile.code(operand), reduction.name, dim is None or rank < 2, node)
 
 
