@@ -4,7 +4,8 @@ Keys that are equal would keep their numbers in order. How many bits of a key co
 rare; where it happens, the thread of the first of some equal keys shuffles what belongs to them (Fisher and
 Yates) by numbers of its own. Grid: a thread for each key, in blocks of 512.
 
-In PyTorch: `aten/src/ATen/native/cuda/Randperm.cu`, `aten/src/ATen/native/cuda/Randperm.cuh`.
+In PyTorch: `aten/src/ATen/native/cuda/Randperm.cu`, `aten/src/ATen/native/cuda/Randperm.cuh`. Written from
+these; no permutation that PyTorch gave on a GPU was at hand to compare with.
 """
 
 import math
