@@ -160,7 +160,7 @@ def compiled(source):
     return keep(module.fused, functions_stamp, cache_directory, source)
 
 
-def only_when_told(kernel):
+def disable_compile(kernel):
     """Let calls for types that `kernel` has not been compiled for raise TypeError. (numba's `disable_compile` does that only
     after the first types.)"""
     with _compiling:  # another thread may be compiling it
