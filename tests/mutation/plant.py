@@ -49,7 +49,8 @@ class Bug:
 
 class Places(ast.NodeVisitor):
     """Collects the bugs of one file. Left out is what no program depends on, or nothing but a message: docstrings,
-    annotations, decorators, default texts, the arguments of `raise` and `assert`, imports, `__all__` and `__slots__`.
+    annotations, decorators, default texts, the arguments of `raise`, `assert` and warnings, what is written to a log, imports,
+    `__all__` and `__slots__`. A warning as a whole may be dropped.
     """
 
     def __init__(self, source):
@@ -111,14 +112,9 @@ class Places(ast.NodeVisitor):
             text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             if text:
                 continue
-            changes = (
-                isinstance(statement, ast.AugAssign)
-                or isinstance(statement, ast.Expr)
-                and isinstance(statement.value, ast.Call)
-                or isinstance(statement, ast.Assign)
-                and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
-            )
-            if droppable and changes:
+            changes = isinstance(statement, ast.AugAssign) or isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) \
+                or isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
+            if droppable and changes and not is_logged(getattr(statement, "value", None)):
                 self.add("dropped statement", statement, "pass")
             self.visit(statement)
 
@@ -203,6 +199,8 @@ class Places(ast.NodeVisitor):
         self.add(kind, node, f" {operator} ", start + opened, start + closed)
 
     def visit_Call(self, node):
+        if is_logged(node) or called_name(node).startswith("warn"):
+            return
         plain = [a for a in node.args if not isinstance(a, ast.Starred)]
         if len(plain) == len(node.args) >= 2 and self.text(plain[0]) != self.text(plain[1]):
             (start, first_end), (second, end) = self.span(plain[0]), self.span(plain[1])
@@ -210,6 +208,17 @@ class Places(ast.NodeVisitor):
                 swapped = self.source[second:end] + self.source[first_end:second] + self.source[start:first_end]
                 self.add("swapped arguments", node, swapped, start, end)
         self.generic_visit(node)
+
+
+def called_name(call):
+    """The last part of the name of what is called."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def is_logged(node):
+    """Is this a call of a method of a log?"""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) \
+        and node.func.value.id in ("log", "logger") and node.func.attr in ("debug", "info", "warning", "error", "exception")
 
 
 def changes_the_program(bug, source):
