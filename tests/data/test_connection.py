@@ -114,3 +114,48 @@ def test_a_dataset_that_writes_into_the_socket(garbage, timeout):
     ):
         list(DataLoader(Writes(garbage), num_workers=1, timeout=timeout))
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("size", [10, 3000, 200_000])
+def test_what_finds_no_room_is_sent_later(ends, size):
+    """Every message arrives, once and in order, however often there was no room for a part of it or for all of it."""
+    here, there = ends
+    messages, came = [bytes([i % 256]) * size for i in range(400)], []
+    for message in messages:
+        there.put(Message.pack(message))
+    for _ in range(3):
+        there.flush()
+    assert there.unsent
+    for _ in range(100_000):
+        while (message := here.receive(wait=False)) is not None:
+            came.append(message.unpack())
+        if len(came) == len(messages):
+            break
+        there.flush()
+    assert came == messages and not there.unsent
+    assert here.receive(wait=False) is None
+
+
+def test_tensors_that_find_no_room_are_sent_later(ends):
+    here, there = ends
+    tensors, came = [rt.full((3,), i).share_memory_() for i in range(300)], []
+    for i in range(0, 300, 3):
+        there.put(Message.pack((b"x" * 5000, tensors[i:i + 3])))
+    while len(came) < 300:
+        there.flush()
+        while (message := here.receive(wait=False)) is not None:
+            came += [t[0].item() for t in message.unpack()[1]]
+    assert came == list(range(300))
+
+
+def test_nobody_listens(ends):
+    here, there = ends
+    assert not there.is_hung_up()
+    here.hang_up()
+    there.put(Message.pack("lost"))
+    assert there.is_hung_up() and not there.unsent
+    there.wait_for_hang_up()
+    with pytest.raises(OSError):
+        there.send(Message.pack("lost"))
+    with pytest.raises(EOFError):
+        there.receive()
