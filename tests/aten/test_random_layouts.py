@@ -48,7 +48,7 @@ def described(T, t):
         return t.dtype, tuple(t.shape), t._version, t._is_view()
     formats = [t.is_contiguous(), *[t.is_contiguous(memory_format=f) for f in (T.channels_last, T.channels_last_3d)]]
     strides = [n != 1 and stride for n, stride in zip(t.shape, t.stride())]
-    values = [round(x, 4) for x in t.double().reshape(-1).tolist()]
+    values = [round(x, 4) for x in (T.view_as_real(t) if t.is_complex() else t.double()).reshape(-1).tolist()]
     return str(t.dtype).rpartition(".")[2], tuple(t.shape), strides, t.storage_offset(), t.untyped_storage().nbytes(), formats, t._version, t._is_view(), values
 
 
@@ -79,9 +79,10 @@ def both_ways(made, exact=True):
     for T in (torch, readtorch):
         show = Show()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 show(*made(T))
+            show([str(w.message)[:60] for w in caught if issubclass(w.category, UserWarning)])
         except Exception as error:
             show(type(error).__name__, exact and str(error).partition("\n")[0])
         results.append(show.lines)

@@ -287,6 +287,46 @@ def test_a_generator_s_state():
     same(program)
 
 
+def test_every_state_of_the_engine_within_and_without_its_bounds():
+    """Where in its 624 words a generator stands is believed if it can be; the numbers go on from there."""
+    import numpy as np
+
+    def program(T, show):
+        generator = T.Generator()
+        fresh = generator.manual_seed(3).get_state()
+        fields = fresh.numpy().view(np.uint8).copy()
+        for left in (-1, 0, 1, 2, 300, 623, 624, 625, 1 << 20):
+            for position in (0, 1, 2, 324, 325, 622, 623, 624, 625):
+                for seeded in (0, 1):
+                    changed = fields.copy()
+                    for offset, number in ((8, left), (12, seeded), (16, position)):
+                        changed[offset:offset + 4] = np.array([number], np.int32).view(np.uint8)
+                    if left + position not in (625, 1) and 0 < left <= 624 and position <= 624 and seeded:
+                        continue  # PyTorch believes it, and reads beyond its words
+
+                    def go_on():
+                        generator.set_state(T.from_numpy(changed.copy()))
+                        show(left, position, T.randint(1 << 30, (3,), generator=generator).tolist())
+
+                    show.error(go_on)
+
+    same(program)
+
+
+def test_every_number_of_draws_and_the_state_after_it():
+    def program(T, show):
+        for count in (0, 1, 2, 311, 312, 313, 622, 623, 624, 625, 1248, 1249):
+            generator = T.Generator().manual_seed(count)
+            T.randint(9, (count,), generator=generator)
+            state = generator.get_state()
+            show(count, state[:24].tolist(), T.rand(3, generator=generator).tolist())
+            other = T.Generator()
+            other.set_state(state)
+            show(T.rand(3, generator=other).tolist(), other.initial_seed(), T.Generator().manual_seed(-count - 1).initial_seed())
+
+    same(program)
+
+
 def test_data_that_was_put_in_is_used():
     def program(T, show):
         x = T.ones(2, requires_grad=True)
@@ -355,3 +395,40 @@ def test_uses_are_logged_once_if_that_is_asked_for(monkeypatch, capfd):
     assert [line.split()[-1] for line in capfd.readouterr().err.splitlines()] == ["tests.a", "tests.b"]
     with pytest.raises(TypeError):
         readtorch._C._log_api_usage_once(3)
+
+
+def test_outputs_that_nobody_used_have_zeros_on_their_device():
+    readtorch.cuda.simulate(1, "16MiB", kernels=True)
+    try:
+        seen = []
+
+        class Two(readtorch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2, x.double() * 3
+
+            @staticmethod
+            def backward(ctx, first, second):
+                seen.append([(str(g.device), g.dtype, g.tolist()) for g in (first, second)])
+                return first
+
+        for place in ("cpu", "cuda"):
+            x = readtorch.ones(2, device=place, requires_grad=True)
+            Two.apply(x)[0].sum().backward()
+            assert x.grad.tolist() == [1.0, 1.0] and x.grad.device == x.device
+        assert seen == [[(place, readtorch.float32, [1.0, 1.0]), (place, readtorch.float64, [0.0, 0.0])] for place in ("cpu", "cuda:0")]
+    finally:
+        x = place = None
+        readtorch.cuda.simulate(0)
+
+
+def test_slices_in_a_trace_hold_for_other_sizes():
+    def program(T, show):
+        def function(x):
+            return x[0:3], x[:, 0:2], x[:], x[0:3, 1]
+
+        traced = T.jit.trace(function, T.arange(6.0).reshape(3, 2))
+        show(*traced(T.arange(20.0).reshape(5, 4)))
+        show(*function(T.arange(6.0).reshape(3, 2)))
+
+    same(program)

@@ -48,3 +48,46 @@ def test_streams(options):
         return facts
 
     same(run)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("asked", [(), (0,), (1,), (0, 1, 2)])
+def test_what_a_stream_was_said_to_hold(workers, persistent, asked):
+    """The warning of a stream longer than it says comes in the passes after somebody asked, with how much it said then."""
+    def run(T):
+        stream = datasets(T)[1](4)
+        stream.__class__.__len__ = lambda self: self.said
+        stream.__class__.__repr__ = lambda self: "Stream"
+        loader = T.utils.data.DataLoader(stream, num_workers=workers, batch_size=None, persistent_workers=persistent and workers > 0)
+        facts = []
+        for epoch in range(3):
+            stream.said = epoch + 1
+            if epoch in asked:
+                facts.append(len(loader))
+            facts.append(list(loader))
+        return facts
+
+    same(run)
+
+
+def test_iterators_made_by_hand_refuse_what_loaders_do_not_ask_for():
+    def run(T):
+        module, facts = T.utils.data.dataloader, []
+        for kind in (module._SingleProcessDataLoaderIter, module._MultiProcessingDataLoaderIter):
+            for changed in ({}, {"num_workers": 1}, {"timeout": 1}, {"num_workers": 1, "timeout": 1}, {"num_workers": 1, "prefetch_factor": 0}, {"num_workers": -1}):
+                loader = T.utils.data.DataLoader(datasets(T)[0](2))
+                vars(loader).update({"prefetch_factor": 2} | changed)
+                try:
+                    facts.append(list(kind(loader)) if changed != {} or kind is module._SingleProcessDataLoaderIter else kind(loader) and None)
+                except AssertionError as error:
+                    facts.append(str(error))
+        base = module._BaseDataLoaderIter(T.utils.data.DataLoader(datasets(T)[0](2)))
+        for wrong in (base._next_data, base.__getstate__):
+            try:
+                facts.append(wrong())
+            except NotImplementedError as error:
+                facts.append(error.args)
+        return facts
+
+    same(run)

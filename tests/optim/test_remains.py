@@ -271,6 +271,26 @@ def test_a_state_that_is_loaded_keeps_its_step_s_type():
     same(program)
 
 
+@pytest.mark.parametrize("settings", [{}, {"fused": True}, {"fused": False}, {"foreach": True}, {"capturable": True}, {"capturable": False}], ids=str)
+def test_counts_that_are_loaded(settings):
+    """A count keeps its type, unless the algorithm counts on the device: then it is float32."""
+    def program(T, show):
+        for dtype in (T.float32, T.float64, T.int64, T.float16):
+            p = T.ones(2, dtype=T.float64, requires_grad=True)
+            p.grad = T.ones(2, dtype=T.float64)
+            made = T.optim.AdamW([p])
+            made.step()
+            saved = made.state_dict()
+            saved["state"][0]["step"] = T.tensor(3, dtype=dtype)
+            saved["state"][0]["exp_avg"] = T.ones(2, dtype=T.float32)
+            saved["state"][0]["other"] = {"list": [T.ones(1, dtype=dtype), 3], "tuple": (T.zeros(1), None)}
+            saved["param_groups"][0].update(settings)
+            made.load_state_dict(saved)
+            show(made.state[p])
+
+    same(program)
+
+
 def test_schedules_that_are_left_abstract():
     def program(T, show):
         optimizer = T.optim.SGD([T.ones(1, requires_grad=True)], lr=0.1)
