@@ -162,3 +162,43 @@ def test_gradient_edges():
         show.error(lambda: T.autograd.graph.get_gradient_edge(T.ones(1)))
 
     same(program)
+
+
+def test_states_of_handles_old_and_new():
+    """A handle that was pickled has the state (hooks, id) or (hooks, id, marks); what it removes, and the next number, follow."""
+    from collections import OrderedDict
+
+    def program(T, show):
+        Handle = T.utils.hooks.RemovableHandle
+        for more in ((), (None,), ((),), ("marks",), ("two",)):
+            hooks, marks, others = OrderedDict({10**6: "hook", 3: "other"}), OrderedDict({10**6: 1}), OrderedDict({10**6: 2})
+            state = (hooks, 10**6, *({"marks": ((marks,)), "two": (marks, others)}.get(m, m) if isinstance(m, str) else m for m in more))
+            if more == ("marks",):
+                state = (hooks, 10**6, (marks,))
+            handle = Handle.__new__(Handle)
+            handle.__setstate__(state)
+            show(handle.id, len(handle.__getstate__()), handle.__getstate__()[1], Handle(hooks).id > 10**6)
+            handle.remove()
+            show(list(hooks), list(marks), list(others))
+            handle.remove()
+        handle = Handle.__new__(Handle)
+        handle.__setstate__((None, 5))
+        handle.remove()
+        show(Handle(hooks).id > 10**6)
+
+    same(program)
+
+
+def test_a_leaf_that_was_written_to_since_its_hooks_packed_it():
+    def program(T, show):
+        for make in (lambda x, y: x * y, lambda x, y: y * x, lambda x, y: x * x, lambda x, y: (x * 1).exp() * x):
+            for written in ("leaf", "value", "none"):
+                leaf, value = T.ones(2, requires_grad=True), T.full((2,), 3.0)
+                with T.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+                    out = make(leaf, value)
+                with T.no_grad():
+                    {"leaf": leaf, "value": value, "none": T.ones(2)}[written].add_(1)
+                show.error(lambda: out.sum().backward())
+                show(leaf.grad)
+
+    same(program)
