@@ -1,4 +1,5 @@
 """What is counted on a device: every quantity against a plain count of its own, through resets."""
+
 import random
 
 import pytest
@@ -60,7 +61,14 @@ def test_every_quantity_is_counted_by_kind_and_together(seed):
         assert counted.as_dict() == {name: vars(quantity) for name, quantity in plain.items()}
 
 
-COUNTS = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free", "num_oom_rejections")
+COUNTS = (
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+    "num_device_alloc",
+    "num_device_free",
+    "num_oom_rejections",
+)
 
 
 def test_a_device_s_statistics_are_reset_all_of_them():
@@ -85,10 +93,17 @@ def test_a_device_s_statistics_are_reset_all_of_them():
         stat.increase(2)
         stat.decrease(1)
     nested = device.as_nested_dict()
-    assert [nested[name] for name in COUNTS] == [1, 2, 3, 4, 5, 6] and len(nested) == len(COUNTS) + 1 + len(quantities) + 2
+    assert [nested[name] for name in COUNTS] == [1, 2, 3, 4, 5, 6] and len(nested) == len(COUNTS) + 1 + len(
+        quantities
+    ) + 2
     everything = {"current": 6, "peak": 7, "allocated": 7, "freed": 1}
     assert all(nested[family]["all"] == everything for family in device.families)
-    assert nested["reserved_bytes_by_private_pools"][0, 7]["all"] == {"current": 11, "peak": 11, "allocated": 11, "freed": 0}
+    assert nested["reserved_bytes_by_private_pools"][0, 7]["all"] == {
+        "current": 11,
+        "peak": 11,
+        "allocated": 11,
+        "freed": 0,
+    }
     device.reset_peak()
     device.reset_accumulated()
     nested = device.as_nested_dict()
@@ -96,5 +111,9 @@ def test_a_device_s_statistics_are_reset_all_of_them():
     for family in device.families:
         assert nested[family]["all"] == {"current": 6, "peak": 6, "allocated": 0, "freed": 0}
         assert nested[family]["large_pool"]["peak"] == nested[family]["small_pool"]["peak"] == 3
-    assert nested["oversize_allocations"] == nested["oversize_segments"] == {"current": 1, "peak": 1, "allocated": 0, "freed": 0}
+    assert (
+        nested["oversize_allocations"]
+        == nested["oversize_segments"]
+        == {"current": 1, "peak": 1, "allocated": 0, "freed": 0}
+    )
     assert nested["reserved_bytes_by_private_pools"][0, 7]["all"]["allocated"] == 0

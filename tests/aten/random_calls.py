@@ -1,6 +1,7 @@
 """Operators called with arguments drawn at random from what their schemas allow: `python -m tests.aten.random_calls` writes down which
 calls end as PyTorch's do, for `test_random_calls.py`.
 """
+
 import concurrent.futures
 import functools
 import json
@@ -18,7 +19,8 @@ LEFT_OUT = re.compile(  # no numbers that could be compared, no memory that was 
     "_|.*empty|rand|normal|bernoulli|multinomial|poisson|binomial|dropout|rrelu|geometric|exponential|cauchy|uniform|resize|record_stream|set_|data|sparse|from_file|q_|cudnn|mkldnn|"
     "miopen|quant|fake|fbgemm|rename|align|lstm|gru|rnn|segment|to_|coalesce|indices|values|crow|ccol|col_ind|row_ind|special_|sym_|lift|retain|is_|numpy|pin_memory|nested|batch_norm_|cuda|"
     "native_group_norm|native_layer_norm_backward|unsafe|max_unpool|im2col|embedding|fractional|ctc|sspaddmm|sum_to_size|stft|istft|alias|detach|output_nr|share|svd|qr|eig|ormqr|geqrf|"
-    "histogramdd|ldl|lu|conv_tbc|histc|group_norm|layer_norm|sobol|tensor_split|range|chain_matmul|hann|hamming|kaiser|blackman|bartlett|unique|repeat_interleave|rot90|choose_qparams")
+    "histogramdd|ldl|lu|conv_tbc|histc|group_norm|layer_norm|sobol|tensor_split|range|chain_matmul|hann|hamming|kaiser|blackman|bartlett|unique|repeat_interleave|rot90|choose_qparams"
+)
 
 
 @functools.cache
@@ -26,10 +28,30 @@ def operators():
     """{name: schema} of those that are called."""
     import readtorch  # noqa: F401
     from readtorch.aten.dispatcher import registry
-    known = {"Tensor", "Scalar", "int", "SymInt", "bool", "float", "ScalarType", "Layout", "Device", "MemoryFormat", "Generator", "str"}
-    return {name: operator.schema for name, operator in sorted(registry.items()) if not LEFT_OUT.match(operator.schema.name) and not operator.schema.is_out
-            and not operator.schema.overload.endswith(("out", "Dimname", "names", "generator")) and all(a.type.base in known for a in operator.schema.arguments)
-            and any(a.type.base == "Tensor" for a in operator.schema.arguments)}
+
+    known = {
+        "Tensor",
+        "Scalar",
+        "int",
+        "SymInt",
+        "bool",
+        "float",
+        "ScalarType",
+        "Layout",
+        "Device",
+        "MemoryFormat",
+        "Generator",
+        "str",
+    }
+    return {
+        name: operator.schema
+        for name, operator in sorted(registry.items())
+        if not LEFT_OUT.match(operator.schema.name)
+        and not operator.schema.is_out
+        and not operator.schema.overload.endswith(("out", "Dimname", "names", "generator"))
+        and all(a.type.base in known for a in operator.schema.arguments)
+        and any(a.type.base == "Tensor" for a in operator.schema.arguments)
+    }
 
 
 SHAPES = [(2, 3), (2, 3), (3,), (), (3, 3), (1, 3), (0, 3), (2, 1, 4, 4), (2, 3, 5), (1, 2, 3, 3, 3)]
@@ -40,7 +62,15 @@ def tensor(T, chance, shape, dtype, grad):
     count = math.prod(shape)
     numbers = [chance.choice((-2, -1.5, -0.5, 0, 0.25, 0.75, 1, 2, 3)) for _ in range(count)]
     t = T.tensor(numbers, dtype=T.float64).reshape(shape)
-    t = (t * (1 - 0.5j)).to(T.complex128) if dtype == "complex128" else (t != 0) if dtype == "bool" else t.abs().to(getattr(T, dtype)) if dtype.startswith("int") else t.to(getattr(T, dtype))
+    t = (
+        (t * (1 - 0.5j)).to(T.complex128)
+        if dtype == "complex128"
+        else (t != 0)
+        if dtype == "bool"
+        else t.abs().to(getattr(T, dtype))
+        if dtype.startswith("int")
+        else t.to(getattr(T, dtype))
+    )
     if len(shape) > 1 and chance.random() < 0.3:
         t = t.transpose(0, 1).contiguous().transpose(0, 1)
     return t.requires_grad_() if grad and dtype == "float64" else t
@@ -58,7 +88,13 @@ def value(T, chance, type_, common, grad):
 def value_of(T, chance, base, common, grad):
     if base == "Tensor":
         alike = chance.random() < 0.7
-        return tensor(T, chance, common[0] if alike else chance.choice(SHAPES), common[1] if chance.random() < 0.8 else chance.choice(DTYPES), grad)
+        return tensor(
+            T,
+            chance,
+            common[0] if alike else chance.choice(SHAPES),
+            common[1] if chance.random() < 0.8 else chance.choice(DTYPES),
+            grad,
+        )
     if base == "Scalar":
         return chance.choice((0, 1, 2, -1, 0.5, -2.5, True, 3, 1, 2, 0.75, 1.5, 1j))
     if base in ("int", "SymInt"):
@@ -80,7 +116,12 @@ def arguments(T, name, schema, number):
     given, named = [], {}
     for a in schema.arguments:
         drawn = value(T, chance, a.type, common, grad)
-        if a.has_default and chance.random() < (0.95 if a.type.base in ("ScalarType", "Layout", "Device", "MemoryFormat", "Generator") else 0.5) or a.type.base in ("Layout", "Device", "Generator"):
+        if (
+            a.has_default
+            and chance.random()
+            < (0.95 if a.type.base in ("ScalarType", "Layout", "Device", "MemoryFormat", "Generator") else 0.5)
+            or a.type.base in ("Layout", "Device", "Generator")
+        ):
             drawn = a.default if a.has_default else None
         elif a.type.optional and chance.random() < 0.4:
             drawn = None
@@ -98,7 +139,12 @@ def described(T, result):
     if isinstance(result, T.Tensor):
         values = result.detach().resolve_conj().resolve_neg()
         numbers = T.view_as_real(values) if values.is_complex() else values.double()
-        return str(result.dtype).rpartition(".")[2], tuple(result.shape), numbers.reshape(-1).tolist(), result.requires_grad
+        return (
+            str(result.dtype).rpartition(".")[2],
+            tuple(result.shape),
+            numbers.reshape(-1).tolist(),
+            result.requires_grad,
+        )
     if isinstance(result, (tuple, list)):
         return [described(T, r) for r in result]
     return result
@@ -108,13 +154,23 @@ def outcome(T, name, schema, number):
     """What a call gives, or how it is refused."""
     given, named = arguments(T, name, schema, number)
     T.manual_seed(0)
-    tensors = [t for a in (*given, *named.values()) for t in (a if isinstance(a, list) else [a]) if isinstance(t, T.Tensor)]
+    tensors = [
+        t for a in (*given, *named.values()) for t in (a if isinstance(a, list) else [a]) if isinstance(t, T.Tensor)
+    ]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = getattr(getattr(T.ops.aten, schema.name), schema.overload or "default")(*given, **named)
-        seen = [described(T, result), [t._version for t in tensors], [described(T, t) for t in tensors] if schema.is_inplace else None]
-        outputs = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(r, T.Tensor) and r.requires_grad]
+        seen = [
+            described(T, result),
+            [t._version for t in tensors],
+            [described(T, t) for t in tensors] if schema.is_inplace else None,
+        ]
+        outputs = [
+            r
+            for r in (result if isinstance(result, (tuple, list)) else [result])
+            if isinstance(r, T.Tensor) and r.requires_grad
+        ]
         if outputs:
             sum((r * r).sum().real.double() for r in outputs).backward()
             seen.append([t.grad is not None and described(T, t.grad) for t in tensors])
@@ -136,11 +192,14 @@ def agreeing(names, progress):
     import torch
 
     import readtorch
+
     known = operators()
     found = {}
     for name in names:
         found[name] = []
-        if not hasattr(torch.ops.aten, known[name].name) or not hasattr(getattr(torch.ops.aten, known[name].name), known[name].overload or "default"):
+        if not hasattr(torch.ops.aten, known[name].name) or not hasattr(
+            getattr(torch.ops.aten, known[name].name), known[name].overload or "default"
+        ):
             continue
         for number in range(CALLS):
             progress(name, number)
@@ -156,10 +215,15 @@ def main():
         return
     names, found = list(operators()), {}
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        for some in pool.map(of_some, [names[start:start + 20] for start in range(0, len(names), 20)]):
+        for some in pool.map(of_some, [names[start : start + 20] for start in range(0, len(names), 20)]):
             found |= some
     found = {name: numbers for name, numbers in found.items() if numbers}
-    FILE.write_text("{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(found.items())) + "\n}\n", encoding="utf8")
+    FILE.write_text(
+        "{\n"
+        + ",\n".join(f" {json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(found.items()))
+        + "\n}\n",
+        encoding="utf8",
+    )
     print(len(names), "operators,", sum(map(len, found.values())), "calls of", len(found), "end alike")
 
 
@@ -168,7 +232,9 @@ def of_some(names):
     if not names:
         return {}
     try:
-        done = subprocess.run([sys.executable, "-m", "tests.aten.random_calls", *names], text=True, capture_output=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.aten.random_calls", *names], text=True, capture_output=True, timeout=60
+        )
         if done.returncode == 0:
             return json.loads(done.stdout.splitlines()[-1])
         printed = done.stderr

@@ -1,4 +1,5 @@
 """The optimizers' steps as operators on lists, beside the reference: each list of state has its part, for every setting."""
+
 import itertools
 
 import pytest
@@ -10,7 +11,10 @@ SIZES = (3, 1, 0, 700, 5000)
 
 def lists(T, count, dtype):
     """`count` lists of tensors, all of them different."""
-    return [[((T.arange(size) * (7 + k) % 13) / 13 + 0.1 * (k + 1)).to(getattr(T, dtype)) for size in SIZES] for k in range(count)]
+    return [
+        [((T.arange(size) * (7 + k) % 13) / 13 + 0.1 * (k + 1)).to(getattr(T, dtype)) for size in SIZES]
+        for k in range(count)
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -20,8 +24,21 @@ def test_adam(name, dtype):
         for amsgrad, maximize, decay in itertools.product((False, True), (False, True), (0.0, 0.1)):
             params, grads, first, second, largest = lists(T, 5, dtype)
             steps = [T.tensor(float(i + 1)) for i in range(len(SIZES))]
-            getattr(T.ops.aten, name).default(params, grads, first, second, largest if amsgrad else [], steps, lr=0.1, beta1=0.8, beta2=0.9, weight_decay=decay, eps=1e-3,
-                                              amsgrad=amsgrad, maximize=maximize)
+            getattr(T.ops.aten, name).default(
+                params,
+                grads,
+                first,
+                second,
+                largest if amsgrad else [],
+                steps,
+                lr=0.1,
+                beta1=0.8,
+                beta2=0.9,
+                weight_decay=decay,
+                eps=1e-3,
+                amsgrad=amsgrad,
+                maximize=maximize,
+            )
             show.numbers(*params, *grads, *first, *second, *largest, *steps)
 
     same(program, rtol=2e-5)
@@ -30,10 +47,22 @@ def test_adam(name, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sgd(dtype):
     def program(T, show):
-        for momentum, nesterov, maximize, is_first, decay in itertools.product((0.0, 0.9), (False, True), (False, True), (False, True), (0.0, 0.1)):
+        for momentum, nesterov, maximize, is_first, decay in itertools.product(
+            (0.0, 0.9), (False, True), (False, True), (False, True), (0.0, 0.1)
+        ):
             params, grads, buffers = lists(T, 3, dtype)
-            T.ops.aten._fused_sgd_.default(params, grads, buffers if momentum else [], weight_decay=decay, momentum=momentum, lr=0.1, dampening=0.25, nesterov=nesterov and momentum > 0,
-                                           maximize=maximize, is_first_step=is_first)
+            T.ops.aten._fused_sgd_.default(
+                params,
+                grads,
+                buffers if momentum else [],
+                weight_decay=decay,
+                momentum=momentum,
+                lr=0.1,
+                dampening=0.25,
+                nesterov=nesterov and momentum > 0,
+                maximize=maximize,
+                is_first_step=is_first,
+            )
             show.numbers(*params, *grads, *buffers)
 
     same(program, rtol=2e-5)

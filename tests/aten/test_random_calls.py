@@ -1,4 +1,5 @@
 """Operators with arguments drawn at random end as PyTorch's: with the same numbers and gradients, or the same refusal."""
+
 import json
 
 import pytest

@@ -171,8 +171,16 @@ def test_states_of_handles_old_and_new():
     def program(T, show):
         Handle = T.utils.hooks.RemovableHandle
         for more in ((), (None,), ((),), ("marks",), ("two",)):
-            hooks, marks, others = OrderedDict({10**6: "hook", 3: "other"}), OrderedDict({10**6: 1}), OrderedDict({10**6: 2})
-            state = (hooks, 10**6, *({"marks": ((marks,)), "two": (marks, others)}.get(m, m) if isinstance(m, str) else m for m in more))
+            hooks, marks, others = (
+                OrderedDict({10**6: "hook", 3: "other"}),
+                OrderedDict({10**6: 1}),
+                OrderedDict({10**6: 2}),
+            )
+            state = (
+                hooks,
+                10**6,
+                *({"marks": ((marks,)), "two": (marks, others)}.get(m, m) if isinstance(m, str) else m for m in more),
+            )
             if more == ("marks",):
                 state = (hooks, 10**6, (marks,))
             handle = Handle.__new__(Handle)

@@ -1,4 +1,5 @@
 """Random programs of views, in-place writes, hooks and modes: every tensor's place in the graph, and every gradient, as in PyTorch."""
+
 import random
 
 import pytest
@@ -8,31 +9,80 @@ import readtorch
 from tests.programs import Show
 
 FUNCTIONS = {
-    "exp": lambda T, a, b: (a / 8).exp(), "sigmoid": lambda T, a, b: a.sigmoid(), "mul": lambda T, a, b: a * b, "add": lambda T, a, b: a + b,
-    "square": lambda T, a, b: a * a, "sub": lambda T, a, b: T.sub(a, b, alpha=3), "where": lambda T, a, b: T.where(a > b, a, b), "sum": lambda T, a, b: a.sum(0),
-    "cat": lambda T, a, b: T.cat([a, a]), "stack": lambda T, a, b: T.stack([a, a], -1), "clone": lambda T, a, b: a.clone(), "detach": lambda T, a, b: a.detach(),
-    "data": lambda T, a, b: a.data, "relu": lambda T, a, b: a.relu(), "pow": lambda T, a, b: a.pow(2), "mean": lambda T, a, b: a.mean(-1, keepdim=True),
-    "matmul": lambda T, a, b: a.reshape(-1) @ a.reshape(-1), "max": lambda T, a, b: a.max(0)[0], "cumsum": lambda T, a, b: a.cumsum(0),
+    "exp": lambda T, a, b: (a / 8).exp(),
+    "sigmoid": lambda T, a, b: a.sigmoid(),
+    "mul": lambda T, a, b: a * b,
+    "add": lambda T, a, b: a + b,
+    "square": lambda T, a, b: a * a,
+    "sub": lambda T, a, b: T.sub(a, b, alpha=3),
+    "where": lambda T, a, b: T.where(a > b, a, b),
+    "sum": lambda T, a, b: a.sum(0),
+    "cat": lambda T, a, b: T.cat([a, a]),
+    "stack": lambda T, a, b: T.stack([a, a], -1),
+    "clone": lambda T, a, b: a.clone(),
+    "detach": lambda T, a, b: a.detach(),
+    "data": lambda T, a, b: a.data,
+    "relu": lambda T, a, b: a.relu(),
+    "pow": lambda T, a, b: a.pow(2),
+    "mean": lambda T, a, b: a.mean(-1, keepdim=True),
+    "matmul": lambda T, a, b: a.reshape(-1) @ a.reshape(-1),
+    "max": lambda T, a, b: a.max(0)[0],
+    "cumsum": lambda T, a, b: a.cumsum(0),
 }
 VIEWS = {
-    "first": lambda T, a, b: a[0], "rest": lambda T, a, b: a[1:], "every_other": lambda T, a, b: a[..., ::2], "t": lambda T, a, b: a.t(), "flat": lambda T, a, b: a.view(-1),
-    "unsqueeze": lambda T, a, b: a.unsqueeze(0), "expand": lambda T, a, b: a.expand(2, *a.shape), "unbind": lambda T, a, b: a.unbind(0)[-1], "split": lambda T, a, b: a.split(1)[-1],
-    "chunk": lambda T, a, b: a.chunk(2, -1)[0], "narrow": lambda T, a, b: a.narrow(0, 1, 1), "diagonal": lambda T, a, b: a.diagonal(), "squeeze": lambda T, a, b: a.squeeze(0),
-    "view_as": lambda T, a, b: a.view_as(a), "alias": lambda T, a, b: a[:], "permute": lambda T, a, b: a.movedim(0, -1), "strided": lambda T, a, b: a.as_strided((2,), (1,)),
+    "first": lambda T, a, b: a[0],
+    "rest": lambda T, a, b: a[1:],
+    "every_other": lambda T, a, b: a[..., ::2],
+    "t": lambda T, a, b: a.t(),
+    "flat": lambda T, a, b: a.view(-1),
+    "unsqueeze": lambda T, a, b: a.unsqueeze(0),
+    "expand": lambda T, a, b: a.expand(2, *a.shape),
+    "unbind": lambda T, a, b: a.unbind(0)[-1],
+    "split": lambda T, a, b: a.split(1)[-1],
+    "chunk": lambda T, a, b: a.chunk(2, -1)[0],
+    "narrow": lambda T, a, b: a.narrow(0, 1, 1),
+    "diagonal": lambda T, a, b: a.diagonal(),
+    "squeeze": lambda T, a, b: a.squeeze(0),
+    "view_as": lambda T, a, b: a.view_as(a),
+    "alias": lambda T, a, b: a[:],
+    "permute": lambda T, a, b: a.movedim(0, -1),
+    "strided": lambda T, a, b: a.as_strided((2,), (1,)),
 }
 WRITES = {
-    "mul_": lambda T, a, b: a.mul_(b), "add_": lambda T, a, b: a.add_(1), "exp_": lambda T, a, b: a.div_(8).exp_(), "zero_": lambda T, a, b: a.zero_(), "copy_": lambda T, a, b: a.copy_(b),
-    "first =": lambda T, a, b: a.__setitem__(0, b.sum()), "rest *=": lambda T, a, b: a[1:].mul_(2), "sigmoid_": lambda T, a, b: a.sigmoid_(), "relu_": lambda T, a, b: a.relu_(),
-    "detach_": lambda T, a, b: a.detach_(), "fill_": lambda T, a, b: a.fill_(0.5), "row +=": lambda T, a, b: a[0].add_(b.mean()), "masked": lambda T, a, b: a.masked_fill_(a > 1, 0.25),
-    "mask =": lambda T, a, b: a.__setitem__(a > 0.5, 0.75), "addcmul_": lambda T, a, b: a.addcmul_(b, b), "swap": lambda T, a, b: a.transpose_(0, -1), "squeeze_": lambda T, a, b: a.unsqueeze_(0).squeeze_(0),
+    "mul_": lambda T, a, b: a.mul_(b),
+    "add_": lambda T, a, b: a.add_(1),
+    "exp_": lambda T, a, b: a.div_(8).exp_(),
+    "zero_": lambda T, a, b: a.zero_(),
+    "copy_": lambda T, a, b: a.copy_(b),
+    "first =": lambda T, a, b: a.__setitem__(0, b.sum()),
+    "rest *=": lambda T, a, b: a[1:].mul_(2),
+    "sigmoid_": lambda T, a, b: a.sigmoid_(),
+    "relu_": lambda T, a, b: a.relu_(),
+    "detach_": lambda T, a, b: a.detach_(),
+    "fill_": lambda T, a, b: a.fill_(0.5),
+    "row +=": lambda T, a, b: a[0].add_(b.mean()),
+    "masked": lambda T, a, b: a.masked_fill_(a > 1, 0.25),
+    "mask =": lambda T, a, b: a.__setitem__(a > 0.5, 0.75),
+    "addcmul_": lambda T, a, b: a.addcmul_(b, b),
+    "swap": lambda T, a, b: a.transpose_(0, -1),
+    "squeeze_": lambda T, a, b: a.unsqueeze_(0).squeeze_(0),
 }
 OTHERS = {
-    "retain": lambda T, a, b: a.retain_grad(), "hook": lambda T, a, b: a.register_hook(lambda g: g * 2) and None, "require": lambda T, a, b: a.requires_grad_() if not a._is_view() else None,
-    "not required": lambda T, a, b: a.requires_grad_(False) if a.grad_fn else None, "look": lambda T, a, b: a.grad_fn and None,
-    "backward": lambda T, a, b: a.sum().backward(retain_graph=True), "grad": lambda T, a, b: T.autograd.grad(a.sum(), b, retain_graph=True, allow_unused=True)[0],
+    "retain": lambda T, a, b: a.retain_grad(),
+    "hook": lambda T, a, b: a.register_hook(lambda g: g * 2) and None,
+    "require": lambda T, a, b: a.requires_grad_() if not a._is_view() else None,
+    "not required": lambda T, a, b: a.requires_grad_(False) if a.grad_fn else None,
+    "look": lambda T, a, b: a.grad_fn and None,
+    "backward": lambda T, a, b: a.sum().backward(retain_graph=True),
+    "grad": lambda T, a, b: T.autograd.grad(a.sum(), b, retain_graph=True, allow_unused=True)[0],
 }
 KINDS = (FUNCTIONS, VIEWS, WRITES, OTHERS)
-MODES = (("", "", "no_grad"), ("",), ("", "", "no_grad"), ("",))  # what views made without a graph become is another matter
+MODES = (
+    ("", "", "no_grad"),
+    ("",),
+    ("", "", "no_grad"),
+    ("",),
+)  # what views made without a graph become is another matter
 
 
 def drawn(seed):
@@ -40,15 +90,35 @@ def drawn(seed):
     chance, steps = random.Random(seed), []
     for _ in range(chance.randint(4, 12)):
         family = chance.choices(range(4), (4, 4, 4, 2))[0]
-        steps.append((chance.choice(MODES[family]), family, chance.choice(sorted(KINDS[family])), chance.randrange(50), chance.randrange(50)))
+        steps.append(
+            (
+                chance.choice(MODES[family]),
+                family,
+                chance.choice(sorted(KINDS[family])),
+                chance.randrange(50),
+                chance.randrange(50),
+            )
+        )
     return steps
 
 
 def described(t, tensors):
     base = t._base
     kin = None if base is None else next((i for i, other in enumerate(tensors) if other is base), "unnamed")
-    return (tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad, t.is_leaf, t.is_inference(), None if t.is_inference() else t._version, t._is_view(), kin,
-            t.output_nr, t.retains_grad, written(t.grad_fn))
+    return (
+        tuple(t.shape),
+        t.stride(),
+        t.storage_offset(),
+        t.requires_grad,
+        t.is_leaf,
+        t.is_inference(),
+        None if t.is_inference() else t._version,
+        t._is_view(),
+        kin,
+        t.output_nr,
+        t.retains_grad,
+        written(t.grad_fn),
+    )
 
 
 def written(node, depth=4):
@@ -63,8 +133,11 @@ def program(seed):
         def numbers(*tensors):
             show([t if t is None else [round(x, 6) for x in t.detach().reshape(-1).tolist()] for t in tensors])
 
-        tensors = [T.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=T.float64, requires_grad=True), T.tensor([0.75, 1.5], dtype=T.float64, requires_grad=True),
-                   T.tensor([[0.25, 2.0], [3.0, -0.5]], dtype=T.float64)]
+        tensors = [
+            T.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=T.float64, requires_grad=True),
+            T.tensor([0.75, 1.5], dtype=T.float64, requires_grad=True),
+            T.tensor([[0.25, 2.0], [3.0, -0.5]], dtype=T.float64),
+        ]
         for mode, family, name, i, j in drawn(seed):
             a, b = tensors[i % len(tensors)], tensors[j % len(tensors)]
             try:

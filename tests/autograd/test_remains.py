@@ -300,7 +300,7 @@ def test_every_state_of_the_engine_within_and_without_its_bounds():
                 for seeded in (0, 1):
                     changed = fields.copy()
                     for offset, number in ((8, left), (12, seeded), (16, position)):
-                        changed[offset:offset + 4] = np.array([number], np.int32).view(np.uint8)
+                        changed[offset : offset + 4] = np.array([number], np.int32).view(np.uint8)
                     if left + position not in (625, 1) and 0 < left <= 624 and position <= 624 and seeded:
                         continue  # PyTorch believes it, and reads beyond its words
 
@@ -322,7 +322,11 @@ def test_every_number_of_draws_and_the_state_after_it():
             show(count, state[:24].tolist(), T.rand(3, generator=generator).tolist())
             other = T.Generator()
             other.set_state(state)
-            show(T.rand(3, generator=other).tolist(), other.initial_seed(), T.Generator().manual_seed(-count - 1).initial_seed())
+            show(
+                T.rand(3, generator=other).tolist(),
+                other.initial_seed(),
+                T.Generator().manual_seed(-count - 1).initial_seed(),
+            )
 
     same(program)
 
@@ -416,7 +420,10 @@ def test_outputs_that_nobody_used_have_zeros_on_their_device():
             x = readtorch.ones(2, device=place, requires_grad=True)
             Two.apply(x)[0].sum().backward()
             assert x.grad.tolist() == [1.0, 1.0] and x.grad.device == x.device
-        assert seen == [[(place, readtorch.float32, [1.0, 1.0]), (place, readtorch.float64, [0.0, 0.0])] for place in ("cpu", "cuda:0")]
+        assert seen == [
+            [(place, readtorch.float32, [1.0, 1.0]), (place, readtorch.float64, [0.0, 0.0])]
+            for place in ("cpu", "cuda:0")
+        ]
     finally:
         x = place = None
         readtorch.cuda.simulate(0)
@@ -441,4 +448,6 @@ def test_the_names_of_a_tensor_s_keys():
     for chosen in ([], everything[:1], everything[::2], everything[1::2], everything):
         names = [name for key, name in sorted(chosen, reverse=True)]
         keys = sum(key for key, _ in chosen)
-        assert dispatch_key.key_names(keys) == names and (not keys or dispatch_key.highest_key(keys) == max(key for key, _ in chosen))
+        assert dispatch_key.key_names(keys) == names and (
+            not keys or dispatch_key.highest_key(keys) == max(key for key, _ in chosen)
+        )

@@ -140,7 +140,7 @@ def test_tensors_that_find_no_room_are_sent_later(ends):
     here, there = ends
     tensors, came = [rt.full((3,), i).share_memory_() for i in range(300)], []
     for i in range(0, 300, 3):
-        there.put(Message.pack((b"x" * 5000, tensors[i:i + 3])))
+        there.put(Message.pack((b"x" * 5000, tensors[i : i + 3])))
     while len(came) < 300:
         there.flush()
         while (message := here.receive(wait=False)) is not None:

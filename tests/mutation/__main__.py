@@ -47,7 +47,15 @@ ROOMS = {
     "csrc/autograd": ["tests/autograd", "tests/aten", "tests/viz/test_record_backward.py", *GENERAL],
     "optim": ["tests/optim", "tests/conformance"],
     "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep", "tests/distributed/test_sync_batch_norm.py"],
-    "c10": ["tests/aten", "tests/autograd", "tests/serialization", "tests/multiprocessing", "tests/allocator", "tests/attack/test_caches.py", *GENERAL],
+    "c10": [
+        "tests/aten",
+        "tests/autograd",
+        "tests/serialization",
+        "tests/multiprocessing",
+        "tests/allocator",
+        "tests/attack/test_caches.py",
+        *GENERAL,
+    ],
     "c10/cuda": ["tests/allocator", "tests/cuda"],
     "utils/data": ["tests/data", "tests/lockstep"],
 }

@@ -112,8 +112,13 @@ class Places(ast.NodeVisitor):
             text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             if text:
                 continue
-            changes = isinstance(statement, ast.AugAssign) or isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) \
-                or isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
+            changes = (
+                isinstance(statement, ast.AugAssign)
+                or isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Call)
+                or isinstance(statement, ast.Assign)
+                and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
+            )
             if droppable and changes and not is_logged(getattr(statement, "value", None)):
                 self.add("dropped statement", statement, "pass")
             self.visit(statement)
@@ -217,8 +222,13 @@ def called_name(call):
 
 def is_logged(node):
     """Is this a call of a method of a log?"""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) \
-        and node.func.value.id in ("log", "logger") and node.func.attr in ("debug", "info", "warning", "error", "exception")
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("log", "logger")
+        and node.func.attr in ("debug", "info", "warning", "error", "exception")
+    )
 
 
 def changes_the_program(bug, source):

@@ -51,20 +51,26 @@ def test_each_kind_where_it_is():
     }
 
 
-MESSAGES = '''
+MESSAGES = """
 def f(a):
     warnings.warn("text %d" % (a + 1), stacklevel=2)
     warn_once(a, "text " + str(3))
     log.warning("text %d %d", a, a + 4)
     log(a, a + 5)
-'''
+"""
 
 
 def test_messages_are_no_place_for_bugs():
     """What a warning says and what is written to a log are left out; whether there is a warning is not, nor a logarithm."""
-    bugs = {(bug.kind, MESSAGES[bug.start:bug.end].partition("(")[0]) for bug in plant.Places(MESSAGES).bugs}
-    assert bugs == {("dropped statement", "warnings.warn"), ("dropped statement", "warn_once"), ("dropped statement", "log"),
-                    ("swapped arguments", "a, a + 5"), ("changed sign", "+"), ("changed constant", "5")}
+    bugs = {(bug.kind, MESSAGES[bug.start : bug.end].partition("(")[0]) for bug in plant.Places(MESSAGES).bugs}
+    assert bugs == {
+        ("dropped statement", "warnings.warn"),
+        ("dropped statement", "warn_once"),
+        ("dropped statement", "log"),
+        ("swapped arguments", "a, a + 5"),
+        ("changed sign", "+"),
+        ("changed constant", "5"),
+    }
 
 
 def test_only_the_bug_changes():

@@ -1,4 +1,5 @@
 """Every algorithm with settings drawn at random, allowed or not: refusals, parameters and state as in PyTorch, through checkpoints."""
+
 import inspect
 import random
 
@@ -8,18 +9,65 @@ import torch
 
 import readtorch
 
-ALGORITHMS = ("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam")
+ALGORITHMS = (
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "ASGD",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+)
 FLAGS = ("nesterov", "maximize", "amsgrad", "centered", "capturable", "decoupled_weight_decay")
 NUMBERS = {
-    "lr": (0.0, 0.01, 0.1, 1.0), "momentum": (0, 0.5, 0.9), "dampening": (0, 0.3), "weight_decay": (0, 0, 0.1), "eps": (1e-8, 1e-3, 0.1), "betas": ((0.9, 0.99), (0.0, 0.5), (0.5, 0.0)),
-    "rho": (0.0, 0.9, 1.0), "alpha": (0.5, 0.99), "lambd": (1e-4, 0.1), "t0": (0, 2, 1e6), "lr_decay": (0, 0.1), "initial_accumulator_value": (0, 0.5), "momentum_decay": (0.0, 4e-3, 0.1),
-    "etas": ((0.5, 1.2), (0.1, 3.0)), "step_sizes": ((1e-6, 50), (0.05, 0.2)), "beta2_decay": (-0.8, -0.3), "d": (1.0, 2.0), "ns_steps": (1, 5), "ns_coefficients": ((3.4445, -4.775, 2.0315),),
-    "adjust_lr_fn": (None, "original", "match_rms_adamw"), "foreach": (None, None, False, True), "fused": (None, None, False, True), **dict.fromkeys(FLAGS, (False, False, True)),
+    "lr": (0.0, 0.01, 0.1, 1.0),
+    "momentum": (0, 0.5, 0.9),
+    "dampening": (0, 0.3),
+    "weight_decay": (0, 0, 0.1),
+    "eps": (1e-8, 1e-3, 0.1),
+    "betas": ((0.9, 0.99), (0.0, 0.5), (0.5, 0.0)),
+    "rho": (0.0, 0.9, 1.0),
+    "alpha": (0.5, 0.99),
+    "lambd": (1e-4, 0.1),
+    "t0": (0, 2, 1e6),
+    "lr_decay": (0, 0.1),
+    "initial_accumulator_value": (0, 0.5),
+    "momentum_decay": (0.0, 4e-3, 0.1),
+    "etas": ((0.5, 1.2), (0.1, 3.0)),
+    "step_sizes": ((1e-6, 50), (0.05, 0.2)),
+    "beta2_decay": (-0.8, -0.3),
+    "d": (1.0, 2.0),
+    "ns_steps": (1, 5),
+    "ns_coefficients": ((3.4445, -4.775, 2.0315),),
+    "adjust_lr_fn": (None, "original", "match_rms_adamw"),
+    "foreach": (None, None, False, True),
+    "fused": (None, None, False, True),
+    **dict.fromkeys(FLAGS, (False, False, True)),
 }
 REFUSED = {
-    "lr": (-0.1, "x", 0.0), "momentum": (-0.1,), "weight_decay": (-0.1,), "eps": (-1e-8, 0.0), "betas": ((-0.1, 0.9), (1.0, 0.9), (0.9, -0.1), (0.9, 1.0)), "rho": (-0.1, 1.1), "alpha": (-0.1,),
-    "lr_decay": (-0.1,), "initial_accumulator_value": (-0.1,), "momentum_decay": (-0.1,), "etas": ((1.0, 1.2), (0.5, 1.0), (0.0, 1.2)), "beta2_decay": (0.1,), "d": (0.9,), "adjust_lr_fn": ("x",),
-    "ns_steps": (100,), "ns_coefficients": ((1.0, 2.0),),
+    "lr": (-0.1, "x", 0.0),
+    "momentum": (-0.1,),
+    "weight_decay": (-0.1,),
+    "eps": (-1e-8, 0.0),
+    "betas": ((-0.1, 0.9), (1.0, 0.9), (0.9, -0.1), (0.9, 1.0)),
+    "rho": (-0.1, 1.1),
+    "alpha": (-0.1,),
+    "lr_decay": (-0.1,),
+    "initial_accumulator_value": (-0.1,),
+    "momentum_decay": (-0.1,),
+    "etas": ((1.0, 1.2), (0.5, 1.0), (0.0, 1.2)),
+    "beta2_decay": (0.1,),
+    "d": (0.9,),
+    "adjust_lr_fn": ("x",),
+    "ns_steps": (100,),
+    "ns_coefficients": ((1.0, 2.0),),
 }
 
 
@@ -44,8 +92,13 @@ def parameters(T, name, chance, dtype):
     values = np.random.default_rng(chance.randrange(1000))
     numbers = [values.standard_normal((*shape, 2)) for shape in chance.sample(shapes, 2)]
     if dtype.startswith("complex"):
-        return [T.tensor((n[..., 0] + 1j * n[..., 1]).tolist(), dtype=getattr(T, dtype), requires_grad=True) for n in numbers]
-    return [T.tensor(n[..., 0].tolist(), dtype=getattr(T, dtype)).reshape(n.shape[:-1]).requires_grad_() for n in numbers]
+        return [
+            T.tensor((n[..., 0] + 1j * n[..., 1]).tolist(), dtype=getattr(T, dtype), requires_grad=True)
+            for n in numbers
+        ]
+    return [
+        T.tensor(n[..., 0].tolist(), dtype=getattr(T, dtype)).reshape(n.shape[:-1]).requires_grad_() for n in numbers
+    ]
 
 
 def plain(value):
@@ -53,7 +106,13 @@ def plain(value):
         return str(value.dtype).rpartition(".")[2], Near(value.detach().tolist())
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else Near(value) if isinstance(value, (float, complex)) else value
+    return (
+        [plain(inner) for inner in value]
+        if isinstance(value, (list, tuple))
+        else Near(value)
+        if isinstance(value, (float, complex))
+        else value
+    )
 
 
 class Near:
@@ -66,7 +125,9 @@ class Near:
         return repr(self.numbers)
 
     def __eq__(self, other):
-        return self.numbers.shape == other.numbers.shape and np.allclose(self.numbers, other.numbers, 3e-4, 3e-5, equal_nan=True)
+        return self.numbers.shape == other.numbers.shape and np.allclose(
+            self.numbers, other.numbers, 3e-4, 3e-5, equal_nan=True
+        )
 
 
 def trained(T, name, seed):

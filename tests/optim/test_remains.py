@@ -271,9 +271,14 @@ def test_a_state_that_is_loaded_keeps_its_step_s_type():
     same(program)
 
 
-@pytest.mark.parametrize("settings", [{}, {"fused": True}, {"fused": False}, {"foreach": True}, {"capturable": True}, {"capturable": False}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"fused": True}, {"fused": False}, {"foreach": True}, {"capturable": True}, {"capturable": False}],
+    ids=str,
+)
 def test_counts_that_are_loaded(settings):
     """A count keeps its type, unless the algorithm counts on the device: then it is float32."""
+
     def program(T, show):
         for dtype in (T.float32, T.float64, T.int64, T.float16):
             p = T.ones(2, dtype=T.float64, requires_grad=True)
