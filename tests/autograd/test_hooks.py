@@ -210,3 +210,44 @@ def test_a_leaf_that_was_written_to_since_its_hooks_packed_it():
                 show(leaf.grad)
 
     same(program)
+
+
+def test_hooks_that_write_to_what_they_pack():
+    def program(T, show):
+        for write in (
+            lambda t: t.add_(1),
+            lambda t: t.data.add_(1),
+            lambda t: t[0].zero_(),
+            lambda t: t.detach().mul_(2),
+            lambda t: t,
+        ):
+            for make in (lambda x: x * x, lambda x: x.exp(), lambda x: x * T.ones(2)):
+
+                def go(write=write, make=make):
+                    x = T.ones(2, requires_grad=True)
+                    with T.autograd.graph.saved_tensors_hooks(lambda t: (write(t), t.clone())[1], lambda t: t):
+                        make(x).sum().backward()
+                    show(x.grad, x._version)
+
+                show.error(go)
+
+    same(program)
+
+
+def test_where_nodes_were_made_is_noted_only_while_anomalies_are_looked_for():
+    def program(T, show):
+        x = leaf(T, 1.0)
+        seen = []
+        for enabled in (True, False, True):
+            with T.autograd.set_detect_anomaly(enabled):
+                seen.append("traceback_" in (x * 2).grad_fn.metadata)
+            seen.append("traceback_" in (x * 2).grad_fn.metadata)
+        T.autograd.set_detect_anomaly(True)
+        seen.append("traceback_" in x.exp().grad_fn.metadata)
+        T.autograd.set_detect_anomaly(False)
+        seen.append("traceback_" in x.exp().grad_fn.metadata)
+        with T.autograd.detect_anomaly(check_nan=False):
+            y = x.exp()
+        show(seen, "traceback_" in y.grad_fn.metadata)
+
+    same(program)

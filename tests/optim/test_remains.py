@@ -315,3 +315,59 @@ def test_schedules_that_are_left_abstract():
         assert math.isfinite(optimizer.param_groups[0]["lr"])
 
     same(program)
+
+
+def test_numbers_at_the_bounds_of_what_is_allowed():
+    def program(T, show):
+        def made(name, **settings):
+            def make():
+                p = T.tensor([1.0, 2.0], requires_grad=True)
+                p.grad = T.tensor([0.5, -1.0])
+                optimizer = getattr(T.optim, name)([p], **settings)
+                optimizer.step()
+                show(name, settings)
+                show.numbers(p)
+
+            show.error(make)
+
+        for name in ("Adam", "AdamW"):
+            for lr in (T.tensor(0.1), T.tensor([0.1]), T.tensor([0.1, 0.2]), T.tensor([[0.1]])):
+                made(name, lr=lr)
+                made(name, lr=lr, foreach=True)
+            for betas in (
+                (T.tensor(0.9), T.tensor(0.99)),
+                (T.tensor([0.9]), T.tensor([0.99])),
+                (T.tensor([0.9, 0.8]), T.tensor(0.9)),
+                (T.tensor(0.9), T.tensor([0.9, 0.8])),
+                (T.tensor(0.9), 0.9),
+            ):
+                made(name, betas=betas)
+                made(name, betas=betas, foreach=True)
+        for eps in ((0.0, 0.0), (0.0, 1e-3), (None, 0.0), (1e-9, 1.0), (None, -1e-9), (-1e-9, 1.0)):
+            made("Adafactor", eps=eps)
+        for settings in (
+            {"d": 1.0},
+            {"d": 0.999},
+            {"beta2_decay": 0.0},
+            {"beta2_decay": 1e-3},
+            {"weight_decay": 0.0},
+            {"lr": 0.0},
+        ):
+            made("Adafactor", **settings)
+        for name in ("Adam", "Adadelta", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"):
+            for setting in (
+                "lr",
+                "eps",
+                "weight_decay",
+                "momentum",
+                "alpha",
+                "rho",
+                "lr_decay",
+                "initial_accumulator_value",
+                "momentum_decay",
+                "lambd",
+            ):
+                if setting in vars(getattr(T.optim, name)([T.ones(1, requires_grad=True)]))["defaults"]:
+                    made(name, **{setting: 0.0 if setting != "eps" else 0})
+
+    same(program)

@@ -94,7 +94,7 @@ class SavedVariable:
         if tensor._counter[0] != self.version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided "
-                "as input to pack hook can not be modified by in-place operations as this "
+                "as input to pack hook cannot be modified by in-place operations as this "
                 "can lead to unexpected side-effects. Please open an issue if you need to "
                 "perform in-place operations on the input to a pack hook."
             )
@@ -105,8 +105,6 @@ class SavedVariable:
         if self.kept is None:
             raise RuntimeError(RELEASED)
         edge, autograd_key, leaf = self.kept
-        if leaf is not None and self.output_nr is None and leaf._counter[0] != self.version:
-            raise RuntimeError(self._modified_message(leaf, node))
         with MaskGuard(exclude=GRAD_KEYS):
             data = self.unpack_hook(self.packed)
         if not hasattr(data, "_keys"):
