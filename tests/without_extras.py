@@ -94,9 +94,9 @@ def summary_image(rt):
 
 
 def mpi(rt):
-    from readtorch.csrc.distributed import mpi
+    from readtorch.csrc.distributed import process_group_mpi
 
-    mpi.world_group(None, None)
+    process_group_mpi.world_group(None, None)
 
 
 def safetensors_load(rt):
