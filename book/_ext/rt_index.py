@@ -293,6 +293,8 @@ def files_table(app, docname: str) -> str:
     entries = defaultdict(lambda: (set(), set()))
     explained = {docstring.owner: _citations.titles(docstring.text) for docstring in docstrings(package)}
     for docstring in docstrings(package):
+        if docstring.line > 1:  # of a function or class
+            continue
         for file in _citations.files(docstring.text):
             ours, chapters = entries[file]
             ours.add(docstring.path)

@@ -494,3 +494,14 @@ def test_reset():
     compiled(readtorch.ones(2))
     readtorch.compiler.reset()
     assert state_of(compiled).reasons == [] and not state_of(compiled).given_up
+
+
+def test_a_removed_hook_of_all_modules_is_no_hook():
+    """Its mark "with keyword arguments" stays, here as in PyTorch."""
+    register = nn.modules.module.register_module_forward_hook
+    register(lambda module, args, kwargs, output: None, with_kwargs=True).remove()
+    net, x = nn.Linear(2, 2), readtorch.ones(1, 2)
+    compiled = readtorch.compile(net)
+    assert compiled(x).equal(net(x)) and compiled(x).equal(net(x))
+    found = _dynamo.report(compiled.forward)
+    assert (found.graph_count, found.break_reasons) == (1, [])

@@ -44,8 +44,8 @@ from readtorch.nn.modules.module import Module
 ONE_OF_A_KIND = (dtype, layout, memory_format, type(...), type(NotImplemented))
 MAX_PARTS = 1000  # of a list or dictionary: a guard would look at each
 
-GLOBAL_HOOKS = [
-    hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and isinstance(hooks, dict)
+GLOBAL_HOOKS = [  # not the marks of hooks: one may stay when its hook is removed
+    hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and name.endswith("_hooks")
 ]
 NO_GLOBAL_HOOKS = "there are no hooks of all modules"
 OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
