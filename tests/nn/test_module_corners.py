@@ -202,8 +202,11 @@ def test_handles():
         with handle as entered:
             show(entered is handle, len(hooks), len(marks))
         show(hooks, marks)
-        handle.__setstate__((None, 10**6))
-        show(handle.hooks_dict_ref(), handle.extra_dict_ref, Handle.next_id, Handle(hooks).id)
+        beyond = Handle.next_id + 1000  # ids are the process's: other tests have drawn some
+        handle.__setstate__((None, beyond))
+        show(handle.hooks_dict_ref(), handle.extra_dict_ref, Handle.next_id - beyond, Handle(hooks).id - beyond)
+        handle.__setstate__((None, 0))
+        show(handle.id, Handle.next_id - beyond)
         handle.remove()
 
     same(program)
