@@ -11,7 +11,7 @@ from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.dispatch_key import grad_mode_enabled, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
-from .c10.tensor_impl import host_array, storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import only_element, storage_impl, storage_offset, strides_of
 from .csrc import storage_sharing
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
@@ -110,7 +110,7 @@ class Tensor(TensorBase):
         if self._array.size != 1:
             kind = "no values" if self._array.size == 0 else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
-        return bool(host_array(self).item())
+        return bool(only_element(self).item())
 
     __nonzero__ = __bool__
 
@@ -138,7 +138,7 @@ class Tensor(TensorBase):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         if trace_under_way():
             trace_under_way().warn_of_conversion("index")
-        return int(host_array(self).item())
+        return int(only_element(self).item())
 
     def __contains__(self, element):
         if isinstance(element, (TensorBase, int, float, complex, bool)):

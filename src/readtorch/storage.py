@@ -178,7 +178,7 @@ class UntypedStorage:
         return self
 
     def __repr__(self):
-        rows = "\n".join(f" {byte}" for byte in self.tolist())
+        rows = _rows(self)
         return f"{rows}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
     def __deepcopy__(self, memo):
@@ -286,9 +286,14 @@ class TypedStorage:
         return hash(self._untyped_storage)
 
     def __repr__(self):
-        rows = "\n".join(f" {value}" for value in self.tolist())
+        rows = _rows(self)
         facts = f"(dtype={self.dtype}, device={self.device})"
         return f"{rows}\n[torch.storage.TypedStorage{facts} of size {len(self)}]"
+
+
+def _rows(storage):
+    """The elements as a repr shows them, one a line."""
+    return "..." if storage.device.type == "meta" else "\n".join(f" {element}" for element in storage.tolist())
 
 
 # Until PyTorch 1.10 each dtype had a class of storages. Checkpoints still use the names.

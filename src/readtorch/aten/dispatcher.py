@@ -35,6 +35,9 @@ registry = {}
 fallbacks = {}
 
 
+# Backend -> function(operator) that makes the kernel of a structured operator there: see register_dispatch_key.py.
+structured_kernels = {}
+
 # Given to `Operator.backward` instead of a class of formulas: results may require grad, but backward raises.
 NOT_IMPLEMENTED = "not implemented"
 
@@ -45,7 +48,13 @@ class Operator:
     def __init__(self, schema):
         self.schema = schema
         self.name = schema.full_name
-        self.kernels = {}  # backend key -> function, written for that backend
+        self.kernels = {}  # backend key -> function that returns the results
+        self.shape_rule = None  # function that refuses bad arguments and describes the results, see `Operator.meta`
+        self.impls = {}  # backend key -> function that fills results which are there, see `Operator.impl`
+        self.scalar_function = None  # what a pointwise operator does to an element, see `Operator.elementwise`
+        # What more is asked of the caller's outputs than that they can hold the results: see exact_out.py.
+        self.out_check = self.out_shares_memory = None
+        self.out_is_row_major = False
         self.composite = None  # function of other operators: serves every backend and needs no derivative of its own
         self.derivative = None  # class of formulas, see `Operator.backward`
         self.inplace = self.out = None  # Operators derived from this one
@@ -57,6 +66,29 @@ class Operator:
         self.kernels[key] = function
         self.table.clear()
         return function
+
+    def meta(self, function):
+        """Decorator: `function` takes the operator's inputs, refuses bad ones, and returns a `TensorMeta` for each output
+        (several in a tuple). It reads sizes, strides, dtypes and numbers, never elements.
+
+        It serves every backend, the Meta device, and the forms in place and with `out=`. In PyTorch: TORCH_META_FUNC.
+        """
+        self.shape_rule = function
+        self.table.clear()
+        return function
+
+    def impl(self, *keys):
+        """Decorator: `function` takes the inputs and then the outputs, which are there as `meta` described them, and
+        fills these. keys: the backends that it is for, CPU unless given. In PyTorch: TORCH_IMPL_FUNC.
+        """
+
+        def register_impl(function):
+            for key in keys or (CPU,):
+                self.impls[key] = function
+                self.kernel(structured_kernels[key](self), key)
+            return function
+
+        return register_impl
 
     def compose(self, function):
         """Decorator: `function` does the operator's work by calling other operators (CompositeImplicitAutograd)."""

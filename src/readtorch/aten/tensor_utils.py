@@ -6,7 +6,7 @@ In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`, `upsample_2d_co
 
 import numpy as np
 
-from .native.tensor_iterator import broadcast_error
+from readtorch.aten.expand_utils import broadcast_error
 
 
 def check_broadcasts(grad_output, sizes):

@@ -6,7 +6,7 @@ In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapt
 import re
 import threading
 
-from .dispatch_key import BACKENDS, CPU
+from .dispatch_key import BACKENDS, CPU, META
 
 _TYPES = ("cpu", "cuda", "meta")
 # Kinds that PyTorch knows and this book does not build.
@@ -141,13 +141,9 @@ def no_cuda(target):
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-def _no_tensors(target):
-    raise RuntimeError(f"readtorch cannot make tensors on '{target}' yet")
-
-
 # Device type -> function(device) that returns the dispatch keys of tensors there, or raises if there can be none.
 # `readtorch.cuda` puts its own here when there are devices.
-backend_keys = {"cpu": lambda target: CPU, "cuda": no_cuda, "meta": _no_tensors}
+backend_keys = {"cpu": lambda target: CPU, "cuda": no_cuda, "meta": lambda target: META}
 
 
 def keys_on(target, keys):

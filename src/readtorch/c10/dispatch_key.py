@@ -12,7 +12,7 @@ import threading
 # Backends: whose arithmetic it is. Lowest bits, so lowest priority.
 CPU = 1 << 0
 CUDA = 1 << 1
-META = 1 << 2
+META = 1 << 2  # no memory, hence no arithmetic: sizes, strides and dtypes only
 SIMULATED_CUDA = 1 << 3  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
 SPARSE_CPU = 1 << 6  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
 BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE_CPU
@@ -40,6 +40,7 @@ GRAD_KEYS = AUTOGRAD | ADINPLACEORVIEW
 CPU_TENSOR = CPU | ON_EVERY_TENSOR
 CUDA_TENSOR = CUDA | ON_EVERY_TENSOR
 SIMULATED_CUDA_TENSOR = SIMULATED_CUDA | CPU | ON_EVERY_TENSOR
+META_TENSOR = META | ON_EVERY_TENSOR
 SPARSE_CPU_TENSOR = SPARSE_CPU | ON_EVERY_TENSOR
 
 NAMES = {

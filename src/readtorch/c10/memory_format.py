@@ -36,10 +36,10 @@ def channels_last_order(ndim):
     return (0, *range(2, ndim), 1)
 
 
-def check_rank(array, memory_format):
-    """RuntimeError unless the array has as many dimensions as a channels-last format is for."""
+def check_rank(shape, memory_format):
+    """RuntimeError unless the shape has as many dimensions as a channels-last format is for."""
     rank = 4 if memory_format is channels_last else 5
-    if array.ndim != rank:
+    if len(shape) != rank:
         raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
 
 
@@ -127,10 +127,19 @@ def strides_in_format(array, memory_format=None):
 
     RuntimeError if a channels-last format is asked for an array of another number of dimensions.
     """
+    return (
+        dense_strides(array)
+        if memory_format in (None, preserve_format)
+        else format_strides_of(array.shape, memory_format)
+    )
+
+
+def format_strides_of(shape, memory_format):
+    """The strides of a tensor of this shape in a memory format. RuntimeError if it has another number of dimensions."""
     if memory_format in (channels_last, channels_last_3d):
-        check_rank(array, memory_format)
-        return strides_in_order(array.shape, reversed(channels_last_order(array.ndim)))
-    return contiguous_strides(array.shape) if memory_format is contiguous_format else dense_strides(array)
+        check_rank(shape, memory_format)
+        return strides_in_order(shape, reversed(channels_last_order(len(shape))))
+    return contiguous_strides(shape)
 
 
 def format_strides(array, shape):

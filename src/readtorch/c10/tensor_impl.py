@@ -203,6 +203,13 @@ def host_array(t):
     return t._array if storage is None else storage.host_array(t._array)
 
 
+def only_element(t):
+    """The array of a tensor of one element where the host can read it. RuntimeError if there are no elements."""
+    if t._keys & dispatch_key.META:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    return host_array(t)
+
+
 def type_name(t):
     """The element type as error messages spell it: "Float"."""
     return scalar_type.SCALAR_TYPE_NAMES[dtype_of(t)]

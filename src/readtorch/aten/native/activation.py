@@ -13,7 +13,8 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, native_function, write_result
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import write_result
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
 from readtorch.c10.scalar_type import FLOAT, int64, op_math_type
 from readtorch.c10.scalar_type import bool as bool_

@@ -5,7 +5,8 @@ In PyTorch: `aten/src/ATen/native/Bucketization.cpp`.
 
 import numpy as np
 
-from readtorch.aten.native_function import any_device, native_function, write_out
+from readtorch.aten.native_function import native_function
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap, wrap_result
 

@@ -9,7 +9,8 @@ In PyTorch: `torchgen/gen_functionalization_type.py` generates `CompositeViewCop
 import re
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED, registry
-from readtorch.aten.native_function import below_autograd, native_function, packets, write_out
+from readtorch.aten.native_function import below_autograd, native_function, packets
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
@@ -85,6 +86,7 @@ def list_out(operator, text):
     packet.out[operator] = out
 
     @out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         *arguments, outs = arguments
         results = operator.call(*arguments)

@@ -6,13 +6,15 @@ In PyTorch: `aten/src/ATen/native/Copy.cpp`, `aten/src/ATen/native/TensorConvers
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, below_autograd, native_function, python_binding
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, current_device, no_cuda
 from readtorch.c10.device import cpu as cpu_device
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import CUDA, threads_with_modes, tls
+from readtorch.c10.dispatch_key import CUDA, META, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
     format_strides,
@@ -23,9 +25,9 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import dtype_of, host_array, wrap
+from readtorch.c10.tensor_impl import dtype_of, only_element, wrap
 
-from .tensor_iterator import inplace_shape_error, refuse_overlap
+from .tensor_iterator import refuse_overlap
 
 
 def cast(array, numpy_dtype):
@@ -69,6 +71,11 @@ def copy_in_format(array, memory_format):
     return result
 
 
+@clone.meta
+def clone_meta(self, memory_format):
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array, memory_format))
+
+
 @clone.kernel
 def clone_cpu(self, memory_format):
     return wrap(copy_in_format(self._array, memory_format))
@@ -106,6 +113,14 @@ copy_ = native_function(
     numbers_as_tensors=True,
     direct=True,
 )
+
+
+@copy_.meta
+def copy_meta(self, src, non_blocking):
+    if not self._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if broadcast_shape(self._array.shape, src._array.shape) != self._array.shape:
+        raise inplace_shape_error(self._array.shape, src._array.shape)
 
 
 @copy_.kernel
@@ -146,8 +161,15 @@ _to_copy = native_function(
 )
 
 
+@_to_copy.meta
+def to_copy_meta(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    return TensorMeta(self._array.shape, dtype or dtype_of(self), strides_in_format(self._array, memory_format))
+
+
 @_to_copy.kernel
 def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    if self._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if self._keys & CUDA:  # the kernel of its device fetches the elements
         fetched = wrap(allocate_like(self._array, memory_format, dtype and dtype.numpy))
         with below_autograd():
@@ -317,7 +339,7 @@ def item(self):
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     if threads_with_modes and tls.tracer is not None:
         tls.tracer.warn_of_conversion("number")
-    array = self._array if not self._keys & CUDA else host_array(self)
+    array = only_element(self)
     return python_number(array.item(), array.dtype)
 
 

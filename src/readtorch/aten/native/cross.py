@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .exact_out import exact_out
-from .tensor_iterator import broadcast_error, compute, conj, result_type
+from .tensor_iterator import compute, conj, result_type
 
 # ---------------------------------------------------------------------------------------------- cross, vecdot
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
@@ -15,7 +16,7 @@ from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .binary_ops.arithmetic import add_scalar
 from .linear_algebra.norm import p_norm
-from .tensor_iterator import broadcast_shape, not_implemented, result_type
+from .tensor_iterator import not_implemented, result_type
 
 pairwise_distance = native_function(
     "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor"

@@ -11,18 +11,11 @@ import math
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import (
-    BOTH,
-    any_device,
-    below_autograd,
-    native_function,
-    packets,
-    python_binding,
-    resize,
-    write_out,
-)
+from readtorch.aten.native_function import BOTH, below_autograd, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import any_device, resize, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.cpu_generator_impl import of_thread
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl
@@ -40,7 +33,6 @@ from .distribution_templates import (
     closed_range,
     open_range,
 )
-from .tensor_iterator import broadcast_error
 
 # ---------------------------------------------------------------------------------------------------- checks
 

@@ -8,8 +8,9 @@ PyTorch has no such file: each family checks for itself, in the meta functions o
 
 import numpy as np
 
-from readtorch.aten.native_function import any_device, resize_output, write_out
-from readtorch.c10.dispatch_key import CPU
+from readtorch.aten.empty_tensor import empty_meta
+from readtorch.aten.register_dispatch_key import described_dtype
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, storage_impl, type_name
 
@@ -36,21 +37,7 @@ def keeps_apart(operator, grows=False):
 
     grows: the result has at least as many elements as each input, so a smaller output will be resized, maybe into one.
     """
-    write = operator.out.kernels[CPU]
-    count = len(operator.schema.returns)
-
-    @operator.out.kernel
-    @any_device
-    def check_then_write(*arguments):
-        inputs, outs = arguments[:-count], arguments[-count:]
-        for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
-            if hasattr(t, "_array") and any(t is out or shares_memory(t, out, grows) for out in outs):
-                raise RuntimeError(
-                    "unsupported operation: some elements of the input tensor and the written-to tensor "
-                    "refer to a single memory location. Please clone() the tensor before performing the "
-                    "operation."
-                )
-        return write(*arguments)
+    operator.out_shares_memory = lambda t, out: t is out or shares_memory(t, out, grows)
 
 
 def shares_memory(t, out, grows):
@@ -66,17 +53,13 @@ def exact_out(operator, *messages, row_major=False):
     messages: one for each output; by default `expected_dtype` for all.
     row_major: whether an output that must be resized gets this order, whatever the result's is.
     """
-    count = len(operator.schema.returns)
-    messages = messages or (expected_dtype,) * count
+    messages = messages or (expected_dtype,) * len(operator.schema.returns)
 
-    @operator.out.kernel
-    @any_device
-    def compute_then_copy(*arguments):
-        arguments, outs = arguments[:-count], arguments[-count:]
-        results = operator.call(*arguments)
-        for out, result, message in zip(outs, (results,) if count == 1 else results, messages):
-            if out._array.dtype != result._array.dtype:
-                raise RuntimeError(message(out, result, *arguments))
-            if row_major and out._array.shape != result._array.shape:
-                resize_output(out, result._array.shape)
-        return write_out(results, outs)
+    def check(i, out, result, arguments):
+        expected = described_dtype(result)
+        if dtype_of(out) is not expected:
+            if type(result) is TensorMeta:  # messages speak of tensors
+                result = empty_meta(TensorMeta((), expected))
+            raise RuntimeError(messages[i](out, result, *arguments))
+
+    operator.out_check, operator.out_is_row_major = check, row_major

@@ -7,6 +7,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.tensor_meta import like
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -15,6 +16,16 @@ from .tensor_iterator import refuse_overlap
 
 fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function")
 fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor", "function")
+
+
+@fill_scalar.meta
+@fill_tensor.meta
+def fill_meta(self, value):
+    if hasattr(value, "_array"):
+        check_value(value)
+    return like(self)
+
+
 fill_scalar_ = native_function("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", BOTH)
 fill_tensor_ = native_function("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", BOTH)
 
@@ -35,11 +46,15 @@ def fill_cpu_(self, value):
 
 def element_of(value, self):
     """The only element of `value` as one of `self`."""
+    check_value(value)
+    return cast(value._array, self._array.dtype)
+
+
+def check_value(value):
     if value._array.ndim:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
-    return cast(value._array, self._array.dtype)
 
 
 @fill_tensor.kernel

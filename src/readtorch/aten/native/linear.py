@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_binding, write_out
+from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.register_dispatch_key import write_out
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 

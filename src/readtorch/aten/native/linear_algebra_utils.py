@@ -5,11 +5,10 @@ In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h` and `aten/src/ATen/nativ
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
-
-from .tensor_iterator import broadcast_shape
 
 
 def check_floating(t, name, argument="A", low_precision=False):

@@ -8,6 +8,7 @@ Explained in the chapter "Dataset, Sampler, DataLoader".
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.device import backend_keys, no_cuda
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
@@ -25,6 +26,7 @@ pin_memory_operator = native_function("_pin_memory(Tensor self, Device? device=N
 
 
 @is_pinned_operator.kernel
+@only_geometry
 def is_pinned_cpu(self, device):
     return self._storage_impl is not None and self._storage_impl.pinned
 

@@ -19,8 +19,9 @@ import functools
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, below_autograd, native_function, write_out
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.parallel import parallel_for
+from readtorch.aten.register_dispatch_key import write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10 import scalar_type
@@ -17,18 +18,7 @@ from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_resu
 
 from .binary_ops.arithmetic import mul_scalar
 from .exact_out import exact_out
-from .tensor_iterator import (
-    F4,
-    F8,
-    NUMBERS,
-    broadcast_error,
-    compute,
-    conj,
-    not_implemented,
-    number_of,
-    result_type,
-    scalar_tensor,
-)
+from .tensor_iterator import F4, F8, NUMBERS, compute, conj, not_implemented, number_of, result_type, scalar_tensor
 from .vectorized import or_loop
 
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)

@@ -8,8 +8,9 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function, packets, python_binding, write_out
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import wrap

@@ -6,7 +6,8 @@ Explained in the chapter "Tensor and Storage".
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function, python_binding, resize
+from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.register_dispatch_key import only_geometry, resize
 from readtorch.c10.dispatch_key import AUTOGRAD
 from readtorch.c10.memory_format import contiguous_format, preserve_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES
@@ -23,6 +24,7 @@ resize_as_ = native_function(
 
 
 @resize_.kernel
+@only_geometry
 def resize_cpu(self, size, memory_format):
     """`self` gets another size; the storage grows if it must, and its elements stay where they are."""
     if self._edge is None or self._edge[0] is not None:
@@ -39,6 +41,7 @@ resize_.kernel(resize_cpu, AUTOGRAD)  # checks itself that no graph is invalidat
 
 
 @resize_as_.kernel
+@only_geometry
 def resize_as_cpu(self, the_template, memory_format):
     return resize_cpu(self, the_template._array.shape, memory_format)
 
@@ -90,6 +93,7 @@ is_set_to = native_function("is_set_to(Tensor self, Tensor tensor) -> bool", "me
 
 
 @is_set_to.kernel
+@only_geometry
 def is_set_to_cpu(self, tensor):
     """Whether two tensors have the same storage, offset, sizes and strides."""
     return (

@@ -12,7 +12,8 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, native_function, python_binding, write_out
+from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.register_dispatch_key import write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name, wrap

@@ -8,24 +8,18 @@ from functools import partial
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import (
-    BOTH,
-    alias_of,
-    any_device,
-    native_function,
-    packets,
-    python_binding,
-    write_out,
-)
+from readtorch.aten.native_function import BOTH, alias_of, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser, number_as_tensor
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, uint8
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 
 from .exact_out import exact_out, found_dtype
-from .tensor_iterator import F4, F8, NUMBERS, broadcast_error, cast, computing, laid_out, result_type, scalar_tensor
+from .tensor_iterator import F4, F8, NUMBERS, cast, computing, laid_out, result_type, scalar_tensor
 from .vectorized import FROM_SIZE, are_flat, loop
 
 # ------------------------------------------------------------------------------- questions about each element

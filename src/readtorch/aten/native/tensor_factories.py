@@ -10,22 +10,24 @@ import math
 import numpy as np
 
 from readtorch.aten.dispatcher import NO_TENSOR_KEYS
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import (
-    below_autograd,
-    native_function,
-    packets,
-    python_binding,
-    resize,
-    resize_output,
-)
+from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
 from readtorch.aten.numpy_errors import restate
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import any_device, resize, resize_output
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
 from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
-from readtorch.c10.memory_format import contiguous_format, preserve_format
+from readtorch.c10.memory_format import (
+    contiguous_format,
+    format_strides_of,
+    preserve_format,
+    strides_in_format,
+    strides_in_order,
+)
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, detached, dtype_of, wrap
@@ -34,7 +36,6 @@ from .copy import allocate, allocate_in_order, allocate_like
 from .cpu import distribution_kernels as kernels
 from .distribution_templates import DRAWN
 from .distributions import check_std, generator_of, normal_, random_from, run, uniform_
-from .tensor_iterator import broadcast_error
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -83,6 +84,12 @@ def contiguous_array(make, size, numpy_dtype):
     return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
 
 
+def described(size, dtype, strides=None):
+    """A new tensor of this size as a shape rule says it. Raises RuntimeError for a negative dimension."""
+    check_size(size)
+    return TensorMeta(tuple(size), dtype or scalar_type.get_default_dtype(), strides)
+
+
 # ------------------------------------------------------------------------------------------------ from a size
 
 empty = native_function(
@@ -90,6 +97,14 @@ empty = native_function(
     "function",
     out=True,
 )
+
+
+@empty.meta
+def empty_meta(size, dtype, layout, device, pin_memory, memory_format):
+    check_options(layout, device, pin_memory)
+    if memory_format in (None, contiguous_format):
+        return described(size, dtype)
+    return described(size, dtype, format_strides_of(tuple(size), memory_format))
 
 
 @empty.kernel
@@ -105,6 +120,13 @@ zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "functi
 ones = native_function(f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
+@zeros.meta
+@ones.meta
+def zeros_meta(size, dtype, layout, device, pin_memory):
+    check_options(layout, device, pin_memory)
+    return described(size, dtype)
+
+
 @zeros.kernel
 def zeros_cpu(size, dtype, layout, device, pin_memory):
     check_options(layout, device, pin_memory)
@@ -118,6 +140,12 @@ def ones_cpu(size, dtype, layout, device, pin_memory):
 
 
 full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
+
+
+@full.meta
+def full_meta(size, fill_value, dtype, layout, device, pin_memory):
+    check_options(layout, device, pin_memory)
+    return described(size, dtype or infer_full_type(fill_value))
 
 
 @full.kernel
@@ -140,20 +168,31 @@ def infer_full_type(value):
 empty_strided = native_function(f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
 
 
-@empty_strided.kernel
-def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
+@empty_strided.meta
+def empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
     check_options(layout, device, pin_memory)
-    check_size(size)
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
         )
+    return described(size, dtype, tuple(stride))
+
+
+@empty_strided.kernel
+def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
+    empty_strided_meta(size, stride, dtype, layout, device, pin_memory)
     return made(allocate(size, stride, numpy_type(dtype)), pin_memory)
 
 
 empty_permuted = native_function(
     f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", "function"
 )
+
+
+@empty_permuted.meta
+def empty_permuted_meta(size, physical_layout, dtype, layout, device, pin_memory):
+    check_permuted(size, physical_layout, layout)
+    return described(size, dtype, strides_in_order(size, reversed(physical_layout)))
 
 
 @empty_permuted.kernel
@@ -189,16 +228,27 @@ def eye_square_composite(n, dtype, layout, device, pin_memory):
     return eye.call(n, n, dtype, layout, device, pin_memory)
 
 
-@eye.kernel
-def eye_cpu(n, m, dtype, layout, device, pin_memory):
+@eye.meta
+def eye_meta(n, m, dtype, layout, device, pin_memory):
     check_options(layout, device)
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
-    return wrap(contiguous_array(lambda size, kind: np.eye(*size, dtype=kind), (n, m), numpy_type(dtype)))
+    return described((n, m), dtype)
+
+
+@eye.impl()
+def eye_cpu(n, m, dtype, layout, device, pin_memory, out):
+    out._array[...] = np.eye(n, m, dtype=out._array.dtype)
 
 
 scalar_tensor = native_function(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", "function")
+
+
+@scalar_tensor.meta
+def scalar_tensor_meta(s, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    return described((), dtype)
 
 
 @scalar_tensor.kernel
@@ -225,6 +275,18 @@ def like(self, dtype, memory_format, numpy_make):
     if numpy_make is not np.empty:
         result[...] = numpy_make((), kind)
     return result
+
+
+@empty_like.meta
+@zeros_like.meta
+@ones_like.meta
+def empty_like_meta(self, dtype, layout, device, pin_memory, memory_format):
+    return described(self._array.shape, dtype or dtype_of(self), strides_in_format(self._array, memory_format))
+
+
+@full_like.meta
+def full_like_meta(self, fill_value, dtype, layout, device, pin_memory, memory_format):
+    return empty_like_meta(self, dtype, layout, device, pin_memory, memory_format)
 
 
 @empty_like.kernel
@@ -255,6 +317,23 @@ new_full = native_function(f"new_full(Tensor self, SymInt[] size, Scalar fill_va
 new_empty_strided = native_function(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "method"
 )
+
+
+@new_empty.meta
+@new_zeros.meta
+@new_ones.meta
+def new_empty_meta(self, size, dtype, layout, device, pin_memory):
+    return described(size, dtype or dtype_of(self))
+
+
+@new_full.meta
+def new_full_meta(self, size, fill_value, dtype, layout, device, pin_memory):
+    return described(size, dtype or dtype_of(self))
+
+
+@new_empty_strided.meta
+def new_empty_strided_meta(self, size, stride, dtype, layout, device, pin_memory):
+    return empty_strided_meta(size, stride, dtype or dtype_of(self), layout, device, pin_memory)
 
 
 @new_empty.kernel
@@ -383,8 +462,8 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     new = empty.call
     with_generator.compose(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))
     plain.compose(lambda *a: draw(new(*a[-5:], None), None, *a[:-5]))
-    generator_out.kernel(lambda *a: make_out(a[:-2], a[-2], a[-1]))
-    plain_out.kernel(lambda *a: make_out(a[:-1], None, a[-1]))
+    generator_out.kernel(any_device(lambda *a: make_out(a[:-2], a[-2], a[-1])))
+    plain_out.kernel(any_device(lambda *a: make_out(a[:-1], None, a[-1])))
     return plain, with_generator
 
 
@@ -545,13 +624,16 @@ def check_randperm(n, dtype):
         raise NotImplementedError(f"\"randperm\" not implemented for '{SCALAR_TYPE_NAMES[dtype]}'")
 
 
-@randperm_generator.kernel
-def randperm_cpu(n, generator, dtype, layout, device, pin_memory):
+@randperm_generator.meta
+def randperm_meta(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, device)
-    check_size((n,))
-    dtype = dtype or scalar_type.int64
-    check_randperm(n, dtype)
-    return wrap(run(kernels.randperm, n, dtype.numpy, generator_of(generator)))
+    check_randperm(n, dtype or scalar_type.int64)
+    return described((n,), dtype or scalar_type.int64)
+
+
+@randperm_generator.impl()
+def randperm_cpu(n, generator, dtype, layout, device, pin_memory, out):
+    out._array[...] = run(kernels.randperm, n, out._array.dtype, generator_of(generator))
 
 
 @randperm.compose
@@ -691,6 +773,7 @@ def normal_size_cpu(mean, std, size, generator, dtype, layout, device, pin_memor
 
 
 @normal_size_out.kernel
+@any_device
 def normal_size_out_cpu(mean, std, size, generator, out):
     if out._array.shape != tuple(size):
         resize(out, size)
@@ -755,6 +838,7 @@ def _declare(name, overload, taken, values, given, parameters):
     has_periodic = bool(taken)
 
     @operator.kernel
+    @any_device
     def window(window_length, *arguments):
         own, (dtype, layout, device, _) = arguments[:-4], arguments[-4:]
         dtype = dtype or scalar_type.get_default_dtype()

@@ -8,7 +8,9 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.native_function import check_no_overlap, check_no_partial_overlap
+from readtorch.aten.expand_utils import broadcast_error, inplace_shape_error
+from readtorch.aten.memory_overlap import check_no_overlap, check_no_partial_overlap
+from readtorch.aten.tensor_meta import broadcast
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import WRAPPED_NUMBER
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
@@ -155,39 +157,6 @@ def computing(function, self, *others, common=None, result=None, exact_numbers=F
 # ---------------------------------------------------------------------------------------------------- errors
 
 
-def broadcast_error(*shapes):
-    """The RuntimeError for shapes that do not broadcast, or None if they do."""
-    result = []
-    for shape in shapes:
-        width = max(len(result), len(shape))
-        a, b = [1] * (width - len(result)) + result, [1] * (width - len(shape)) + list(shape)
-        for dim in reversed(range(width)):
-            if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
-                return RuntimeError(
-                    f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at "
-                    f"non-singleton dimension {dim}"
-                )
-        result = [y if x == 1 else x for x, y in zip(a, b)]
-    return None
-
-
-def broadcast_shape(*shapes):
-    """The shape that all of them broadcast to. Raises RuntimeError if there is none."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise broadcast_error(*shapes) from None
-
-
-def inplace_shape_error(shape, *others):
-    """The RuntimeError for an in-place write to `shape` whose operands broadcast to something else."""
-    error = broadcast_error(shape, *others)
-    if error is not None:
-        return error
-    target = np.broadcast_shapes(shape, *others)
-    return RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target)}")
-
-
 def refuse_overlap(self, other=None):
     """Raises RuntimeError if `self`, about to be written to, has an element at several indices, or shares memory with
     `other` otherwise than element by element.
@@ -313,6 +282,39 @@ def unary_float_kernel(function, refusal=None, refused="c"):
         return wrap_result(compute(function, (x,), kind))
 
     return kernel
+
+
+# -------------------------------------------------------------------------------------- functions of elements
+
+
+class Elementwise:
+    """What a pointwise operator does to single elements, and in which dtypes. In PyTorch: TensorIteratorConfig."""
+
+    def __init__(self, function, common, result, scalars, inputs):
+        self.function = function  # dtype -> the function of aten/native/math.py for elements computed in that dtype
+        self.common = common  # tensors -> the dtype to compute in
+        self.result = result  # that dtype -> the dtype of the output
+        self.scalars = scalars  # the operator's other arguments -> the function's scalars
+        self.inputs = inputs  # how many of the operator's arguments are tensors: they come first
+
+
+def elementwise(operator, function, common=result_type, result=None, scalars=lambda *others: (), by_dtype=False):
+    """Say what `operator` does to an element: `function(x, ..., scalars)` of aten/native/math.py.
+
+    From this follow its shape rule, and its CUDA kernels, functional and in place: cuda/tensor_iterator.py.
+    common: the tensors -> the dtype in which it is computed. result: the output's dtype, if another; or a function of the
+    former. scalars: the operator's other arguments -> the function's scalars.
+    by_dtype: `function` is chosen by the dtype that is computed in: `function(dtype)`.
+    """
+    inputs = sum(a.type.is_tensor for a in operator.schema.arguments)
+    out_dtype = result if callable(result) else lambda dtype: result or dtype
+    choose = function if by_dtype else lambda dtype: function
+    operator.scalar_function = Elementwise(choose, common, out_dtype, scalars, inputs)
+
+    @operator.meta
+    def pointwise_meta(*arguments):
+        tensors = arguments[:inputs]
+        return broadcast(out_dtype(common(*tensors)), *tensors)
 
 
 # ----------------------------------------------------------------------------------------- words for formulas

@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
@@ -17,7 +18,6 @@ from readtorch.aten.native.linear_algebra_utils import (
     lapack,
     wrap_columns,
 )
-from readtorch.aten.native.tensor_iterator import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import type_name, wrap
 

@@ -5,11 +5,11 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra.pinv import LinalgPinvBackward0, pinv_float_composite
 from readtorch.aten.native.linear_algebra_utils import check_floating, each_matrix, infinite, wrap_columns
-from readtorch.aten.native.tensor_iterator import broadcast_shape
 from readtorch.aten.native_function import native_function
 from readtorch.c10.tensor_impl import wrap
 

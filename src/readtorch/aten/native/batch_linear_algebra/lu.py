@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.copy import constant_beside
@@ -16,7 +17,7 @@ from readtorch.aten.native.linear_algebra_utils import (
     lu_solve_arrays,
     wrap_columns,
 )
-from readtorch.aten.native.tensor_iterator import broadcast_shape, not_implemented
+from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 

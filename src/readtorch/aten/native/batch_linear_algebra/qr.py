@@ -10,7 +10,8 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, each_matrix, lapack, wrap_columns
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.native_function import BOTH, any_device, native_function, write_out
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, can_cast
 from readtorch.c10.tensor_impl import dtype_of, wrap
 

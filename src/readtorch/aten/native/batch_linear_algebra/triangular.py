@@ -5,10 +5,11 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square, each_matrix, lapack, wrap_columns
-from readtorch.aten.native.tensor_iterator import broadcast_shape, conj, not_implemented
+from readtorch.aten.native.tensor_iterator import conj, not_implemented
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of

@@ -6,19 +6,22 @@ Explained in the chapter "One operator call".
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import (
     BOOL,
     NUMBERS,
     binary_inplace_kernel,
     binary_kernel,
-    broadcast_error,
     compute,
     conj,
+    elementwise,
     number_of,
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding, write_result
+from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
+from readtorch.aten.register_dispatch_key import write_result
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT
@@ -68,6 +71,7 @@ add = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
+elementwise(add, f.add, scalars=lambda alpha: (alpha,))
 _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
 
@@ -210,6 +214,7 @@ mul = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
+elementwise(mul, f.mul)
 mul.kernel(binary_kernel(np.multiply, exact_numbers=True))
 mul.inplace.kernel(binary_inplace_kernel(np.multiply, exact_numbers=True))
 

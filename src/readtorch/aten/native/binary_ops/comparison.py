@@ -5,14 +5,8 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/B
 
 import numpy as np
 
-from readtorch.aten.native.tensor_iterator import (
-    broadcast_error,
-    compute,
-    computing,
-    not_implemented,
-    result_type,
-    scalar_tensor,
-)
+from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.native.tensor_iterator import compute, computing, not_implemented, result_type, scalar_tensor
 from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import wrap_result

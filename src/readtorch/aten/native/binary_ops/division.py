@@ -6,12 +6,12 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/B
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import (
     NUMBERS,
     binary_float_kernel,
     binary_inplace_kernel,
-    broadcast_error,
     compute,
     conj,
     float_result_type,

@@ -3,9 +3,9 @@
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import (
-    broadcast_error,
     compute,
     float_result_type,
     laid_out,

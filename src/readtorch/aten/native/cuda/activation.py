@@ -7,11 +7,12 @@ In PyTorch: `aten/src/ATen/native/cuda/Activation.cpp`, `aten/src/ATen/native/cu
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.aten.register_dispatch_key import write_result
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .copy import copy_elements
-from .register_dispatch_key import cuda_kernel, empty, operator_named, write_back
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .tensor_iterator import apply, apply_
 from .unary_ops_kernel import NEVER, declare, unary
 
@@ -106,7 +107,7 @@ def rrelu_cuda(self, noise, lower, upper, training, generator):
 
 @cuda_kernel(operator_named("rrelu_with_noise_"))
 def rrelu_cuda_(self, *arguments):
-    return write_back(self, rrelu_cuda(self, *arguments))
+    return write_result(self, rrelu_cuda(self, *arguments))
 
 
 @cuda_kernel(operator_named("rrelu_with_noise_backward"))
@@ -124,7 +125,7 @@ def celu_cuda(self, alpha):
     return apply(f.elu, [self], (alpha, 1, 1 / alpha))
 
 
-cuda_kernel(operator_named("celu_"))(lambda self, alpha: write_back(self, celu_cuda(self, alpha)))
+cuda_kernel(operator_named("celu_"))(lambda self, alpha: write_result(self, celu_cuda(self, alpha)))
 
 
 def halves(t, dim):
@@ -160,7 +161,7 @@ def threshold_cuda(self, threshold, value):
 
 @cuda_kernel(operator_named("threshold_"))
 def threshold_cuda_(self, threshold, value):
-    return write_back(self, threshold_cuda(self, threshold, value))
+    return write_result(self, threshold_cuda(self, threshold, value))
 
 
 @cuda_kernel(operator_named("hardshrink"))

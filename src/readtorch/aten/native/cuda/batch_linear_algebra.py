@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.batch_linear_algebra.cholesky import check_systems
@@ -36,7 +37,7 @@ from .batch_linear_algebra_lib import cholesky, eigh, exchange, lu, orthogonal, 
 from .copy import copy as copy_kernel
 from .fill_kernel import filled
 from .reduce_ops import LONG
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 from .tensor_factories import eye
 
 INT = np.dtype(np.int32)

@@ -3,27 +3,32 @@
 In PyTorch: `aten/src/ATen/native/cuda/Blas.cpp`.
 """
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.linear_algebra.addmm import check_addmm
-from readtorch.aten.native.linear_algebra.matmul import check_batches, check_dot, check_mm
+from readtorch.aten.native.linear_algebra.matmul import check_batches, check_dot
 from readtorch.aten.native.transformers import transformer as layers
-from readtorch.c10.tensor_impl import type_name
 
 from .cuda_blas import matmul
 from .fill_kernel import fill
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named, owned
 
 
 def product(x, y, bias=None, alpha=1):
-    """alpha · x y + bias, for tensors of matrices, or stacks of as many. An empty inner dimension gives
-    zeros."""
+    """alpha · x y + bias, for tensors of matrices, or stacks of as many."""
     result = empty((*x._array.shape[:-1], y._array.shape[-1]), x._array.dtype)
+    if not x._array.shape[-1] and bias is not None:
+        return fill_product(x, y, result) + bias
+    return fill_product(x, y, result, bias, alpha)
+
+
+def fill_product(x, y, out, bias=None, alpha=1):
+    """`out` = alpha · x y + bias. An empty inner dimension gives zeros."""
     if x._array.shape[-1]:
-        matmul(x._array, y._array, result._array, None if bias is None else bias._array, alpha)
+        matmul(x._array, y._array, out._array, None if bias is None else bias._array, alpha)
     else:
-        fill(result._array, result._array.dtype.type(0))
-        return result if bias is None else result + bias
-    return result
+        fill(out._array, out._array.dtype.type(0))
+    return out
 
 
 def plus_product(self, x, y, beta, alpha):
@@ -39,18 +44,7 @@ def plus_product(self, x, y, beta, alpha):
     return product(x, y, self if beta == 1 else at.mul(self, beta), alpha)
 
 
-@cuda_kernel(operator_named("mm"))
-def mm_cuda(self, mat2):
-    check_mm(self, mat2)
-    return product(self, mat2)
-
-
-@cuda_kernel(operator_named("bmm"))
-def bmm_cuda(self, mat2):
-    check_batches(self, mat2)
-    if self._array.dtype != mat2._array.dtype:
-        raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(mat2)}")
-    return product(self, mat2)
+cuda_impl(operator_named("mm"), operator_named("bmm"))(fill_product)
 
 
 @cuda_kernel(operator_named("addmm"))

@@ -3,13 +3,15 @@
 In PyTorch: `aten/src/ATen/native/cuda/ComplexKernel.cu`, `aten/src/ATen/native/cuda/UnaryComplexKernels.cu`.
 """
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native.unary_ops.complex import complex_type
+from readtorch.aten.register_dispatch_key import write_result
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import clone_cuda
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named, write_back
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .tensor_iterator import apply
 from .unary_ops_kernel import own_float
 
@@ -29,7 +31,7 @@ def conj_physical_cuda(self):
 
 @cuda_kernel(operator_named("conj_physical_"))
 def conj_physical_cuda_(self):
-    return write_back(self, conj_physical_cuda(self)) if dtype_of(self).is_complex else self
+    return write_result(self, conj_physical_cuda(self)) if dtype_of(self).is_complex else self
 
 
 @cuda_kernel(operator_named("complex"))

@@ -17,10 +17,11 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.common_device import wait_for
+from readtorch.aten.expand_utils import broadcast_error, inplace_shape_error
 from readtorch.aten.native import copy as native_copy
 from readtorch.aten.native import math as f
 from readtorch.aten.native.copy import copy_in_format
-from readtorch.aten.native.tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap
+from readtorch.aten.native.tensor_iterator import refuse_overlap
 from readtorch.aten.sparse_tensor_impl import refuse_sparse
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream

@@ -17,6 +17,7 @@ import math
 
 from numba import cuda
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.distance import check_cdist
 from readtorch.aten.native.linear_algebra.norm import check_norm_type
@@ -27,7 +28,7 @@ from readtorch.c10.tensor_impl import dtype_of, type_name
 from .fill_kernel import filled
 from .loops import THREADS
 from .reduce_ops import vector_norm_cuda
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import contiguous
 
 

@@ -6,6 +6,7 @@ In PyTorch: `aten/src/ATen/native/Distributions.cpp`, `aten/src/ATen/native/cuda
 import ml_dtypes
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.distribution_templates import (
     CPP_NAMES,
@@ -21,7 +22,7 @@ from readtorch.aten.native.distributions import (
     check_uniform_bounds,
 )
 from readtorch.aten.native.tensor_iterator import WIDENED
-from readtorch.aten.native_function import resize
+from readtorch.aten.register_dispatch_key import resize
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda import runtime
 from readtorch.c10.device import current_device
@@ -44,7 +45,7 @@ from .distribution_templates import (
 )
 from .distributions import DOUBLE
 from .reduce_ops import LONG, converted
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .tensor_factories import empty_cuda
 
 

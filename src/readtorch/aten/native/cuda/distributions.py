@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 from numba import cuda
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native.distribution_templates import DRAWN_FLOATS
 from readtorch.aten.native.distributions import FLOAT_OR_DOUBLE, check_kernel_type
 from readtorch.c10.cuda.launch import blocks_of, launch
@@ -29,7 +30,7 @@ from .distribution_templates import unit_64
 from .loops import THREADS
 from .philox_rng_engine import philox
 from .reduce_ops import converted
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 
 DRAWS_USED = 256  # of one element; a sample that takes more (hardly ever) runs into the next call's
 u64 = np.uint64

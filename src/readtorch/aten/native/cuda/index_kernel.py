@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numba import cuda
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.math import add
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL, BYTE
@@ -26,7 +27,7 @@ from .loops import broadcast, pointwise
 from .nonzero import nonzero_cuda
 from .offset_calculator import laid_out, offset
 from .reduce_ops import LONG
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, here, is_on_device, operator_named
+from .register_dispatch_key import cuda_kernel, empty, here, is_on_device, operator_named
 from .scan_kernels import cumsum
 from .scatter_gather_kernel import THREADS
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
 from readtorch.aten.native.tensor_iterator import result_type
@@ -15,7 +16,7 @@ from readtorch.c10.wrap_dim import wrap_dim
 from .batch_linear_algebra import eigh_cuda, svd_cuda, units, zeros
 from .fill_kernel import filled
 from .reduce_ops import LONG
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 
 
 def on_this_device(number, dtype):

@@ -15,7 +15,7 @@ from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_factories import check_options, check_randperm, check_size
-from readtorch.aten.native_function import resize
+from readtorch.aten.register_dispatch_key import resize
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.tensor_impl import dtype_of

@@ -69,6 +69,7 @@ from . import (  # noqa: F401
     summary_ops,
     tensor_compare,
     tensor_factories,
+    tensor_iterator,
     tensor_shape,
     tensor_transformations,
     triangular_ops,
@@ -78,3 +79,5 @@ from . import (  # noqa: F401
     up_sample,
     weight_norm,
 )
+
+tensor_iterator.register_elementwise()

@@ -14,9 +14,9 @@ import contextlib
 import os
 
 from readtorch.aten.common_device import common_device, engine_of, launched, resolve
-from readtorch.aten.dispatcher import fallbacks, registry
-from readtorch.aten.native.tensor_iterator import broadcast_error
-from readtorch.aten.native_function import below_autograd, check_no_overlap, check_result_type, write_out
+from readtorch.aten.dispatcher import fallbacks, registry, structured_kernels
+from readtorch.aten.native_function import below_autograd
+from readtorch.aten.register_dispatch_key import functional_kernel, write_out, write_result
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import AcceleratorError
 from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
@@ -38,6 +38,34 @@ def cuda_kernel(*operators):
         return function
 
     return register
+
+
+def cuda_impl(*operators):
+    """Decorator: the function fills the outputs of these structured operators on CUDA. It takes the schema's arguments and
+    then the outputs, which are there as the operators' shape rules describe them: nothing is left to refuse or to allocate.
+    """
+
+    def register(function):
+        for operator in operators:
+            if CUDA in operator.kernels:  # the first would be dead code
+                raise RuntimeError(f"'{operator.name}' has a CUDA kernel already")
+            operator.impl(CUDA)(function)
+        return function
+
+    return register
+
+
+def structured_on_device(operator):
+    """The kernel of a structured operator on the device of its tensors."""
+    return on_device(operator, functional_kernel(operator, operator.impls[CUDA], empty_here))
+
+
+def empty_here(output):
+    """A new tensor on the current device as `output`, a TensorMeta, says."""
+    return empty_on(here(), output.shape, output.dtype.numpy, output.strides)
+
+
+structured_kernels[CUDA] = structured_on_device
 
 
 def on_device(operator, function, below=below_autograd, launches=True):
@@ -94,69 +122,23 @@ def owned(t):
     return detached(t)
 
 
-def broadcast_shape(*shapes):
-    """The shape that these broadcast to. RuntimeError if they do not."""
-    width = max(map(len, shapes), default=0)
-    result = []
-    for sizes in zip(*[(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]):
-        others = {n for n in sizes if n != 1}
-        if len(others) > 1:
-            raise broadcast_error(*shapes)
-        result.append(others.pop() if others else 1)
-    return tuple(result)
-
-
 def is_on_device(t):
     return t._keys & CUDA
-
-
-# These change no element: the CPU's kernel, which only looks at sizes and strides, serves every device.
-ONLY_GEOMETRY = {
-    "resize_",
-    "resize_as_",
-    "is_set_to",
-    "transpose_",
-    "t_",
-    "as_strided_",
-    "squeeze_",
-    "unsqueeze_",
-    "_unsafe_view",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
-    "is_pinned",
-    "_fused_sdp_choice",
-}
-# The CPU's kernels of these call nothing but operators.
-MADE_OF_OPERATORS = {f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")} | {
-    "randint.low_out",
-    "randint.low_generator_out",
-    "normal.float_float_out",
-    "_unsafe_masked_index",
-    "_unsafe_masked_index_put_accumulate",
-    "split_copy.Tensor_out",
-    "split_with_sizes_copy.out",
-    "unbind_copy.int_out",
-}
-WINDOWS = {f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")}
-
-
-def is_made_of_operators(operator):
-    return operator.name.removeprefix("aten::") in MADE_OF_OPERATORS or operator.schema.name in WINDOWS
 
 
 def follow(operator, keys):
     """The dispatcher's fallback for CUDA: a kernel that follows from others, or None."""
     compute = operator.kernels.get(CPU)
-    if compute is not None and (operator.schema.is_view or operator.schema.name in ONLY_GEOMETRY):
+    if compute is not None and (operator.schema.is_view or hasattr(compute, "only_geometry")):
         below = contextlib.nullcontext if operator.schema.is_view else below_autograd
         return on_device(operator, lambda *values: still_on_device(compute(*values)), below)
-    if compute is not None and is_made_of_operators(operator):
+    if compute is not None and hasattr(compute, "any_device") and operator.variant_of is None:
         return on_device(operator, compute)
     functional = operator.variant_of
     if functional is None or not may_run(functional):
         return None
     if functional.inplace is operator:
-        return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)), launches=False)
+        return on_device(operator, lambda self, *rest: write_result(self, functional.call(self, *rest)), launches=False)
     if not getattr(compute, "any_device", False):
         count = len(operator.schema.returns)
         compute = lambda *values: write_out(functional.call(*values[:-count]), values[-count:])
@@ -190,17 +172,6 @@ def still_on_device(results):
         array = results._array
         return tensor_within(array) if array.size else empty(array.shape, array.dtype)
     return type(results)(map(still_on_device, results)) if isinstance(results, (tuple, list)) else results
-
-
-def write_back(self, result):
-    """Finish an in-place call: `result` is copied to `self`, whose shape must already be the result's."""
-    if result._array.shape != self._array.shape:
-        raise RuntimeError(
-            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
-        )
-    check_result_type(result, self)
-    check_no_overlap(self)
-    return registry["aten::copy_"].call(self, result, False)
 
 
 def operator_named(name):

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/cuda/TensorCompare.cu`, `aten/src/ATen/native/TensorCompare.cpp`.
 """
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
@@ -16,7 +17,7 @@ from readtorch.c10.tensor_impl import dtype_of, type_name
 from .binary_ops import binary
 from .loops import pointwise
 from .reduce_ops import converted
-from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, is_on_device, operator_named
+from .register_dispatch_key import cuda_kernel, empty, is_on_device, operator_named
 from .tensor_iterator import apply, on_this_device
 from .unary_ops_kernel import unary
 

@@ -20,16 +20,20 @@ import functools
 
 import numpy as np
 
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.native.copy import cast
-from readtorch.aten.native.tensor_iterator import cast_error, inplace_shape_error, refuse_overlap, result_type
+from readtorch.aten.native.tensor_iterator import cast_error, refuse_overlap, result_type
+from readtorch.aten.register_dispatch_key import inplace_form
+from readtorch.aten.tensor_meta import pointwise_strides
 from readtorch.c10 import scalar_type
-from readtorch.c10.memory_format import fastest_first, strides_in_order
+from readtorch.c10.dispatch_key import CUDA
 from readtorch.c10.scalar_type import op_math_type
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of
+from readtorch.c10.tensor_impl import dtype_of
 
 from .fill_kernel import fill
-from .loops import broadcast, pointwise
-from .register_dispatch_key import broadcast_shape, empty, is_on_device
+from .loops import pointwise
+from .register_dispatch_key import cuda_kernel, empty, is_on_device
 
 
 def apply(function, tensors, scalars=(), common=None, result=None, out=None):
@@ -38,7 +42,7 @@ def apply(function, tensors, scalars=(), common=None, result=None, out=None):
     common = common or result_type(*tensors)
     shape = broadcast_shape(*[t._array.shape for t in tensors])
     if out is None:
-        out = empty(shape, (result or common).numpy, result_strides(shape, tensors))
+        out = empty(shape, (result or common).numpy, pointwise_strides(shape, [t._array for t in tensors]))
     run(function, tensors, scalars, common, out._array)
     return out
 
@@ -61,13 +65,31 @@ def apply_(function, self, others, scalars=(), common=None):
     return self
 
 
-def result_strides(shape, tensors):
-    """Contiguous, unless all the tensors of this shape have their elements in another order."""
-    arrays = [t._array for t in tensors if t._array.ndim and is_on_device(t)]
-    if all(a.flags.c_contiguous for a in arrays) or not arrays:
-        return contiguous_strides(shape)
-    strides = [broadcast(a, shape).strides for a in arrays]
-    return strides_in_order(shape, fastest_first(shape, *strides))
+def register_elementwise():
+    """The CUDA kernels of all operators that say what they do to an element, functional and in place."""
+    for operator in registry.values():
+        if operator.scalar_function is not None and CUDA not in operator.kernels:
+            _register(operator, operator.scalar_function)
+
+
+def _register(operator, loop):
+    def kernel(*arguments):
+        tensors = arguments[: loop.inputs]
+        common = loop.common(*tensors)
+        scalars = loop.scalars(*arguments[loop.inputs :])
+        return apply(loop.function(common), tensors, scalars, common, loop.result(common))
+
+    def kernel_(self, *arguments):
+        others = arguments[: loop.inputs - 1]
+        common = loop.common(self, *others)
+        return apply_(loop.function(common), self, others, loop.scalars(*arguments[loop.inputs - 1 :]), common)
+
+    cuda_kernel(operator)(kernel)
+    inplace = operator.inplace or inplace_form(operator)
+    # A comparison in place stores its truth values as the input's dtype: it is computed, then copied.
+    keeps_dtype = loop.result(scalar_type.float32) is scalar_type.float32
+    if keeps_dtype and inplace is not None and CUDA not in inplace.kernels:
+        cuda_kernel(inplace)(kernel_)
 
 
 def as_number(n):

@@ -89,33 +89,7 @@ def abs_cuda_(self):
 declare("abs", abs_cuda, abs_cuda_)
 
 
-for _name, _function in {
-    "exp": f.exp,
-    "exp2": f.exp2,
-    "expm1": f.expm1,
-    "log": f.log,
-    "log2": f.log2,
-    "log10": f.log10,
-    "log1p": f.log1p,
-    "sqrt": f.sqrt,
-    "rsqrt": f.rsqrt,
-    "reciprocal": f.reciprocal,
-    "sin": f.sin,
-    "cos": f.cos,
-    "tan": f.tan,
-    "asin": f.asin,
-    "acos": f.acos,
-    "atan": f.atan,
-    "sinh": f.sinh,
-    "cosh": f.cosh,
-    "tanh": f.tanh,
-    "asinh": f.asinh,
-    "acosh": f.acosh,
-    "atanh": f.atanh,
-    "erf": f.erf,
-    "erfc": f.erfc,
-    "sigmoid": f.sigmoid,
-}.items():
+for _name, _function in {"erf": f.erf, "erfc": f.erfc}.items():
     unary(_name, _function, own_float)
 
 

@@ -28,11 +28,12 @@ from readtorch.aten.native.math_special import (
 )
 from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type
 from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
+from readtorch.aten.register_dispatch_key import write_result
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX, op_math_type
 from readtorch.c10.tensor_impl import dtype_of
 
-from .register_dispatch_key import cuda_kernel, operator_named, write_back
+from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply
 from .unary_ops_kernel import NEVER, own_float
 
@@ -113,7 +114,7 @@ def polygamma_cuda(n, self):
     return apply(special.polygamma, [self], (n + 1, factor, *special.DIVISORS), own_float(self))
 
 
-cuda_kernel(operator_named("polygamma_.method"))(lambda self, n: write_back(self, polygamma_cuda(n, self)))
+cuda_kernel(operator_named("polygamma_.method"))(lambda self, n: write_result(self, polygamma_cuda(n, self)))
 
 
 @cuda_kernel(operator_named("mvlgamma"))

@@ -8,13 +8,15 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.cpu_blas import multiply
 from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
 
 def refuse_bool(t, kernel_name):
@@ -35,7 +37,8 @@ def product(x, y):
 mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
 
 
-def check_mm(self, mat2):
+@mm.meta
+def mm_meta(self, mat2):
     x, y = self._array, mat2._array
     if x.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -45,6 +48,7 @@ def check_mm(self, mat2):
     if x.dtype != y.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
     refuse_bool(self, "addmm_impl_cpu_")
+    return TensorMeta((x.shape[0], y.shape[1]), dtype_of(self))
 
 
 def check_inner_sizes(x, y):
@@ -66,7 +70,7 @@ def mm_cpu(self, mat2):
             return wrap(multiply(x, y))
         except ValueError:
             raise inner_sizes_error(x, y) from None
-    check_mm(self, mat2)
+    mm_meta(self, mat2)
     return wrap(product(x, y))
 
 
@@ -113,11 +117,17 @@ def check_batches(batch1, batch2):
         )
 
 
-@bmm.kernel
-def bmm_cpu(self, mat2):
+@bmm.meta
+def bmm_meta(self, mat2):
     check_batches(self, mat2)
     if self._array.dtype != mat2._array.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(mat2)}")
+    return TensorMeta((*self._array.shape[:2], mat2._array.shape[2]), dtype_of(self))
+
+
+@bmm.kernel
+def bmm_cpu(self, mat2):
+    bmm_meta(self, mat2)
     refuse_bool(self, "bmm")
     return wrap(np.ascontiguousarray(product(self._array, mat2._array)))
 
@@ -362,8 +372,6 @@ def broadcast_batches(a, b):
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:
-        from readtorch.aten.native.tensor_iterator import broadcast_error
-
         raise broadcast_error(a, b) from None
 
 

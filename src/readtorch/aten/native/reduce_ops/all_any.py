@@ -6,7 +6,8 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 import numpy as np
 
 from readtorch.aten.native.tensor_iterator import wrap_reduced
-from readtorch.aten.native_function import BOTH, any_device, native_function, write_out
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of

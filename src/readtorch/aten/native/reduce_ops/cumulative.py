@@ -13,7 +13,8 @@ from readtorch.aten.native.binary_ops.floating_point import logaddexp_array
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import cast, conj, not_implemented
 from readtorch.aten.native.vectorized import FROM_SIZE, GRAIN, reductions
-from readtorch.aten.native_function import BOTH, any_device, native_function, write_out
+from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap

@@ -14,8 +14,9 @@ from readtorch.aten.native.binary_ops.arithmetic import div_scalar
 from readtorch.aten.native.tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
 from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
-from readtorch.aten.native_function import BOTH, alias_of, any_device, native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import any_device
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type

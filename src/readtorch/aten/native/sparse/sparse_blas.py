@@ -18,7 +18,8 @@ from readtorch.aten.native.linear_algebra.addmm import addmm
 from readtorch.aten.native.linear_algebra.matmul import bmm, matmul, matmul_composite, mm, mm_mat2_backward, mv
 from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native.tensor_shape.view import permute, t, transpose
-from readtorch.aten.native_function import check_result_type, native_function, python_binding, write_out
+from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.register_dispatch_key import check_result_type, write_out
 from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
 from readtorch.c10.dispatch_key import SPARSE_CPU
 from readtorch.c10.tensor_impl import type_name, wrap

@@ -7,18 +7,12 @@ import functools
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native.binary_ops.arithmetic import add, check_alpha, mul, mul_scalar, sub
 from readtorch.aten.native.binary_ops.division import div
 from readtorch.aten.native.fill import zero_
 from readtorch.aten.native.reduce_ops.sum import sum_all
-from readtorch.aten.native.tensor_iterator import (
-    broadcast_error,
-    cast,
-    cast_error,
-    compute,
-    float_result_type,
-    result_type,
-)
+from readtorch.aten.native.tensor_iterator import cast, cast_error, compute, float_result_type, result_type
 from readtorch.aten.native.unary_ops.complex import _conj
 from readtorch.aten.native.unary_ops.elementary import neg
 from readtorch.aten.python_arg_parser import number_as_tensor

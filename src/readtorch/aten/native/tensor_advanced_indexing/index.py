@@ -9,10 +9,12 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.memory_overlap import check_no_overlap, warn_of_overlap
 from readtorch.aten.native.copy import allocate_in_order, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.native_function import BOTH, below_autograd, check_no_overlap, native_function, warn_of_overlap
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
+from readtorch.aten.register_dispatch_key import any_device
 from readtorch.c10.memory_format import fastest_first
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
@@ -558,6 +560,7 @@ def inside(self, indices):
 
 
 @masked_index.kernel
+@any_device
 def masked_index_cpu(self, mask, indices, fill):
     with below_autograd():
         if not self._array.size:
@@ -574,6 +577,7 @@ class UnsafeMaskedIndexBackward0:
 
 
 @masked_index_put.kernel
+@any_device
 def masked_index_put_cpu(self, mask, indices, values):
     with below_autograd():
         if not self._array.size:

@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.memory_overlap import warn_of_overlap
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
-from readtorch.aten.native.tensor_iterator import broadcast_error
-from readtorch.aten.native_function import BOTH, native_function, python_binding, warn_of_overlap
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap

@@ -10,7 +10,8 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.exact_out import keeps_apart
 from readtorch.aten.native.tensor_iterator import result_type
-from readtorch.aten.native_function import any_device, native_function
+from readtorch.aten.native_function import native_function
+from readtorch.aten.register_dispatch_key import any_device
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.memory_format import contiguous_format, suggested_format

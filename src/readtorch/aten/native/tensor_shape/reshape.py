@@ -6,9 +6,10 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import warnings
 from math import prod
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_iterator import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.tensor_impl import wrap
@@ -72,6 +73,7 @@ _unsafe_view = native_function("_unsafe_view(Tensor self, SymInt[] size) -> Tens
 
 
 @_unsafe_view.kernel
+@only_geometry
 def unsafe_view_cpu(self, size):
     """Like view, but autograd need not know that memory is shared: the caller gives up the original."""
     return wrap(self._array.reshape(infer_size(size, self._array.size)))

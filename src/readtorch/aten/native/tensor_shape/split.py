@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import Creation, alias, dtype_of
 from readtorch.c10.tensor_impl import view as view_of
@@ -123,6 +124,7 @@ def split_sizes_composite(self, sizes, dim):
 
 
 @unsafe_split.kernel
+@only_geometry
 def unsafe_split_cpu(self, split_size, dim):
     """Like split, but the caller promises not to read `self` again: the parts are no views to autograd, and a
     write to one of them changes no other's version."""

@@ -10,6 +10,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.numpy_errors import FOREIGN, restate
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import address_of
@@ -349,6 +350,7 @@ def becomes_view(functional, text, node_name):
     kernel = functional.kernels[CPU]
 
     @operator.kernel
+    @only_geometry
     def become_view(self, *arguments):
         self._storage_impl = storage_impl(self)
         self._array = kernel(self, *arguments)._array

@@ -11,6 +11,7 @@ from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.softmax import _softmax_backward_data
 from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.aten.sdp_backend import SDPBackend
 from readtorch.c10.scalar_type import BOOL, C_TYPE_NAMES, float32
 from readtorch.c10.scalar_type import bool as bool_type
@@ -55,6 +56,7 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
 
 
 @_fused_sdp_choice.kernel
+@only_geometry
 def fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     return int(choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa))
 

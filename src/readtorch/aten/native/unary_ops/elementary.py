@@ -9,15 +9,19 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar, mul_scalar
 from readtorch.aten.native.exact_out import exact_out, found_dtype
 from readtorch.aten.native.tensor_iterator import (
     cast,
     conj,
+    elementwise,
+    float_result_type,
     laid_out,
     not_implemented,
     refuse_overlap,
+    result_type,
     unary_float_kernel,
     unary_kernel,
 )
@@ -27,10 +31,15 @@ from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
 
-def unary(name, kernel, converts_out=True):
-    """Declare `name(Tensor self) -> Tensor` with its in-place and out= forms."""
+def unary(name, kernel, function=None, common=result_type, converts_out=True, **options):
+    """Declare `name(Tensor self) -> Tensor` with its in-place and out= forms.
+
+    kernel: what computes it on the CPU. function, common, options: see `elementwise`.
+    """
     operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
     operator.kernel(kernel)
+    if function is not None:
+        elementwise(operator, function, common, **options)
     if not converts_out:
         exact_out(operator, found_dtype)
     return operator
@@ -172,7 +181,7 @@ def square_composite_(self):
     return self.pow_(2)
 
 
-sqrt = unary("sqrt", unary_float_kernel(np.sqrt))
+sqrt = unary("sqrt", unary_float_kernel(np.sqrt), f.sqrt, float_result_type)
 
 
 @sqrt.backward
@@ -185,7 +194,7 @@ def rsqrt_array(x):
     return np.reciprocal(np.sqrt(x))
 
 
-rsqrt = unary("rsqrt", unary_float_kernel(or_loop("rsqrt", rsqrt_array)))
+rsqrt = unary("rsqrt", unary_float_kernel(or_loop("rsqrt", rsqrt_array)), f.rsqrt, float_result_type)
 
 
 @rsqrt.backward
@@ -194,7 +203,7 @@ class RsqrtBackward0:
         return mul_scalar.call(grad, -0.5) * conj(result.pow(3))
 
 
-reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal))
+reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal), f.reciprocal, float_result_type)
 
 
 @reciprocal.backward
@@ -205,7 +214,7 @@ class ReciprocalBackward0:
 
 # ------------------------------------------------------------------------------------------- exponential, log
 
-exp = unary("exp", unary_float_kernel(np.exp))
+exp = unary("exp", unary_float_kernel(np.exp), f.exp, float_result_type)
 
 
 @exp.backward
@@ -218,7 +227,7 @@ def exp2_array(x):
     return np.exp(x * math.log(2)) if x.dtype.kind == "c" else np.exp2(x)
 
 
-exp2 = unary("exp2", unary_float_kernel(exp2_array))
+exp2 = unary("exp2", unary_float_kernel(exp2_array), f.exp2, float_result_type)
 
 
 @exp2.backward
@@ -227,7 +236,7 @@ class Exp2Backward0:
         return mul_scalar.call(grad * conj(result), math.log(2))
 
 
-expm1 = unary("expm1", unary_float_kernel(np.expm1))
+expm1 = unary("expm1", unary_float_kernel(np.expm1), f.expm1, float_result_type)
 
 
 @expm1.backward
@@ -236,7 +245,7 @@ class Expm1Backward0:
         return grad * add_scalar.call(conj(result), 1, 1)
 
 
-log = unary("log", unary_float_kernel(np.log))
+log = unary("log", unary_float_kernel(np.log), f.log, float_result_type)
 
 
 @log.backward
@@ -249,7 +258,7 @@ def log2_array(x):
     return np.log(x) / math.log(2) if x.dtype.kind == "c" else np.log2(x)
 
 
-log2 = unary("log2", unary_float_kernel(log2_array))
+log2 = unary("log2", unary_float_kernel(log2_array), f.log2, float_result_type)
 
 
 @log2.backward
@@ -258,7 +267,7 @@ class Log2Backward0:
         return grad / mul_scalar.call(conj(self), math.log(2))
 
 
-log10 = unary("log10", unary_float_kernel(np.log10))
+log10 = unary("log10", unary_float_kernel(np.log10), f.log10, float_result_type)
 
 
 @log10.backward
@@ -267,7 +276,7 @@ class Log10Backward0:
         return grad / mul_scalar.call(conj(self), math.log(10))
 
 
-log1p = unary("log1p", unary_float_kernel(np.log1p))
+log1p = unary("log1p", unary_float_kernel(np.log1p), f.log1p, float_result_type)
 
 
 @log1p.backward

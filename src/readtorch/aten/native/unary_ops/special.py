@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.tensor_iterator import (
-    broadcast_error,
     compute,
     conj,
     float_result_type,

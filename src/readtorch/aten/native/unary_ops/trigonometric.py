@@ -6,6 +6,7 @@ In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`.
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass, loops
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar
 from readtorch.aten.native.tensor_iterator import (
@@ -24,12 +25,12 @@ from .elementary import node_of_its_own, unary
 
 # --------------------------------------------------------------------------------------------------- circular
 
-sin = unary("sin", unary_float_kernel(np.sin))
-cos = unary("cos", unary_float_kernel(np.cos))
-tan = unary("tan", unary_float_kernel(np.tan))
-asin = unary("asin", unary_float_kernel(np.arcsin))
-acos = unary("acos", unary_float_kernel(np.arccos))
-atan = unary("atan", unary_float_kernel(np.arctan))
+sin = unary("sin", unary_float_kernel(np.sin), f.sin, float_result_type)
+cos = unary("cos", unary_float_kernel(np.cos), f.cos, float_result_type)
+tan = unary("tan", unary_float_kernel(np.tan), f.tan, float_result_type)
+asin = unary("asin", unary_float_kernel(np.arcsin), f.asin, float_result_type)
+acos = unary("acos", unary_float_kernel(np.arccos), f.acos, float_result_type)
+atan = unary("atan", unary_float_kernel(np.arctan), f.atan, float_result_type)
 
 
 @sin.backward
@@ -70,12 +71,12 @@ class AtanBackward0:
 
 # ------------------------------------------------------------------------------------------------- hyperbolic
 
-sinh = unary("sinh", unary_float_kernel(np.sinh))
-cosh = unary("cosh", unary_float_kernel(np.cosh))
-tanh = unary("tanh", unary_float_kernel(np.tanh))
-asinh = unary("asinh", unary_float_kernel(np.arcsinh))
-acosh = unary("acosh", unary_float_kernel(np.arccosh))
-atanh = unary("atanh", unary_float_kernel(np.arctanh))
+sinh = unary("sinh", unary_float_kernel(np.sinh), f.sinh, float_result_type)
+cosh = unary("cosh", unary_float_kernel(np.cosh), f.cosh, float_result_type)
+tanh = unary("tanh", unary_float_kernel(np.tanh), f.tanh, float_result_type)
+asinh = unary("asinh", unary_float_kernel(np.arcsinh), f.asinh, float_result_type)
+acosh = unary("acosh", unary_float_kernel(np.arccosh), f.acosh, float_result_type)
+atanh = unary("atanh", unary_float_kernel(np.arctanh), f.atanh, float_result_type)
 
 
 @sinh.backward
@@ -172,7 +173,7 @@ def sigmoid_in_one_pass(x):
     return loop("sigmoid", x, kernels=loops) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
 
 
-sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass))
+sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass), f.sigmoid, float_result_type)
 alias_of("expit", "sigmoid", module="special")
 
 

@@ -1,0 +1,112 @@
+"""New tensors from their description, where nothing else is known of them; among them tensors without memory.
+
+Note [ The Meta device ]
+A tensor on the device "meta" has sizes, strides, an offset and a dtype, and no elements. As everywhere here these numbers
+live in a NumPy array, whose address no memory stands behind: views are made by the same code as on the CPU, and code that
+would read or write an element ends the process instead of computing with nonsense. The dispatcher sees to it that none
+does: at the key Meta there are shape rules alone (register_meta.py).
+
+In PyTorch: `aten/src/ATen/EmptyTensor.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+
+import itertools
+import weakref
+
+import numpy as np
+
+from readtorch.c10.device import device
+from readtorch.c10.dispatch_key import META_TENSOR
+from readtorch.c10.storage_impl import StorageImpl, owner_of
+from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, wrap
+
+from .tensor_meta import reach_of
+
+meta = device("meta")
+
+# Bits 48 to 55 of an address are copies of bit 47 (x86-64) or ignored together with none of these (AArch64): an address
+# with this bit alone belongs to no process. Storages stand far enough apart that small ones do not seem to share memory.
+NOWHERE = 1 << 54
+_places = itertools.count(NOWHERE, 1 << 32)
+
+
+class _NoMemory:
+    """So many bytes that are not there, as NumPy's array interface."""
+
+    def __init__(self, storage, nbytes):
+        self.storage = weakref.ref(storage)
+        self.__array_interface__ = {"data": (next(_places), False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+class MetaStorageImpl(StorageImpl):
+    """The storage of tensors on the Meta device: it has a size and no bytes."""
+
+    __slots__ = ()
+    keys = META_TENSOR
+
+    def __init__(self, nbytes):
+        super().__init__(None, meta)
+        self.resize(nbytes)
+
+    def resize(self, nbytes):
+        self.buffer = np.asarray(_NoMemory(self, nbytes))
+
+    def data_ptr(self):
+        return 0
+
+    def host_array(self, array):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+    def host_bytes(self):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+    def copy(self):
+        return MetaStorageImpl(self.nbytes)
+
+    def __reduce__(self):
+        return MetaStorageImpl, (self.nbytes,)
+
+
+def empty_cpu(output):
+    """A new tensor on the CPU as `output`, a TensorMeta, says."""
+    if output.strides is None:
+        array = np.empty(output.shape, output.dtype.numpy)
+        if array.size:
+            return wrap(array)
+    return wrap(over(StorageImpl(np.empty(reach_of(output), np.uint8)), output))
+
+
+def empty_meta(output):
+    """A new tensor on the Meta device as `output`, a TensorMeta, says."""
+    storage = MetaStorageImpl(reach_of(output))
+    return over_nothing(storage, over(storage, output))
+
+
+def over(storage, output):
+    """The array of a tensor that begins where its storage does."""
+    strides = contiguous_strides(output.shape) if output.strides is None else output.strides
+    return storage.as_strided(output.dtype.numpy, tuple(output.shape), strides, 0)
+
+
+def over_nothing(storage, array):
+    t = wrap(array)
+    t._keys, t._storage_impl = META_TENSOR, storage
+    return t
+
+
+def still_on_meta(results):
+    """Results of geometry, which the CPU's kernel wrapped as its own: as tensors on the Meta device."""
+    if isinstance(results, TensorImpl):
+        return (
+            results
+            if results._storage_impl is not None
+            else over_nothing(_storage_below(results._array), results._array)
+        )
+    return type(results)(map(still_on_meta, results)) if isinstance(results, (tuple, list)) else results
+
+
+def _storage_below(array):
+    owner = owner_of(array).base
+    storage = owner.storage() if isinstance(owner, _NoMemory) else None
+    if storage is None:
+        storage = MetaStorageImpl(array.nbytes)
+    return storage

@@ -1,0 +1,351 @@
+"""The kernels that follow from what an operator's page says: its shape rule (`@op.meta`), and what computes on a backend.
+
+    functional   describe the outputs, allocate them, fill them (`@op.impl`)
+    in place     compute, then copy to `self`, which must have the result's shape
+    out=         describe the outputs, check and resize the caller's, fill them
+    Meta         describe the outputs, and allocate nothing
+
+The one place where outputs that a caller gave are checked, resized and written, and where their versions are counted.
+
+In PyTorch: `StructuredRegisterDispatchKey` in `torchgen/dest/register_dispatch_key.py` writes these kernels. Explained in
+the chapter "One operator call".
+"""
+
+import functools
+import warnings
+
+import numpy as np
+
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import BACKENDS, CPU, CUDA, META, highest_key
+from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+
+from .common_device import MIXED
+from .dispatcher import fallbacks, registry, structured_kernels
+from .empty_tensor import empty_cpu, empty_meta, still_on_meta
+from .memory_overlap import check_no_overlap, check_no_partial_overlap
+from .tensor_meta import TensorMeta
+
+# ------------------------------------------------------------------------------------------------- functional
+
+
+def functional_kernel(operator, fill, empty):
+    """The kernel of a structured operator: `fill(*inputs, *outputs)` gets outputs that `empty` made of a TensorMeta."""
+    describe = operator.shape_rule
+    if len(operator.schema.returns) == 1:
+
+        def kernel(*arguments):
+            out = empty(describe(*arguments))
+            fill(*arguments, out)
+            return out
+
+    else:
+
+        def kernel(*arguments):
+            outs = [empty(output) for output in describe(*arguments)]
+            fill(*arguments, *outs)
+            return returned(operator, outs)
+
+    return kernel
+
+
+structured_kernels[CPU] = lambda operator: functional_kernel(operator, operator.impls[CPU], empty_cpu)
+
+
+def returned(operator, outs):
+    """Several results as the operator returns them: in a named tuple where they have names."""
+    named = return_type_of(operator)
+    return tuple(outs) if named is None else named(*outs)
+
+
+@functools.cache
+def return_type_of(operator):
+    from .native import return_types  # the package of operators imports this module
+
+    fields = tuple(r.name for r in operator.schema.returns)
+    named = getattr(return_types, operator.schema.name, None)
+    return named if getattr(named, "_fields", None) == fields else None
+
+
+def any_device(kernel):
+    """Decorator for a CPU kernel that only calls operators: it serves the tensors of every device."""
+    kernel.any_device = True
+    return kernel
+
+
+def only_geometry(kernel):
+    """Decorator for a CPU kernel that reads and changes sizes and strides alone: it serves the tensors of every device."""
+    kernel.only_geometry = True
+    return kernel
+
+
+# --------------------------------------------------------------------------------------------------- in place
+
+
+def inplace_kernel(operator):
+    """The kernel of the in-place form that was derived from `operator`."""
+
+    def compute_then_copy(self, *arguments):
+        for a in arguments:
+            if isinstance(a, TensorImpl) and a._counter is self._counter and a is not self:
+                check_no_partial_overlap(self, a)
+        return write_result(self, operator.call(self, *arguments))
+
+    return compute_then_copy
+
+
+def write_result(self, result):
+    """Finish an in-place call: copy `result` into `self`, whose shape must already be the result's."""
+    check_inplace_result(self, result)
+    if self._keys & (CUDA | META):
+        return registry["aten::copy_"].call(self, result, False)
+    np.copyto(self._array, result._array, casting="unsafe")
+    self._counter[0] += 1
+    return self
+
+
+def check_inplace_result(self, result):
+    """Raises RuntimeError unless `result`, a tensor or a TensorMeta, may be written to `self`."""
+    shape = result.shape if type(result) is TensorMeta else result._array.shape
+    if shape != self._array.shape:
+        raise RuntimeError(
+            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    check_result_type(result, self)
+    check_no_overlap(self)
+
+
+def check_result_type(result, target):
+    """Raises RuntimeError unless `result`'s dtype may be written to `target`."""
+    have, want = described_dtype(result), dtype_of(target)
+    if have is not want and not scalar_type.can_cast(have, want):
+        raise RuntimeError(
+            f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired "
+            f"output type {scalar_type.SCALAR_TYPE_NAMES[want]}"
+        )
+
+
+def described_dtype(result):
+    """The dtype of a tensor or of a TensorMeta."""
+    return result.dtype if type(result) is TensorMeta else dtype_of(result)
+
+
+# ------------------------------------------------------------------------------------------------------- out=
+
+
+def out_kernel(operator):
+    """The kernel of the `out=` form that was derived from `operator`, on every device."""
+    count = len(operator.schema.returns)
+
+    @any_device
+    def kernel(*arguments):
+        inputs, outs = arguments[:-count], arguments[-count:]
+        check_apart(operator, inputs, outs)
+        describe = operator.shape_rule
+        results = operator.call(*inputs) if describe is None else describe(*inputs)
+        for i, (out, result) in enumerate(zip(outs, (results,) if count == 1 else results)):
+            prepare(operator, i, out, result, inputs)
+        if describe is not None:
+            if fits(operator, inputs, outs, (results,) if count == 1 else results):
+                return filled(operator, inputs, outs)
+            results = operator.call(*inputs)
+        return write_out(results, outs)
+
+    return kernel
+
+
+def check_apart(operator, inputs, outs):
+    """Raises RuntimeError for an output that shares memory with an input in a way that the operator does not allow."""
+    refuse = operator.out_shares_memory
+    for t in tensors_among(inputs):
+        for out in outs:
+            if refuse and refuse(t, out):
+                raise overlap_error()
+            if t._counter is out._counter and t is not out:
+                check_no_partial_overlap(out, t)
+
+
+def overlap_error():
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
+
+
+def tensors_among(arguments):
+    """The tensors among an operator's arguments and in its lists."""
+    for a in arguments:
+        for t in a if isinstance(a, (list, tuple)) else (a,):
+            if isinstance(t, TensorImpl):
+                yield t
+
+
+def prepare(operator, i, out, result, inputs):
+    """Check output number `i` against its result (a tensor, or a TensorMeta) and give it the result's shape."""
+    if operator.out_check is not None:
+        operator.out_check(i, out, result, inputs)
+    if type(result) is TensorMeta:
+        shape, strides = tuple(result.shape), result.strides
+    else:
+        shape, strides = result._array.shape, strides_of(result)
+        if (out._keys | result._keys) & (CUDA | META):
+            check_same_backend(result, out)
+    check_result_type(result, out)
+    if 0 in out._array.strides:
+        check_no_overlap(out)
+    if out._array.shape != shape:
+        resize_output(out, shape, None if operator.out_is_row_major else strides)
+
+
+def fits(operator, inputs, outs, outputs):
+    """Whether the backend's `impl` may write into these outputs as if they had been made for it."""
+    backend = highest_key(outs[0]._keys & BACKENDS)
+    if backend == META:
+        return True
+    if backend != CPU or CPU not in operator.impls:
+        return False
+    for out, output in zip(outs, outputs):
+        if dtype_of(out) is not output.dtype or strides_of(out) != (output.strides or contiguous_strides(output.shape)):
+            return False
+        for t in tensors_among(inputs):
+            if np.may_share_memory(t._array, out._array):
+                return False
+    return True
+
+
+def filled(operator, inputs, outs):
+    """`outs`, written to by the backend's `impl`."""
+    if not outs[0]._keys & META:
+        operator.impls[CPU](*inputs, *outs)
+    for out in outs:
+        out._counter[0] += 1
+    return outs[0] if len(outs) == 1 else returned(operator, outs)
+
+
+def write_out(results, outs):
+    """Finish an `out=` call: resize each output to its result and copy."""
+    if len(outs) == 1:
+        return _write_one(results, outs[0])
+    return (
+        type(results)(*[_write_one(r, o) for r, o in zip(results, outs)])
+        if hasattr(results, "_fields")
+        else tuple([_write_one(r, o) for r, o in zip(results, outs)])
+    )
+
+
+def check_same_backend(result, out):
+    """Raises RuntimeError for an output on another device."""
+    if (out._keys ^ result._keys) & (CUDA | META) or out._keys & CUDA and out.device != result.device:
+        raise RuntimeError(f"Expected out tensor to have device {result.device}, but got {out.device} instead")
+
+
+def _write_one(result, out):
+    if (out._keys | result._keys) & (CUDA | META):
+        check_same_backend(result, out)
+    check_result_type(result, out)
+    if 0 in out._array.strides:
+        check_no_overlap(out)
+    if out._array.shape != result._array.shape:
+        resize_output(out, result._array.shape, strides_of(result))
+    if out._keys & (CUDA | META):
+        registry["aten::copy_"].call(out, result, False)
+        return out
+    np.copyto(out._array, result._array, casting="unsafe")
+    out._counter[0] += 1
+    return out
+
+
+def resize_output(out, shape, strides=None):
+    """Give `out` a new shape; warns when it held elements (`resize_output` in `aten/src/ATen/native/Resize.cpp`)."""
+    if out._array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
+            f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
+            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            stacklevel=5,
+        )
+    resize(out, shape, strides)
+
+
+def resize(out, shape, strides=None):
+    """Change sizes and strides in place; the storage grows if it must, and keeps its bytes."""
+    array = out._array
+    strides = contiguous_strides(shape) if strides is None else strides
+    storage = storage_impl(out)
+    offset = storage_offset(out)
+    last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if all(shape) else 0
+    needed = (offset + last) * array.itemsize
+    if needed > storage.nbytes:
+        storage.resize(needed)
+    out._array = storage.as_strided(array.dtype, tuple(shape), strides, offset)
+
+
+# ------------------------------------------------------------------------------------------------------- Meta
+
+
+def meta_kernel(operator, keys):
+    """The kernel of `operator` on the Meta device (the dispatcher's fallback for Meta), or None if nothing says what
+    its results look like: Note [ The Meta device ].
+    """
+    kernel = _meta_kernel(operator)
+    if kernel is None or operator.schema.name in MIXED:
+        return kernel
+
+    def on_one_device(*arguments):
+        check_device(arguments)
+        return kernel(*arguments)
+
+    return on_one_device
+
+
+fallbacks[META] = meta_kernel
+
+
+def _meta_kernel(operator):
+    compute = operator.kernels.get(CPU)
+    if getattr(compute, "any_device", False):
+        return compute
+    if operator.schema.is_view or getattr(compute, "only_geometry", False):
+        return lambda *arguments: still_on_meta(compute(*arguments))
+    if operator.schema.is_inplace:
+        return inplace_meta_kernel(operator)
+    if operator.shape_rule is not None:
+        return functional_kernel(operator, lambda *arguments: None, empty_meta)
+    return None
+
+
+def inplace_meta_kernel(operator):
+    """In place on the Meta device: the arguments are checked, and the write is counted."""
+    functional = operator.variant_of or functional_form(operator)
+    describe = operator.shape_rule or functional and (functional.shape_rule or functional.call)
+
+    def kernel(self, *arguments):
+        output = describe(self, *arguments) if describe else None
+        if output is not None:
+            check_inplace_result(self, output)
+        self._counter[0] += 1
+        return self
+
+    return kernel
+
+
+def functional_form(operator):
+    """The operator that makes a new tensor of what this one writes in place; None if there is none."""
+    base, dot, overload = operator.name.removeprefix("aten::").partition(".")
+    return registry.get(f"aten::{base.removesuffix('_')}{dot}{overload}")
+
+
+def inplace_form(operator):
+    """The operator that does in place what this one does, if it is declared for itself; else None."""
+    base, dot, overload = operator.name.removeprefix("aten::").partition(".")
+    return registry.get(f"aten::{base}_{dot}{overload}")
+
+
+def check_device(arguments):
+    """Raises RuntimeError for a tensor that is not on the device of the first one; numbers may be on the CPU."""
+    tensors = list(tensors_among(arguments))
+    with_dims = [t for t in tensors if t._array.ndim] or tensors
+    for t in tensors:
+        if t.device != with_dims[0].device and (t._array.ndim or t._keys & META):
+            raise RuntimeError(f"Tensor on device {t.device} is not on the expected device {with_dims[0].device}!")
