@@ -195,7 +195,6 @@ def test_own_module_load():
     same(program)
 
 
-@pytest.mark.xfail(strict=True, reason="the core has no meta device yet")
 def test_meta_device():
     def program(T, show):
         m = T.nn.Linear(2, 2, device="meta")

@@ -157,11 +157,12 @@ def out_kernel(operator):
 def check_apart(operator, inputs, outs):
     """Raises RuntimeError for an output that shares memory with an input in a way that the operator does not allow."""
     refuse = operator.out_shares_memory
+    is_loop = operator.out_check is None or operator.scalar_function is not None
     for t in tensors_among(inputs):
         for out in outs:
             if refuse and refuse(t, out):
                 raise overlap_error()
-            if t._counter is out._counter and t is not out:
+            if is_loop and t._counter is out._counter and t is not out:
                 check_no_partial_overlap(out, t)
 
 

@@ -627,6 +627,7 @@ def check_randperm(n, dtype):
 @randperm_generator.meta
 def randperm_meta(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, device)
+    check_size((n,))
     check_randperm(n, dtype or scalar_type.int64)
     return described((n,), dtype or scalar_type.int64)
 
