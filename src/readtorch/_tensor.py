@@ -146,7 +146,7 @@ class Tensor(TensorBase):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     def __format__(self, spec):
-        if self._array.ndim == 0 and type(self) is Tensor:
+        if self._array.ndim == 0 and not self.is_meta and type(self) is Tensor:
             return self._number("number").__format__(spec)
         return object.__format__(self, spec)
 
@@ -155,7 +155,8 @@ class Tensor(TensorBase):
     def type(self, dtype=None, non_blocking=False):
         """The old name of this tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor cast to it."""
         if dtype is None:
-            prefix = ("cuda." if self.device.type == "cuda" else "") + ("sparse." if is_sparse(self) else "")
+            prefix = "" if self.device.type == "cpu" else f"{self.device.type}."
+            prefix += "sparse." if is_sparse(self) else ""
             return f"torch.{prefix}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
             dtype = type_named(dtype)
@@ -191,6 +192,8 @@ class Tensor(TensorBase):
         """A DLPack capsule: this tensor's memory for another library."""
         if requires_grad(self):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if self.is_meta:
+            raise BufferError("Cannot pack tensors on meta")
         if self.device.type != "cpu":
             raise BufferError(f"readtorch exports tensors of the host only, not of {self.device}")
         return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
@@ -266,6 +269,9 @@ class Tensor(TensorBase):
         if is_sparse(self):
             parts = self._indices(), self._values(), self.size(), self.is_coalesced()
             return _utils._rebuild_sparse_tensor, (self.layout, parts)
+        if self.is_meta:
+            layout = tuple(self._array.shape), strides_of(self)
+            return _utils._rebuild_meta_tensor_no_storage, (self.dtype, *layout, self.requires_grad)
         parts = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
         if self.dtype in storages.DTYPES_WITH_CLASS:
             return _utils._rebuild_tensor_v2, (*parts, self.requires_grad, OrderedDict())

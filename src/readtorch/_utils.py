@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 
+from .aten.functions import at
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
@@ -45,6 +46,14 @@ def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, bac
         impl = _resolved(impl, dtype, metadata)
     tensor = _tensor_within(impl, dtype, storage_offset, size, stride)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """A tensor on the Meta device, which has nothing to be saved but these."""
+    for n in (*size, *stride):
+        if type(n) is not int:
+            raise TypeError("empty_strided(): size and stride must be ints")
+    return at.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
 
 
 def _tensor_within(storage, dtype, offset, size, stride):

@@ -9,22 +9,35 @@ import weakref
 
 import numpy as np
 
+from .aten.empty_tensor import MetaStorageImpl
 from .c10 import scalar_type
+from .c10.device import device as Device
 from .c10.scalar_type import dtype_by_name
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, wrap
 from .csrc import storage_sharing
 
 
+def storage_of_size(nbytes, device):
+    """A new StorageImpl on a device, None being the CPU."""
+    if device is not None and Device(device).type == "meta":
+        return MetaStorageImpl(nbytes)
+    return storage_over_elements(np.empty(nbytes, np.uint8), device)
+
+
+def storage_over_elements(data, device):
+    return StorageImpl(data) if device is None else storage_impl(wrap(data).to(device))
+
+
 class UntypedStorage:
     """A run of bytes. Tensors that share memory share one. Indexing gives and takes ints from 0 to 255."""
 
     def __init__(self, *args, device=None):
-        if args and not isinstance(args[0], int):
-            data = np.array(list(args[0]), np.uint8)
+        source = args[0] if args else 0
+        if isinstance(source, int):
+            self._impl = storage_of_size(source, device)
         else:
-            data = np.empty(args[0] if args else 0, np.uint8)
-        self._impl = StorageImpl(data) if device is None else storage_impl(wrap(data).to(device))
+            self._impl = storage_over_elements(np.array(list(source), np.uint8), device)
         self._impl._pyobj = weakref.ref(self)
 
     # --------------------------------------------------------------------------------------------- what it is

@@ -14,6 +14,7 @@ from readtorch.c10.dispatch_key import (
     DEFAULT_MASK,
     GRAD_KEYS,
     INFERENCE_MODE,
+    META,
     NAMES,
     PYTHON,
     TRACER,
@@ -119,6 +120,12 @@ class Operator:
         kernel = backend or self.composite
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
+        if kernel is None and keys & META:
+            raise NotImplementedError(
+                f"{self.name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+                "registered. You may have run into this message while using an operator with PT2 compilation APIs "
+                "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
+            )
         if kernel is None:
             raise NotImplementedError(
                 f"Could not run '{self.name}' with arguments from the "

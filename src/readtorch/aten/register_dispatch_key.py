@@ -290,7 +290,7 @@ def meta_kernel(operator, keys):
     its results look like: Note [ The Meta device ].
     """
     kernel = _meta_kernel(operator)
-    if kernel is None or operator.schema.name in MIXED:
+    if kernel is None or operator.schema.is_inplace or operator.schema.name in MIXED:
         return kernel
 
     def on_one_device(*arguments):

@@ -70,6 +70,8 @@ def share_filename(storage, only=None):
 
 
 def _moved(storage, allocate, fits, only):
+    if storage.device.type == "meta":
+        raise RuntimeError("_share_fd_: only available on CPU")
     with _lock:
         if storage.allocator is None or not fits(storage.allocator):
             allocator = allocate(storage.nbytes)

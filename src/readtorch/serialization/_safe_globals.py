@@ -91,6 +91,7 @@ def _rebuild_functions():
         _utils._rebuild_tensor_v2,
         _utils._rebuild_tensor_v3,
         _utils._rebuild_sparse_tensor,
+        _utils._rebuild_meta_tensor_no_storage,
     ]
 
 
@@ -155,6 +156,7 @@ def checks():
         _utils._rebuild_tensor_v2: _check_tensor_v2,
         _utils._rebuild_tensor_v3: _check_tensor_v3,
         _utils._rebuild_sparse_tensor: _check_sparse_tensor,
+        _utils._rebuild_meta_tensor_no_storage: _check_meta_tensor,
         _tensor._rebuild_from_type_v2: _check_typed_tensor,
     }
 
@@ -225,6 +227,12 @@ def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
 def _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata=None):
     _check_tensor(unpickler, source, offset, size, stride, metadata)
     _require(type(requires_grad) is bool, "for a tensor whose requires_grad is no bool")
+
+
+def _check_meta_tensor(unpickler, dtype, size, stride, requires_grad):
+    _require(type(dtype) is scalar_type.dtype, "_rebuild_meta_tensor_no_storage so")
+    _check_size(unpickler, size)
+    _check_size(unpickler, stride)
 
 
 def _check_tensor_v3(unpickler, source, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
