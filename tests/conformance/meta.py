@@ -6,7 +6,7 @@ python -m tests.conformance.meta --op add nn.functional.conv2d -v     these; -v:
 … --samples N (a variant; default 4)   --all-states (a line for the others, too)   --jobs N   --json FILE
 … --add-passing (to passing_meta.txt, which only grows; tests/conformance/test_meta.py asks for exactly these)
 
-An operator passes if no form of any sample fails: function, in-place, out= in four sizes and dtypes, and backward, each on meta
+An operator passes if no form of any sample fails: function, in-place, out= in five sizes, layouts and dtypes, and backward, each on meta
 beside the CPU and beside torch on meta; with the tensors laid out as op_db has them, permuted, channels last, expanded and sliced.
 Where torch itself raises on meta, ours must raise the same ("refused": torch supports none of its samples).
 What reads or writes an element of a meta tensor ends its process: the report says in which function.

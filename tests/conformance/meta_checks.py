@@ -286,7 +286,7 @@ def check_in_place(form, args):
 
 
 def check_out(form, args):
-    """out= of the right size, of another size, of another dtype."""
+    """out= of the right size, laid out otherwise, of other sizes, of another dtype."""
     plain = _detached(args)
     usual = _call(form.theirs, own_copy(plain), False)
     outputs = tensors_in(usual.value)
@@ -294,6 +294,7 @@ def check_out(form, args):
         return []
     tries = (
         [torch.empty_like(o) for o in outputs],
+        [permuted(torch.empty_like(o)) for o in outputs],
         [o.new_empty((1, *o.shape, 2)) for o in outputs],
         [o.new_empty(0) for o in outputs],
         [torch.empty_like(o, dtype=torch.int64) for o in outputs],
