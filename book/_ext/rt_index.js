@@ -1,5 +1,20 @@
-// The text field above a table of the index: rows that hold every word that was typed stay.
+// The tables of the index: their roles, the addresses of lines, and the text field above, which leaves the rows that hold
+// every word that was typed.
 (() => {
+  const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell", col: "columnheader", rowgroup: "rowheader" };
+  const ADDRESS = /^([^:]+)(?::(\d+)(?:–(\d+))?)?$/; // path:first–last
+
+  for (const table of document.querySelectorAll(".rt-index")) {
+    for (const one of [table, ...table.querySelectorAll("thead, tbody, tr, td, th")]) {
+      one.setAttribute("role", ROLES[one.scope || one.localName]); // narrow screens lay the table out as blocks
+    }
+    for (const place of table.querySelectorAll("a:not([href])")) { // see rt_index.py, Note [ Addresses of lines ]
+      const [, path, first, last] = place.textContent.match(ADDRESS);
+      const base = path.startsWith("src/") ? table.dataset.ours : table.dataset.theirs;
+      place.href = base + path + (first ? `#L${first}` : "") + (last ? `-L${last}` : "");
+    }
+  }
+
   for (const field of document.querySelectorAll(".rt-filter input")) {
     const count = field.closest(".rt-filter").querySelector("output");
     const table = document.getElementById(field.dataset.table);

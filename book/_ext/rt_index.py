@@ -26,9 +26,9 @@ HERE = Path(__file__).parent
 FILES = ["rt_index.css", "rt_index.js"]
 
 PANEL = re.compile(r'(?=<div class="rt-source)|(?=<tr role="row">)')  # what stands together: two panes, a row
-PLACE = re.compile(
+PLACE = re.compile(  # with its file: a list of one file's functions, which gives their lines alone, says it elsewhere
     r'<code class="rt-name">(?P<name>[^<]+)</code>\s*<span class="rt-where">'
-    r'(?:<a (?:class="rt-where" )?href="(?P<url>[^"]+)">)?(?P<where>[^<]+)<'
+    r'(?:<a (?:class="rt-where" )?href="(?P<url>[^"]+)">)?(?P<where>[^<:]+:[^<]+)<'
 )
 NAME = re.compile(r"(?:torch|nn|F|optim|Tensor|Module|cuda|distributed|dist|jit|autograd)(?:\.\w+)+")
 SHORT = {  # what chapters write, and what it is short for
@@ -235,15 +235,8 @@ def _object_row(app, docname: str, name: str, mentions: list[Mention]) -> list[s
     if not ours and (twin := rt_places.ours(name)):
         ours = {name: twin}
     same = {name, re.sub(r"^torch\b", "readtorch", name)}
-    places = "".join(
-        f"<li>{_place(place, '' if label in same else label)}</li>" for label, place in sorted(ours.items())
-    )
-    return [
-        f"<code>{escape(name)}</code>",
-        _chapters(app, docname, mentions),
-        _place(theirs),
-        places and f"<ul>{places}</ul>",
-    ]
+    places = [_place(place, "" if label in same else label) for label, place in sorted(ours.items())]
+    return [escape(name), _chapters(app, docname, mentions), _place(theirs), _several(places)]
 
 
 def _chapters(app, docname: str, mentions: list[Mention]) -> str:
@@ -257,8 +250,8 @@ def _chapters(app, docname: str, mentions: list[Mention]) -> str:
         found = [mention for _, mention in sorted(by_chapter[chapter].items())]
         shown = ([m for m in found if m.quoted] or found)[:MOST_LINKS]
         links = [_link(app, docname, m, title_of(app, chapter) if n == 0 else str(n + 1)) for n, m in enumerate(shown)]
-        lines.append(f"<li>{' '.join(links)}</li>")
-    return f"<ul>{''.join(lines)}</ul>"
+        lines.append(" ".join(links))
+    return _several(lines)
 
 
 def title_of(app, docname: str) -> str:
@@ -267,7 +260,7 @@ def title_of(app, docname: str) -> str:
 
 def _link(app, docname: str, mention: Mention, text: str) -> str:
     url = f"{app.builder.get_relative_uri(docname, mention.docname)}#{mention.anchor}"
-    shown = f"<strong>{escape(text)}</strong>" if mention.quoted else escape(text)
+    shown = f"<b>{escape(text)}</b>" if mention.quoted else escape(text)
     label = "" if len(text) > 2 else f' aria-label="{text}: {escape(mention.section)}"'
     return f'<a href="{escape(url)}" title="{escape(mention.section)}"{label}>{shown}</a>'
 
@@ -275,13 +268,36 @@ def _link(app, docname: str, mention: Mention, text: str) -> str:
 def _place(place, label: str = "") -> str:
     if place is None:
         return ""
-    where = escape(place.text)
     name = f"<code>{escape(label)}</code> " if label else ""
-    return f'{name}<span class="rt-where">{linked(where, place.url)}</span>'
+    return name + linked(place.text, place.url)
 
 
-def linked(html: str, url: str | None) -> str:
-    return f'<a href="{escape(url)}">{html}</a>' if url else html
+# Note [ Addresses of lines ]
+#
+# The page names thousands of lines as `path:first–last`. Their addresses repeat these paths after the same beginning, and
+# would be a third of the page. So the table knows the two beginnings, a place is an <a> without an address, and rt_index.js
+# puts the address there. Without the script the places can still be read. An address that does not follow from its text is
+# written out.
+
+
+def linked(text: str, url: str | None) -> str:
+    if url is None:
+        return escape(text)
+    return f"<a>{escape(text)}</a>" if url == address(text) else f'<a href="{escape(url)}">{escape(text)}</a>'
+
+
+def address(place: str) -> str:
+    """What rt_index.js makes of a place: `torch/nn/init.py:3–7` -> https://…/torch/nn/init.py#L3-L7"""
+    path, _, lines = place.partition(":")
+    first, _, last = lines.partition("–")
+    fragment = (f"#L{first}" if first else "") + (f"-L{last}" if last else "")
+    return f"{beginnings()['ours' if path.startswith('src/') else 'theirs']}{path}{fragment}"
+
+
+def beginnings() -> dict[str, str]:
+    """Of the addresses of PyTorch's lines and, where it is known where they are published, of ours."""
+    _, ours = _links.permalink(_links.our_root() / "__init__.py", 1, 1)
+    return {"theirs": _links.reference_file(""), "ours": ours.partition("src/readtorch/__init__.py")[0] if ours else ""}
 
 
 # -- files ------------------------------------------------------------------------------------------
@@ -303,7 +319,7 @@ def files_table(app, docname: str) -> str:
     for file in sorted(entries):
         ours, cited = entries[file]
         groups["/".join(file.split("/")[:3] if file.count("/") > 2 else file.split("/")[:2])].append(
-            [_reference_file(file), _cited(app, docname, cited), "".join(_our_file(path) for path in sorted(ours))]
+            [_reference_file(file), _cited(app, docname, cited), _several([_our_file(path) for path in sorted(ours)])]
         )
     return _table("files", ["File", "Chapters", "readtorch"], sorted(groups.items()))
 
@@ -323,15 +339,13 @@ def docstrings(package: Path) -> list[_citations.Docstring]:
 
 
 def _reference_file(path: str) -> str:
-    url = f"{_links.PYTORCH}/{'blob' if '.' in path.rpartition('/')[2] else 'tree'}/{_links.torch_tag()}/{path}"
-    return (
-        f'<span class="rt-where"><a href="{escape(url)}">{escape(path)}</a></span>' if "*" not in path else escape(path)
-    )
+    kind = "blob" if "." in path.rpartition("/")[2] else "tree"
+    return linked(path, None if "*" in path else f"{_links.PYTORCH}/{kind}/{_links.torch_tag()}/{path}")
 
 
 def _our_file(path: Path) -> str:
     where, url = _links.permalink(path, 1, 1)
-    return f'<div class="rt-where">{linked(escape(where), url)}</div>'
+    return linked(where, url and url.partition("#")[0])
 
 
 def _cited(app, docname: str, titles: set[str]) -> str:
@@ -340,39 +354,34 @@ def _cited(app, docname: str, titles: set[str]) -> str:
     for title in sorted(titles):
         chapter = f"book/{known[title]}" if title in known else None
         if chapter in app.env.all_docs:
-            links.append(f'<li><a href="{app.builder.get_relative_uri(docname, chapter)}">{escape(title)}</a></li>')
-    return f"<ul>{''.join(links)}</ul>" if links else ""
+            links.append(f'<a href="{app.builder.get_relative_uri(docname, chapter)}">{escape(title)}</a>')
+    return _several(links)
 
 
 # -- tables -----------------------------------------------------------------------------------------
 
 
 def _table(name: str, heads: list[str], groups) -> str:
-    head = "".join(f'<th role="columnheader" scope="col">{text}</th>' for text in heads)
-    bodies = "".join(_group(title, heads, rows) for title, rows in groups)
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    bodies = "".join(_group(title, len(heads), rows) for title, rows in groups)
+    bases = "".join(f' data-{whose}="{escape(url)}"' for whose, url in beginnings().items())
     return (
         f'<div class="rt-filter" role="search" aria-label="Filter {name}" hidden><label for="rt-filter-{name}">Filter</label>'
         f'<input id="rt-filter-{name}" data-table="rt-index-{name}" type="text" autocomplete="off" spellcheck="false">'
         '<output aria-live="polite"></output></div>'
-        f'<table class="rt-index" id="rt-index-{name}" role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f"{bodies}</table>"
+        f'<table class="rt-index" id="rt-index-{name}"{bases}><thead><tr>{head}</tr></thead>{bodies}</table>'
     )
 
 
-def _group(title: str, heads: list[str], rows: list[list[str]]) -> str:
-    body = "".join(f'<tr role="row">{_cells(heads, row)}</tr>' for row in rows)
-    return (
-        f'<tbody role="rowgroup"><tr role="row"><th role="rowheader" scope="rowgroup" colspan="{len(heads)}">{escape(title)}</th></tr>'
-        f"{body}</tbody>"
-    )
+def _group(title: str, columns: int, rows: list[list[str]]) -> str:
+    cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f'<tbody><tr><th scope="rowgroup" colspan="{columns}">{escape(title)}</th></tr>{body}</tbody>'
 
 
-def _cells(heads: list[str], row: list[str]) -> str:
-    first, *rest = row
-    named = "".join(
-        f'<td role="cell" data-head="{head}">{cell}</td>' for head, cell in zip(heads[1:], rest, strict=True)
-    )
-    return f'<td role="cell">{first}</td>{named}'
+def _several(lines: list[str]) -> str:
+    """What a cell holds: a list, if it is more than one thing."""
+    return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>" if len(lines) > 1 else "".join(lines)
 
 
 # -- Sphinx -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 import readtorch
 from readtorch import show
-from readtorch.show import _citations
+from readtorch.show import _citations, _links
 from readtorch.show._locate import locate
 
 from . import pages
@@ -107,8 +107,51 @@ def index(fixture_site):
 def test_an_entry_leads_to_the_quotation_and_to_both_sources(index):
     [links] = [links for name, links in Rows(index).rows if name == SETATTR]
     assert "parts.html#quoted-torch.nn.Module.__setattr__" in links
-    assert locate(SETATTR).url in links
+    where = locate(SETATTR).url.partition("v2.13.0/")[2].replace("#L", ":").replace("-L", "–")
+    assert f"<a>{where}</a>" in index, "rt_index.js finds its address"
     assert locate("readtorch.show.source").where in index
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_places_lead_to_their_lines(visit, fixture_site):
+    with visit(fixture_site / "book/object_index.html") as seen:
+        row = seen.page.locator("#rt-index-objects tr", has=seen.page.get_by_text(SETATTR, exact=True))
+        assert row.locator(f'a[href="{locate(SETATTR).url}"]').count() == 1
+        files = seen.page.locator("#rt-index-files td:first-child a")
+        assert files.count() > 100
+        for file in files.all():
+            path = file.inner_text()
+            kind = "blob" if "." in Path(path).name else "tree"
+            assert file.get_attribute("href") == f"https://github.com/pytorch/pytorch/{kind}/v2.13.0/{path}"
+        assert seen.page.locator(".rt-index a:not([href])").count() == 0
+        rows, filled = seen.page.get_by_role("row").count(), seen.page.locator(".rt-index td:not(:empty)").count()
+        seen.view(390, "light")
+        assert seen.page.get_by_role("row").count() == rows > 200, "narrow screens lay the tables out as blocks"
+        assert seen.page.get_by_role("cell").count() == filled
+
+
+def test_a_place_names_its_file(monkeypatch):
+    """The page "The core" lists our functions under their files, with their lines alone."""
+    monkeypatch.syspath_prepend(pages.ROOT / "book/_ext")
+    place = pytest.importorskip("rt_index").PLACE
+    row = '<code class="rt-name">add_</code> <span class="rt-where">{}</span>'
+    assert place.search(row.format("torch/nn/init.py:27–38"))["where"] == "torch/nn/init.py:27–38"
+    assert not place.search(row.format("27–38"))
+
+
+@pytest.mark.slow
+def test_our_lines_are_linked_where_they_are_published(monkeypatch):
+    monkeypatch.syspath_prepend(pages.ROOT / "book/_ext")
+    rt_index = pytest.importorskip("rt_index")
+    monkeypatch.setattr(_links, "repository", lambda: "https://github.com/somebody/readtorch")
+    place = "src/readtorch/nn/init.py"
+    url = _links.ours(place, 3, 7)
+    assert rt_index.linked(f"{place}:3–7", url) == f"<a>{place}:3–7</a>"
+    assert rt_index.address(f"{place}:3–7") == url
+    assert url in rt_index.linked(f"{place}:3–8", url), "what does not follow from the text is written out"
+    monkeypatch.setattr(_links, "repository", lambda: None)
+    assert rt_index.linked(f"{place}:3–7", None) == f"{place}:3–7"
 
 
 @pytest.mark.slow
@@ -121,7 +164,7 @@ def test_a_name_in_the_text_is_an_entry(index):
 
 @pytest.mark.slow
 def test_files_lead_to_those_that_stand_for_them(index):
-    assert "blob/v2.13.0/torch/nn/parameter.py" in index
+    assert "<a>torch/nn/parameter.py</a>" in index
     assert "src/readtorch/nn/parameter.py" in index
 
 
