@@ -1,9 +1,12 @@
 """Operators called with arguments drawn at random from what their schemas allow: `python -m tests.aten.random_calls` writes down which
-calls end as PyTorch's do, for `test_random_calls.py`.
+calls end as PyTorch's do on the CPU, for `test_random_calls.py`, and which of these do so on the simulated device, too, for
+`tests/cuda/test_random_calls.py`.
 """
 
 import concurrent.futures
+import contextlib
 import functools
+import gc
 import json
 import math
 import pathlib
@@ -15,6 +18,7 @@ import warnings
 
 CALLS = 16  # of each operator
 FILE = pathlib.Path(__file__).with_name("random_calls.json")
+FILE_OF_CUDA = FILE.parents[1] / "cuda/random_calls.json"
 LEFT_OUT = re.compile(  # no numbers that could be compared, no memory that was written to, or nothing that PyTorch survives
     "_|.*empty|rand|normal|bernoulli|multinomial|poisson|binomial|dropout|rrelu|geometric|exponential|cauchy|uniform|resize|record_stream|set_|data|sparse|from_file|q_|cudnn|mkldnn|"
     "miopen|quant|fake|fbgemm|rename|align|lstm|gru|rnn|segment|to_|coalesce|indices|values|crow|ccol|col_ind|row_ind|special_|sym_|lift|retain|is_|numpy|pin_memory|nested|batch_norm_|cuda|"
@@ -59,9 +63,15 @@ DTYPES = ["float64", "float64", "float32", "int64", "bool", "complex128", "int32
 
 
 def tensor(T, chance, shape, dtype, grad):
+    """On T's default device."""
+    t = on_cpu(T, chance, shape, dtype).to(T.get_default_device())
+    return t.requires_grad_() if grad and dtype == "float64" else t
+
+
+def on_cpu(T, chance, shape, dtype):
     count = math.prod(shape)
     numbers = [chance.choice((-2, -1.5, -0.5, 0, 0.25, 0.75, 1, 2, 3)) for _ in range(count)]
-    t = T.tensor(numbers, dtype=T.float64).reshape(shape)
+    t = T.tensor(numbers, dtype=T.float64, device="cpu").reshape(shape)
     t = (
         (t * (1 - 0.5j)).to(T.complex128)
         if dtype == "complex128"
@@ -73,7 +83,7 @@ def tensor(T, chance, shape, dtype, grad):
     )
     if len(shape) > 1 and chance.random() < 0.3:
         t = t.transpose(0, 1).contiguous().transpose(0, 1)
-    return t.requires_grad_() if grad and dtype == "float64" else t
+    return t
 
 
 def value(T, chance, type_, common, grad):
@@ -137,7 +147,7 @@ def arguments(T, name, schema, number):
 
 def described(T, result):
     if isinstance(result, T.Tensor):
-        values = result.detach().resolve_conj().resolve_neg()
+        values = result.detach().cpu().resolve_conj().resolve_neg()
         numbers = T.view_as_real(values) if values.is_complex() else values.double()
         return (
             str(result.dtype).rpartition(".")[2],
@@ -175,7 +185,7 @@ def outcome(T, name, schema, number):
             sum((r * r).sum().real.double() for r in outputs).backward()
             seen.append([t.grad is not None and described(T, t.grad) for t in tensors])
     except Exception as error:
-        return type(error).__name__, str(error)[:30]
+        return type(error).__name__, str(error).replace("_cuda", "_cpu")[:30]
     return seen
 
 
@@ -208,6 +218,56 @@ def agreeing(names, progress):
     return found
 
 
+@contextlib.contextmanager
+def on_simulated_device():
+    """readtorch's tensors are made on a device whose kernels run thread by thread."""
+    import readtorch
+
+    readtorch.cuda.simulate(1, "64MiB", kernels=True)
+    readtorch.set_default_device("cuda")
+    try:
+        yield
+    finally:
+        readtorch.set_default_device(None)
+        gc.collect()
+        readtorch.cuda.simulate(0)
+
+
+def agreeing_on_device():
+    """{name: the calls that end alike on the CPU and on the device}, of the operators that have a kernel there."""
+    import torch
+
+    import readtorch
+    from readtorch.aten.dispatcher import registry
+    from readtorch.c10.dispatch_key import CUDA
+
+    known, found = operators(), {}
+    with on_simulated_device():
+        for name, numbers in known_calls(FILE).items():
+            if CUDA in registry[name].kernels:
+                found[name] = [
+                    number
+                    for number in numbers
+                    if alike(*(outcome(T, name, known[name], number) for T in (torch, readtorch)))
+                ]
+    return found
+
+
+def known_calls(file):
+    return json.loads(file.read_text(encoding="utf8"))
+
+
+def write(found, file):
+    found = {name: numbers for name, numbers in found.items() if numbers}
+    file.write_text(
+        "{\n"
+        + ",\n".join(f" {json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(found.items()))
+        + "\n}\n",
+        encoding="utf8",
+    )
+    print(file.name, sum(map(len, found.values())), "calls of", len(found), "operators end alike")
+
+
 def main():
     if len(sys.argv) > 1:
         found = agreeing(sys.argv[1:], lambda name, number: print(name, number, file=sys.stderr, flush=True))
@@ -217,14 +277,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for some in pool.map(of_some, [names[start : start + 20] for start in range(0, len(names), 20)]):
             found |= some
-    found = {name: numbers for name, numbers in found.items() if numbers}
-    FILE.write_text(
-        "{\n"
-        + ",\n".join(f" {json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(found.items()))
-        + "\n}\n",
-        encoding="utf8",
-    )
-    print(len(names), "operators,", sum(map(len, found.values())), "calls of", len(found), "end alike")
+    write(found, FILE)
+    write(agreeing_on_device(), FILE_OF_CUDA)
 
 
 def of_some(names):

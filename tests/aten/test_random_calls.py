@@ -1,14 +1,12 @@
 """Operators with arguments drawn at random end as PyTorch's: with the same numbers and gradients, or the same refusal."""
 
-import json
-
 import pytest
 import torch
 
 import readtorch
 from tests.aten import random_calls
 
-KNOWN = json.loads(random_calls.FILE.read_text(encoding="utf8"))
+KNOWN = random_calls.known_calls(random_calls.FILE)
 NAMES = sorted(KNOWN)
 
 
