@@ -1,0 +1,49 @@
+"""What a new object knows: every attribute, with its plain value, so that two libraries' objects can be compared."""
+
+import inspect
+import warnings
+
+
+def arguments_of(cls, known):
+    """One for each that has no default, by its name: from `known`, otherwise 4."""
+    return {p.name: known.get(p.name, 4) for p in parameters(cls) if p.default is p.empty}
+
+
+def parameters(cls):
+    return [
+        p for p in inspect.signature(cls).parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+
+
+def variations(cls):
+    """For each argument with a default that is a number or a truth value: {its name: another one}."""
+    yield {}
+    for p in parameters(cls):
+        if isinstance(p.default, (bool, int, float)) and p.default is not p.empty:
+            for other in [not p.default] if isinstance(p.default, bool) else [p.default + 1, -1 - p.default, 0]:
+                yield {p.name: other}
+
+
+def described(value):
+    """Of a tensor its shape, of another object its class."""
+    kind = type(value).__name__
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return kind, [described(v) for v in value]
+    if isinstance(value, (dict, set)):
+        return kind, sorted((str(key), described(value[key]) if isinstance(value, dict) else None) for key in value)
+    if "Uninitialized" not in kind and hasattr(value, "requires_grad"):
+        return kind, tuple(value.shape), value.requires_grad
+    return str(value).rpartition(".")[2] if kind == "dtype" else kind
+
+
+def new(make, private=False):
+    """The attributes of what `make()` returns, or how it refuses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = make()
+        except Exception as error:
+            return type(error).__name__, str(error).replace("readtorch", "torch")
+    return {name: described(value) for name, value in sorted(vars(made).items()) if private or name[0] != "_"}
