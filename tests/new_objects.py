@@ -47,3 +47,20 @@ def new(make, private=False):
         except Exception as error:
             return type(error).__name__, str(error).replace("readtorch", "torch")
     return {name: described(value) for name, value in sorted(vars(made).items()) if private or name[0] != "_"}
+
+
+def subclassed(base):
+    """What becomes of keywords and of other bases when a class is derived from this one."""
+    seen = []
+
+    class Other:
+        def __init_subclass__(cls, **keywords):
+            seen.append((cls.__name__, keywords))
+            super().__init_subclass__()
+
+    type(base)("Both", (base, Other), {}, extra=3)
+    try:
+        type(base)("Alone", (base,), {}, extra=3)
+    except TypeError as error:
+        seen.append(str(error))
+    return seen

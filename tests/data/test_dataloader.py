@@ -208,6 +208,27 @@ def test_batches_travel_in_shared_memory():
     same(run)
 
 
+def test_a_worker_collates_into_shared_memory():
+    def run(T):
+        def where(samples):
+            made = T.utils.data.default_collate(samples)
+            flat = [made["array"], *made["pair"], made["number"], made["t"], made["nested"]["deep"][0]]
+            return [(t.is_shared(), t.tolist()) for t in flat]
+
+        class Mixed(T.utils.data.Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, i):
+                t = T.full((2, 1), float(i))
+                deep = {"deep": [T.tensor([i])]}
+                return {"array": np.full(3, i), "pair": (t, t.t()), "number": i / 2, "t": t[0], "nested": deep}
+
+        return [list(T.utils.data.DataLoader(Mixed(), 3, num_workers=n, collate_fn=where)) for n in (0, 2)]
+
+    same(run)
+
+
 def test_long_messages_and_many_tensors():
     class Long(rt.utils.data.Dataset):
         def __len__(self):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import readtorch.utils.data
-from tests.new_objects import arguments_of, new, variations
+from tests.new_objects import arguments_of, new, subclassed, variations
 
 KNOWN = {
     "data_source": [1, 2, 3],
@@ -37,3 +37,8 @@ def test_a_new_object(name):
     for changed in variations(theirs):
         expected, ours = (new(lambda T=T: getattr(T.utils.data, name)(**given | changed)) for T in (torch, readtorch))
         assert ours == expected, changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_class(name):
+    assert subclassed(getattr(readtorch.utils.data, name)) == subclassed(getattr(torch.utils.data, name))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import readtorch.nn
-from tests.new_objects import arguments_of, new, variations
+from tests.new_objects import arguments_of, new, subclassed, variations
 
 KNOWN = {
     "kernel_size": 2,
@@ -40,3 +40,8 @@ def test_a_new_module(name):
             new(lambda cls=cls: cls(*SIZES.get(name, ()), **given | changed), private=True) for cls in (theirs, ours)
         )
         assert found == expected, changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_class(name):
+    assert subclassed(getattr(readtorch.nn, name)) == subclassed(getattr(torch.nn, name))

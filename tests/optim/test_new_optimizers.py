@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import readtorch.optim
-from tests.new_objects import arguments_of, new, variations
+from tests.new_objects import arguments_of, new, subclassed, variations
 
 KNOWN = {
     "lr_lambda": abs,
@@ -56,3 +56,8 @@ def test_a_new_schedule(name):
     for changed in variations(theirs):
         expected, ours = (new(lambda T=T: schedule(T, name, changed)) for T in (torch, readtorch))
         assert ours == expected, changed
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_new_class(name):
+    assert subclassed(getattr(readtorch.optim, name)) == subclassed(getattr(torch.optim, name))
