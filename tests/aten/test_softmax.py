@@ -56,6 +56,12 @@ def test_a_class_that_does_not_exist_is_refused():
         both(lambda T, x: T.nn.functional.cross_entropy(x, T.full((64,), label)), torch.randn(64, 10))
 
 
+@pytest.mark.parametrize("name", ["_softmax", "_log_softmax"])
+def test_only_cuda_computes_floats_of_halves_in_one_step(name):
+    for dtype in (torch.float16, torch.float32):
+        both(lambda T, x: getattr(T.ops.aten, name)(x, 0, True), torch.randn(3, 4).to(dtype))
+
+
 def test_two_threads_compute_what_one_computes():
     x, results = rt.randn(600, 300), []
     before = rt.get_num_threads()
