@@ -20,10 +20,12 @@ CALLS = 16  # of each operator
 FILE = pathlib.Path(__file__).with_name("random_calls.json")
 FILE_OF_CUDA = FILE.parents[1] / "cuda/random_calls.json"
 LEFT_OUT = re.compile(  # no numbers that could be compared, no memory that was written to, or nothing that PyTorch survives
-    "_|.*empty|rand|normal|bernoulli|multinomial|poisson|binomial|dropout|rrelu|geometric|exponential|cauchy|uniform|resize|record_stream|set_|data|sparse|from_file|q_|cudnn|mkldnn|"
-    "miopen|quant|fake|fbgemm|rename|align|lstm|gru|rnn|segment|to_|coalesce|indices|values|crow|ccol|col_ind|row_ind|special_|sym_|lift|retain|is_|numpy|pin_memory|nested|batch_norm_|cuda|"
-    "native_group_norm|native_layer_norm_backward|unsafe|max_unpool|im2col|embedding|fractional|ctc|sspaddmm|sum_to_size|stft|istft|alias|detach|output_nr|share|svd|qr|eig|ormqr|geqrf|"
-    "histogramdd|ldl|lu|conv_tbc|histc|group_norm|layer_norm|sobol|tensor_split|range|chain_matmul|hann|hamming|kaiser|blackman|bartlett|unique|repeat_interleave|rot90|choose_qparams"
+    "_(?!softmax|log_softmax|cdist|euclid|prelu|conj|neg|cum|trilinear|index_put|embedding_bag$|adaptive|linalg_(det|slogdet|solve)|foreach|"
+    "logcum|masked|reshape|unsafe|fft|pdist|aminmax|is_)|.*empty|rand|normal|bernoulli|multinomial|poisson|binomial|dropout|rrelu|geometric|"
+    "exponential|cauchy|uniform|resize|record_stream|set_|data|sparse|from_file|q_|cudnn|mkldnn|miopen|quant|fake|fbgemm|rename|align|lstm|gru|"
+    "rnn|to_|coalesce|indices|values|crow|ccol|col_ind|row_ind|sym_|lift|retain|numpy|pin_memory|nested|batch_norm_|cuda|native_group_norm|"
+    "native_layer_norm_backward|unsafe|max_unpool|fractional|ctc|sspaddmm|stft|istft|output_nr|share|svd|qr|eig|ormqr|geqrf|histogramdd|ldl|"
+    "conv_tbc|choose_qparams|kaiser"
 )
 
 
