@@ -656,6 +656,7 @@ ON_THE_CPU = [
     lambda T: o(T, 2).permute(0, 1),
     lambda T: o(T, 2).transpose(0, 1),
     lambda T: o(T, 2, 2, 2).t(),
+    lambda T: o(T, 2, 2, 2).t_(),
     lambda T: o(T, 2).squeeze(1),
     lambda T: o(T, 2).unsqueeze(2),
     lambda T: o(T, 2).select(0, 2),
@@ -703,6 +704,7 @@ ON_THE_CPU = [
 
 # Refused here with words of our own, or for another fault of the call.
 OTHER_WORDS = [
+    lambda T: o(T, 3, 6, requires_grad=True)[:, ::2].as_strided_scatter(o(T, 2), (2,), (1,)),
     lambda T: T.baddbmm(o(T, 1, 2, 2), o(T, 1, 2, 2), o(T, 1, 2, 2).double()),
     lambda T: T.baddbmm(o(T, 1, 2, 2).double(), o(T, 1, 2, 2), o(T, 1, 2, 2)),
     lambda T: T.nn.functional.conv2d(o(T, 1, 1, 2, 2), o(T, 1, 1, 1, 1), dilation=0),

@@ -11,10 +11,10 @@ import re
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED, registry
 from readtorch.aten.native_function import below_autograd, native_function, packets
 from readtorch.aten.register_dispatch_key import any_device, write_out
-from readtorch.c10.dispatch_key import CPU
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.wrap_dim import wrap_dim
 
+from .copy import clone
 from .exact_out import check_expected_dtype, exact_out
 from .tensor_shape.slice import slice_backward
 
@@ -22,6 +22,7 @@ COPIED = (
     "as_strided",
     "expand",
     "permute",
+    "diagonal",
     "select.int",
     "slice.Tensor",
     "split.Tensor",
@@ -44,7 +45,7 @@ COPIED = (
 
 
 def copied(t):
-    return wrap(t._array.copy())
+    return clone.call(t, contiguous_format)
 
 
 def without_aliases(text):
@@ -57,13 +58,13 @@ def copying_form(view):
     text = without_aliases(schema.text).replace(schema.name, f"{schema.name}_copy", 1)
     is_list = schema.returns[0].type.is_list
     operator = native_function(text, "function", out=not is_list)
-    kernel = view.kernels[CPU]
 
     @operator.kernel
+    @any_device
     def view_then_copy(self, *arguments):
         with below_autograd():
-            result = kernel(self, *arguments)
-        return tuple([copied(t) for t in result]) if is_list else copied(result)
+            seen = view.call(self, *arguments)
+            return tuple([copied(t) for t in seen]) if is_list else copied(seen)
 
     if is_list:
         list_out(operator, text)
@@ -110,7 +111,8 @@ exact_out(narrow_copy)
 
 
 @narrow_copy.kernel
-def narrow_copy_cpu(self, dim, start, length):
+@any_device
+def narrow_copy_of_view(self, dim, start, length):
     ndim = self._array.ndim
     if ndim and dim >= ndim:
         raise RuntimeError(

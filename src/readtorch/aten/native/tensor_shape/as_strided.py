@@ -13,6 +13,7 @@ from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of, 
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
+from .slice import of_input_sizes
 from .view import becomes_view
 
 as_strided = native_function(
@@ -152,6 +153,8 @@ class UnfoldBackward0:
 unfold_backward = native_function(
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", "function"
 )
+
+unfold_backward.meta(of_input_sizes)
 
 
 @unfold_backward.kernel

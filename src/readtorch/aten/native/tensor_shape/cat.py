@@ -10,13 +10,14 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.exact_out import keeps_apart
 from readtorch.aten.native.tensor_iterator import result_type
-from readtorch.aten.native_function import native_function
-from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.register_dispatch_key import any_device, described_dtype
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import CPU, CUDA
-from readtorch.c10.memory_format import contiguous_format, suggested_format
+from readtorch.c10.dispatch_key import CPU, CUDA, META
+from readtorch.c10.memory_format import contiguous_format, format_strides_of, suggested_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import detached, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
@@ -56,6 +57,28 @@ def check_cat_shape(first, shape, dim, position):
             )
 
 
+@cat.meta
+def cat_meta(tensors, dim):
+    kept, dim = check_cat(tensors, dim)
+    common = result_type(*tensors)
+    if not kept:
+        return TensorMeta((0,), common)
+    arrays = [t._array for t in kept]
+    shape = list(arrays[0].shape)
+    shape[dim] = sum([a.shape[dim] for a in arrays])
+    return TensorMeta(tuple(shape), common, format_strides_of(shape, common_format(arrays)))
+
+
+@cat.impl()
+def cat_into(tensors, dim, out):
+    arrays = [t._array for t in tensors if not is_skipped(t)]
+    if arrays:
+        np.concatenate(arrays, dim, out._array, casting="unsafe")
+
+
+cat_structured = cat.kernels[CPU]
+
+
 @cat.kernel
 def cat_cpu(tensors, dim):
     arrays = [t._array for t in tensors]
@@ -65,12 +88,7 @@ def cat_cpu(tensors, dim):
             return wrap(in_common_format(np.concatenate(arrays, dim), arrays))
     except ValueError:
         pass  # PyTorch lets an empty vector pass, and has its own words for the rest
-    kept, dim = check_cat(tensors, dim)
-    common = result_type(*tensors).numpy
-    if not kept:
-        return wrap(np.empty((0,), common))
-    arrays = [t._array for t in kept]
-    return wrap(in_common_format(np.concatenate(arrays, dim, dtype=common, casting="unsafe"), arrays))
+    return cat_structured(tensors, dim)
 
 
 def common_format(arrays):
@@ -86,20 +104,20 @@ def in_common_format(result, arrays):
     return copy_in_format(result, wanted)
 
 
-def _checked_out(operator):
-    """cat and its relatives word the refusal of an output in their own way."""
-    write = operator.out.kernels[CPU]
+def joins(operator):
+    """cat and its relatives word the refusal of an output in their own way; it may share no memory with a tensor."""
+    operator.out_check = check_castable
+    keeps_apart(operator)
 
-    @operator.out.kernel
-    @any_device
-    def out_kernel(tensors, *rest):
-        out = rest[-1]
-        common = result_type(*tensors) if tensors else dtype_of(out)
-        if not scalar_type.can_cast(common, dtype_of(out)):
-            raise TypeError(
-                f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPE_NAMES[dtype_of(out)]}"
-            )
-        return write(tensors, *rest)
+
+def check_castable(i, out, result, inputs):
+    if not scalar_type.can_cast(described_dtype(result), dtype_of(out)):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPE_NAMES[dtype_of(out)]}"
+        )
+
+
+joins(cat)
 
 
 @cat.backward
@@ -130,37 +148,51 @@ concatenate.compose(lambda tensors, dim: cat.call(tensors, dim))
 stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
 
 
-@stack.kernel
-def stack_cpu(tensors, dim):
+@stack.meta
+def stack_meta(tensors, dim):
+    first, dim = check_stack(tensors, dim)
+    return TensorMeta((*first[:dim], len(tensors), *first[dim:]), result_type(*tensors))
+
+
+def check_stack(tensors, dim):
+    """The shape of all of them, and the dimension, wrapped. Raises RuntimeError for shapes that differ."""
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
-    arrays = [t._array for t in tensors]
-    first = arrays[0].shape
+    first = tensors[0]._array.shape
     dim = wrap_dim(dim, len(first) + 1)
-    check_equal_sizes(arrays, first)
-    if len(tensors) == 1 and dim == 0:  # the last state of a recurrent layer
+    for i, t in enumerate(tensors):
+        if t._array.shape != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                f"{list(t._array.shape)} at entry {i}"
+            )
+    return first, dim
+
+
+@stack.impl()
+def stack_into(tensors, dim, out):
+    np.stack([t._array for t in tensors], dim, out._array, casting="unsafe")
+
+
+stack_structured = stack.kernels[CPU]
+
+
+@stack.kernel
+def stack_cpu(tensors, dim):
+    arrays = [t._array for t in tensors]
+    shape, dtype = (arrays[0].shape, arrays[0].dtype) if arrays else ((), None)
+    if not shape or not all([a.shape == shape and a.dtype is dtype for a in arrays]):
+        return stack_structured(tensors, dim)
+    if dim != 0:
+        return wrap(np.ascontiguousarray(np.stack(arrays, wrap_dim(dim, len(shape) + 1))))
+    if len(arrays) == 1:  # the last state of a recurrent layer
         return wrap(arrays[0][None].copy())
-    one_dtype = arrays[0].dtype
-    if dim == 0 and first and all([a.dtype is one_dtype for a in arrays]):  # samples of a batch: joining is faster
-        # column-major samples are joined column by column: the copy puts their rows in order
-        return wrap(np.ascontiguousarray(np.concatenate(arrays)).reshape(len(arrays), *first))
-    return wrap(np.stack(arrays, dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+    # samples of a batch: joining is faster; column-major ones are joined column by column: the copy puts their rows in order
+    return wrap(np.ascontiguousarray(np.concatenate(arrays)).reshape(len(arrays), *shape))
 
 
-def check_equal_sizes(arrays, first):
-    if all([a.shape == first for a in arrays]):
-        return
-    i = next(i for i, a in enumerate(arrays) if a.shape != first)
-    raise RuntimeError(
-        f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-        f"{list(arrays[i].shape)} at entry {i}"
-    )
-
-
-_checked_out(cat)
-keeps_apart(cat)
-_checked_out(stack)
-_write_stack = stack.out.kernels[CPU]
+joins(stack)
+stack_out_structured = stack.out.kernels[CPU]
 
 
 @stack.out.kernel
@@ -168,8 +200,8 @@ _write_stack = stack.out.kernels[CPU]
 def stack_out(tensors, dim, out):
     """Samples of a batch go where they belong at once: a worker of the DataLoader has them stacked in shared memory."""
     arrays, target = [t._array for t in tensors], out._array
-    if dim != 0 or not arrays or out._keys & CUDA or not _are_rows(arrays, target):
-        return _write_stack(tensors, dim, out)
+    if dim != 0 or not arrays or out._keys & (CUDA | META) or not _are_rows(arrays, target):
+        return stack_out_structured(tensors, dim, out)
     count, rows, *rest = target.shape
     np.concatenate(arrays, out=target.reshape(count * rows, *rest))  # -1 has no answer for what is empty
     out._counter[0] += 1
@@ -234,7 +266,7 @@ def _stack_along(name, raise_dims, dim, alias=None):
     for spelling in filter(None, (name, alias)):
         operator = native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True)
         operator.compose(join)
-        _checked_out(operator)
+        joins(operator)
 
 
 _stack_along("hstack", atleast_1d, 1)
@@ -251,7 +283,7 @@ def column_stack_composite(tensors):
     return at.hstack([t if t._array.ndim > 1 else t.reshape((t._array.size, 1)) for t in tensors])
 
 
-_checked_out(column_stack)
+joins(column_stack)
 
 # ----------------------------------------------------------------------------------------------- block_diag
 
@@ -259,7 +291,8 @@ block_diag = native_function("block_diag(Tensor[] tensors) -> Tensor", "")
 
 
 @block_diag.kernel
-def block_diag_cpu(tensors):
+@any_device
+def block_diag_of_copies(tensors):
     """Matrices along the diagonal of a larger one."""
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
@@ -268,15 +301,16 @@ def block_diag_cpu(tensors):
                 f"{t._array.ndim} dimensions"
             )
     if not tensors:
-        return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
-    blocks = [np.atleast_2d(t._array) for t in tensors]
-    size = (sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks))
-    result = np.zeros(size, result_type(*tensors).numpy)
+        return at.empty(1, 0)
+    shapes = [(1, 1, *t._array.shape)[-2:] for t in tensors]
+    size = [sum(lengths) for lengths in zip(*shapes)]
     row = column = 0
-    for b in blocks:
-        result[row : row + b.shape[0], column : column + b.shape[1]] = b
-        row, column = row + b.shape[0], column + b.shape[1]
-    return wrap(result)
+    with below_autograd():
+        result = at.zeros(size, dtype=result_type(*tensors), device=tensors[0].device)
+        for t, (rows, columns) in zip(tensors, shapes):
+            result.narrow(0, row, rows).narrow(1, column, columns).copy_(t.reshape((rows, columns)))
+            row, column = row + rows, column + columns
+    return detached(result)
 
 
 @block_diag.backward
@@ -297,13 +331,17 @@ _chunk_cat = native_function("_chunk_cat(Tensor[] tensors, int dim, int num_chun
 
 
 @_chunk_cat.kernel
-def chunk_cat_cpu(tensors, dim, num_chunks):
+@any_device
+def chunk_cat_of_padded(tensors, dim, num_chunks):
     """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
     dim = check_chunk_cat(tensors, dim, num_chunks)
-    lead = tensors[0]._array.shape[:dim]
-    return wrap(
-        np.concatenate([chunked(t._array, dim, num_chunks).reshape((*lead, num_chunks, -1)) for t in tensors], -1)
-    )
+    rows = []
+    with below_autograd():
+        for t in tensors:
+            shape = t._array.shape
+            padding = [0, 0] * (len(shape) - dim - 1) + [0, -shape[dim] % num_chunks]
+            rows.append(at.constant_pad_nd(t, padding).reshape((*shape[:dim], num_chunks, -1)))
+        return cat.call(rows, -1)
 
 
 def check_chunk_cat(tensors, dim, num_chunks):
@@ -328,10 +366,5 @@ def check_chunk_cat(tensors, dim, num_chunks):
     return dim
 
 
-def chunked(x, dim, num_chunks):
-    missing = -x.shape[dim] % num_chunks
-    return np.pad(x, [(0, missing if d == dim else 0) for d in range(x.ndim)])
-
-
-_checked_out(_chunk_cat)
+joins(_chunk_cat)
 _chunk_cat.backward(NOT_IMPLEMENTED)

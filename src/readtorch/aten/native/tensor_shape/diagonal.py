@@ -8,10 +8,12 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.tensor_impl import view as view_of
-from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
+from .slice import of_input_sizes
 from .view import restrided
 
 # -------------------------------------------------------------------------------------------------- diagonal
@@ -54,6 +56,8 @@ diagonal_backward = native_function(
     "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", "function"
 )
 
+diagonal_backward.meta(of_input_sizes)
+
 
 @diagonal_backward.kernel
 def diagonal_backward_cpu(grad_output, input_sizes, offset, dim1, dim2):
@@ -73,9 +77,9 @@ diag_embed = native_function(
 )
 
 
-@diag_embed.kernel
-def diag_embed_cpu(self, offset, dim1, dim2):
-    """The last dimension becomes the diagonal of a new matrix of zeros, which lies in `dim1` and `dim2`."""
+@diag_embed.meta
+def diag_embed_meta(self, offset, dim1, dim2):
+    """The last dimension becomes the diagonal of a new matrix, which lies in `dim1` and `dim2`."""
     shape = self._array.shape
     first, second = wrap_dim(dim1, len(shape) + 1), wrap_dim(dim2, len(shape) + 1)
     if first == second:
@@ -85,8 +89,13 @@ def diag_embed_cpu(self, offset, dim1, dim2):
     sizes = list(shape[:-1])
     for d in sorted((first, second)):
         sizes.insert(d, size)
-    result = wrap(np.zeros(sizes, self._array.dtype))
-    diagonal_cpu(result, offset, first, second)._array[...] = self._array
+    return TensorMeta(tuple(sizes), dtype_of(self))
+
+
+@diag_embed.kernel
+def diag_embed_cpu(self, offset, dim1, dim2):
+    result = wrap(np.zeros(diag_embed_meta(self, offset, dim1, dim2).shape, self._array.dtype))
+    diagonal_cpu(result, offset, dim1, dim2)._array[...] = self._array
     return result
 
 
@@ -108,24 +117,7 @@ def diag_composite(self, offset):
     return at.diag_embed(self, offset) if ndim == 1 else at.diagonal_copy(self, offset)
 
 
-diagonal_copy = native_function(
-    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "function", out=True
-)
-
-
-@diagonal_copy.kernel
-def diagonal_copy_cpu(self, offset, dim1, dim2):
-    return wrap(diagonal_cpu(self, offset, dim1, dim2)._array.copy())
-
-
-@diagonal_copy.backward
-class DiagonalBackward0_copy:
-    def self(grad, self_sym_sizes, offset, dim1, dim2):
-        return at.diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)
-
-
 exact_out(diag)
-exact_out(diagonal_copy)
 diagflat = native_function("diagflat(Tensor self, int offset=0) -> Tensor", BOTH)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.storage_impl import address_of
-from readtorch.c10.tensor_impl import storage_impl, wrap
+from readtorch.c10.tensor_impl import dtype_of, storage_impl, wrap
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -81,9 +82,15 @@ class SliceBackward0:
         return at.slice_backward(grad, self_sym_sizes, dim, start, end, step)
 
 
+def of_input_sizes(grad, input_sizes, *place):
+    """The shape rule of a view's gradient: the sizes of what the view was taken from."""
+    return TensorMeta(tuple(input_sizes), dtype_of(grad))
+
+
 def _scatter_into_zeros(name, text, kernel_index):
     """select_backward and slice_backward: zeros of the input's sizes with `grad` where the slice was."""
     operator = native_function(text, "function")
+    operator.meta(of_input_sizes)
 
     @operator.kernel
     def embed(grad_output, input_sizes, *place):

@@ -245,6 +245,8 @@ def tensor_split_composite(self, indices, dim):
 @tensor_split_tensor.compose
 def tensor_split_tensor_composite(self, tensor_indices_or_sections, dim):
     where = tensor_indices_or_sections
+    if where.device.type != "cpu":
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {where.device}")
     if where._array.dtype != "int64":
         raise RuntimeError(
             f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "

@@ -266,10 +266,10 @@ t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
 @t.kernel
-def t_cpu(self):
+def t_cpu(self, name="t()"):
     array = self._array
     if array.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
+        raise RuntimeError(f"{name} expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return view_of(self, array.T)
 
 
@@ -341,13 +341,13 @@ class AliasBackward0:
 # -------------------------------------------------------------------------------------------- views in place
 
 
-def becomes_view(functional, text, node_name):
+def becomes_view(functional, text, node_name, kernel=None):
     """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
 
     PyTorch counts them as operators of their own, so their nodes have numbers of their own.
     """
     operator = native_function(text, "method")
-    kernel = functional.kernels[CPU]
+    kernel = kernel or functional.kernels[CPU]
 
     @operator.kernel
     @only_geometry
@@ -364,7 +364,7 @@ def becomes_view(functional, text, node_name):
 transpose_ = becomes_view(
     transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "TransposeBackward1"
 )
-becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")
+becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1", lambda self: t_cpu(self, "t_()"))
 
 
 # ----------------------------------------------------------------------------------------- squeeze, unsqueeze

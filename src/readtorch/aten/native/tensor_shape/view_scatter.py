@@ -5,38 +5,37 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.copy import allocate, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
-from readtorch.c10.tensor_impl import storage_impl, strides_of, wrap
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.c10.tensor_impl import detached, storage_impl, strides_of
 from readtorch.c10.tensor_impl import storage_offset as storage_offset_of
 
 from .slice import slice_
 
 
-def with_same_strides(array, strides):
+def clone_preserve_strides(t):
     """A copy that lies in memory as the original does, gaps included; without gaps if elements overlap."""
-    if 0 in array.strides and array.size:
-        return copy_in_format(array, None)
-    result = allocate(array.shape, strides, array.dtype)
-    result[...] = array
-    return result
+    if 0 in t._array.strides and t._array.size:
+        return t.clone()
+    return at.empty_strided(t._array.shape, strides_of(t), dtype=t.dtype, device=t.device).copy_(t)
 
 
 def scatter_into(view_of):
     """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)` gives."""
 
+    @any_device
     def kernel(self, src, *arguments):
-        result = wrap(with_same_strides(self._array, strides_of(self)))
         with below_autograd():
-            target = view_of(result, *arguments)._array
-        if target.shape != src._array.shape:
-            raise RuntimeError(
-                "expected src to have a size equal to the slice of self. src size = "
-                f"{list(src._array.shape)}, slice size = {list(target.shape)}"
-            )
-        target[...] = src._array
-        return result
+            result = clone_preserve_strides(self)
+            target = view_of(result, *arguments)
+            if target._array.shape != src._array.shape:
+                raise RuntimeError(
+                    "expected src to have a size equal to the slice of self. src size = "
+                    f"{list(src._array.shape)}, slice size = {list(target._array.shape)}"
+                )
+            target.copy_(src)
+        return detached(result)
 
     return kernel
 
@@ -66,13 +65,16 @@ for _operator in (slice_scatter, select_scatter, diagonal_scatter, as_strided_sc
 
 
 @as_strided_scatter.kernel
-def as_strided_scatter_cpu(self, src, size, stride, storage_offset):
+@any_device
+def as_strided_scatter_of_storage(self, src, size, stride, storage_offset):
     """The strides are those of the whole storage, so that is what is copied."""
+    if self.requires_grad and not self._array.flags.c_contiguous:
+        raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
     with below_autograd():
         whole = at.as_strided(self, (storage_impl(self).nbytes // self._array.itemsize,), (1,), 0).clone()
         result = at.as_strided(whole, self._array.shape, strides_of(self), storage_offset_of(self))
         at.as_strided(result, size, stride, storage_offset).copy_(src)
-    return wrap(result._array)
+    return detached(result)
 
 
 @slice_scatter.backward
