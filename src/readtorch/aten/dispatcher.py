@@ -120,18 +120,8 @@ class Operator:
         kernel = backend or self.composite
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
-        if kernel is None and keys & META:
-            raise NotImplementedError(
-                f"{self.name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
-                "registered. You may have run into this message while using an operator with PT2 compilation APIs "
-                "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
-            )
         if kernel is None:
-            raise NotImplementedError(
-                f"Could not run '{self.name}' with arguments from the "
-                f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
-                f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}]."
-            )
+            raise NotImplementedError(missing_kernel(self, keys))
         return kernel
 
     def __getattr__(self, name):
@@ -143,6 +133,20 @@ class Operator:
 
     def __repr__(self):
         return f"<Operator {self.schema}>"
+
+
+def missing_kernel(operator, keys):
+    """What the error says when no kernel, composite or fallback serves these keys."""
+    if keys & META:
+        return (
+            f"{operator.name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+            "registered. You may have run into this message while using an operator with PT2 compilation APIs "
+            "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
+        )
+    return (
+        f"Could not run '{operator.name}' with arguments from the '{key_names(keys or CPU)[0]}' backend. "
+        f"'{operator.name}' is only available for these backends: [{', '.join(NAMES[key] for key in operator.kernels)}]."
+    )
 
 
 class DispatchTable(dict):
