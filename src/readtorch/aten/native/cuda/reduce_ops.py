@@ -10,21 +10,21 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native import return_types
-from readtorch.aten.native.reduce_ops.min_max import check_not_empty, check_reducible
-from readtorch.aten.native.reduce_ops.sum import check_mean_type, reduced_axes, reduced_count, sum_type
+from readtorch.aten.native.reduce_ops.all_any import axes_of
+from readtorch.aten.native.reduce_ops.sum import reduced_count
+from readtorch.aten.native.reduce_ops_utils import axes_along, reduced_axes, reduction_meta
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, op_math_type
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .copy import copy as copy_kernel
-from .reduce import ALL, AMAX, AMIN, ANY, MEAN, NORM_1, NORM_2, NORM_INF, PROD, SUM, reduce
+from .reduce import ALL, AMAX, AMIN, ANY, COUNT, MEAN, NORM_1, NORM_2, NORM_INF, PROD, SUM, reduce
 from .reduce_arg_max_kernel import arg_reduce, largest, smallest
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, empty_here, operator_named
 from .rows import flat
 
-LONG = np.dtype(np.int64)
+BOOL, LONG = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 def converted(t, numpy_dtype):
@@ -43,167 +43,113 @@ def wide_enough(numpy_dtype):
     return op_math_type(scalar_type.by_numpy[numpy_dtype]).numpy
 
 
-def kept_shape(self, axes, keepdim):
-    """The result's shape."""
-    return [1 if d in axes else n for d, n in enumerate(self._array.shape) if keepdim or d not in axes]
+def store(compute, out, wide=None):
+    """`compute(array)`: the array is that of `out`, or, if its numbers are narrower than can be reduction_meta, a wider one that
+    is then copied to it."""
+    wide = wide or wide_enough(out._array.dtype)
+    if wide == out._array.dtype:
+        compute(out._array)
+        return
+    work = empty(out._array.shape, wide)._array
+    compute(work)
+    copy_kernel(work, out._array)
 
 
-def reduced(reduction, self, axes, keepdim, result, computing=None):
-    """The tensor of dtype `result` that `reduction` gives over these axes."""
-    computing = computing or wide_enough(result)
-    out = empty(kept_shape(self, axes, keepdim), computing)
-    reduce(reduction, self._array, tuple(axes), out._array)
-    return converted(out, result)
+# ----------------------------------------------------------------------------------------------- plain reductions
 
 
-def all_axes(self):
-    return tuple(range(self._array.ndim))
+def reduce_to(reduction, self, axes, out):
+    """Fill `out` with a reduction of `self` over these axes."""
+    wide = BOOL if reduction in (ALL, ANY) else None
+    store(lambda array: reduce(reduction, self._array, axes, array), out, wide)
 
 
-@cuda_kernel(operator_named("sum"))
-def sum_cuda(self, dtype):
-    return reduced(SUM, self, all_axes(self), False, sum_type(self._array, dtype).numpy)
+def over_all(self, *_):
+    return reduced_axes(self, None)
 
 
-@cuda_kernel(operator_named("sum.dim_IntList"))
-def sum_dim_cuda(self, dim, keepdim, dtype):
-    return reduced(SUM, self, reduced_axes(self, dim), keepdim, sum_type(self._array, dtype).numpy)
+def register(reduction, name, axes_of):
+    """axes_of: the operator's inputs -> the axes to reduce."""
+    cuda_impl(operator_named(name))(lambda self, *rest: reduce_to(reduction, self, axes_of(self, *rest[:1]), rest[-1]))
 
 
-@cuda_kernel(operator_named("mean"))
-def mean_cuda(self, dtype):
-    return mean_dim_cuda(self, None, False, dtype)
+# Reduction, operator, and which axes its arguments name.
+for _reduction, _name, _axes in (
+    (SUM, "sum", over_all),
+    (SUM, "sum.dim_IntList", reduced_axes),
+    (MEAN, "mean", over_all),
+    (MEAN, "mean.dim", reduced_axes),
+    (PROD, "prod", over_all),
+    (PROD, "prod.dim_int", axes_along),
+    (COUNT, "count_nonzero", axes_along),
+    (COUNT, "count_nonzero.dim_IntList", reduced_axes),
+    (AMAX, "max", over_all),
+    (AMAX, "amax", reduced_axes),
+    (AMIN, "min", over_all),
+    (AMIN, "amin", reduced_axes),
+    (ALL, "all", over_all),
+    (ALL, "all.dim", axes_along),
+    (ALL, "all.dims", axes_of),
+    (ANY, "any", over_all),
+    (ANY, "any.dim", axes_along),
+    (ANY, "any.dims", axes_of),
+):
+    register(_reduction, _name, _axes)
 
 
-@cuda_kernel(operator_named("mean.dim"))
-def mean_dim_cuda(self, dim, keepdim, dtype):
-    target = dtype or dtype_of(self)
-    check_mean_type(target, dtype)
-    return reduced(MEAN, self, reduced_axes(self, dim), keepdim, target.numpy)
+@cuda_impl(operator_named("aminmax"))
+def aminmax_cuda(self, dim, keepdim, least, greatest):
+    for reduction, out in ((AMIN, least), (AMAX, greatest)):
+        reduce_to(reduction, self, axes_along(self, dim), out)
 
 
-@cuda_kernel(operator_named("prod"))
-def prod_cuda(self, dtype):
-    return reduced(PROD, self, all_axes(self), False, sum_type(self._array, dtype).numpy)
+# ------------------------------------------------------------------------------------- extremes with their places
 
 
-@cuda_kernel(operator_named("prod.dim_int"))
-def prod_dim_cuda(self, dim, keepdim, dtype):
-    return reduced(PROD, self, reduced_axes(self, (dim,)), keepdim, sum_type(self._array, dtype).numpy)
+def extremes(name, wins):
+    """max or min along a dimension, and argmax or argmin."""
+
+    @cuda_impl(operator_named(f"{name}.dim"))
+    def with_index(self, dim, keepdim, values, indices):
+        x = converted(self, wide_enough(self._array.dtype))._array
+        store(lambda array: arg_reduce(wins, x, wrap_dim(dim, x.ndim), array, indices._array), values)
+
+    @cuda_impl(operator_named(f"arg{name}"))
+    def place(self, dim, keepdim, out):
+        x = converted(self, wide_enough(self._array.dtype))._array
+        x, axis = (flat(x), 0) if dim is None else (x, wrap_dim(dim, x.ndim))
+        arg_reduce(wins, x, axis, empty(out._array.shape, x.dtype)._array, out._array)
 
 
-def truth_of(name, reduction):
-    def result(self):
-        return np.dtype(np.uint8 if self._array.dtype == np.uint8 else np.bool_)
+extremes("max", largest)
+extremes("min", smallest)
 
-    def over(self, axes, keepdim):
-        return reduced(reduction, self, axes, keepdim, result(self), np.dtype(np.bool_))
-
-    cuda_kernel(operator_named(name))(lambda self: over(self, all_axes(self), False))
-    cuda_kernel(operator_named(f"{name}.dim"))(
-        lambda self, dim, keepdim: over(self, reduced_axes(self, (dim,)), keepdim)
-    )
-    cuda_kernel(operator_named(f"{name}.dims"))(
-        lambda self, dim, keepdim: over(self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim)
-    )
+# -------------------------------------------------------------------------------------------- variances and norms
 
 
-truth_of("all", ALL)
-truth_of("any", ANY)
-
-
-def extremes(name, reduction, wins):
-    """max or min in all its forms, amax, argmax."""
-    result_of = getattr(return_types, name)
-
-    def dims_extreme(self, dim, keepdim):
-        if not dim:
-            check_not_empty(f"a{name}", self._array)
-        axes = reduced_axes(self, dim)
-        for axis in axes:
-            check_reducible(f"a{name}", self._array, axis)
-        return reduced(reduction, self, axes, keepdim, self._array.dtype)
-
-    def total(self):
-        check_not_empty(name, self._array)
-        return reduced(reduction, self, all_axes(self), False, self._array.dtype)
-
-    def with_index(self, dim, keepdim):
-        axis = wrap_dim(dim, self._array.ndim)
-        check_reducible(name, self._array, axis)
-        values, indices = found(wins, self, (axis,) if self._array.ndim else (), keepdim)
-        return result_of(values, indices)
-
-    def place(self, dim, keepdim):
-        if dim is None:
-            if not self._array.size:
-                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            return index_of_all(wins, self, keepdim)
-        axis = wrap_dim(dim, self._array.ndim)
-        check_reducible(f"arg{name}", self._array, axis)
-        return found(wins, self, (axis,) if self._array.ndim else (), keepdim)[1]
-
-    cuda_kernel(operator_named(f"a{name}"))(dims_extreme)
-    cuda_kernel(operator_named(name))(total)
-    cuda_kernel(operator_named(f"{name}.dim"))(with_index)
-    cuda_kernel(operator_named(f"arg{name}"))(place)
-
-
-def found(wins, self, axes, keepdim):
-    """(values, indices) of the extremes along one axis, or of a tensor without dimensions."""
-    shape = kept_shape(self, axes, keepdim)
-    wide = wide_enough(self._array.dtype)
-    values, indices = empty(shape, wide), empty(shape, LONG)
-    source = converted(self, wide)._array
-    arg_reduce(wins, source, axes[0] if axes else 0, values._array, indices._array)
-    return converted(values, self._array.dtype), indices
-
-
-def index_of_all(wins, self, keepdim):
-    wide = wide_enough(self._array.dtype)
-    row = flat(converted(self, wide)._array)
-    value, index = empty((), wide), empty([1] * self._array.ndim if keepdim else (), LONG)
-    arg_reduce(wins, row, 0, value._array, index._array)
-    return index
-
-
-extremes("max", AMAX, largest)
-extremes("min", AMIN, smallest)
-
-
-@cuda_kernel(operator_named("aminmax"))
-def aminmax_cuda(self, dim, keepdim):
-    axes = reduced_axes(self, None if dim is None else (dim,))
-    return return_types.aminmax(*[reduced(r, self, axes, keepdim, self._array.dtype) for r in (AMIN, AMAX)])
-
-
-def variance(self, dim, correction, keepdim):
+def variance(self, dim, correction, keepdim, root):
     """The mean first, then the squared distances from it: no cancellation."""
-    if dtype_of(self).category < FLOAT:
-        raise RuntimeError("std and var only support floating point and complex dtypes")
     count = reduced_count(self._array.shape, dim)
-    distance = self - mean_dim_cuda(self, dim, True, None)
-    total = sum_dim_cuda(distance * distance, dim, keepdim, None)
+    distance = self - at.mean(self, dim, True)
+    total = at.sum(distance * distance, dim, keepdim)
     freedom = max(0, count - (1 if correction is None else correction))
-    return total / freedom if freedom else total / at.zeros_like(total)
+    result = total / freedom if freedom else total / at.zeros_like(total)
+    return result.sqrt() if root else result
 
 
-cuda_kernel(operator_named("var.correction"))(variance)
-cuda_kernel(operator_named("std.correction"))(
-    lambda self, dim, correction, keepdim: variance(self, dim, correction, keepdim).sqrt()
-)
-cuda_kernel(operator_named("var_mean.correction"))(
-    lambda self, dim, correction, keepdim: (
-        variance(self, dim, correction, keepdim),
-        mean_dim_cuda(self, dim, keepdim, None),
-    )
-)
-cuda_kernel(operator_named("std_mean.correction"))(
-    lambda self, dim, correction, keepdim: (
-        variance(self, dim, correction, keepdim).sqrt(),
-        mean_dim_cuda(self, dim, keepdim, None),
-    )
-)
+def variance_of(name, root):
+    @cuda_impl(operator_named(f"{name}.correction"))
+    def fill(self, dim, correction, keepdim, out):
+        copy_kernel(variance(self, dim, correction, keepdim, root)._array, out._array)
+
+    @cuda_impl(operator_named(f"{name}_mean.correction"))
+    def fill_with_mean(self, dim, correction, keepdim, out, mean):
+        fill(self, dim, correction, keepdim, out)
+        reduce_to(MEAN, self, reduced_axes(self, dim), mean)
+
+
+variance_of("var", root=False)
+variance_of("std", root=True)
 
 
 NORMS = {1: NORM_1, 2: NORM_2, math.inf: NORM_INF}
@@ -212,14 +158,16 @@ NORMS = {1: NORM_1, 2: NORM_2, math.inf: NORM_INF}
 @cuda_kernel(operator_named("linalg_vector_norm"))
 def vector_norm_cuda(self, ord, dim, keepdim, dtype):
     self = self if dtype is None else self.to(dtype)
-    reduction, axes = NORMS.get(ord), reduced_axes(self, dim)
-    if reduction is not None:
-        return reduced(reduction, self, axes, keepdim, self._array.dtype)
+    axes = reduced_axes(self, dim)
+    if ord in NORMS:
+        out = empty_here(reduction_meta(self, axes, keepdim))
+        reduce_to(NORMS[ord], self, axes, out)
+        return out
     if ord == -math.inf:
-        return reduced(AMIN, self.abs(), axes, keepdim, self._array.dtype)
+        return at.amin(self.abs(), axes, keepdim)
     if ord == 0:
-        return sum_dim_cuda(at.ne(self, 0).to(self.dtype), axes, keepdim, None)
-    return sum_dim_cuda(self.abs() ** ord, axes, keepdim, None) ** (1.0 / ord)
+        return at.sum(at.ne(self, 0).to(self.dtype), axes, keepdim)
+    return at.sum(self.abs() ** ord, axes, keepdim) ** (1.0 / ord)
 
 
 @cuda_kernel(operator_named("norm.ScalarOpt_dim"))
@@ -232,19 +180,19 @@ def norm_cuda(self, p):
     return vector_norm_cuda(self, p, None, False, None)
 
 
-@cuda_kernel(operator_named("logsumexp"))
-def logsumexp_cuda(self, dim, keepdim):
-    self = self if dtype_of(self).category >= FLOAT else self.to(scalar_type.get_default_dtype())
-    axes = reduced_axes(self, dim)
-    largest = at.amax(self, axes, True)
-    largest = largest.masked_fill(largest.abs() == math.inf, 0)
-    total = sum_dim_cuda((self - largest).exp(), axes, keepdim, None).log()
-    return total + (largest if keepdim else largest.reshape(total._array.shape))
+# ------------------------------------------------------------------------------------------- made of other operators
 
 
-@cuda_kernel(operator_named("count_nonzero"), operator_named("count_nonzero.dim_IntList"))
-def count_nonzero_cuda(self, dim):
-    return at.ne(self, 0).sum(dim)
+@cuda_impl(operator_named("logsumexp"))
+def logsumexp_cuda(self, dim, keepdim, out):
+    x, axes = self.to(dtype_of(out)), reduced_axes(self, dim)
+    if not x._array.size:
+        total = at.sum(x, axes, keepdim).log()
+    else:
+        largest = at.amax(x, axes, True)
+        largest = largest.masked_fill(largest.abs() == math.inf, 0)
+        total = at.sum((x - largest).exp(), axes, True).log() + largest
+    copy_kernel(total._array.reshape(out._array.shape), out._array)
 
 
 @cuda_kernel(operator_named("nansum"))

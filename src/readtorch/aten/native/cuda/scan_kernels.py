@@ -13,16 +13,14 @@ import math
 import numpy as np
 from numba import cuda
 
-from readtorch.aten.native import return_types
-from readtorch.aten.native.reduce_ops.sum import sum_type
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .block_reduce import ALL_LANES, WARP, plus, times, whole_warps
-from .reduce_ops import LONG, converted, wide_enough
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .reduce_ops import converted, store, wide_enough
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import as_rows
 
 
@@ -152,39 +150,27 @@ def extreme_kernel(wins, dtype):
     return extremes
 
 
-def cumulative(name, run):
-    @cuda_kernel(operator_named(name))
-    def kernel(self, dim, dtype):
-        dim = wrap_dim(dim, self._array.ndim)
-        target = sum_type(self._array, dtype).numpy
-        out = empty(self._array.shape, wide_enough(target))
-        run(self._array, dim, out._array)
-        return converted(out, target)
+def cumulative(run, self, dim, out):
+    store(lambda array: run(self._array, wrap_dim(dim, self._array.ndim), array), out)
 
 
-cumulative("cumsum", cumsum)
-cumulative("cumprod", cumprod)
+cuda_impl(operator_named("cumsum"))(lambda self, dim, dtype, out: cumulative(cumsum, self, dim, out))
+cuda_impl(operator_named("cumprod"))(lambda self, dim, dtype, out: cumulative(cumprod, self, dim, out))
+
+
+@cuda_impl(operator_named("logcumsumexp"))
+def logcumsumexp_cuda(self, dim, out):
+    if not dtype_of(self).is_floating_point:
+        raise not_implemented("logcumsumexp_cuda")(dtype_of(self))
+    cumulative(logcumsumexp, self, dim, out)
 
 
 def running_extreme_operator(name, wins):
-    @cuda_kernel(operator_named(name))
-    def kernel(self, dim):
-        dim = wrap_dim(dim, self._array.ndim)
-        x = converted(self, wide_enough(self._array.dtype))
-        values, indices = empty(self._array.shape, x._array.dtype), empty(self._array.shape, LONG)
-        running_extreme(wins, x._array, dim, values._array, indices._array)
-        return getattr(return_types, name)(converted(values, self._array.dtype), indices)
+    @cuda_impl(operator_named(name))
+    def kernel(self, dim, values, indices):
+        x, dim = converted(self, wide_enough(self._array.dtype))._array, wrap_dim(dim, self._array.ndim)
+        store(lambda array: running_extreme(wins, x, dim, array, indices._array), values)
 
 
 running_extreme_operator("cummax", at_least)
 running_extreme_operator("cummin", at_most)
-
-
-@cuda_kernel(operator_named("logcumsumexp"))
-def logcumsumexp_cuda(self, dim):
-    dim, dtype = wrap_dim(dim, self._array.ndim), dtype_of(self)
-    if not dtype.is_floating_point:
-        raise not_implemented("logcumsumexp_cuda")(dtype)
-    out = empty(self._array.shape, wide_enough(self._array.dtype))
-    logcumsumexp(self._array, dim, out._array)
-    return converted(out, self._array.dtype)

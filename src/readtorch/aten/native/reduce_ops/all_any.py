@@ -5,14 +5,13 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 
 import numpy as np
 
+from readtorch.aten.native.reduce_ops_utils import axes_along, reduced_axes, reduction_meta
 from readtorch.aten.native.tensor_iterator import wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.c10 import scalar_type
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
-from .sum import add_up, reduced_axes
+from .sum import add_up
 
 # -------------------------------------------------------------------------------------------- all, any, count
 
@@ -28,36 +27,34 @@ def truth_of(name, ufunc):
         f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True
     )
 
+    def truth_meta(self, axes, keepdim):
+        return reduction_meta(
+            self, axes, keepdim, scalar_type.uint8 if self._array.dtype == np.uint8 else scalar_type.bool
+        )
+
+    of_all.meta(lambda self: truth_meta(self, axes_along(self, None), False))
+    of_dim.meta(lambda self, dim, keepdim: truth_meta(self, axes_along(self, dim), keepdim))
+    of_dims.meta(lambda self, dim, keepdim: truth_meta(self, axes_of(self, dim), keepdim))
+
     def reduce(self, axes, keepdim):
         x = self._array
         truth = ufunc.reduce(x if x.dtype.kind != "V" else x != 0, axes, np.bool_, None, keepdim)
         return wrap_reduced(truth.astype(np.uint8) if x.dtype == np.uint8 else truth)
 
-    @of_all.kernel
-    def reduce_all(self):
-        return reduce(self, None, False)
+    of_all.kernel(lambda self: reduce(self, None, False))
+    of_dim.kernel(lambda self, dim, keepdim: reduce(self, axes_along(self, dim), keepdim))
+    of_dims.kernel(lambda self, dim, keepdim: reduce(self, axes_of(self, dim), keepdim))
 
-    @of_dim.kernel
-    def reduce_dim(self, dim, keepdim):
-        return reduce(self, reduced_axes(self, (dim,)), keepdim)
+    def must_be_bool(i, out, result, inputs):
+        if dtype_of(out) not in (scalar_type.bool, scalar_type.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {type_name(out)}")
 
-    @of_dims.kernel
-    def reduce_dims(self, dim, keepdim):
-        return reduce(self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim)
-
-    for operator in (of_all, of_dim, of_dims):
-        out_must_be_bool(operator, name)
+    of_all.out_check = of_dim.out_check = of_dims.out_check = must_be_bool
 
 
-def out_must_be_bool(operator, name):
-    @operator.out.kernel
-    @any_device
-    def compute_then_copy(*arguments):
-        out = arguments[-1]
-        have = dtype_of(out)
-        if have not in (scalar_type.bool, scalar_type.uint8):
-            raise RuntimeError(f"{name} only supports bool tensor for result, got: {SCALAR_TYPE_NAMES[have]}")
-        return write_out(operator.call(*arguments[:-1]), (out,))
+def axes_of(t, dim):
+    """Unlike for a sum, no dims are none."""
+    return () if dim is not None and not dim else reduced_axes(t, dim)
 
 
 truth_of("all", np.logical_and)
@@ -67,9 +64,19 @@ count_nonzero = native_function("count_nonzero(Tensor self, int? dim=None) -> Te
 count_nonzero_dims = native_function("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", BOTH)
 
 
+@count_nonzero_dims.meta
+def count_nonzero_meta(self, dim):
+    return reduction_meta(self, reduced_axes(self, dim), False, scalar_type.int64)
+
+
 @count_nonzero_dims.kernel
 def count_nonzero_dims_cpu(self, dim):
     return wrap_reduced(add_up(self._array != 0, reduced_axes(self, dim), np.int64))
+
+
+@count_nonzero.meta
+def count_nonzero_along_meta(self, dim):
+    return reduction_meta(self, axes_along(self, dim), False, scalar_type.int64)
 
 
 @count_nonzero.kernel

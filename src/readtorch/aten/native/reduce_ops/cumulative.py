@@ -11,16 +11,18 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.floating_point import logaddexp_array
 from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.reduce_ops_utils import sum_type
 from readtorch.aten.native.tensor_iterator import cast, conj, not_implemented
 from readtorch.aten.native.vectorized import FROM_SIZE, GRAIN, reductions
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .sum import sum_type
+from .sum import may_have_zeros
 
 
 def scan(self, dim, dtype, ufunc):
@@ -49,6 +51,11 @@ def scan_operator(name, ufunc):
         f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH, inplace=True, out=True
     )
     operator.kernel(lambda self, dim, dtype: scan(self, dim, dtype, ufunc))
+
+    @operator.meta
+    def scan_meta(self, dim, dtype):
+        wrap_dim(dim, self._array.ndim)
+        return TensorMeta(self._array.shape, sum_type(self._array, dtype))
 
     @operator.out.kernel
     @any_device
@@ -94,7 +101,7 @@ def cumprod_gradient(grad, input, dim, result):
         return grad
     if input._array.shape[dim] == 1:
         return grad
-    if not (input._array == 0).any():
+    if not may_have_zeros(input):
         return reversed_cumsum(conj(result) * grad, dim) / conj(input)
     size = input._array.shape[dim]
     one = at.ones_like(input.narrow(dim, 0, 1))
@@ -118,6 +125,11 @@ def running_extreme(name, ufunc):
     operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH, out=True)
     exact_out(operator, expected_scalar, expected_scalar)
     result = getattr(return_types, name)
+
+    @operator.meta
+    def scan_meta(self, dim):
+        wrap_dim(dim, self._array.ndim)
+        return TensorMeta(self._array.shape, dtype_of(self)), TensorMeta(self._array.shape, scalar_type.int64)
 
     @operator.kernel
     def scan_with_indices(self, dim):
@@ -169,6 +181,12 @@ logcumsumexp = native_function("logcumsumexp(Tensor self, int dim) -> Tensor", B
 exact_out(logcumsumexp, expected_scalar)
 
 
+@logcumsumexp.meta
+def logcumsumexp_meta(self, dim):
+    wrap_dim(dim, self._array.ndim)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
 @logcumsumexp.kernel
 def logcumsumexp_cpu(self, dim):
     x = self._array
@@ -176,13 +194,10 @@ def logcumsumexp_cpu(self, dim):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
         raise not_implemented("logcumsumexp_out_cpu")(dtype)
-    wide = cast(x, op_math_type(dtype).numpy)
     if not x.ndim:
         return wrap(x.copy())
-    if wide.dtype.kind == "c":
-        result = accumulate(logaddexp_array, wide, dim)
-    else:
-        result = np.logaddexp.accumulate(wide, dim)
+    x = cast(x, op_math_type(dtype).numpy)
+    result = accumulate(logaddexp_array, x, dim) if x.dtype.kind == "c" else np.logaddexp.accumulate(x, dim)
     return wrap(result.astype(dtype.numpy, order="C", copy=False))
 
 

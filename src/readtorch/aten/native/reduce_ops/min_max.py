@@ -9,14 +9,21 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.reduce_ops_utils import (
+    axes_along,
+    check_not_empty,
+    reduced_axes,
+    reduction_meta,
+    unreduce,
+    with_indices_meta,
+)
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.c10.scalar_type import BOOL
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
-
-from .sum import reduced_axes, unreduce
 
 
 def check_not_complex(name, self):
@@ -24,13 +31,8 @@ def check_not_complex(name, self):
         raise not_implemented(name)(dtype_of(self))
 
 
-def check_reducible(name, array, dim):
-    if array.ndim and array.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-
-
-def check_not_empty(name, array):
-    if array.size == 0:
+def check_has_elements(name, self):
+    if self._array.size == 0:
         raise RuntimeError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
             "reduction dim with the 'dim' argument."
@@ -61,19 +63,27 @@ def dim_extreme(name, find):
     result = getattr(return_types, name)
     exact_out(operator)
 
+    @operator.meta
+    def extreme_meta(self, dim, keepdim):
+        axes = axes_along(self, dim)
+        check_not_empty(name, self, axes)
+        if self._array.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
+        return with_indices_meta(self, axes, keepdim)
+
     @operator.kernel
     def extreme(self, dim, keepdim):
         x = self._array
+        if not x.size or x.dtype is not F4:
+            extreme_meta(self, dim, keepdim)
         dim = wrap_dim(dim, x.ndim)
-        check_reducible(name, x, dim)
-        check_not_complex(f"{name}_cpu", self)
         if x.ndim == 0:
             return result(wrap(x.copy()), wrap(np.zeros((), np.int64)))
         indices = find(comparable(x), dim, keepdims=True)
         values = np.take_along_axis(x, indices, dim)
         if not keepdim:
             indices, values = indices.squeeze(dim), values.squeeze(dim)
-        return result(wrap(values), wrap(indices))
+        return result(wrap_reduced(values), wrap(indices))
 
     return operator
 
@@ -91,11 +101,16 @@ def total_extreme(name, ufunc):
     operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, out=True)
     reduce = ufunc.reduce
 
+    @operator.meta
+    def extreme_meta(self):
+        check_has_elements(name, self)
+        return TensorMeta((), dtype_of(self))
+
     @operator.kernel
     def extreme(self):
         x = self._array
         if x.dtype is not F4 or not x.size:
-            check_not_empty(name, x)
+            extreme_meta(self)
             check_not_complex(f"{name}_all", self)
         return wrap_result(reduce(x, None))
 
@@ -181,16 +196,21 @@ def dims_extreme(name, ufunc, refusal):
     operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=True)
     exact_out(operator, match_input)
 
+    @operator.meta
+    def extreme_meta(self, dim, keepdim):
+        if not dim:
+            check_has_elements(name, self)
+        axes = reduced_axes(self, dim)
+        check_not_empty(name, self, axes)
+        return reduction_meta(self, axes, keepdim)
+
     @operator.kernel
     def extreme(self, dim, keepdim):
         x = self._array
-        if not dim:
-            check_not_empty(name, x)
-        axes = reduced_axes(self, dim)
-        for axis in axes:
-            check_reducible(name, x, axis)
-        check_not_complex(refusal, self)
-        return wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim))
+        if x.dtype is not F4 or not x.size:
+            extreme_meta(self, dim, keepdim)
+            check_not_complex(refusal, self)
+        return wrap_reduced(ufunc.reduce(x, reduced_axes(self, dim), None, None, keepdim))
 
     return operator
 
@@ -223,17 +243,24 @@ aminmax = native_function(
 exact_out(aminmax)
 
 
-@aminmax.kernel
-def aminmax_cpu(self, dim, keepdim):
-    x = self._array
-    if dim is None and x.size == 0:
+@aminmax.meta
+def aminmax_meta(self, dim, keepdim):
+    if dim is None and self._array.size == 0:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
-    axes = reduced_axes(self, None if dim is None else (dim,))
-    if dim is not None and axes and x.shape[axes[0]] == 0:
-        raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
-    check_not_complex("aminmax", self)
+    axes = axes_along(self, dim)
+    check_not_empty("aminmax", self, axes, "{}: Expected reduction dim {} to have non-zero size.")
+    return (reduction_meta(self, axes, keepdim),) * 2
+
+
+@aminmax.kernel
+def aminmax_cpu(self, dim, keepdim):
+    x = self._array
+    if x.dtype is not F4 or not x.size:
+        aminmax_meta(self, dim, keepdim)
+        check_not_complex("aminmax_cpu", self)
+    axes = axes_along(self, dim)
     return return_types.aminmax(
         *[wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim)) for ufunc in (np.minimum, np.maximum)]
     )
@@ -257,19 +284,25 @@ def index_of(name, find):
     operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
     exact_out(operator)
 
-    @operator.kernel
-    def place(self, dim, keepdim):
-        x = self._array
-        if dim is None:
-            if x.size == 0:
-                raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-        else:
-            dim = wrap_dim(dim, x.ndim)
-            check_reducible(name, x, dim)
+    @operator.meta
+    def place_meta(self, dim, keepdim):
+        if dim is None and self._array.size == 0:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        axes = axes_along(self, dim)
+        check_not_empty(name, self, axes)
         dtype = dtype_of(self)
         if dtype.is_complex or dtype.category == BOOL:
             kind = "complex" if dtype.is_complex else "bool"
             raise RuntimeError(f"{name}(): does not support {kind} input")
+        return reduction_meta(self, axes, keepdim, int64)
+
+    @operator.kernel
+    def place(self, dim, keepdim):
+        x = self._array
+        if not x.size or x.dtype is not F4:
+            place_meta(self, dim, keepdim)
+        elif dim is not None:
+            wrap_dim(dim, x.ndim)
         return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
 
     @python_binding(name, BOTH)

@@ -11,47 +11,29 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
-from readtorch.aten.native.tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
+from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce
+from readtorch.aten.native.tensor_iterator import (
+    F4,
+    F8,
+    WIDENED,
+    cast,
+    conj,
+    float_result_type,
+    not_implemented,
+    wrap_reduced,
+)
 from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from readtorch.aten.native_function import BOTH, alias_of, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.dispatch_key import DEFAULT_MASK, META, threads_with_modes, tls
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
 add_up = np.add.reduce
-
-
-def reduced_axes(t, dim):
-    """The axes that `dim` names; no dims at all means every one.
-
-    Raises IndexError or RuntimeError for what is not a dim.
-    """
-    ndim = t._array.ndim
-    if dim and len(dim) == 1:
-        axis = wrap_dim(dim[0], ndim)
-        return (axis,) if ndim else ()
-    axes = wrap_dims(dim, ndim) if dim else range(ndim)
-    return tuple(axes) if ndim else ()
-
-
-def unreduce(grad, sizes, dim, keepdim):
-    """`grad` with the reduced dimensions back, of size 1."""
-    if keepdim or not sizes:
-        return grad
-    axes = wrap_dims(dim, len(sizes)) if dim else range(len(sizes))
-    for axis in sorted(axes):
-        grad = grad.unsqueeze(axis)
-    return grad
-
-
-def sum_type(array, dtype):
-    """Integers and bools add up in int64."""
-    return dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
 
 
 # -------------------------------------------------------------------------------------------------------- sum
@@ -60,6 +42,16 @@ sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
 sum_dim = native_function(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
 )
+
+
+@sum_all.meta
+def sum_all_meta(self, dtype):
+    return TensorMeta((), sum_type(self._array, dtype))
+
+
+@sum_dim.meta
+def sum_dim_meta(self, dim, keepdim, dtype):
+    return reduction_meta(self, reduced_axes(self, dim), keepdim, sum_type(self._array, dtype))
 
 
 def sum_array(array, axes, keepdim, dtype):
@@ -192,6 +184,9 @@ nansum = native_function(
 )
 
 
+nansum.meta(sum_dim_meta)
+
+
 @nansum.kernel
 def nansum_cpu(self, dim, keepdim, dtype):
     x = self._array
@@ -201,19 +196,13 @@ def nansum_cpu(self, dim, keepdim, dtype):
     return wrap_reduced(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
 
 
-def nansum_out(operator):
-    """The out= form of nansum and nanmean computes in the type of `out`, which must be a floating-point one."""
-    write = operator.out.kernels[CPU]
-
-    @operator.out.kernel
-    @any_device
-    def check_then_write(self, dim, keepdim, dtype, out):
-        if self._array.dtype.kind not in "biu" and out._array.dtype.kind in "biu":
-            raise not_implemented("nansum_cpu")(dtype_of(out))
-        return write(self, dim, keepdim, dtype, out)
+def must_be_floating(i, out, result, inputs):
+    """The out= forms of nansum and nanmean compute in the type of `out`, which must be a floating-point one."""
+    if inputs[0]._array.dtype.kind not in "biu" and out._array.dtype.kind in "biu":
+        raise not_implemented("nansum_cpu")(dtype_of(out))
 
 
-nansum_out(nansum)
+nansum.out_check = must_be_floating
 
 
 @nansum.backward
@@ -231,18 +220,25 @@ mean_dim = native_function(
 )
 
 
-def check_mean_type(target, dtype):
+@mean_dim.meta
+def mean_dim_meta(self, dim, keepdim, dtype):
+    target = dtype or dtype_of(self)
     if target.category < FLOAT:
         kind = "Input" if dtype is None else "Optional"
         raise RuntimeError(
             f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or "
             f"complex dtype. Got: {SCALAR_TYPE_NAMES[target]}"
         )
+    return reduction_meta(self, reduced_axes(self, dim), keepdim, target)
+
+
+@mean_all.meta
+def mean_all_meta(self, dtype):
+    return mean_dim_meta(self, None, False, dtype)
 
 
 def mean_array(array, axes, keepdim, dtype):
     target = dtype or scalar_type.by_numpy[array.dtype]
-    check_mean_type(target, dtype)
     wide = op_math_type(target).numpy
     if dtype is None and array.dtype is F4:
         total = sum_array(array, axes, keepdim, None)
@@ -257,7 +253,9 @@ def mean_all_cpu(self, dtype):
     x = self._array
     if dtype is None and x.dtype is F4 and x.ndim == 1 and 0 < x.size <= FEW:
         return wrap(np.array(sum(x.tolist()) / x.size, F4))
-    return wrap_result(mean_array(self._array, None, False, dtype))
+    if dtype is not None or x.dtype is not F4:
+        mean_all_meta(self, dtype)
+    return wrap_result(mean_array(x, None, False, dtype))
 
 
 @mean_all.backward
@@ -271,6 +269,8 @@ def mean_dim_cpu(self, dim, keepdim, dtype):
     if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
         wrap_dim(dim[0], 1)
         return mean_all_cpu(self, dtype)
+    if dtype is not None or self._array.dtype is not F4:
+        mean_dim_meta(self, dim, keepdim, dtype)
     return wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
@@ -291,9 +291,7 @@ total_or_dim_binding("mean", mean_all, mean_dim)
 nanmean = native_function(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
 )
-
-
-nansum_out(nanmean)
+nanmean.out_check = must_be_floating
 
 
 @nanmean.compose
@@ -312,6 +310,13 @@ prod_all = native_function("prod(Tensor self, *, ScalarType? dtype=None) -> Tens
 prod_dim = native_function(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
 )
+
+prod_all.meta(sum_all_meta)
+
+
+@prod_dim.meta
+def prod_dim_meta(self, dim, keepdim, dtype):
+    return sum_dim_meta(self, (dim,), keepdim, dtype)
 
 
 def prod_array(array, axes, keepdim, dtype):
@@ -333,9 +338,13 @@ def prod_dim_cpu(self, dim, keepdim, dtype):
 
 def prod_gradient(grad, input, result, dim):
     """grad * result / input, without the division where an input is 0: there, the product of all others along `dim`."""
-    if not (input._array == 0).any():
+    if not may_have_zeros(input):
         return grad * conj(result / input)
     return grad * conj(product_of_others(input, dim))
+
+
+def may_have_zeros(t):
+    return bool(t._keys & META) or bool(at.eq(t, 0).any())
 
 
 def product_of_others(input, dim):
@@ -370,17 +379,21 @@ class ProdBackward1:
 
 # ------------------------------------------------------------------------------------------------------ trace
 
-# ------------------------------------------------------------------------------------------------------ trace
-
 trace = native_function("trace(Tensor self) -> Tensor", BOTH)
+
+
+@trace.meta
+def trace_meta(self):
+    if self._array.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self._array.ndim}")
+    return TensorMeta((), sum_type(self._array))
 
 
 @trace.kernel
 def trace_cpu(self):
-    x = self._array
+    x, target = self._array, sum_type(self._array).numpy
     if x.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {x.ndim}")
-    target = np.dtype(np.int64) if x.dtype.kind in "iub" else x.dtype
+        trace_meta(self)
     return wrap(np.asarray(np.trace(x, dtype=WIDENED.get(x.dtype, target)), target))
 
 
@@ -389,8 +402,6 @@ class TraceBackward0:
     def self(grad, self_sym_sizes):
         return grad * at.eye(*self_sym_sizes, dtype=grad.dtype, device=grad.device)
 
-
-# -------------------------------------------------------------------------------------------------- logsumexp
 
 # -------------------------------------------------------------------------------------------------- logsumexp
 
@@ -408,9 +419,14 @@ def logsumexp_array(x, axes, keepdim):
     return total + (largest if keepdim else largest.reshape(np.shape(total)))
 
 
+@logsumexp.meta
+def logsumexp_meta(self, dim, keepdim):
+    return reduction_meta(self, reduced_axes(self, dim), keepdim, float_result_type(self))
+
+
 @logsumexp.kernel
 def logsumexp_cpu(self, dim, keepdim):
-    dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
+    dtype = float_result_type(self)
     x = cast(self._array, op_math_type(dtype).numpy)
     result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
     return wrap_reduced(result.astype(dtype.numpy, copy=False))

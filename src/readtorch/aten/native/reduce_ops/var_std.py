@@ -7,12 +7,14 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, unreduce
 from readtorch.aten.native.tensor_iterator import wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
-from .sum import add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
+from .sum import add_up, mean_array, mean_dim, reduced_count
 
 
 def sum_of_squares(x):
@@ -32,10 +34,16 @@ def variance_array(array, axes, correction, keepdim):
     return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
 
 
-def variance_or_std(self, dim, correction, keepdim, root, name="std and var"):
+def variance_meta(self, dim, correction, keepdim, name="std and var"):
+    if dtype_of(self).category < FLOAT:
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    return reduction_meta(self, reduced_axes(self, dim), keepdim, dtype_of(self).to_real())
+
+
+def variance_or_std(self, dim, correction, keepdim, root):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        variance_meta(self, dim, correction, keepdim)
     variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction, keepdim)
     return wrap_reduced((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
 
@@ -51,6 +59,7 @@ def overloads(name, root):
         BOTH,
         out=True,
     )
+    general.meta(variance_meta)
     general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root))
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
@@ -106,9 +115,16 @@ def overloads_with_mean(name, root):
         "keepdim=False) -> (Tensor, Tensor)"
     )
 
+    @general.meta
+    def with_mean_meta(self, dim, correction, keepdim):
+        variance = variance_meta(self, dim, correction, keepdim, f"{name}_mean")
+        return variance, TensorMeta(variance.shape, dtype_of(self))
+
     @general.kernel
     def variance_or_std_and_mean(self, dim, correction, keepdim):
-        result = variance_or_std(self, dim, correction, keepdim, root, f"{name}_mean")
+        if dtype_of(self).category < FLOAT:
+            with_mean_meta(self, dim, correction, keepdim)
+        result = variance_or_std(self, dim, correction, keepdim, root)
         return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
 
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
