@@ -53,6 +53,20 @@ CALLS = {
     "dot of matrices": lambda T, t: T.dot(t, t),
     "dot by a matrix": lambda T, t: T.dot(t[0], t),
     "vdot, dtypes": lambda T, t: T.vdot(t[0], t[0].double()),
+    "max_pool2d, dimensions": lambda T, t: T.nn.functional.max_pool2d(t, 1),
+    "max_pool2d, no room": lambda T, t: T.nn.functional.max_pool2d(volume(t, 1, 1, 2, 2), 3),
+    "max_pool2d of bools": lambda T, t: T.nn.functional.max_pool2d(volume(t, 1, 1, 2, 2).bool(), 1),
+    "avg_pool2d of bools": lambda T, t: T.nn.functional.avg_pool2d(volume(t, 1, 1, 2, 2).bool(), 1),
+    "adaptive_avg_pool2d, negative size": lambda T, t: T.nn.functional.adaptive_avg_pool2d(
+        volume(t, 1, 1, 2, 2), (2, -1)
+    ),
+    "adaptive_max_pool2d, negative size": lambda T, t: T.nn.functional.adaptive_max_pool2d(
+        volume(t, 1, 1, 2, 2), (2, -1)
+    ),
+    "adaptive_avg_pool3d of ints": lambda T, t: T.nn.functional.adaptive_avg_pool3d(volume(t).long(), 2),
+    "max_unpool2d, no room": lambda T, t: T._C._nn.max_unpool2d(
+        volume(t, 1, 1, 2, 2), volume(t, 1, 1, 2, 2).long(), (2, -2)
+    ),
     "max_pool3d, dimensions": lambda T, t: T.nn.functional.max_pool3d(t, 1),
     "avg_pool3d, dimensions": lambda T, t: T.nn.functional.avg_pool3d(t, 1),
     "avg_pool3d, divisor": lambda T, t: T.nn.functional.avg_pool3d(volume(t), 1, divisor_override=0),

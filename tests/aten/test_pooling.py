@@ -6,17 +6,25 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readtorch.aten.native.pooling import windows
+from readtorch.aten.native.pooling import average
+from readtorch.aten.native.pooling import max as maximum
 from tests.reference import both
 from tests.test_graphs import graph_of
 
 NEVER = 10**9
+STUBS = (maximum.find_maxima, maximum.find_maxima_in_rows, maximum.put_back, average.average, average.distribute)
+
+
+def loops_from(size, monkeypatch):
+    """Let the compiled loops serve planes of so many elements."""
+    for stub in STUBS:
+        monkeypatch.setattr(stub, "from_size", size)
 
 
 @pytest.fixture(params=[0, NEVER], ids=["loops", "numpy"])
 def way(request, monkeypatch):
     """Both ways to pool: the loops are for large inputs, so the bar between them is moved."""
-    monkeypatch.setattr(windows, "FROM_SIZE", request.param)
+    loops_from(request.param, monkeypatch)
 
 
 def numbers(*shape, dtype=torch.float64):
@@ -57,7 +65,7 @@ BOTH_WAYS = [
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
-    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
+    loops_from(from_size, monkeypatch)
 
     @settings(max_examples=20, deadline=None)
     @given(sliding(dims), st.integers(0, 9))
@@ -78,7 +86,7 @@ def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_averages(from_size, dims, monkeypatch):
-    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
+    loops_from(from_size, monkeypatch)
 
     @settings(max_examples=20, deadline=None)
     @given(sliding(dims), st.booleans(), st.sampled_from([None, 3, -2]))
@@ -93,7 +101,7 @@ def test_averages(from_size, dims, monkeypatch):
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_adaptive_windows_share_out_the_input(from_size, dims, monkeypatch):
-    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
+    loops_from(from_size, monkeypatch)
 
     @settings(max_examples=20, deadline=None)
     @given(
@@ -111,7 +119,7 @@ def test_adaptive_windows_share_out_the_input(from_size, dims, monkeypatch):
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("shape", [(2, 3, 9, 8), (1, 2, 6, 13), (3, 1, 2, 2)])
 def test_the_loops_for_squares_two_apart(size, shape, monkeypatch):
-    monkeypatch.setattr(windows, "FROM_SIZE", 0)
+    loops_from(0, monkeypatch)
     for padding in (0, 1):
         for ceil_mode in (False, True):
             both(

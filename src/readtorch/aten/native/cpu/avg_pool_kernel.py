@@ -6,10 +6,34 @@ In PyTorch: `aten/src/ATen/native/cpu/AvgPoolKernel.cpp`, `aten/src/ATen/native/
 import numpy as np
 
 from readtorch.aten.cpu.compile import kernel
+from readtorch.aten.native.dispatch_stub import register_dispatch
+from readtorch.aten.native.pooling import average as plain
+
+from .max_pool_kernel import for_planes, volumes
+
+
+@register_dispatch(plain.average)
+def average(planes, windows, divisors, means):
+    outputs = by_results(divisors, windows, planes.dtype), volumes(means, windows.outputs)
+    given = (volumes(planes, windows.sizes), *windows.bounds, *outputs)
+    for_planes(*planes.shape, lambda begin, end: sum_windows(*given, begin, end))
+
+
+@register_dispatch(plain.distribute)
+def distribute(grads, windows, divisors, sums):
+    sums[...] = 0
+    divisors = by_results(divisors, windows, grads.dtype)
+    given = (volumes(grads, windows.outputs), *windows.bounds, divisors, volumes(sums, windows.sizes))
+    for_planes(*sums.shape, lambda begin, end: share_out(*given, begin, end))
+
+
+def by_results(divisors, windows, dtype):
+    """The divisors as numbers of that type: (layers, rows, columns)."""
+    return volumes(divisors.astype(dtype), windows.outputs)[0]
 
 
 @kernel
-def average(x, layers, rows, columns, divisors, out, begin, end):
+def sum_windows(x, layers, rows, columns, divisors, out, begin, end):
     """The means of all windows of the planes begin … end: first down the columns, many side by side, then
     along the row."""
     line = np.empty(x.shape[3], x.dtype)

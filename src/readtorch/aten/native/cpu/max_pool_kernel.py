@@ -8,12 +8,47 @@ In PyTorch: `aten/src/ATen/native/cpu/MaxPoolKernel.cpp`, `aten/src/ATen/native/
 import numpy as np
 
 from readtorch.aten.cpu.compile import kernel, scalar
+from readtorch.aten.native.dispatch_stub import register_dispatch
+from readtorch.aten.native.pooling import max as plain
+from readtorch.aten.parallel import parallel_for
+
+WORTH_A_THREAD = 100_000  # this many numbers
+
+
+def volumes(rows, sizes):
+    """Rows, one a plane, as (planes, depth, height, width)."""
+    return rows.reshape(len(rows), *[1] * (3 - len(sizes)), *sizes)
+
+
+def for_planes(count, size, body):
+    """`body(begin, end)` for `count` planes of `size` elements, shared among threads."""
+    parallel_for(0, count, -(-WORTH_A_THREAD // max(size, 1)), body)
+
+
+@register_dispatch(plain.find_maxima)
+def find_maxima(planes, windows, best, places):
+    if windows.bounds is None:
+        return plain.find_maxima.plain(planes, windows, best, places)
+    outputs = [volumes(rows, windows.outputs) for rows in (best, places)]
+    given = (volumes(planes, windows.sizes), *windows.bounds, windows.steps, windows.square, *outputs)
+    for_planes(*planes.shape, lambda begin, end: search(*given, begin, end))
+
+
+@register_dispatch(plain.find_maxima_in_rows)
+def find_maxima_in_rows(rows, slide, best):
+    given = (rows, *[numbers[0] for numbers in slide[:4]], best)
+    for_planes(*rows.shape, lambda begin, end: maxima_in_rows(*given, begin, end))
+
+
+@register_dispatch(plain.put_back)
+def put_back(grads, places, sums):
+    sums[...] = 0
+    for_planes(*sums.shape, lambda begin, end: add_at_places(grads, places, sums, begin, end))
 
 
 @kernel
 def search_row(volume, front, back, top, bottom, columns, steps, best, places, begin, end):
-    """The largest number and its place for the windows begin … end of one row. See `largest` in
-    `pooling/max.py`."""
+    """The largest number and its place for the windows begin … end of one row."""
     height, width = volume.shape[1:]
     deeper, lower, further = steps
     for j in range(begin, end):
@@ -115,7 +150,7 @@ def maxima_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
 
 
 @kernel
-def put_back(grads, places, out, begin, end):
+def add_at_places(grads, places, out, begin, end):
     """Add each gradient at the place that its number came from. `out` holds zeros."""
     size = np.uint64(out.shape[1])
     for p in range(begin, end):

@@ -8,18 +8,15 @@ In PyTorch: `aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu`,
 import numpy as np
 from numba import cuda
 
-from readtorch.aten.native.pooling.adaptive import check_dimensions
-from readtorch.aten.native.pooling.adaptive import check_not_empty as check_pooled
+from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.aten.native.upsample import Band, band_of
-from readtorch.aten.tensor_utils import check_adaptive
 
 from .kernel_utils import begin_of, end_of, position, run
-from .pool import empty_like_format, planes
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, operator_named, owned
+from .pool import check_floating, in_wide, planes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
-from .up_sample import times_bands
+from .up_sample import fill_times_bands
 
 
 def adaptive_avg_pool2d(x, out):
@@ -57,19 +54,17 @@ def adaptive_backward_kernel(grad, out):
         out[n, c, iy, ix] = total
 
 
-@cuda_kernel(operator_named("_adaptive_avg_pool2d"))
-def adaptive_avg_pool2d_cuda(self, output_size):
-    result = empty_like_format(self, (*self._array.shape[:-2], *output_size))
-    adaptive_avg_pool2d(planes(self), planes(result))
-    return result
+@cuda_impl(operator_named("_adaptive_avg_pool2d"))
+def adaptive_avg_pool2d_cuda(self, output_size, out):
+    check_floating("adaptive_avg_pool2d_cuda", self)
+    with in_wide(out) as means:
+        adaptive_avg_pool2d(planes(wide(self)), planes(means))
 
 
-@cuda_kernel(operator_named("_adaptive_avg_pool2d_backward"))
-def adaptive_avg_pool2d_backward_cuda(grad_output, self):
-    check_adaptive("adaptive_avg_pool2d_backward_cuda", grad_output, self, 2, "grad_output")
-    result = empty_like_format(self, self._array.shape)
-    adaptive_avg_pool2d_backward(planes(grad_output), planes(result))
-    return result
+@cuda_impl(operator_named("_adaptive_avg_pool2d_backward"))
+def adaptive_avg_pool2d_backward_cuda(grad_output, self, grad_input):
+    with in_wide(grad_input) as sums:
+        adaptive_avg_pool2d_backward(planes(wide(grad_output)), planes(sums))
 
 
 def shares(size, places):
@@ -80,7 +75,8 @@ def shares(size, places):
     return seen / (end - begin)[:, None], seen
 
 
-def adaptive_bands(sizes, output_size, transposed, dtype):
+def adaptive_bands(t, sizes, output_size, transposed):
+    dtype = WIDENED.get(t._array.dtype, t._array.dtype)
     for size, places in zip(sizes, output_size):
         matrix, seen = shares(size, places)
         matrix, seen = (matrix.T, seen.T) if transposed else (matrix, seen)
@@ -91,22 +87,16 @@ def as_batch(t, rank):
     return t if t._array.ndim == rank else t.unsqueeze(0)
 
 
-@cuda_kernel(operator_named("_adaptive_avg_pool3d"))
-def adaptive_avg_pool3d_cuda(self, output_size):
+@cuda_impl(operator_named("_adaptive_avg_pool3d"))
+def adaptive_avg_pool3d_cuda(self, output_size, out):
     """A mean over a box is one over each of its edges in turn."""
-    shape = self._array.shape
-    check_dimensions("adaptive_avg_pool3d", shape, 3)
-    check_pooled("adaptive_avg_pool3d", shape, len(shape) - 3)
-    x = wide(self)
-    found = adaptive_bands(shape[-3:], output_size, False, x._array.dtype)
-    result = times_bands(as_batch(x, 5), list(found))
-    return converted(owned(result.view((*shape[:-3], *output_size))), self._array.dtype)
+    check_floating("adaptive_avg_pool3d_cuda", self)
+    found = adaptive_bands(self, self._array.shape[-3:], output_size, False)
+    fill_times_bands(as_batch(self, 5), list(found), as_batch(out, 5))
 
 
-@cuda_kernel(operator_named("_adaptive_avg_pool3d_backward"))
-def adaptive_avg_pool3d_backward_cuda(grad_output, self):
-    check_adaptive("adaptive_avg_pool3d_backward_cuda", grad_output, self, 3, "gradOutput_")
-    shape, g = self._array.shape, wide(grad_output)
-    found = adaptive_bands(shape[-3:], grad_output._array.shape[-3:], True, g._array.dtype)
-    result = times_bands(as_batch(g, 5), list(found))
-    return converted(owned(result.view(shape)), self._array.dtype)
+@cuda_impl(operator_named("_adaptive_avg_pool3d_backward"))
+def adaptive_avg_pool3d_backward_cuda(grad_output, self, grad_input):
+    sizes = self._array.shape[-3:], grad_output._array.shape[-3:]
+    found = adaptive_bands(self, *sizes, True)
+    fill_times_bands(as_batch(grad_output, 5), list(found), as_batch(grad_input, 5))

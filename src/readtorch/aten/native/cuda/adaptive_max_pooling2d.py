@@ -5,15 +5,11 @@ In PyTorch: `aten/src/ATen/native/cuda/AdaptiveMaxPooling2d.cu`.
 
 from numba import cuda
 
-from readtorch.aten.native.pooling.adaptive import check_dimensions, check_not_empty
-from readtorch.aten.tensor_utils import check_like_indices
-from readtorch.c10.memory_format import format_strides
-
 from .kernel_utils import begin_of, end_of, position, run
-from .pool import empty_like_format, planes
-from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .pool import check_floating, in_wide, planes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
+from .softmax import wide
 
 
 def adaptive_max_pool2d(x, out, indices):
@@ -52,22 +48,14 @@ def adaptive_max_backward_kernel(grad, indices, out):
         out[n, c, iy, ix] = total
 
 
-@cuda_kernel(operator_named("adaptive_max_pool2d"))
-def adaptive_max_pool2d_cuda(self, output_size):
-    shape = self._array.shape
-    check_dimensions("adaptive_max_pool2d", shape, 2, ":")
-    check_not_empty("adaptive_max_pool2d", shape)
-    sizes = (*shape[:-2], *output_size)
-    strides = format_strides(self._array, sizes)
-    values, indices = empty(sizes, self._array.dtype, strides), empty(sizes, LONG, strides)
-    adaptive_max_pool2d(planes(self), planes(values), planes(indices))
-    return values, indices
+@cuda_impl(operator_named("adaptive_max_pool2d"))
+def adaptive_max_pool2d_cuda(self, output_size, values, indices):
+    check_floating("adaptive_max_pool2d_cuda", self)
+    with in_wide(values) as out:
+        adaptive_max_pool2d(planes(wide(self)), planes(out), planes(indices))
 
 
-@cuda_kernel(operator_named("adaptive_max_pool2d_backward"))
-def adaptive_max_pool2d_backward_cuda(grad_output, self, indices):
-    check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
-    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
-    result = empty_like_format(self, self._array.shape)
-    adaptive_max_pool2d_backward(planes(grad_output), planes(indices), planes(result))
-    return result
+@cuda_impl(operator_named("adaptive_max_pool2d_backward"))
+def adaptive_max_pool2d_backward_cuda(grad_output, self, indices, grad_input):
+    with in_wide(grad_input) as sums:
+        adaptive_max_pool2d_backward(planes(wide(grad_output)), planes(indices), planes(sums))

@@ -6,13 +6,13 @@ In PyTorch: `aten/src/ATen/native/cuda/AveragePool2d.cu`.
 
 from numba import cuda
 
-from readtorch.aten.native.pooling.average import window_of_2d
-from readtorch.aten.tensor_utils import check_pooled
+from readtorch.aten.native.pooling.windows import sliding
 
 from .kernel_utils import first_window, position, run
-from .pool import empty_like_format, numbers_of, planes
-from .register_dispatch_key import cuda_kernel, operator_named
+from .pool import check_floating, in_wide, numbers_of, planes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
+from .softmax import wide
 
 
 def avg_pool2d(x, window, stride, padding, count_include_pad, divisor, out):
@@ -64,22 +64,20 @@ def average_backward_kernel(grad, scalars, out):
         out[n, c, iy, ix] = total
 
 
-@cuda_kernel(operator_named("avg_pool2d"))
-def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
-    result = empty_like_format(self, (*self._array.shape[:-2], *outputs))
-    avg_pool2d(planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result))
-    return result
+@cuda_impl(operator_named("avg_pool2d"))
+def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
+    check_floating("avg_pool2d_out_cuda_frame", self)
+    slide = sliding("avg_pool2d", 2, kernel_size, stride, padding)
+    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
+    with in_wide(out) as means:
+        avg_pool2d(planes(wide(self)), *how, planes(means))
 
 
-@cuda_kernel(operator_named("avg_pool2d_backward"))
+@cuda_impl(operator_named("avg_pool2d_backward"))
 def avg_pool2d_backward_cuda(
-    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
 ):
-    slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_pooled((*self._array.shape[:-2], *outputs), 2, grad_output)
-    result = empty_like_format(self, self._array.shape)
-    avg_pool2d_backward(
-        planes(grad_output), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
-    )
-    return result
+    slide = sliding("avg_pool2d", 2, kernel_size, stride, padding)
+    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
+    with in_wide(grad_input) as sums:
+        avg_pool2d_backward(planes(wide(grad_output)), *how, planes(sums))

@@ -8,14 +8,12 @@ In PyTorch: `aten/src/ATen/native/cuda/AveragePool3d.cu`.
 
 from numba import cuda
 
-from readtorch.aten.native.pooling.average import window_of_3d
-from readtorch.aten.tensor_utils import check_pooled
-from readtorch.c10.memory_format import format_strides
+from readtorch.aten.native.pooling.windows import sliding
 
 from .average_pool2d import extent
 from .kernel_utils import first_window, run, voxel
-from .pool import check_floating, in_type_of, volumes
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .pool import check_floating, in_wide, numbers_of, volumes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
@@ -69,33 +67,20 @@ def average_backward_kernel(grad, scalars, out):
         out[n, c, iz, iy, ix] = total
 
 
-@cuda_kernel(operator_named("avg_pool3d"))
-def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    slide, outputs = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+@cuda_impl(operator_named("avg_pool3d"))
+def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
     check_floating("avg_pool3d_out_cuda", self)
-    x, sizes = wide(self), (*self._array.shape[:-3], *outputs)
-    result = empty(sizes, x._array.dtype, format_strides(self._array, sizes))
-    avg_pool3d(
-        volumes(x), slide.kernel, slide.stride, slide.padding, count_include_pad, divisor_override or 0, volumes(result)
-    )
-    return in_type_of(self, result)
+    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding)
+    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
+    with in_wide(out) as means:
+        avg_pool3d(volumes(wide(self)), *how, volumes(means))
 
 
-@cuda_kernel(operator_named("avg_pool3d_backward"))
+@cuda_impl(operator_named("avg_pool3d_backward"))
 def avg_pool3d_backward_cuda(
-    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
 ):
-    slide, outputs = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output)
-    grad, sizes = wide(grad_output), self._array.shape
-    result = empty(sizes, grad._array.dtype, format_strides(self._array, sizes))
-    avg_pool3d_backward(
-        volumes(grad),
-        slide.kernel,
-        slide.stride,
-        slide.padding,
-        count_include_pad,
-        divisor_override or 0,
-        volumes(result),
-    )
-    return in_type_of(self, result)
+    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding)
+    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
+    with in_wide(grad_input) as sums:
+        avg_pool3d_backward(volumes(wide(grad_output)), *how, volumes(sums))

@@ -9,15 +9,13 @@ In PyTorch: `aten/src/ATen/native/cuda/DilatedMaxPool2d.cu`.
 
 from numba import cuda
 
-from readtorch.aten.native.pooling.windows import pool2d_outputs, sliding
-from readtorch.aten.tensor_utils import check_pooled
-from readtorch.c10.memory_format import format_strides
+from readtorch.aten.native.pooling.windows import sliding
 
 from .kernel_utils import first_window, position, run
-from .pool import empty_like_format, numbers_of, planes
-from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .pool import check_floating, in_wide, numbers_of, planes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
+from .softmax import wide
 
 
 def max_pool2d(x, window, stride, padding, dilation, out, indices):
@@ -62,20 +60,17 @@ def max_backward_kernel(grad, indices, scalars, out):
         out[n, c, iy, ix] = total
 
 
-@cuda_kernel(operator_named("max_pool2d_with_indices"))
-def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
-    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
-    shape = (*self._array.shape[:-2], *pool2d_outputs(slide, self._array.shape))
-    strides = format_strides(self._array, shape)
-    values, indices = empty(shape, self._array.dtype, strides), empty(shape, LONG, strides)
-    max_pool2d(planes(self), *numbers_of(slide), slide.dilation, planes(values), planes(indices))
-    return values, indices
+@cuda_impl(operator_named("max_pool2d_with_indices"))
+def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode, values, indices):
+    check_floating("max_pool2d_with_indices_out_cuda_frame", self)
+    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation)
+    with in_wide(values) as out:
+        max_pool2d(planes(wide(self)), *numbers_of(slide), slide.dilation, planes(out), planes(indices))
 
 
-@cuda_kernel(operator_named("max_pool2d_with_indices_backward"))
-def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
-    check_pooled((*self._array.shape[:-2], *pool2d_outputs(slide, self._array.shape)), 2, grad_output, indices)
-    result = empty_like_format(self, self._array.shape)
-    max_pool2d_backward(planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result))
-    return result
+@cuda_impl(operator_named("max_pool2d_with_indices_backward"))
+def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input):
+    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation)
+    how = (*numbers_of(slide), slide.dilation)
+    with in_wide(grad_input) as sums:
+        max_pool2d_backward(planes(wide(grad_output)), planes(indices), *how, planes(sums))

@@ -9,12 +9,11 @@ In PyTorch: `aten/src/ATen/native/cuda/DilatedMaxPool3d.cu`.
 
 from numba import cuda
 
-from readtorch.aten.native.pooling.windows import pool3d_outputs, sliding
-from readtorch.aten.tensor_utils import check_picked
+from readtorch.aten.native.pooling.windows import sliding
 
 from .kernel_utils import largest, run, voxel
-from .pool import empty_pair, in_type_of, put_back, volumes
-from .register_dispatch_key import cuda_kernel, operator_named
+from .pool import in_wide, numbers_of, put_back, volumes
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
@@ -42,19 +41,13 @@ def max_kernel(x, scalars, out, indices):
         out[n, c, oz, oy, ox], indices[n, c, oz, oy, ox] = largest(x, n, c, layers, rows, columns)
 
 
-@cuda_kernel(operator_named("max_pool3d_with_indices"))
-def max_pool3d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
-    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode)
-    if self._array.ndim not in (4, 5):
-        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
-    outputs = pool3d_outputs(slide, self._array.shape, "max_pool3d_with_indices_out_cuda_template()")
-    x = wide(self)
-    values, indices = empty_pair(x, self, (*self._array.shape[:-3], *outputs))
-    max_pool3d(volumes(x), slide.kernel, slide.stride, slide.padding, slide.dilation, volumes(values), volumes(indices))
-    return in_type_of(self, values), indices
+@cuda_impl(operator_named("max_pool3d_with_indices"))
+def max_pool3d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode, values, indices):
+    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation)
+    with in_wide(values) as out:
+        max_pool3d(volumes(wide(self)), *numbers_of(slide), slide.dilation, volumes(out), volumes(indices))
 
 
-@cuda_kernel(operator_named("max_pool3d_with_indices_backward"))
-def max_pool3d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    check_picked("max_pool3d_with_indices_backward", grad_output, indices, self, 3)
-    return put_back(grad_output, self, indices, 3)
+@cuda_impl(operator_named("max_pool3d_with_indices_backward"))
+def max_pool3d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input):
+    put_back(grad_output, indices, 3, grad_input)

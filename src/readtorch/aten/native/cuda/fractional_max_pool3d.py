@@ -5,13 +5,9 @@ In PyTorch: `aten/src/ATen/native/cuda/FractionalMaxPool3d.cu`, `aten/src/ATen/n
 
 from numba import cuda
 
-from readtorch.aten.native.pooling import fractional_max_pooling as fractional
-from readtorch.aten.tensor_utils import check_picked
-
 from .kernel_utils import largest, run, voxel
-from .pool import check_floating, in_type_of, put_back
-from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .pool import check_floating, in_wide, put_back
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
@@ -45,25 +41,19 @@ def fractional_operators(dims, columns):
     name = f"fractional_max_pool{dims}d"
     one = (1,) * (3 - dims)
 
-    @cuda_kernel(operator_named(name))
-    def pool(self, kernel_size, output_size, random_samples):
-        shape = self._array.shape
-        fractional.check(name, shape, kernel_size, output_size, dims)
-        fractional.check_samples(random_samples._array, self._array, dims)
+    @cuda_impl(operator_named(name))
+    def pool(self, kernel_size, output_size, random_samples, values, indices):
         check_floating(f"{name}_out_cuda_frame", self)
-        x, samples = wide(self), wide(random_samples)._array
+        shape = self._array.shape
         planes = (*(1, *shape)[-dims - 2 : -dims], *one)
-        sizes = (*shape[:-dims], *output_size)
-        values, indices = empty(sizes, x._array.dtype), empty(sizes, LONG)
-        seen = contiguous(x._array).reshape(*planes, *shape[-dims:])
-        results = [t._array.reshape(*planes, *output_size) for t in (values, indices)]
-        fractional_max_pool(seen, (*one, *kernel_size), samples, columns, *results)
-        return in_type_of(self, values), indices
+        seen = contiguous(wide(self)._array).reshape(*planes, *shape[-dims:])
+        with in_wide(values) as out:
+            results = [t._array.reshape(*planes, *output_size) for t in (out, indices)]
+            fractional_max_pool(seen, (*one, *kernel_size), wide(random_samples)._array, columns, *results)
 
-    @cuda_kernel(operator_named(f"{name}_backward"))
-    def backward(grad_output, self, kernel_size, output_size, indices):
-        check_picked(f"{name}_backward", grad_output, indices, self, dims)
-        return put_back(grad_output, self, indices, dims).contiguous()
+    @cuda_impl(operator_named(f"{name}_backward"))
+    def backward(grad_output, self, kernel_size, output_size, indices, grad_input):
+        put_back(grad_output, indices, dims, grad_input)
 
 
 fractional_operators(2, (0, 1, 0))  # the width's number comes first; a depth of 1 needs none

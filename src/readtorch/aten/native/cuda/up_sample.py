@@ -49,12 +49,19 @@ def band_kernel(start, count, weights, x, out):
         out[i, o, j] = total
 
 
-def times_bands(t, bands_of_axes, last_first=False):
-    """The product of `t` (N, C, *sizes) with a band for each of the sizes, in its dtype and memory format."""
+def fill_times_bands(t, bands_of_axes, out, last_first=False):
+    """`out` = the product of `t` (N, C, *sizes) with a band for each of the sizes."""
     x, axes = wide(t), list(enumerate(bands_of_axes, 2))
     for axis, one in reversed(axes) if last_first else axes:
         x = product_along(x, axis, one)
-    return in_format_of(t, x)
+    copy_kernel(x._array, out._array)
+
+
+def times_bands(t, bands_of_axes, last_first=False):
+    shape = (*t._array.shape[:2], *[len(one.start) for one in bands_of_axes])
+    out = empty(shape, t._array.dtype, format_strides(t._array, shape))
+    fill_times_bands(t, bands_of_axes, out, last_first)
+    return out
 
 
 def product_along(x, axis, one):

@@ -5,61 +5,18 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/Adap
 `aten/src/ATen/native/AdaptiveMaxPooling3d.cpp`. Explained in the chapter "Layers, functional, init".
 """
 
-import math
-
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import cast
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.aten.tensor_utils import check_adaptive, check_like_indices
 from readtorch.c10.memory_format import contiguous_format, suggested_format
-from readtorch.c10.scalar_type import C_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.scalar_type import C_TYPE_NAMES, int64
+from readtorch.c10.tensor_impl import dtype_of
 
-from .average import averages, distribute
-from .max import check_dims, check_numbers, check_one, in_float32, maxima, picking_backward, put_back_in
-from .windows import adaptive_windows, check_sizes, laid_out_like, planes_of
-
-adaptive_avg_pool1d = native_function("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
-adaptive_avg_pool2d = native_function(
-    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True
-)
-adaptive_avg_pool3d = native_function(
-    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True
-)
-_adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
-_adaptive_avg_pool3d = native_function("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
-_adaptive_avg_pool2d_backward = native_function(
-    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
-)
-_adaptive_avg_pool3d_backward = native_function(
-    "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
-)
-
-adaptive_max_pool1d = native_function("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
-adaptive_max_pool2d = native_function(
-    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
-)
-adaptive_max_pool3d = native_function(
-    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
-)
-adaptive_max_pool2d_backward = native_function(
-    "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
-)
-adaptive_max_pool3d_backward = native_function(
-    "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
-)
-
-
-def wrong_output_type(out, result, self, output_size):
-    return f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}"
-
-
-exact_out(adaptive_avg_pool2d, wrong_output_type)
-exact_out(adaptive_avg_pool3d, wrong_output_type)
-exact_out(adaptive_max_pool2d)
-exact_out(adaptive_max_pool3d)
-
+from .average import fill_averages, fill_shares
+from .max import check_dims, check_numbers, check_one, fill_maxima, fill_put_back, pair_in_format_of, picking_backward
+from .windows import adaptive_windows, check_sizes, in_float32, planes_of, remembered
 
 # ------------------------------------------------------------------------------------------------------ checks
 
@@ -106,75 +63,6 @@ def mean_or_pool(self, output_size, pool):
     return mean
 
 
-@adaptive_avg_pool2d.compose
-def adaptive_avg_pool2d_composite(self, output_size):
-    check_output_size("adaptive_avg_pool2d", output_size, 2)
-    return mean_or_pool(self, output_size, _adaptive_avg_pool2d)
-
-
-@adaptive_avg_pool3d.compose
-def adaptive_avg_pool3d_composite(self, output_size):
-    check_output_size("adaptive_avg_pool3d", output_size, 3)
-    return mean_or_pool(self, output_size, _adaptive_avg_pool3d)
-
-
-@adaptive_avg_pool1d.compose
-def adaptive_avg_pool1d_composite(self, output_size):
-    """The average of images of height 1."""
-    check_dims("adaptive_avg_pool1d", self)
-    check_one("adaptive_avg_pool1d", output_size=output_size)
-    return adaptive_avg_pool2d.call(self.unsqueeze(-2), (1, *output_size)).squeeze(-2)
-
-
-def shares_of(x, grad, dims):
-    """The gradients for the array's planes, (planes, elements), in its own type."""
-    sizes = x.shape[-dims:]
-    windows = adaptive_windows(sizes, grad.shape[-dims:])
-    shares = distribute(planes_of(in_float32(grad), dims), windows, windows.counts, math.prod(sizes))
-    return cast(shares, x.dtype)
-
-
-@_adaptive_avg_pool2d.kernel
-def _adaptive_avg_pool2d_cpu(self, output_size):
-    x = self._array
-    check_output_size("adaptive_avg_pool2d", output_size, 2)
-    check_dimensions("adaptive_avg_pool2d", x.shape, 2)
-    check_not_empty("adaptive_avg_pool2d", x.shape, x.ndim - 2)
-    check_numbers("adaptive_avg_pool2d", self, "fV")
-    windows = adaptive_windows(x.shape[-2:], tuple(output_size))
-    means = averages(planes_of(in_float32(x), 2), windows, windows.counts)
-    return wrap(laid_out_like(cast(means, x.dtype), x, (*x.shape[:-2], *output_size)))
-
-
-@_adaptive_avg_pool3d.kernel
-def _adaptive_avg_pool3d_cpu(self, output_size):
-    x = self._array
-    check_output_size("adaptive_avg_pool3d", output_size, 3)
-    check_not_empty("adaptive_avg_pool3d", x.shape)
-    check_dimensions("adaptive_avg_pool3d", x.shape, 3)
-    check_numbers("adaptive_avg_pool3d_cpu", self, "fV")
-    windows = adaptive_windows(x.shape[-3:], tuple(output_size))
-    # 16-bit floats add up in 16 bits here, as in PyTorch.
-    means = averages(planes_of(x, 3), windows, windows.counts)
-    return wrap(means.reshape(*x.shape[:-3], *output_size))
-
-
-@_adaptive_avg_pool2d_backward.kernel
-def _adaptive_avg_pool2d_backward_cpu(grad_output, self):
-    x, grad = self._array, grad_output._array
-    check_not_empty("adaptive_avg_pool2d_backward", grad.shape, what="grad_output")
-    check_adaptive("adaptive_avg_pool2d_backward_out_cpu_template", grad_output, self, 2, "grad_output")
-    return wrap(laid_out_like(shares_of(x, grad, 2), x, x.shape))
-
-
-@_adaptive_avg_pool3d_backward.kernel
-def _adaptive_avg_pool3d_backward_cpu(grad_output, self):
-    x, grad = self._array, grad_output._array
-    check_not_empty("adaptive_avg_pool3d_backward", grad.shape, what="grad_output")
-    check_adaptive("adaptive_avg_pool3d_backward_out_cpu_template", grad_output, self, 3, "gradOutput_")
-    return wrap(shares_of(x, grad, 3).reshape(x.shape))
-
-
 def averaging_derivatives(dims, pool, backward):
     """The derivatives of an average and of its backward: each is the other's transpose."""
 
@@ -195,53 +83,153 @@ def averaging_derivatives(dims, pool, backward):
     backward.backward(BackwardBackward)
 
 
+def fill_adaptive_averages(self, planes, out, dims):
+    windows = adaptive_windows(self._array.shape[-dims:], out._array.shape[-dims:])
+    fill_averages(planes, windows, windows.counts, out)
+
+
+def fill_adaptive_shares(grad_output, grad_input, dims):
+    windows = adaptive_windows(grad_input._array.shape[-dims:], grad_output._array.shape[-dims:])
+    fill_shares(grad_output, windows, windows.counts, grad_input)
+
+
+# ---------------------------------------- of images
+
+adaptive_avg_pool2d = native_function(
+    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True
+)
+_adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
+_adaptive_avg_pool2d_backward = native_function(
+    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
+)
+
+
+def wrong_output_type(out, result, self, output_size):
+    return f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}"
+
+
+exact_out(adaptive_avg_pool2d, wrong_output_type)
+
+
+@adaptive_avg_pool2d.compose
+def adaptive_avg_pool2d_composite(self, output_size):
+    check_output_size("adaptive_avg_pool2d", output_size, 2)
+    return mean_or_pool(self, output_size, _adaptive_avg_pool2d)
+
+
+@remembered
+def sizes_of_2d(shape, output_size):
+    """The sizes of the result. Raises RuntimeError."""
+    check_output_size("adaptive_avg_pool2d", output_size, 2)
+    check_dimensions("adaptive_avg_pool2d", shape, 2)
+    check_not_empty("adaptive_avg_pool2d", shape, len(shape) - 2)
+    return (*shape[:-2], *output_size)
+
+
+@_adaptive_avg_pool2d.meta
+def adaptive_avg_pool2d_meta(self, output_size):
+    return in_format_of(self, sizes_of_2d(self._array.shape, output_size))
+
+
+@_adaptive_avg_pool2d.impl()
+def adaptive_avg_pool2d_cpu(self, output_size, out):
+    check_numbers("adaptive_avg_pool2d", self, "fV")
+    fill_adaptive_averages(self, planes_of(in_float32(self._array), 2), out, 2)
+
+
+@_adaptive_avg_pool2d_backward.meta
+def adaptive_avg_pool2d_backward_meta(grad_output, self):
+    check_not_empty("adaptive_avg_pool2d_backward", grad_output._array.shape, what="grad_output")
+    caller = f"adaptive_avg_pool2d_backward_{OUT_OF[self.device.type]}"
+    check_adaptive(caller, grad_output, self, 2, "grad_output")
+    return in_format_of(self, self._array.shape)
+
+
+OUT_OF = {"cpu": "out_cpu_template", "cuda": "cuda", "meta": "meta"}
+
+
+@_adaptive_avg_pool2d_backward.impl()
+def adaptive_avg_pool2d_backward_cpu(grad_output, self, grad_input):
+    fill_adaptive_shares(grad_output, grad_input, 2)
+
+
 averaging_derivatives(2, _adaptive_avg_pool2d, _adaptive_avg_pool2d_backward)
+
+# ---------------------------------------- of volumes
+
+adaptive_avg_pool3d = native_function(
+    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True
+)
+_adaptive_avg_pool3d = native_function("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
+_adaptive_avg_pool3d_backward = native_function(
+    "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
+)
+exact_out(adaptive_avg_pool3d, wrong_output_type)
+
+
+@adaptive_avg_pool3d.compose
+def adaptive_avg_pool3d_composite(self, output_size):
+    check_output_size("adaptive_avg_pool3d", output_size, 3)
+    return mean_or_pool(self, output_size, _adaptive_avg_pool3d)
+
+
+@_adaptive_avg_pool3d.meta
+def adaptive_avg_pool3d_meta(self, output_size):
+    shape = self._array.shape
+    check_output_size("adaptive_avg_pool3d", output_size, 3)
+    check_not_empty("adaptive_avg_pool3d", shape)
+    check_dimensions("adaptive_avg_pool3d", shape, 3)
+    return TensorMeta((*shape[:-3], *output_size), dtype_of(self))
+
+
+@_adaptive_avg_pool3d.impl()
+def adaptive_avg_pool3d_cpu(self, output_size, out):
+    check_numbers("adaptive_avg_pool3d_cpu", self, "fV")
+    # 16-bit floats add up in 16 bits here, as in PyTorch.
+    fill_adaptive_averages(self, planes_of(self._array, 3), out, 3)
+
+
+@_adaptive_avg_pool3d_backward.meta
+def adaptive_avg_pool3d_backward_meta(grad_output, self):
+    check_not_empty("adaptive_avg_pool3d_backward", grad_output._array.shape, what="grad_output")
+    caller = f"adaptive_avg_pool3d_backward_{OUT_OF[self.device.type]}"
+    check_adaptive(caller, grad_output, self, 3, "gradOutput_")
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@_adaptive_avg_pool3d_backward.impl()
+def adaptive_avg_pool3d_backward_cpu(grad_output, self, grad_input):
+    fill_adaptive_shares(grad_output, grad_input, 3)
+
+
 averaging_derivatives(3, _adaptive_avg_pool3d, _adaptive_avg_pool3d_backward)
+
+# ---------------------------------------- of signals
+
+adaptive_avg_pool1d = native_function("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
+
+
+@adaptive_avg_pool1d.compose
+def adaptive_avg_pool1d_composite(self, output_size):
+    """The average of images of height 1."""
+    check_dims("adaptive_avg_pool1d", self)
+    check_one("adaptive_avg_pool1d", output_size=output_size)
+    return adaptive_avg_pool2d.call(self.unsqueeze(-2), (1, *output_size)).squeeze(-2)
 
 
 # ----------------------------------------------------------------------------------------------------- maximum
 
 
-def maxima_of(caller, x, output_size, dims):
-    """The maxima of the array's planes and their indices, both (planes, results); the result's sizes."""
+@remembered
+def sizes_of_maximum(caller, shape, output_size, dims):
+    """The sizes of the result. Raises RuntimeError."""
     if len(output_size) != dims:
         raise RuntimeError(f"{caller}(): internal error: output_size.size() must be {dims}")
-    check_dimensions(caller, x.shape, dims, ":")
-    check_not_empty(caller, x.shape)
-    sizes = (*x.shape[:-dims], *output_size)
+    check_dimensions(caller, shape, dims, ":")
+    check_not_empty(caller, shape)
+    sizes = (*shape[:-dims], *output_size)
     check_sizes(sizes)
-    windows = adaptive_windows(x.shape[-dims:], tuple(output_size))
-    best, places = maxima(planes_of(in_float32(x), dims), windows)
-    return cast(best, x.dtype), places, sizes
-
-
-@adaptive_max_pool2d.kernel
-def adaptive_max_pool2d_cpu(self, output_size):
-    x = self._array
-    check_numbers("adaptive_max_pool2d", self, "fV")
-    best, places, sizes = maxima_of("adaptive_max_pool2d", x, output_size, 2)
-    return wrap(laid_out_like(best, x, sizes)), wrap(laid_out_like(places, x, sizes))
-
-
-@adaptive_max_pool3d.kernel
-def adaptive_max_pool3d_cpu(self, output_size):
-    check_numbers("adaptive_max_pool3d_cpu", self, "fV")
-    best, places, sizes = maxima_of("adaptive_max_pool3d", self._array, output_size, 3)
-    return wrap(best.reshape(sizes)), wrap(places.reshape(sizes))
-
-
-@adaptive_max_pool2d_backward.kernel
-def adaptive_max_pool2d_backward_cpu(grad_output, self, indices):
-    check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
-    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
-    return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
-
-
-@adaptive_max_pool3d_backward.kernel
-def adaptive_max_pool3d_backward_cpu(grad_output, self, indices):
-    check_not_empty("adaptive_max_pool3d_backward", grad_output._array.shape, what="grad_output")
-    check_like_indices("adaptive_max_pool3d_backward", grad_output, indices, self, 3, "gradOutput")
-    return wrap(put_back_in(self, grad_output, indices, 3).reshape(self._array.shape))
+    return sizes
 
 
 def max_derivative(name, backward):
@@ -255,10 +243,84 @@ def max_derivative(name, backward):
     return Derivative
 
 
+# ---------------------------------------- of images
+
+adaptive_max_pool2d = native_function(
+    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
+adaptive_max_pool2d_backward = native_function(
+    "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
+)
+exact_out(adaptive_max_pool2d)
+
+
+@adaptive_max_pool2d.meta
+def adaptive_max_pool2d_meta(self, output_size):
+    return pair_in_format_of(self, sizes_of_maximum("adaptive_max_pool2d", self._array.shape, output_size, 2))
+
+
+@adaptive_max_pool2d.impl()
+def adaptive_max_pool2d_cpu(self, output_size, values, indices):
+    check_numbers("adaptive_max_pool2d", self, "fV")
+    fill_maxima(self._array, adaptive_windows(self._array.shape[-2:], tuple(output_size)), values, indices)
+
+
+@adaptive_max_pool2d_backward.meta
+def adaptive_max_pool2d_backward_meta(grad_output, self, indices):
+    check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
+    return in_format_of(self, self._array.shape)
+
+
+@adaptive_max_pool2d_backward.impl()
+def adaptive_max_pool2d_backward_cpu(grad_output, self, indices, grad_input):
+    fill_put_back(grad_output, indices, 2, grad_input)
+
+
 adaptive_max_pool2d.backward(max_derivative("AdaptiveMaxPool2DBackward0", adaptive_max_pool2d_backward))
-adaptive_max_pool3d.backward(max_derivative("AdaptiveMaxPool3DBackward0", adaptive_max_pool3d_backward))
 adaptive_max_pool2d_backward.backward(picking_backward("AdaptiveMaxPool2DBackwardBackward0", 2))
+
+# ---------------------------------------- of volumes
+
+adaptive_max_pool3d = native_function(
+    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
+adaptive_max_pool3d_backward = native_function(
+    "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
+)
+exact_out(adaptive_max_pool3d)
+
+
+@adaptive_max_pool3d.meta
+def adaptive_max_pool3d_meta(self, output_size):
+    sizes = sizes_of_maximum("adaptive_max_pool3d", self._array.shape, output_size, 3)
+    return TensorMeta(sizes, dtype_of(self)), TensorMeta(sizes, int64)
+
+
+@adaptive_max_pool3d.impl()
+def adaptive_max_pool3d_cpu(self, output_size, values, indices):
+    check_numbers("adaptive_max_pool3d_cpu", self, "fV")
+    fill_maxima(self._array, adaptive_windows(self._array.shape[-3:], tuple(output_size)), values, indices)
+
+
+@adaptive_max_pool3d_backward.meta
+def adaptive_max_pool3d_backward_meta(grad_output, self, indices):
+    check_not_empty("adaptive_max_pool3d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pool3d_backward", grad_output, indices, self, 3, "gradOutput")
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@adaptive_max_pool3d_backward.impl()
+def adaptive_max_pool3d_backward_cpu(grad_output, self, indices, grad_input):
+    fill_put_back(grad_output, indices, 3, grad_input)
+
+
+adaptive_max_pool3d.backward(max_derivative("AdaptiveMaxPool3DBackward0", adaptive_max_pool3d_backward))
 adaptive_max_pool3d_backward.backward(picking_backward("AdaptiveMaxPool3DBackwardBackward0", 3))
+
+# ---------------------------------------- of signals
+
+adaptive_max_pool1d = native_function("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 
 
 @adaptive_max_pool1d.compose

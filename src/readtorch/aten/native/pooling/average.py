@@ -12,25 +12,27 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.division import trunc_quotient
+from readtorch.aten.native.dispatch_stub import dispatch_stub
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import cast
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.aten.tensor_utils import check_pooled
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .max import check_dims, check_numbers, check_one, in_float32
+from .max import check_dims, check_numbers, check_one
 from .windows import (
-    for_planes,
-    laid_out_like,
+    FROM_SIZE,
+    in_float32,
     look,
     planes_of,
     pool2d_outputs,
     pool3d_outputs,
+    put_rows,
+    remembered,
+    rows_to_fill,
     sliding,
     sliding_windows,
-    volumes,
-    worth_loops,
 )
 
 _REST = "bool ceil_mode=False, bool count_include_pad=True"
@@ -40,85 +42,55 @@ _BACKWARD = (
     "bool ceil_mode, bool count_include_pad, int? divisor_override"
 )
 
-avg_pool1d = native_function(f"avg_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
-avg_pool2d = native_function(
-    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=True
-)
-avg_pool3d = native_function(
-    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=True
-)
-avg_pool2d_backward = native_function(f"avg_pool2d_backward({_BACKWARD.format(2)}) -> Tensor", "")
-avg_pool3d_backward = native_function(f"avg_pool3d_backward({_BACKWARD.format(3)}) -> Tensor", "")
-
-exact_out(avg_pool2d)
-exact_out(avg_pool3d)
-
-
 # -------------------------------------------------------------------------------------------------------- means
 
 
-def averages(planes, windows, divisors):
-    """The sum of each window, divided: an array (planes, results). An empty window gives 0."""
-    if worth_loops(planes):
-        return averages_by_loops(planes, windows, divisors)
-    total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)
+@dispatch_stub("avg_pool_kernel", FROM_SIZE)
+def average(planes, windows, divisors, means):
+    """Write the sum of each window, divided, to `means`: an array (planes, results). An empty window gives 0."""
+    means[...] = 0
     for here, inside in windows.entries:
-        total += zero_outside(look(planes, here), inside)
-    return quotients(total, divisors)
+        means += zero_outside(look(planes, here), inside)
+    divide(means, divisors)
 
 
-def quotients(numbers, divisors):
-    if numbers.dtype.kind == "i":
-        return trunc_quotient(numbers, divisors)
-    return numbers / divisors.astype(numbers.dtype)
-
-
-@functools.cache
-def average_loops():
-    """The compiled loops; imported when first needed."""
-    from readtorch.aten.native.cpu import avg_pool_kernel
-
-    return avg_pool_kernel
-
-
-def averages_by_loops(planes, windows, divisors):
-    means = np.empty((len(planes), divisors.shape[1]), planes.dtype)
-    given = (
-        volumes(planes, windows.sizes),
-        *windows.bounds,
-        by_results(divisors, windows, planes.dtype),
-        volumes(means, windows.outputs),
-    )
-    for_planes(*planes.shape, lambda begin, end: average_loops().average(*given, begin, end))
-    return means
-
-
-def by_results(divisors, windows, dtype):
-    """The divisors as numbers of that type: (layers, rows, columns)."""
-    return volumes(divisors.astype(dtype), windows.outputs)[0]
-
-
-def distribute(grads, windows, divisors, count):
-    """Each gradient, divided, to every element of its window: (planes, count)."""
-    result = np.zeros((len(grads), count), grads.dtype)
-    if worth_loops(grads):
-        given = (
-            volumes(grads, windows.outputs),
-            *windows.bounds,
-            by_results(divisors, windows, grads.dtype),
-            volumes(result, windows.sizes),
-        )
-        for_planes(len(grads), count, lambda begin, end: average_loops().share_out(*given, begin, end))
-        return result
-    divided = quotients(grads, divisors)
+@dispatch_stub("avg_pool_kernel", FROM_SIZE)
+def distribute(grads, windows, divisors, sums):
+    """Add each gradient, divided, to every element of its window: `sums` is (planes, elements)."""
+    sums[...] = 0
+    divided = grads.copy()
+    divide(divided, divisors)
     planes = np.arange(len(grads))[:, None]
     for here, inside in windows.entries:
-        np.add.at(result, (planes, here), zero_outside(divided, inside))
-    return result
+        np.add.at(sums, (planes, here), zero_outside(divided, inside))
+
+
+def divide(numbers, divisors):
+    """numbers /= divisors, in their own type."""
+    if numbers.dtype.kind == "i":
+        numbers[...] = trunc_quotient(numbers, divisors)
+    else:
+        numbers /= divisors.astype(numbers.dtype)
 
 
 def zero_outside(numbers, inside):
     return numbers if inside is None else np.where(inside, numbers, numbers.dtype.type(0))
+
+
+def fill_averages(planes, windows, divisors, out):
+    """The kernel of every average: fills the output from planes (planes, elements)."""
+    means = rows_to_fill(out, len(windows.sizes), planes.dtype)
+    average(planes, windows, divisors, means)
+    put_rows(means, out)
+
+
+def fill_shares(grad_output, windows, divisors, grad_input):
+    """The kernel of every average's backward."""
+    dims = len(windows.sizes)
+    grads = planes_of(in_float32(grad_output._array), dims)
+    sums = rows_to_fill(grad_input, dims, grads.dtype)
+    distribute(grads, windows, divisors, sums)
+    put_rows(sums, grad_input)
 
 
 @functools.lru_cache(32)
@@ -136,28 +108,11 @@ def divisors_of(slide, sizes, outputs, count_include_pad, divisor_override):
     return covered.reshape(1, -1)
 
 
-def check_divisor(divisor_override):
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
-
-
-# ------------------------------------------------------------------------------------------------- the kernels
-
-
-def averages_of(x, slide, outputs, count_include_pad, divisor_override):
-    """The means of the array's planes, (planes, results), in its own type."""
-    sizes = x.shape[-len(outputs) :]
-    divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
-    windows = sliding_windows(slide, sizes, outputs)
-    return cast(averages(planes_of(in_float32(x), len(sizes)), windows, divisors), x.dtype)
-
-
-def shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override):
-    """The gradients for the array's planes, (planes, elements), in its own type."""
-    sizes = x.shape[-len(outputs) :]
-    divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
-    grads = planes_of(in_float32(grad_output._array), len(sizes))
-    return cast(distribute(grads, sliding_windows(slide, sizes, outputs), divisors, math.prod(sizes)), x.dtype)
+def windows_and_divisors(slide, sizes, outputs, count_include_pad, divisor_override):
+    return (
+        sliding_windows(slide, sizes, outputs),
+        divisors_of(slide, sizes, outputs, count_include_pad, divisor_override),
+    )
 
 
 def check_type(name, self, takes):
@@ -166,64 +121,9 @@ def check_type(name, self, takes):
         check_numbers(name, self, takes)
 
 
-def window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override):
-    """The Sliding of a 2d average and the sizes of its result. Raises RuntimeError."""
-    slide = sliding("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode=ceil_mode)
-    check_divisor(divisor_override)
-    wrap_dim(-3, x.ndim)
-    return slide, pool2d_outputs(slide, x.shape)
-
-
-@avg_pool2d.kernel
-def avg_pool2d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    x = self._array
-    slide, outputs = window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_type("avg_pool2d", self, "fV")
-    means = averages_of(x, slide, outputs, count_include_pad, divisor_override)
-    return wrap(laid_out_like(means, x, x.shape[:-2] + outputs))
-
-
-@avg_pool2d_backward.kernel
-def avg_pool2d_backward_cpu(
-    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-):
-    x = self._array
-    slide, outputs = window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_pooled((*x.shape[:-2], *outputs), 2, grad_output)
-    shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
-    return wrap(laid_out_like(shares, x, x.shape))
-
-
-def window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override):
-    """The Sliding of a 3d average and the sizes of its result. Raises RuntimeError."""
-    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode=ceil_mode, either="")
-    if x.ndim not in (4, 5):
-        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
-    check_divisor(divisor_override)
-    return slide, pool3d_outputs(slide, x.shape, "avg_pool3d()", check_size=True)
-
-
-@avg_pool3d.kernel
-def avg_pool3d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    x = self._array
-    slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_type("avg_pool3d_out_frame", self, "f" if x.itemsize > 2 else "")
-    means = averages_of(x, slide, outputs, count_include_pad, divisor_override)
-    return wrap(means.reshape(x.shape[:-3] + outputs))
-
-
-@avg_pool3d_backward.kernel
-def avg_pool3d_backward_cpu(
-    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-):
-    x = self._array
-    slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
-    check_pooled((*x.shape[:-3], *outputs), 3, grad_output)
-    shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
-    return wrap(shares.reshape(x.shape))
-
-
-# ------------------------------------------------------------------------------------------------- derivatives
+def check_divisor(divisor_override):
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
 
 
 def averaging_derivatives(dims, pool, backward):
@@ -248,8 +148,124 @@ def averaging_derivatives(dims, pool, backward):
     backward.backward(BackwardBackward)
 
 
+# -------------------------------------------------------------------------------------------------- avg_pool2d
+
+avg_pool2d = native_function(
+    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+)
+avg_pool2d_backward = native_function(f"avg_pool2d_backward({_BACKWARD.format(2)}) -> Tensor", "")
+exact_out(avg_pool2d)
+
+
+@remembered
+def window_of_2d(shape, kernel_size, stride, padding, ceil_mode, divisor_override):
+    """The Sliding of a 2d average and the sizes of its result. Raises RuntimeError."""
+    slide = sliding("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode=ceil_mode)
+    check_divisor(divisor_override)
+    wrap_dim(-3, len(shape))
+    return slide, pool2d_outputs(slide, shape)
+
+
+@avg_pool2d.meta
+def avg_pool2d_meta(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    shape = self._array.shape
+    _, outputs = window_of_2d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    return in_format_of(self, shape[:-2] + outputs)
+
+
+@avg_pool2d.impl()
+def avg_pool2d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
+    check_type("avg_pool2d", self, "fV")
+    x = self._array
+    slide, outputs = window_of_2d(x.shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    how = windows_and_divisors(slide, x.shape[-2:], outputs, count_include_pad, divisor_override)
+    fill_averages(planes_of(in_float32(x), 2), *how, out)
+
+
+@avg_pool2d_backward.meta
+def avg_pool2d_backward_meta(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
+    shape = self._array.shape
+    _, outputs = window_of_2d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled(shape[:-2] + outputs, 2, grad_output)
+    return in_format_of(self, shape)
+
+
+@avg_pool2d_backward.impl()
+def avg_pool2d_backward_cpu(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
+):
+    shape = self._array.shape
+    slide, outputs = window_of_2d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    how = windows_and_divisors(slide, shape[-2:], outputs, count_include_pad, divisor_override)
+    fill_shares(grad_output, *how, grad_input)
+
+
 averaging_derivatives(2, avg_pool2d, avg_pool2d_backward)
+
+
+# -------------------------------------------------------------------------------------------------- avg_pool3d
+
+avg_pool3d = native_function(
+    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+)
+avg_pool3d_backward = native_function(f"avg_pool3d_backward({_BACKWARD.format(3)}) -> Tensor", "")
+exact_out(avg_pool3d)
+
+
+@remembered
+def window_of_3d(shape, kernel_size, stride, padding, ceil_mode, divisor_override):
+    """The Sliding of a 3d average and the sizes of its result. Raises RuntimeError."""
+    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode=ceil_mode, either="")
+    if len(shape) not in (4, 5):
+        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
+    check_divisor(divisor_override)
+    return slide, pool3d_outputs(slide, shape, "avg_pool3d()", check_size=True)
+
+
+@avg_pool3d.meta
+def avg_pool3d_meta(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    shape = self._array.shape
+    _, outputs = window_of_3d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    return TensorMeta(shape[:-3] + outputs, dtype_of(self))
+
+
+@avg_pool3d.impl()
+def avg_pool3d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
+    x = self._array
+    check_type("avg_pool3d_out_frame", self, "f" if x.itemsize > 2 else "")
+    slide, outputs = window_of_3d(x.shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    how = windows_and_divisors(slide, x.shape[-3:], outputs, count_include_pad, divisor_override)
+    fill_averages(planes_of(x, 3), *how, out)
+
+
+@avg_pool3d_backward.meta
+def avg_pool3d_backward_meta(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
+    shape = self._array.shape
+    _, outputs = window_of_3d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled(shape[:-3] + outputs, 3, grad_output)
+    return TensorMeta(shape, dtype_of(self))
+
+
+@avg_pool3d_backward.impl()
+def avg_pool3d_backward_cpu(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
+):
+    shape = self._array.shape
+    slide, outputs = window_of_3d(shape, kernel_size, stride, padding, ceil_mode, divisor_override)
+    how = windows_and_divisors(slide, shape[-3:], outputs, count_include_pad, divisor_override)
+    fill_shares(grad_output, *how, grad_input)
+
+
 averaging_derivatives(3, avg_pool3d, avg_pool3d_backward)
+
+
+# -------------------------------------------------------------------------------------------------- avg_pool1d
+
+avg_pool1d = native_function(f"avg_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
 
 
 @avg_pool1d.compose

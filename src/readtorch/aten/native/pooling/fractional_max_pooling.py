@@ -5,41 +5,19 @@ In PyTorch: `aten/src/ATen/native/FractionalMaxPooling.h`, `aten/src/ATen/native
 "Layers, functional, init".
 """
 
+import math
+
 import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import cast
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.tensor_utils import check_picked
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.scalar_type import int64
+from readtorch.c10.tensor_impl import dtype_of
 
-from .max import check_numbers, in_float32, maxima, picking_backward, put_back_in
-from .windows import check_sizes, planes_of, windows_from
-
-fractional_max_pool2d = native_function(
-    "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
-    "(Tensor, Tensor)",
-    module="nn",
-    out=("output", "indices"),
-)
-fractional_max_pool3d = native_function(
-    "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
-    "(Tensor, Tensor)",
-    module="nn",
-    out=("output", "indices"),
-)
-fractional_max_pool2d_backward = native_function(
-    "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
-    "Tensor indices) -> Tensor",
-    "",
-)
-fractional_max_pool3d_backward = native_function(
-    "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
-    "Tensor indices) -> Tensor",
-    "",
-)
-exact_out(fractional_max_pool2d)
-exact_out(fractional_max_pool3d)
+from .max import check_numbers, fill_maxima, fill_put_back, picking_backward
+from .windows import check_sizes, windows_from
 
 NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
@@ -97,42 +75,21 @@ def check_samples(samples, x, dims):
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.shape[2]}.")
 
 
-def pool(caller, self, kernel_size, output_size, random_samples, dims):
-    x, samples = self._array, random_samples._array
-    check(caller, x.shape, kernel_size, output_size, dims)
-    check_samples(samples, x, dims)
-    check_numbers(f"{caller.removesuffix('_out')}_out_frame", self, "fV")
-    planes = planes_of(in_float32(x), dims)
-    samples = samples.reshape(-1, dims)[: len(planes)]
-    if dims == 2:
-        samples = samples[:, ::-1]  # in 2d the width's number comes first
-    sizes = x.shape[-dims:]
-    begins = [starts(samples[:, d], sizes[d], output_size[d], kernel_size[d]) for d in range(dims)]
-    best, places = maxima(planes, windows_from(begins, kernel_size, sizes, output_size))
-    result = (*x.shape[:-dims], *output_size)
-    return wrap(cast(best, x.dtype).reshape(result)), wrap(places.reshape(result))
+def describe(caller, self, kernel_size, output_size, random_samples, dims):
+    """The outputs: values and indices. Raises RuntimeError."""
+    shape = self._array.shape
+    check(caller, shape, kernel_size, output_size, dims)
+    check_samples(random_samples._array, self._array, dims)
+    sizes = (*shape[:-dims], *output_size)
+    return TensorMeta(sizes, dtype_of(self)), TensorMeta(sizes, int64)
 
 
-@fractional_max_pool2d.kernel
-def fractional_max_pool2d_cpu(self, kernel_size, output_size, random_samples):
-    return pool("fractional_max_pool2d", self, kernel_size, output_size, random_samples, 2)
-
-
-@fractional_max_pool3d.kernel
-def fractional_max_pool3d_cpu(self, kernel_size, output_size, random_samples):
-    return pool("fractional_max_pool3d_out", self, kernel_size, output_size, random_samples, 3)
-
-
-@fractional_max_pool2d_backward.kernel
-def fractional_max_pool2d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
-    check_picked("fractional_max_pool2d_backward", grad_output, indices, self, 2)
-    return wrap(put_back_in(self, grad_output, indices, 2).reshape(self._array.shape))
-
-
-@fractional_max_pool3d_backward.kernel
-def fractional_max_pool3d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
-    check_picked("fractional_max_pool3d_backward_out", grad_output, indices, self, 3)
-    return wrap(put_back_in(self, grad_output, indices, 3).reshape(self._array.shape))
+def random_windows(x, samples, kernel_size, output_size):
+    """The windows of every plane of `x`. samples: a row of numbers a plane, one for each dimension."""
+    dims = len(output_size)
+    sizes, planes = x.shape[-dims:], math.prod(x.shape[:-dims])
+    begins = [starts(samples[:planes, d], sizes[d], output_size[d], kernel_size[d]) for d in range(dims)]
+    return windows_from(begins, kernel_size, sizes, output_size)
 
 
 def max_derivative(name, backward):
@@ -146,7 +103,86 @@ def max_derivative(name, backward):
     return Derivative
 
 
+# ------------------------------------------------------------------------------------------ of images
+
+fractional_max_pool2d = native_function(
+    "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)",
+    module="nn",
+    out=("output", "indices"),
+)
+fractional_max_pool2d_backward = native_function(
+    "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
+    "Tensor indices) -> Tensor",
+    "",
+)
+exact_out(fractional_max_pool2d)
+
+
+@fractional_max_pool2d.meta
+def fractional_max_pool2d_meta(self, kernel_size, output_size, random_samples):
+    return describe("fractional_max_pool2d", self, kernel_size, output_size, random_samples, 2)
+
+
+@fractional_max_pool2d.impl()
+def fractional_max_pool2d_cpu(self, kernel_size, output_size, random_samples, values, indices):
+    check_numbers("fractional_max_pool2d_out_frame", self, "fV")
+    samples = random_samples._array.reshape(-1, 2)[:, ::-1]  # the width's number comes first
+    fill_maxima(self._array, random_windows(self._array, samples, kernel_size, output_size), values, indices)
+
+
+@fractional_max_pool2d_backward.meta
+def fractional_max_pool2d_backward_meta(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool2d_backward", grad_output, indices, self, 2)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@fractional_max_pool2d_backward.impl()
+def fractional_max_pool2d_backward_cpu(grad_output, self, kernel_size, output_size, indices, grad_input):
+    fill_put_back(grad_output, indices, 2, grad_input)
+
+
 fractional_max_pool2d.backward(max_derivative("FractionalMaxPool2DBackward0", fractional_max_pool2d_backward))
-fractional_max_pool3d.backward(max_derivative("FractionalMaxPool3DBackward0", fractional_max_pool3d_backward))
 fractional_max_pool2d_backward.backward(picking_backward("FractionalMaxPool2DBackwardBackward0", 2))
+
+# ------------------------------------------------------------------------------------------ of volumes
+
+fractional_max_pool3d = native_function(
+    "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)",
+    module="nn",
+    out=("output", "indices"),
+)
+fractional_max_pool3d_backward = native_function(
+    "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
+    "Tensor indices) -> Tensor",
+    "",
+)
+exact_out(fractional_max_pool3d)
+
+
+@fractional_max_pool3d.meta
+def fractional_max_pool3d_meta(self, kernel_size, output_size, random_samples):
+    return describe("fractional_max_pool3d_out", self, kernel_size, output_size, random_samples, 3)
+
+
+@fractional_max_pool3d.impl()
+def fractional_max_pool3d_cpu(self, kernel_size, output_size, random_samples, values, indices):
+    check_numbers("fractional_max_pool3d_out_frame", self, "fV")
+    samples = random_samples._array.reshape(-1, 3)
+    fill_maxima(self._array, random_windows(self._array, samples, kernel_size, output_size), values, indices)
+
+
+@fractional_max_pool3d_backward.meta
+def fractional_max_pool3d_backward_meta(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool3d_backward_out", grad_output, indices, self, 3)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@fractional_max_pool3d_backward.impl()
+def fractional_max_pool3d_backward_cpu(grad_output, self, kernel_size, output_size, indices, grad_input):
+    fill_put_back(grad_output, indices, 3, grad_input)
+
+
+fractional_max_pool3d.backward(max_derivative("FractionalMaxPool3DBackward0", fractional_max_pool3d_backward))
 fractional_max_pool3d_backward.backward(picking_backward("FractionalMaxPool3DBackwardBackward0", 3))

@@ -7,32 +7,33 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp`, `aten/src/ATen/native/MaxPooling
 `aten/src/ATen/native/cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
 
-import math
-
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.dispatch_stub import dispatch_stub
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import WIDENED, cast, not_implemented
+from readtorch.aten.native.tensor_iterator import cast, not_implemented
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.aten.tensor_utils import check_pooled
-from readtorch.c10.memory_format import suggested_format
+from readtorch.c10.memory_format import channels_last, strides_in_order, suggested_format
+from readtorch.c10.scalar_type import int64
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .windows import (
+    FROM_SIZE,
     Sliding,
-    for_planes,
-    laid_out_like,
+    in_float32,
     look,
-    loops,
     output_size,
     planes_of,
     pool2d_outputs,
     pool3d_outputs,
+    put_rows,
+    remembered,
+    rows_to_fill,
     sliding,
     sliding_windows,
-    volumes,
-    worth_loops,
 )
 
 _SIZES = "int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False"
@@ -41,35 +42,7 @@ _BACKWARD = (
     "int[{0}] dilation, bool ceil_mode, Tensor indices"
 )
 
-max_pool1d = native_function(f"max_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
-max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Tensor")
-max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
-max_pool1d_with_indices = native_function(
-    f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)"
-)
-max_pool2d_with_indices = native_function(
-    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
-)
-max_pool3d_with_indices = native_function(
-    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
-)
-max_pool2d_with_indices_backward = native_function(
-    f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", ""
-)
-max_pool3d_with_indices_backward = native_function(
-    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", ""
-)
-
-
-def found_other_type(out, result, *arguments):
-    return f"expected scalar type {type_name(result)} but found {type_name(out)}"
-
-
-exact_out(max_pool2d_with_indices)
-exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
-
-
-# ------------------------------------------------------------------------------------------------ the maxima
+# ------------------------------------------------------------------------------ the maxima and the way back
 
 
 def lowest(dtype):
@@ -77,15 +50,13 @@ def lowest(dtype):
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def maxima(planes, windows):
-    """The maximum of each window and its index: two arrays (planes, results).
+@dispatch_stub("max_pool_kernel", FROM_SIZE)
+def find_maxima(planes, windows, best, places):
+    """Write the maximum of each window of the planes to `best`, and its index to `places`: arrays (planes, results).
 
     Of equal numbers the first counts. A nan wins, and of several the last.
     """
-    if windows.bounds is not None and worth_loops(planes):
-        return maxima_by_loops(planes, windows)
-    places = np.broadcast_to(windows.first, (len(planes), windows.first.shape[1])).copy()
-    best = np.full(places.shape, lowest(planes.dtype), planes.dtype)
+    best[...], places[...] = lowest(planes.dtype), windows.first
     for here, inside in windows.entries:
         seen = look(planes, here)
         better = (seen > best) | (seen != seen)
@@ -93,131 +64,41 @@ def maxima(planes, windows):
             better &= inside
         np.copyto(best, seen, where=better)
         np.copyto(places, here, where=better)
-    return best, places
 
 
-def maxima_by_loops(planes, windows):
-    x, count = volumes(planes, windows.sizes), math.prod(windows.outputs)
-    best, places = np.empty((len(x), count), x.dtype), np.empty((len(x), count), np.int64)
-    given = (
-        x,
-        *windows.bounds,
-        windows.steps,
-        windows.square,
-        volumes(best, windows.outputs),
-        volumes(places, windows.outputs),
-    )
-    for_planes(len(x), planes.shape[1], lambda begin, end: loops().search(*given, begin, end))
-    return best, places
+@dispatch_stub("max_pool_kernel", FROM_SIZE)
+def put_back(grads, places, sums):
+    """Add each gradient to the index of its maximum: `sums` is (planes, elements)."""
+    sums[...] = 0
+    np.add.at(sums, (np.arange(len(grads))[:, None], places), grads)
 
 
-def put_back(grads, places, count):
-    """Each gradient, added at the index of its maximum: (planes, count)."""
-    result = np.zeros((len(grads), count), grads.dtype)
-    if worth_loops(grads):
-        for_planes(len(grads), count, lambda begin, end: loops().put_back(grads, places, result, begin, end))
-    else:
-        np.add.at(result, (np.arange(len(grads))[:, None], places), grads)
-    return result
+def fill_maxima(x, windows, values, indices):
+    """The kernel of every maximum: fills the outputs from the planes of the array `x`."""
+    dims = len(windows.sizes)
+    planes = planes_of(in_float32(x), dims)
+    best, places = rows_to_fill(values, dims, planes.dtype), rows_to_fill(indices, dims, np.dtype(np.int64))
+    find_maxima(planes, windows, best, places)
+    put_rows(best, values)
+    put_rows(places, indices)
 
 
-# ------------------------------------------------------------------------------------------------- the kernels
+def fill_put_back(grad_output, indices, dims, grad_input):
+    """The kernel of every maximum's backward."""
+    grads = planes_of(in_float32(grad_output._array), dims)
+    sums = rows_to_fill(grad_input, dims, grads.dtype)
+    put_back(grads, planes_of(indices._array, dims), sums)
+    put_rows(sums, grad_input)
+
+
+def pair_in_format_of(self, sizes):
+    """The outputs of a maximum: values and indices, in the memory format of `self`."""
+    return in_format_of(self, sizes), in_format_of(self, sizes, int64)
 
 
 def check_numbers(name, self, kinds="fiuV"):
     if self._array.dtype.kind not in kinds:
         raise not_implemented(name)(dtype_of(self))
-
-
-def in_float32(array):
-    """16-bit floats as float32: comparing and adding them is done there."""
-    return cast(array, WIDENED.get(array.dtype, array.dtype))
-
-
-def maxima_of(x, slide, outputs):
-    """The maxima of the array's planes and their indices, as arrays (planes, results)."""
-    sizes = x.shape[-len(outputs) :]
-    best, places = maxima(planes_of(in_float32(x), len(sizes)), sliding_windows(slide, sizes, outputs))
-    return cast(best, x.dtype), places
-
-
-def window_of_2d(x, kernel_size, stride, padding, dilation, ceil_mode):
-    """The Sliding of a 2d maximum and the sizes of its result. Raises RuntimeError."""
-    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
-    if x.ndim not in (3, 4):
-        raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
-    return slide, pool2d_outputs(slide, x.shape)
-
-
-def window_of_3d(x, kernel_size, stride, padding, dilation, ceil_mode, caller):
-    """The same in 3d."""
-    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode)
-    if x.ndim not in (4, 5):
-        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
-    return slide, pool3d_outputs(slide, x.shape, caller)
-
-
-@max_pool2d_with_indices.kernel
-def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
-    x = self._array
-    slide, outputs = window_of_2d(x, kernel_size, stride, padding, dilation, ceil_mode)
-    check_numbers("max_pool2d", self)
-    best, places = maxima_of(x, slide, outputs)
-    sizes = x.shape[:-2] + outputs
-    return wrap(laid_out_like(best, x, sizes)), wrap(laid_out_like(places, x, sizes))
-
-
-@max_pool3d_with_indices.kernel
-def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
-    x = self._array
-    slide, outputs = window_of_3d(
-        x, kernel_size, stride, padding, dilation, ceil_mode, "max_pool3d_with_indices_out_cpu_template()"
-    )
-    if suggested_format(x) is channels_last:
-        raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
-    check_numbers("max_pool3d", self)
-    best, places = maxima_of(x, slide, outputs)
-    sizes = x.shape[:-3] + outputs
-    if x.ndim == 4 and not x.flags.c_contiguous and x.transpose(1, 2, 3, 0).flags.c_contiguous:
-        return wrap(channels_last(best, sizes)), wrap(channels_last(places, sizes))
-    return wrap(laid_out_like(best, x, sizes)), wrap(laid_out_like(places, x, sizes))
-
-
-def channels_last(rows, sizes):
-    """Rows, one a plane, as an array (C, T, H, W) whose channels lie side by side: max_pool3d alone does so."""
-    return np.ascontiguousarray(rows.T).T.reshape(sizes)
-
-
-def put_back_in(self, grad_output, indices, dims):
-    """The gradients for the planes of `self`, from the gradients of the maxima: (planes, elements)."""
-    x = self._array
-    grads = planes_of(in_float32(grad_output._array), dims)
-    return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims :])), x.dtype)
-
-
-@max_pool2d_with_indices_backward.kernel
-def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    _, outputs = window_of_2d(self._array, kernel_size, stride, padding, dilation, ceil_mode)
-    check_pooled((*self._array.shape[:-2], *outputs), 2, grad_output, indices)
-    return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
-
-
-@max_pool3d_with_indices_backward.kernel
-def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    _, outputs = window_of_3d(
-        self._array,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        ceil_mode,
-        "max_pool3d_with_indices_backward_out_cpu_template()",
-    )
-    check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output, indices)
-    return wrap(laid_out_like(put_back_in(self, grad_output, indices, 3), self._array, self._array.shape))
-
-
-# ------------------------------------------------------------------------------------------------- derivatives
 
 
 def max_derivative(name, backward):
@@ -229,10 +110,6 @@ def max_derivative(name, backward):
 
     Derivative.__name__ = name
     return Derivative
-
-
-max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
-max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
 
 
 def pick_again(grad, indices, dims):
@@ -261,11 +138,16 @@ def picking_backward(name, dims):
     return Derivative
 
 
-max_pool2d_with_indices_backward.backward(picking_backward("MaxPool2DWithIndicesBackwardBackward0", 2))
-max_pool3d_with_indices_backward.backward(picking_backward("MaxPool3DWithIndicesBackwardBackward0", 3))
+# -------------------------------------------------------------------------------------------------- max_pool2d
 
-
-# -------------------------------------------------------------------------------------------------- composites
+max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Tensor")
+max_pool2d_with_indices = native_function(
+    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
+max_pool2d_with_indices_backward = native_function(
+    f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", ""
+)
+exact_out(max_pool2d_with_indices)
 
 
 @max_pool2d.compose
@@ -273,9 +155,123 @@ def max_pool2d_composite(self, kernel_size, stride, padding, dilation, ceil_mode
     return max_pool2d_with_indices.call(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
+@remembered
+def window_of_2d(shape, kernel_size, stride, padding, dilation, ceil_mode):
+    """The Sliding of a 2d maximum and the sizes of its result. Raises RuntimeError."""
+    slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
+    if len(shape) not in (3, 4):
+        raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
+    return slide, pool2d_outputs(slide, shape)
+
+
+@max_pool2d_with_indices.meta
+def max_pool2d_meta(self, kernel_size, stride, padding, dilation, ceil_mode):
+    shape = self._array.shape
+    _, outputs = window_of_2d(shape, kernel_size, stride, padding, dilation, ceil_mode)
+    return pair_in_format_of(self, shape[:-2] + outputs)
+
+
+@max_pool2d_with_indices.impl()
+def max_pool2d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode, values, indices):
+    check_numbers("max_pool2d", self)
+    shape = self._array.shape
+    slide, outputs = window_of_2d(shape, kernel_size, stride, padding, dilation, ceil_mode)
+    fill_maxima(self._array, sliding_windows(slide, shape[-2:], outputs), values, indices)
+
+
+@max_pool2d_with_indices_backward.meta
+def max_pool2d_backward_meta(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    shape = self._array.shape
+    _, outputs = window_of_2d(shape, kernel_size, stride, padding, dilation, ceil_mode)
+    check_pooled(shape[:-2] + outputs, 2, grad_output, indices)
+    return in_format_of(self, shape)
+
+
+@max_pool2d_with_indices_backward.impl()
+def max_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input):
+    fill_put_back(grad_output, indices, 2, grad_input)
+
+
+max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
+max_pool2d_with_indices_backward.backward(picking_backward("MaxPool2DWithIndicesBackwardBackward0", 2))
+
+
+# -------------------------------------------------------------------------------------------------- max_pool3d
+
+max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
+max_pool3d_with_indices = native_function(
+    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+)
+max_pool3d_with_indices_backward = native_function(
+    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", ""
+)
+
+
+def found_other_type(out, result, *arguments):
+    return f"expected scalar type {type_name(result)} but found {type_name(out)}"
+
+
+exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
+
+
 @max_pool3d.compose
 def max_pool3d_composite(self, kernel_size, stride, padding, dilation, ceil_mode):
     return max_pool3d_with_indices.call(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+@remembered
+def window_of_3d(shape, kernel_size, stride, padding, dilation, ceil_mode, caller):
+    """The Sliding of a 3d maximum and the sizes of its result. Raises RuntimeError."""
+    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode)
+    if len(shape) not in (4, 5):
+        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
+    return slide, pool3d_outputs(slide, shape, f"max_pool3d_with_indices_{caller}_template()")
+
+
+@max_pool3d_with_indices.meta
+def max_pool3d_meta(self, kernel_size, stride, padding, dilation, ceil_mode):
+    x = self._array
+    _, outputs = window_of_3d(x.shape, kernel_size, stride, padding, dilation, ceil_mode, f"out_{self.device.type}")
+    sizes = x.shape[:-3] + outputs
+    if x.ndim == 4 and not x.flags.c_contiguous and x.transpose(1, 2, 3, 0).flags.c_contiguous:
+        strides = strides_in_order(sizes, (0, 3, 2, 1))  # without a batch max_pool3d alone keeps channels last
+        return TensorMeta(sizes, dtype_of(self), strides), TensorMeta(sizes, int64, strides)
+    return pair_in_format_of(self, sizes)
+
+
+@max_pool3d_with_indices.impl()
+def max_pool3d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode, values, indices):
+    x = self._array
+    if suggested_format(x) is channels_last:
+        raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
+    check_numbers("max_pool3d", self)
+    slide, outputs = window_of_3d(x.shape, kernel_size, stride, padding, dilation, ceil_mode, "out_cpu")
+    fill_maxima(x, sliding_windows(slide, x.shape[-3:], outputs), values, indices)
+
+
+@max_pool3d_with_indices_backward.meta
+def max_pool3d_backward_meta(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    shape, caller = self._array.shape, f"backward_out_{self.device.type}"
+    _, outputs = window_of_3d(shape, kernel_size, stride, padding, dilation, ceil_mode, caller)
+    check_pooled(shape[:-3] + outputs, 3, grad_output, indices)
+    return in_format_of(self, shape)
+
+
+@max_pool3d_with_indices_backward.impl()
+def max_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input):
+    fill_put_back(grad_output, indices, 3, grad_input)
+
+
+max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
+max_pool3d_with_indices_backward.backward(picking_backward("MaxPool3DWithIndicesBackwardBackward0", 3))
+
+
+# -------------------------------------------------------------------------------------------------- max_pool1d
+
+max_pool1d = native_function(f"max_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
+max_pool1d_with_indices = native_function(
+    f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)"
+)
 
 
 def check_dims(caller, self, fewest=2, most=3):
@@ -356,16 +352,15 @@ def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     x = self._array
     outputs = check_max_pool1d(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     check_numbers("max_pool1d_impl", self, "fV")
-    (kernel,), (step,), (pad,), (gap,) = kernel_size, stride or kernel_size, padding, dilation
-    if worth_loops(x):
-        best = maxima_in_rows(planes_of(x, 1), kernel, step, pad, gap, outputs)
-    else:
-        best, _ = maxima_of(x, Sliding((kernel,), (step,), (pad,), (gap,), ceil_mode), (outputs,))
-    return wrap(best.reshape(*x.shape[:-1], outputs))
-
-
-def maxima_in_rows(rows, kernel, stride, padding, dilation, outputs):
+    rows = planes_of(in_float32(x), 1)
     best = np.empty((len(rows), outputs), rows.dtype)
-    given = (rows, kernel, stride, padding, dilation, best)
-    for_planes(*rows.shape, lambda begin, end: loops().maxima_in_rows(*given, begin, end))
-    return best
+    slide = Sliding(*map(tuple, (kernel_size, stride or kernel_size, padding, dilation)), ceil_mode)
+    find_maxima_in_rows(rows, slide, best)
+    return wrap(cast(best, x.dtype).reshape(*x.shape[:-1], outputs))
+
+
+@dispatch_stub("max_pool_kernel", FROM_SIZE)
+def find_maxima_in_rows(rows, slide, best):
+    """The same along rows, and without the places."""
+    places = np.empty(best.shape, np.int64)
+    find_maxima.plain(rows, sliding_windows(slide, rows.shape[1:], best.shape[1:]), best, places)

@@ -3,44 +3,33 @@
 In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
 """
 
-import math
-
 import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 from .max import check_numbers, found_other_type, pick_again
-from .windows import COUNT, by, laid_out_like, planes_of
-
-max_unpool2d = native_function(
-    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True
-)
-max_unpool3d = native_function(
-    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-    module="nn",
-    out=True,
-)
-exact_out(max_unpool2d, found_other_type)
-exact_out(max_unpool3d, found_other_type)
+from .windows import COUNT, by, planes_of, put_rows, rows_to_fill
 
 
-def put_at(x, indices, output_size):
-    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of several stays.
+def fill_unpooled(x, indices, out, dims):
+    """Write the array's numbers to planes of zeros, each at its index. The last of several stays.
 
     Raises RuntimeError for an index that the planes do not have.
     """
-    dims, count = len(output_size), math.prod(output_size)
-    if count == 0:
-        return np.zeros((0, 0), x.dtype)
-    places = planes_of(indices, dims)
+    rows = rows_to_fill(out, dims, x.dtype)
+    rows[...] = 0
+    if rows.size == 0:
+        return
+    places, count = planes_of(indices, dims), rows.shape[1]
     wrong = places[(places < 0) | (places >= count)]
     if wrong.size:
-        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size {by(*output_size)})")
-    result = np.zeros((len(places), count), x.dtype)
-    np.put_along_axis(result, places, planes_of(x, dims), 1)
-    return result
+        sizes = by(*out._array.shape[-dims:])
+        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size {sizes})")
+    np.put_along_axis(rows, places, planes_of(x, dims), 1)
+    put_rows(rows, out)
 
 
 def check_length(name, numbers, dims, axes, but="but got"):
@@ -79,38 +68,64 @@ def check_ndim(x, dims):
         )
 
 
-@max_unpool2d.kernel
-def max_unpool2d_cpu(self, indices, output_size):
-    x = self._array
+# ------------------------------------------------------------------------------------------------ max_unpool2d
+
+max_unpool2d = native_function(
+    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True
+)
+exact_out(max_unpool2d, found_other_type)
+
+
+@max_unpool2d.meta
+def max_unpool2d_meta(self, indices, output_size):
     check_length("output_size", output_size, 2, "(height, width)")
     if indices._array.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {type_name(indices)}")
-    check_ndim(x, 2)
+    check_ndim(self._array, 2)
     check_shapes(self, indices, output_size, 2)
+    return in_format_of(self, (*self._array.shape[:-2], *output_size))
+
+
+@max_unpool2d.impl()
+def max_unpool2d_cpu(self, indices, output_size, out):
     check_numbers("max_unpool2d", self, "fV")
-    return wrap(laid_out_like(put_at(x, indices._array, output_size), x, (*x.shape[:-2], *output_size)))
-
-
-@max_unpool3d.kernel
-def max_unpool3d_cpu(self, indices, output_size, stride, padding):
-    x = self._array
-    check_length("output_size", output_size, 3, "(depth, height, width)")
-    if indices._array.dtype != np.int64:
-        raise RuntimeError("elements in indices should be type int64")
-    check_ndim(x, 3)
-    check_length("stride", stride, 3, "(depth, height, width)", "but got:")
-    check_length("padding", padding, 3, "(depth, height, width)", "but got:")
-    if min(stride) <= 0:
-        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
-    check_shapes(self, indices, output_size, 3)
-    check_numbers("max_unpool3d", self, "fV")
-    return wrap(put_at(x, indices._array, output_size).reshape(*x.shape[:-3], *output_size))
+    fill_unpooled(self._array, indices._array, out, 2)
 
 
 @max_unpool2d.backward
 class MaxUnpool2DBackward0:
     def self(grad, indices):
         return pick_again(grad, indices, 2)
+
+
+# ------------------------------------------------------------------------------------------------ max_unpool3d
+
+max_unpool3d = native_function(
+    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+    module="nn",
+    out=True,
+)
+exact_out(max_unpool3d, found_other_type)
+
+
+@max_unpool3d.meta
+def max_unpool3d_meta(self, indices, output_size, stride, padding):
+    check_length("output_size", output_size, 3, "(depth, height, width)")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError("elements in indices should be type int64")
+    check_ndim(self._array, 3)
+    check_length("stride", stride, 3, "(depth, height, width)", "but got:")
+    check_length("padding", padding, 3, "(depth, height, width)", "but got:")
+    if min(stride) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    check_shapes(self, indices, output_size, 3)
+    return TensorMeta((*self._array.shape[:-3], *output_size), dtype_of(self))
+
+
+@max_unpool3d.impl()
+def max_unpool3d_cpu(self, indices, output_size, stride, padding, out):
+    check_numbers("max_unpool3d", self, "fV")
+    fill_unpooled(self._array, indices._array, out, 3)
 
 
 @max_unpool3d.backward

@@ -13,16 +13,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readtorch.aten.native.copy import allocate_in_order
-from readtorch.aten.native.tensor_iterator import F4, F8
-from readtorch.aten.parallel import parallel_for
-from readtorch.c10.memory_format import channels_last_order, contiguous_format, suggested_format
+from readtorch.aten.native.tensor_iterator import WIDENED, cast
 
+FROM_SIZE = 1024  # fewer numbers are not worth loading the compiler for
 COUNT = {2: "two", 3: "three"}
 AXES = {2: "HW", 3: "THW"}
 
 
 # ------------------------------------------------------------------------------------------------------ sizes
+
+
+def remembered(function):
+    """Decorator: what follows from sizes alone is worked out once. An operator's shape rule and its kernel ask for the same."""
+    known = functools.lru_cache(64)(function)
+
+    def ask(*arguments):
+        try:
+            return known(*arguments)
+        except TypeError:  # lists, which TorchScript passes
+            return known(*[tuple(a) if isinstance(a, list) else a for a in arguments])
+
+    return functools.update_wrapper(ask, function)
 
 
 class Sliding(NamedTuple):
@@ -279,35 +290,6 @@ def windows_from(starts, kernel, sizes, outputs):
     return Windows(lines, sizes, outputs)
 
 
-# ----------------------------------------------------------------------------------------------------- kernels
-
-FROM_SIZE = 1024  # fewer numbers are not worth loading the compiler for
-WORTH_A_THREAD = 100_000  # this many numbers
-
-
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from readtorch.aten.native.cpu import max_pool_kernel
-
-    return max_pool_kernel
-
-
-def worth_loops(planes):
-    """Whether the compiled loops know the type of `planes`, and whether there is enough to do for them."""
-    return planes.size >= FROM_SIZE and planes.dtype in (F4, F8)
-
-
-def volumes(rows, sizes):
-    """Rows, one a plane, as (planes, depth, height, width)."""
-    return rows.reshape(len(rows), *[1] * (3 - len(sizes)), *sizes)
-
-
-def for_planes(count, size, body):
-    """`body(begin, end)` for `count` planes of `size` elements, shared among threads."""
-    parallel_for(0, count, -(-WORTH_A_THREAD // max(size, 1)), body)
-
-
 # ----------------------------------------------------------------------------------------------------- planes
 
 
@@ -322,11 +304,25 @@ def look(planes, places):
     return planes.take(places[0], 1) if len(places) == 1 else np.take_along_axis(planes, places, 1)
 
 
-def laid_out_like(rows, array, sizes):
-    """Rows, one a plane, as an array of `sizes`, which lies in memory in the format that `array` suggests."""
-    result = rows.reshape(sizes)
-    if suggested_format(array) is contiguous_format:
-        return result
-    copied = allocate_in_order(sizes, reversed(channels_last_order(len(sizes))), rows.dtype)
-    copied[...] = result
-    return copied
+def in_float32(array):
+    """16-bit floats as float32: comparing and adding them is done there."""
+    return cast(array, WIDENED.get(array.dtype, array.dtype))
+
+
+def rows_to_fill(out, dims, dtype):
+    """An output's planes as rows to write to: (planes, elements). Its own memory if it lies like that, else other."""
+    array, kept = out._array, out._array.ndim - dims
+    if lies_in_rows(array, dtype):
+        return planes_of(array, dims)
+    return np.empty((math.prod(array.shape[:kept]), math.prod(array.shape[kept:])), dtype)
+
+
+def put_rows(rows, out):
+    """Rows that were filled, to the output if they are not its own memory."""
+    array = out._array
+    if not lies_in_rows(array, rows.dtype):
+        array[...] = cast(rows, array.dtype).reshape(array.shape)
+
+
+def lies_in_rows(array, dtype):
+    return array.flags.c_contiguous and array.dtype == dtype
