@@ -307,7 +307,7 @@ def _meta_kernel(operator):
     compute = operator.kernels.get(CPU)
     if getattr(compute, "any_device", False):
         return compute
-    if operator.schema.is_view or getattr(compute, "only_geometry", False):
+    if operator.shape_rule is None and (operator.schema.is_view or getattr(compute, "only_geometry", False)):
         return lambda *arguments: still_on_meta(compute(*arguments))
     if operator.schema.is_inplace:
         return inplace_meta_kernel(operator)

@@ -13,7 +13,7 @@ from readtorch.aten.memory_overlap import check_no_overlap, check_no_partial_ove
 from readtorch.aten.tensor_meta import broadcast
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import WRAPPED_NUMBER
-from readtorch.c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
+from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL, SCALAR_TYPE_NAMES, op_math_type, promote_types
 from readtorch.c10.tensor_impl import dtype_of, wrap_number, wrap_result
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
@@ -290,31 +290,85 @@ def unary_float_kernel(function, refusal=None, refused="c"):
 class Elementwise:
     """What a pointwise operator does to single elements, and in which dtypes. In PyTorch: TensorIteratorConfig."""
 
-    def __init__(self, function, common, result, scalars, inputs):
-        self.function = function  # dtype -> the function of aten/native/math.py for elements computed in that dtype
+    def __init__(self, operator, function, common, result, scalars, takes):
+        self.function = function  # dtype, other arguments -> the function for elements computed in that dtype
         self.common = common  # tensors -> the dtype to compute in
         self.result = result  # that dtype -> the dtype of the output
         self.scalars = scalars  # the operator's other arguments -> the function's scalars
-        self.inputs = inputs  # how many of the operator's arguments are tensors: they come first
+        self.takes = takes  # whether there is a CUDA kernel for that dtype
+        self.places = [i for i, a in enumerate(operator.schema.arguments) if a.type.is_tensor]
+
+    def parted(self, arguments):
+        """The operator's arguments as (tensors, others)."""
+        others = [a for i, a in enumerate(arguments) if i not in self.places]
+        return [arguments[i] for i in self.places], others
 
 
-def elementwise(operator, function, common=result_type, result=None, scalars=lambda *others: (), by_dtype=False):
+def elementwise(
+    operator,
+    function,
+    common=result_type,
+    result=None,
+    scalars=lambda *others: (),
+    by_dtype=False,
+    by_number=False,
+    check=None,
+    takes=None,
+):
     """Say what `operator` does to an element: `function(x, ..., scalars)` of aten/native/math.py.
 
     From this follow its shape rule, and its CUDA kernels, functional and in place: cuda/tensor_iterator.py.
     common: the tensors -> the dtype in which it is computed. result: the output's dtype, if another; or a function of the
     former. scalars: the operator's other arguments -> the function's scalars.
     by_dtype: `function` is chosen by the dtype that is computed in: `function(dtype)`.
+    by_number: it is chosen by the other arguments: `function(*others)`.
+    A function that is None gives the shape rule alone.
+    check: takes the operator's arguments and raises what PyTorch's shape rule does.
+    takes: that dtype -> whether there is a CUDA kernel for it; unless given, there is one for all.
     """
-    inputs = sum(a.type.is_tensor for a in operator.schema.arguments)
     out_dtype = result if callable(result) else lambda dtype: result or dtype
-    choose = function if by_dtype else lambda dtype: function
-    operator.scalar_function = Elementwise(choose, common, out_dtype, scalars, inputs)
+    if by_number:
+        choose = lambda dtype, *others: function(*others)
+    else:
+        choose = lambda dtype, *others: function(dtype) if by_dtype else function
+    loop = Elementwise(operator, choose, common, out_dtype, scalars, takes)
+    if function is not None:
+        operator.scalar_function = loop
 
     @operator.meta
     def pointwise_meta(*arguments):
-        tensors = arguments[:inputs]
+        if check is not None:
+            check(*arguments)
+        tensors, _ = loop.parted(arguments)
         return broadcast(out_dtype(common(*tensors)), *tensors)
+
+
+def refusing(error, refused):
+    """A `check` that raises `error(dtype)` for a first tensor whose dtype is of the kinds `refused` (NumPy's letters)."""
+
+    def check(self, *others):
+        if self._array.dtype.kind in refused:
+            raise error(dtype_of(self))
+
+    return check
+
+
+def is_real(dtype):
+    return not dtype.is_complex
+
+
+def is_wide(dtype):
+    """Whether it is real and no 16-bit float."""
+    return not dtype.is_complex and op_math_type(dtype) is dtype
+
+
+def is_floating(dtype):
+    return dtype.is_floating_point
+
+
+def is_integer_or_floating(dtype):
+    """Whether it is neither bool nor complex."""
+    return dtype.category in (INTEGRAL, FLOAT)
 
 
 # ----------------------------------------------------------------------------------------- words for formulas

@@ -7,6 +7,8 @@ import functools
 
 import numpy as np
 
+from readtorch.aten.native.math_special import POLYNOMIALS
+
 from .special import pairs
 
 # Note [ The number of a polynomial ]
@@ -14,7 +16,6 @@ from .special import pairs
 # too long: for large numbers there are closed forms (a Chebyshev polynomial is a cosine; the value at an edge), and the
 # recurrence ends at the first nan, for all that follow are nan, too.
 
-POLYNOMIALS = {}  # name -> its settings, for the kernels of other devices
 FAR = 1 << 12  # up to this degree the recurrence runs on all elements at once, above on each alone
 
 

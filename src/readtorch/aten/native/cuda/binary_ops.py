@@ -81,7 +81,6 @@ for _name, _function in {
     "logical_xor": f.nonzero_xor,
 }.items():
     binary(_name, _function, result=scalar_type.bool)
-binary("atan2", f.atan2, float_result_type)
 binary("pow.Tensor_Tensor", f.power)
 
 
@@ -197,13 +196,3 @@ for _name, _function in {"and": f.bitwise_and, "or": f.bitwise_or, "xor": f.bitw
 @cuda_kernel(operator_named("remainder.Scalar_Tensor"))
 def remainder_of_number_cuda(self, other):
     return at.remainder(weak(self), other)
-
-
-def xlogy_cuda(self, other):
-    common = float_result_type(self, other)
-    return apply(f.xlogy, [self, other], (), common)
-
-
-cuda_kernel(operator_named("xlogy.Tensor"))(xlogy_cuda)
-cuda_kernel(operator_named("xlogy.Scalar_Self"))(lambda self, other: xlogy_cuda(weak(self), other))
-cuda_kernel(operator_named("xlogy.Scalar_Other"))(lambda self, other: xlogy_cuda(self, weak(other)))

@@ -23,7 +23,7 @@ import numpy as np
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.native.copy import cast
-from readtorch.aten.native.tensor_iterator import cast_error, refuse_overlap, result_type
+from readtorch.aten.native.tensor_iterator import cast_error, not_implemented, refuse_overlap, result_type
 from readtorch.aten.register_dispatch_key import inplace_form
 from readtorch.aten.tensor_meta import pointwise_strides
 from readtorch.c10 import scalar_type
@@ -33,7 +33,7 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .fill_kernel import fill
 from .loops import pointwise
-from .register_dispatch_key import cuda_kernel, empty, is_on_device
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, is_on_device
 
 
 def apply(function, tensors, scalars=(), common=None, result=None, out=None):
@@ -73,19 +73,23 @@ def register_elementwise():
 
 
 def _register(operator, loop):
-    def kernel(*arguments):
-        tensors = arguments[: loop.inputs]
+    def compute(arguments, launch_on):
+        tensors, others = loop.parted(arguments)
         common = loop.common(*tensors)
-        scalars = loop.scalars(*arguments[loop.inputs :])
-        return apply(loop.function(common), tensors, scalars, common, loop.result(common))
+        if loop.takes is not None and not loop.takes(common):
+            raise not_implemented(f"{operator.schema.name.removeprefix('special_')}_cuda")(common)
+        return launch_on(loop.function(common, *others), tensors, loop.scalars(*others), common)
 
-    def kernel_(self, *arguments):
-        others = arguments[: loop.inputs - 1]
-        common = loop.common(self, *others)
-        return apply_(loop.function(common), self, others, loop.scalars(*arguments[loop.inputs - 1 :]), common)
+    @cuda_impl(operator)
+    def fill(*arguments):
+        compute(arguments[:-1], lambda *loop: run(*loop, arguments[-1]._array))
 
-    cuda_kernel(operator)(kernel)
     inplace = operator.inplace or inplace_form(operator)
+
+    def kernel_(*arguments):
+        (inplace.shape_rule or operator.shape_rule)(*arguments)  # for its refusals
+        return compute(arguments, lambda function, tensors, *rest: apply_(function, tensors[0], tensors[1:], *rest))
+
     # A comparison in place stores its truth values as the input's dtype: it is computed, then copied.
     keeps_dtype = loop.result(scalar_type.float32) is scalar_type.float32
     if keeps_dtype and inplace is not None and CUDA not in inplace.kernels:

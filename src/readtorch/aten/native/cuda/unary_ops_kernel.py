@@ -10,15 +10,13 @@ import ml_dtypes
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
-from readtorch.aten.native import return_types
-from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import BOOL, FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import clone_cuda
 from .fill_kernel import filled
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .tensor_iterator import apply, apply_
 
 NEVER = ()
@@ -45,61 +43,16 @@ def unary(name, function, dtype=dtype_of, result=None, scalars=lambda *arguments
     """`scalars(*arguments)`: the function's scalars, from the schema's arguments behind the tensor."""
 
     def kernel(self, *arguments):
-        return apply(chosen(function, self), [self], scalars(*arguments), dtype(self), result)
+        return apply(function, [self], scalars(*arguments), dtype(self), result)
 
     def kernel_(self, *arguments):
-        return apply_(chosen(function, self), self, [], scalars(*arguments), dtype(self))
+        return apply_(function, self, [], scalars(*arguments), dtype(self))
 
     declare(name, kernel, None if result else kernel_)
 
 
-def chosen(function, self):
-    """Rounding leaves integers as they are. The sign of a complex number is a direction."""
-    if function is f.sign and dtype_of(self).is_complex:
-        return f.direction
-    return f.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
-
-
-ROUNDING = {f.floor, f.ceil, f.trunc, f.nearest}
-
-
-for _name, _function in {
-    "neg": f.neg,
-    "sign": f.sign,
-    "sgn": f.sign,
-    "floor": f.floor,
-    "ceil": f.ceil,
-    "trunc": f.trunc,
-    "round": f.nearest,
-}.items():
-    unary(_name, _function)
-
-
-def abs_cuda(self):
-    dtype = dtype_of(self)
-    return apply(f.absolute, [self], (), dtype, dtype.to_real() if dtype.is_complex else dtype)
-
-
-def abs_cuda_(self):
-    if dtype_of(self).is_complex:
-        raise RuntimeError("In-place abs is not supported for complex tensors.")
-    return apply_(f.absolute, self, [])
-
-
-declare("abs", abs_cuda, abs_cuda_)
-
-
-for _name, _function in {"erf": f.erf, "erfc": f.erfc}.items():
-    unary(_name, _function, own_float)
-
-
 for _name, _function in {"logical_not": f.is_zero, "isnan": f.isnan, "isfinite": f.isfinite, "isinf": f.isinf}.items():
     unary(_name, _function, result=scalar_type.bool)
-
-
-@cuda_kernel(operator_named("round.decimals"))
-def round_decimals_cuda(self, decimals):
-    return apply(f.round_to_parts if decimals >= 0 else f.round_to_multiples, [self], (10.0 ** abs(decimals),))
 
 
 def constant(self, value):
@@ -137,18 +90,10 @@ def isreal_cuda(self):
     return at.imag(self) == 0 if dtype_of(self).is_complex else constant(self, True)
 
 
-@cuda_kernel(operator_named("frac"))
-def frac_cuda(self):
-    if not dtype_of(self).is_floating_point:
-        raise not_implemented("frac_cuda")(dtype_of(self))
-    return apply(f.fraction, [self])
-
-
-@cuda_kernel(operator_named("frexp.Tensor"))
-def frexp_cuda(self):
-    if not dtype_of(self).is_floating_point:
-        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return return_types.frexp(apply(f.mantissa, [self]), apply(f.exponent, [self], result=scalar_type.int32))
+@cuda_impl(operator_named("frexp.Tensor"))
+def frexp_cuda(self, mantissa, exponent):
+    apply(f.mantissa, [self], out=mantissa)
+    apply(f.exponent, [self], out=exponent)
 
 
 @cuda_kernel(operator_named("bitwise_not"))

@@ -8,8 +8,16 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math_special as f
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
-from readtorch.aten.native.tensor_iterator import not_implemented, unary_float_kernel
+from readtorch.aten.native.tensor_iterator import (
+    elementwise,
+    float_result_type,
+    is_real,
+    is_wide,
+    not_implemented,
+    unary_float_kernel,
+)
 from readtorch.aten.native_function import native_function
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of
@@ -17,9 +25,10 @@ from readtorch.c10.tensor_impl import dtype_of
 from .special import scipy_function
 
 
-def special(name, function, argument="self", half=False):
-    """Declare `special.<name>`. half: whether it takes 16-bit floats."""
+def special(name, function, scalar_function, argument="self", half=False):
+    """Declare `special.<name>`. scalar_function: None if CUDA has none. half: whether it takes 16-bit floats."""
     operator = native_function(f"special_{name}(Tensor {argument}) -> Tensor", module="special", name=name, out=True)
+    elementwise(operator, scalar_function, float_result_type, takes=is_real if half else is_wide)
     refusal = not_implemented(f"{name}_cpu")
     compute = unary_float_kernel(function, refusal)
 
@@ -45,28 +54,29 @@ def scaled_to_zero(name):
 
 # --------------------------------------------------------------------------------------- without a derivative
 
-special("airy_ai", lambda x: np.where(np.isinf(x), x.dtype.type(np.nan), scipy_function("airy")(x)[0]), "x")
-special("bessel_j0", of_finite("j0"))
-special("bessel_j1", of_finite("j1"))
-special("bessel_y0", of_finite("y0"))
-special("bessel_y1", of_finite("y1"))
-special("modified_bessel_i0", of_finite("i0"))
-special("modified_bessel_i1", of_finite("i1"))
-special("modified_bessel_k0", scipy_function("k0"))
-special("modified_bessel_k1", scipy_function("k1"))
-special("scaled_modified_bessel_k0", scaled_to_zero("k0e"), "x")
-special("scaled_modified_bessel_k1", scaled_to_zero("k1e"), "x")
+special("airy_ai", lambda x: np.where(np.isinf(x), x.dtype.type(np.nan), scipy_function("airy")(x)[0]), None, "x")
+special("bessel_j0", of_finite("j0"), f.j0)
+special("bessel_j1", of_finite("j1"), f.j1)
+special("bessel_y0", of_finite("y0"), f.y0)
+special("bessel_y1", of_finite("y1"), f.y1)
+special("modified_bessel_i0", of_finite("i0"), f.i0)
+special("modified_bessel_i1", of_finite("i1"), f.i1)
+special("modified_bessel_k0", scipy_function("k0"), f.k0)
+special("modified_bessel_k1", scipy_function("k1"), f.k1)
+special("scaled_modified_bessel_k0", scaled_to_zero("k0e"), f.k0e, "x")
+special("scaled_modified_bessel_k1", scaled_to_zero("k1e"), f.k1e, "x")
 special(
     "spherical_bessel_j0",
     lambda x: np.where(np.isinf(x), x.dtype.type(0), np.where(x == 0, x.dtype.type(1), np.sin(x) / x)),
+    f.spherical_j0,
     "x",
 )
 
 
 # --------------------------------------------------------------------------- scaled modified Bessel functions
 
-i0e = special("i0e", scipy_function("i0e"), half=True)
-i1e = special("i1e", scipy_function("i1e"), half=True)
+i0e = special("i0e", scipy_function("i0e"), f.i0e, half=True)
+i1e = special("i1e", scipy_function("i1e"), f.i1e, half=True)
 
 
 @i0e.backward
@@ -87,9 +97,9 @@ class SpecialI1EBackward0:
 
 # ---------------------------------------------------------------------------------------- normal distribution
 
-erfcx = special("erfcx", scipy_function("erfcx"))
-ndtri = special("ndtri", scipy_function("ndtri"))
-log_ndtr = special("log_ndtr", scipy_function("log_ndtr"))
+erfcx = special("erfcx", scipy_function("erfcx"), f.erfcx)
+ndtri = special("ndtri", scipy_function("ndtri"), f.ndtri)
+log_ndtr = special("log_ndtr", scipy_function("log_ndtr"), f.log_ndtr)
 
 
 @erfcx.backward

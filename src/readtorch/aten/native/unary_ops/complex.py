@@ -7,12 +7,21 @@ complex and polar in `aten/src/ATen/native/TensorFactories.cpp`.
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.exact_out import exact_out, found_dtype
-from readtorch.aten.native.tensor_iterator import computing, empty_for, refuse_overlap, unary_float_kernel
+from readtorch.aten.native.tensor_iterator import (
+    computing,
+    elementwise,
+    empty_for,
+    float_result_type,
+    unary_float_kernel,
+)
 from readtorch.aten.native.tensor_shape.slice import select
 from readtorch.aten.native.tensor_shape.view import restrided
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import any_device, write_result
+from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
 from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, wrap_result
 from readtorch.c10.tensor_impl import view as view_of
@@ -93,9 +102,13 @@ resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH
 resolve_neg = native_function("resolve_neg(Tensor(a) self) -> Tensor(a)", BOTH)
 
 
-@_conj.kernel
-def conj_cpu(self):
+def conj_physical_cpu(self):
     return wrap_result(np.conjugate(self._array))
+
+
+for _operator in (_conj, _conj_physical):
+    elementwise(_operator, f.conjugate)
+    _operator.kernel(conj_physical_cpu)
 
 
 @_conj.backward
@@ -110,6 +123,7 @@ def conj_composite(self):
 
 
 exact_out(conj_physical, found_dtype)
+elementwise(conj_physical, None)
 
 
 @conj_physical.compose
@@ -117,16 +131,11 @@ def conj_physical_composite(self):
     return _conj_physical.call(self) if self._array.dtype.kind == "c" else self
 
 
-@_conj_physical.kernel
-def conj_physical_cpu(self):
-    return wrap_result(np.conjugate(self._array))
-
-
 @conj_physical_.kernel
-def conj_physical_cpu_(self):
+@any_device
+def conj_physical_any_(self):
     if self._array.dtype.kind == "c":
-        refuse_overlap(self)
-        np.conjugate(self._array, self._array)
+        return write_result(self, _conj_physical.call(self))
     self._counter[0] += 1
     return self
 
@@ -171,12 +180,29 @@ def angle_of_real(x):
 _angle_of_real = unary_float_kernel(angle_of_real)
 
 
+elementwise(
+    angle,
+    lambda dtype: f.angle_of_complex if dtype.is_complex else f.angle,
+    float_result_type,
+    result=lambda dtype: dtype.to_real() if dtype.is_complex else dtype,
+    by_dtype=True,
+)
+angle_of_real_meta = angle.shape_rule
+
+
+@angle.meta
+def angle_meta(self):
+    """Row by row for complex numbers, unlike that of real ones."""
+    output = angle_of_real_meta(self)
+    return TensorMeta(output.shape, output.dtype) if self._array.dtype.kind == "c" else output
+
+
 @angle.kernel
 def angle_cpu(self):
     """The angle in the complex plane, from -π to π."""
     if self._array.dtype.kind != "c":
         return _angle_of_real(self)
-    return wrap_result(np.ascontiguousarray(np.angle(self._array)))  # row by row, unlike that of real numbers
+    return wrap_result(np.ascontiguousarray(np.angle(self._array)))
 
 
 @angle.backward
@@ -219,6 +245,11 @@ def complex_type(first, second):
     return one.to_complex()
 
 
+@complex_.meta
+def complex_meta(real, imag):
+    return broadcast(complex_type(real, imag), real, imag)
+
+
 @complex_.kernel
 def complex_cpu(real, imag):
     return computing(from_parts, real, imag, common=dtype_of(real), result=complex_type(real, imag))
@@ -238,6 +269,9 @@ class ComplexBackward0:
 
     def imag(grad):
         return at.imag(grad)
+
+
+polar.meta(complex_meta)
 
 
 @polar.kernel

@@ -10,7 +10,6 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
-from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar, mul_scalar
 from readtorch.aten.native.exact_out import exact_out, found_dtype
 from readtorch.aten.native.tensor_iterator import (
@@ -18,28 +17,31 @@ from readtorch.aten.native.tensor_iterator import (
     conj,
     elementwise,
     float_result_type,
+    is_floating,
+    is_integer_or_floating,
     laid_out,
     not_implemented,
-    refuse_overlap,
+    refusing,
     result_type,
     unary_float_kernel,
     unary_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
 from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
-from readtorch.c10.scalar_type import op_math_type
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
+from readtorch.aten.register_dispatch_key import write_result
+from readtorch.aten.tensor_meta import like
+from readtorch.c10.scalar_type import BOOL, FLOAT, int32, op_math_type
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 
-def unary(name, kernel, function=None, common=result_type, converts_out=True, **options):
+def unary(name, kernel, function, common=result_type, converts_out=True, **options):
     """Declare `name(Tensor self) -> Tensor` with its in-place and out= forms.
 
     kernel: what computes it on the CPU. function, common, options: see `elementwise`.
     """
     operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
     operator.kernel(kernel)
-    if function is not None:
-        elementwise(operator, function, common, **options)
+    elementwise(operator, function, common, **options)
     if not converts_out:
         exact_out(operator, found_dtype)
     return operator
@@ -58,17 +60,11 @@ def refused_with(text, error=RuntimeError):
 
 # ---------------------------------------------------------------------------------------------- sign and size
 
-neg = unary(
-    "neg",
-    unary_kernel(
-        np.negative,
-        refused_with(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-            "`logical_not()` operator instead."
-        ),
-    ),
-    converts_out=False,
+no_bools = refused_with(
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+    "`logical_not()` operator instead."
 )
+neg = unary("neg", unary_kernel(np.negative, no_bools), f.neg, check=refusing(no_bools, "b"), converts_out=False)
 
 
 @neg.backward
@@ -99,17 +95,21 @@ def __pos__(self):
     return positive_composite(self)
 
 
-absolute = unary("abs", unary_kernel(np.abs, not_implemented("abs_cpu")), converts_out=False)
+absolute = unary(
+    "abs",
+    unary_kernel(np.abs, not_implemented("abs_cpu")),
+    f.absolute,
+    result=lambda dtype: dtype.to_real() if dtype.is_complex else dtype,
+    takes=lambda dtype: dtype.category > BOOL,
+    converts_out=False,
+)
+abs_meta_ = absolute.inplace.meta(refusing(refused_with("In-place abs is not supported for complex tensors."), "c"))
 
 
 @absolute.inplace.kernel
 def abs_cpu_(self):
-    if self._array.dtype.kind == "c":
-        raise RuntimeError("In-place abs is not supported for complex tensors.")
-    refuse_overlap(self)
-    np.copyto(self._array, absolute.call(self)._array)
-    self._counter[0] += 1
-    return self
+    abs_meta_(self)
+    return write_result(self, absolute.call(self))
 
 
 @absolute.backward
@@ -133,16 +133,15 @@ def sign_array(x):
     return laid_out(x, x) if x.dtype.kind == "b" else np.sign(x)
 
 
+no_directions = refused_with(
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    NotImplementedError,
+)
 sign = unary(
     "sign",
-    unary_kernel(
-        sign_array,
-        refused_with(
-            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
-            NotImplementedError,
-        ),
-        refused="c",
-    ),
+    unary_kernel(sign_array, no_directions, refused="c"),
+    f.sign,
+    check=refusing(no_directions, "c"),
     converts_out=False,
 )
 
@@ -153,7 +152,13 @@ class SignBackward0:
         return at.zeros_like(grad)
 
 
-sgn = unary("sgn", unary_kernel(sign_array), converts_out=False)
+sgn = unary(
+    "sgn",
+    unary_kernel(sign_array),
+    lambda dtype: f.direction if dtype.is_complex else f.sign,
+    by_dtype=True,
+    converts_out=False,
+)
 
 
 @sgn.backward
@@ -288,27 +293,37 @@ class Log1PBackward0:
 # --------------------------------------------------------------------------------------------------- rounding
 
 
-def rounding(name, function, complex_refusal=None):
+def rounding(name, function, scalar_function, complex_refusal=None):
     """floor, ceil, trunc, round: integers stay as they are, and nothing flows back."""
 
     def rounded(x):
         return laid_out(x, x) if x.dtype.kind in "iu" else function(x)
 
-    complex_refusal = complex_refusal or refused_with(
-        f"{name} is not supported for complex inputs", NotImplementedError
-    )
     bool_refusal = not_implemented(f"{name}_vml_cpu")
+    no_complex = complex_refusal or bool_refusal
     kernel = unary_kernel(
-        rounded, lambda dtype: (complex_refusal if dtype.is_complex else bool_refusal)(dtype), refused="bc"
+        rounded, lambda dtype: (no_complex if dtype.is_complex else bool_refusal)(dtype), refused="bc"
     )
-    return unary(name, kernel, converts_out=False)
+    return unary(
+        name,
+        kernel,
+        lambda dtype: f.itself if dtype.category < FLOAT else scalar_function,
+        by_dtype=True,
+        check=complex_refusal and refusing(complex_refusal, "c"),
+        takes=is_integer_or_floating,
+        converts_out=False,
+    )
 
 
-floor = rounding("floor", np.floor)
-ceil = rounding("ceil", np.ceil)
-trunc = rounding("trunc", np.trunc)
+def no_complex_inputs(name):
+    return refused_with(f"{name} is not supported for complex inputs", NotImplementedError)
+
+
+floor = rounding("floor", np.floor, f.floor, no_complex_inputs("floor"))
+ceil = rounding("ceil", np.ceil, f.ceil, no_complex_inputs("ceil"))
+trunc = rounding("trunc", np.trunc, f.trunc, no_complex_inputs("trunc"))
 alias_of("fix", "trunc")
-round_ = rounding("round", np.rint, not_implemented("round_vml_cpu"))
+round_ = rounding("round", np.rint, f.nearest)
 
 
 @floor.backward
@@ -351,6 +366,13 @@ def scaled_rounding(decimals):
 
 
 exact_out(round_decimals, found_dtype)
+elementwise(
+    round_decimals,
+    lambda decimals: f.round_to_parts if decimals >= 0 else f.round_to_multiples,
+    by_number=True,
+    scalars=lambda decimals: (10.0 ** abs(decimals),),
+    takes=is_floating,
+)
 
 
 @round_decimals.kernel
@@ -365,7 +387,11 @@ class RoundBackward1:
 
 
 frac = unary(
-    "frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"), converts_out=False
+    "frac",
+    unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"),
+    f.fraction,
+    takes=is_floating,
+    converts_out=False,
 )
 
 
@@ -379,11 +405,14 @@ class FracBackward0:
 
 
 def conversion(name, factor):
+    no_complex = refused_with(f"{name} is not supported for complex tensors.")
     return unary(
         name,
-        unary_float_kernel(
-            lambda x: x * x.dtype.type(factor), refused_with(f"{name} is not supported for complex tensors.")
-        ),
+        unary_float_kernel(lambda x: x * x.dtype.type(factor), no_complex),
+        f.times,
+        float_result_type,
+        scalars=lambda: (factor,),
+        check=refusing(no_complex, "c"),
     )
 
 
@@ -442,6 +471,11 @@ def nan_to_num_array(x, nan, posinf, neginf):
     return result
 
 
+@nan_to_num.meta
+def nan_to_num_meta(self, nan, posinf, neginf):
+    return like(self)
+
+
 @nan_to_num.kernel
 def nan_to_num_cpu(self, nan, posinf, neginf):
     x = self._array
@@ -459,14 +493,18 @@ class NanToNumBackward0:
 frexp = native_function("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", BOTH, out=True)
 
 
-@frexp.kernel
-def frexp_cpu(self):
-    """(m, e) with self = m · 2 ** e and 1/2 <= |m| < 1"""
-    dtype = dtype_of(self)
-    if not dtype.is_floating_point:
+@frexp.meta
+def frexp_meta(self):
+    if not dtype_of(self).is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    mantissa, exponent = np.frexp(cast(self._array, op_math_type(dtype).numpy))
-    return return_types.frexp(wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32)))
+    return like(self), like(self, int32)
+
+
+@frexp.impl()
+def frexp_cpu(self, mantissa, exponent):
+    """self = m · 2 ** e and 1/2 <= |m| < 1"""
+    x = cast(self._array, op_math_type(dtype_of(self)).numpy)
+    np.frexp(x, mantissa._array, exponent._array, casting="unsafe")
 
 
 def wrong_type(name):

@@ -10,17 +10,25 @@ import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
+from readtorch.aten.native import math_special as special
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.tensor_iterator import (
     compute,
     conj,
+    elementwise,
     float_result_type,
+    is_real,
+    is_wide,
+    laid_out,
     not_implemented,
     scalar_tensor,
     unary_float_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
 from readtorch.aten.native_function import BOTH, alias_of, native_function
+from readtorch.aten.register_dispatch_key import any_device, write_result
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX
 from readtorch.c10.tensor_impl import wrap_result
@@ -39,15 +47,17 @@ def scipy_function(name):
     return function
 
 
-def special_unary(name, scipy_name, refusal):
-    return unary(name, unary_float_kernel(scipy_function(scipy_name), not_implemented(refusal)))
+def special_unary(name, refusal, array_function, scalar_function):
+    """Declare a function of real numbers. refusal: the CPU kernel's name in PyTorch, which errors say."""
+    kernel = unary_float_kernel(array_function, not_implemented(refusal))
+    return unary(name, kernel, scalar_function, float_result_type, takes=is_real)
 
 
 # -------------------------------------------------------------------------------------------------------- erf
 
-erf = unary("erf", unary_float_kernel(or_loop("erf", scipy_function("erf")), not_implemented("erf_vml_cpu")))
-erfc = special_unary("erfc", "erfc", "erfc_vml_cpu")
-erfinv = special_unary("erfinv", "erfinv", "erfinv_vml_cpu")
+erf = special_unary("erf", "erf_vml_cpu", or_loop("erf", scipy_function("erf")), f.erf)
+erfc = special_unary("erfc", "erfc_vml_cpu", scipy_function("erfc"), f.erfc)
+erfinv = special_unary("erfinv", "erfinv_vml_cpu", scipy_function("erfinv"), special.erfinv)
 
 
 @erf.backward
@@ -76,7 +86,7 @@ def lgamma_array(x):
     return np.where(np.isinf(x), np.abs(x), scipy_function("gammaln")(x))
 
 
-lgamma = unary("lgamma", unary_float_kernel(lgamma_array, not_implemented("lgamma_vml_cpu")))
+lgamma = special_unary("lgamma", "lgamma_vml_cpu", lgamma_array, special.lgamma)
 
 
 def zeta_array(x, q):
@@ -87,6 +97,7 @@ def zeta_array(x, q):
     """
     from scipy.special import bernoulli
 
+    operands = x, q
     x, q = np.broadcast_arrays(x, q)
     place, total = q.copy(), q**-x
     least = np.min(np.nan_to_num(q), initial=0, where=q != np.floor(q))  # of those that are no poles
@@ -106,7 +117,7 @@ def zeta_array(x, q):
         factor, power = factor * (x + 2 * i + 1), power / place
     poles = np.where(q == np.floor(q), np.inf, np.where(x == np.floor(x), total, np.nan))
     result = np.where(x < 1, np.nan, np.where(x == 1, np.inf, np.where(q <= 0, poles, total)))
-    return result.astype(q.dtype)
+    return laid_out(result.astype(q.dtype), *operands)
 
 
 def digamma_array(x):
@@ -114,7 +125,7 @@ def digamma_array(x):
     return np.where(x == 0, np.copysign(x.dtype.type(np.inf), -x), scipy_function("digamma")(x))
 
 
-digamma = unary("digamma", unary_float_kernel(digamma_array, not_implemented("digamma")))
+digamma = special_unary("digamma", "digamma", digamma_array, special.digamma)
 
 
 @lgamma.backward
@@ -133,10 +144,29 @@ polygamma = native_function("polygamma(int n, Tensor self) -> Tensor", "function
 polygamma_method = native_function("polygamma.method(Tensor self, int n) -> Tensor", "method", inplace=True)
 
 
-@polygamma.kernel
-def polygamma_cpu(n, self):
+def check_polygamma(n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
+
+
+def polygamma_scalars(n):
+    return (n + 1, math.factorial(n) * (1.0 if n % 2 else -1.0), *special.DIVISORS) if n > 1 else ()
+
+
+elementwise(
+    polygamma,
+    lambda n: (special.digamma, special.trigamma, special.polygamma)[min(n, 2)],
+    float_result_type,
+    by_number=True,
+    scalars=polygamma_scalars,
+    check=check_polygamma,
+    takes=is_real,
+)
+
+
+@polygamma.kernel
+def polygamma_cpu(n, self):
+    check_polygamma(n, self)
     if n == 0:
         return digamma.call(self)
     if n == 1:
@@ -171,7 +201,11 @@ class PolygammaBackward0:
         return grad * at.polygamma(n + 1, self)
 
 
-@node_of_its_own(polygamma_method).backward
+polygamma_ = node_of_its_own(polygamma_method)
+polygamma_.kernel(any_device(lambda self, n: write_result(self, polygamma.call(n, self))))
+
+
+@polygamma_.backward
 class PolygammaBackward1:
     def self(grad, self, n):
         return grad * at.polygamma(n + 1, self)
@@ -180,18 +214,24 @@ class PolygammaBackward1:
 mvlgamma = native_function("mvlgamma(Tensor self, int p) -> Tensor", BOTH, inplace=True, out=True)
 
 
-@mvlgamma.kernel
-def mvlgamma_cpu(self, p):
-    """log of the multivariate gamma function."""
+@mvlgamma.meta
+def mvlgamma_meta(self, p):
     if self._array.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    return TensorMeta(self._array.shape, float_result_type(self))
+
+
+@mvlgamma.kernel
+def mvlgamma_cpu(self, p):
+    """log of the multivariate gamma function."""
+    mvlgamma_meta(self, p)
 
     def sum_of_logs(x):
         shifts = (np.arange(p) / 2 - (p - 1) / 2).astype(x.dtype)
         total = scipy_function("gammaln")(x[..., None] + shifts).sum(-1)
-        return total + x.dtype.type(p * (p - 1) * math.log(math.pi) / 4)
+        return np.add(total, x.dtype.type(p * (p - 1) * math.log(math.pi) / 4), order="C")
 
     return unary_float_kernel(sum_of_logs)(self)
 
@@ -211,7 +251,7 @@ def sinc_array(x):
     return np.where(x == 0, x.dtype.type(1), np.sin(product) / product)
 
 
-sinc = unary("sinc", unary_float_kernel(sinc_array))
+sinc = unary("sinc", unary_float_kernel(sinc_array), special.sinc, float_result_type, takes=is_real)
 
 
 @sinc.backward
@@ -222,8 +262,9 @@ class SincBackward0:
         return at.where(product == 0, at.zeros_like(slope), slope)
 
 
-i0 = special_unary("i0", "i0", "i0_vml_cpu")
+i0 = special_unary("i0", "i0_vml_cpu", scipy_function("i0"), special.i0)
 i1 = native_function("special_i1(Tensor self) -> Tensor", module="special", name="i1", out=True)
+elementwise(i1, special.i1, float_result_type, takes=is_wide)
 i1.kernel(unary_float_kernel(scipy_function("i1")))
 
 
@@ -241,6 +282,7 @@ class SpecialI1Backward0:
 
 
 entr = native_function("special_entr(Tensor self) -> Tensor", module="special", name="entr", out=True)
+elementwise(entr, special.entropy, float_result_type, takes=is_real)
 entr.kernel(unary_float_kernel(scipy_function("entr"), not_implemented("entr")))
 
 
@@ -262,7 +304,9 @@ def ndtr_composite(self):
 # ------------------------------------------------------------------------------------------------------ xlogy
 
 
-def product_with_log(name, function, module="torch", method=True, scalar_names=("Scalar_Self", "Scalar_Other")):
+def product_with_log(
+    name, function, scalar_function, module="torch", method=True, scalar_names=("Scalar_Self", "Scalar_Other")
+):
     """Declare x * log(y): 0 where x is 0, whatever y. Returns the three overloads."""
     python_name = name.removeprefix("special_")
     variants = BOTH if method else "function"
@@ -302,8 +346,9 @@ def product_with_log(name, function, module="torch", method=True, scalar_names=(
         except ValueError:
             raise broadcast_error(self._array.shape, other._array.shape) from None
 
-    of_number.kernel(lambda self, other: product_cpu(scalar_tensor(self), other))
-    with_number.kernel(lambda self, other: product_cpu(self, scalar_tensor(other)))
+    elementwise(of_tensors, scalar_function, float_result_type, takes=is_real)
+    of_number.kernel(any_device(lambda self, other: of_tensors.call(scalar_tensor(self), other)))
+    with_number.kernel(any_device(lambda self, other: of_tensors.call(self, scalar_tensor(other))))
     return of_tensors, of_number, with_number
 
 
@@ -317,9 +362,14 @@ def xlog1py_array(x, y):
     return np.where(np.isnan(y), y, value)
 
 
-xlogy, xlogy_of_number, xlogy_with_number = product_with_log("xlogy", xlogy_array)
+xlogy, xlogy_of_number, xlogy_with_number = product_with_log("xlogy", xlogy_array, f.xlogy)
 xlog1py, xlog1py_of_number, xlog1py_with_number = product_with_log(
-    "special_xlog1py", xlog1py_array, module="special", method=False, scalar_names=("self_scalar", "other_scalar")
+    "special_xlog1py",
+    xlog1py_array,
+    special.xlog1py,
+    module="special",
+    method=False,
+    scalar_names=("self_scalar", "other_scalar"),
 )
 
 

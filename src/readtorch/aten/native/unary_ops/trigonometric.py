@@ -7,12 +7,15 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
+from readtorch.aten.native import math_special as special
 from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass, loops
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar
 from readtorch.aten.native.tensor_iterator import (
     binary_float_kernel,
     conj,
+    elementwise,
     float_result_type,
+    is_real,
     no_derivative,
     not_implemented,
     unary_float_kernel,
@@ -137,6 +140,7 @@ for _name in ("sin", "cos", "tan"):
     alias_of(f"arc{_name}h", f"a{_name}h")
 
 tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True)
+elementwise(tanh_backward, f.tanh_backward)
 
 
 @tanh_backward.kernel
@@ -186,6 +190,7 @@ class SigmoidBackward0:
 sigmoid_backward = native_function(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True
 )
+elementwise(sigmoid_backward, f.sigmoid_backward)
 
 
 @sigmoid_backward.kernel
@@ -210,10 +215,25 @@ logit = native_function("logit(Tensor self, float? eps=None) -> Tensor", BOTH, i
 alias_of("logit", "logit", module="special")
 
 
+def is_clipped(eps):
+    """Whether probabilities are kept from 0 and 1 by `eps`."""
+    return eps is not None and eps >= 0
+
+
+elementwise(
+    logit,
+    lambda eps: special.logit_inside if is_clipped(eps) else special.logit,
+    float_result_type,
+    by_number=True,
+    scalars=lambda eps: (eps, 1 - eps) if is_clipped(eps) else (),
+    takes=is_real,
+)
+
+
 @logit.kernel
 def logit_cpu(self, eps):
     def logit_array(x):
-        p = x if eps is None or eps < 0 else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+        p = x if not is_clipped(eps) else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
         return np.log(p / (1 - p))
 
     return unary_float_kernel(logit_array, not_implemented("logit_cpu"))(self)
@@ -222,10 +242,10 @@ def logit_cpu(self, eps):
 @logit.backward
 class LogitBackward0:
     def self(grad, self, eps):
-        if eps is None or eps < 0:
-            inside, outside = (self >= 0) & (self <= 1), float("nan")
-        else:
+        if is_clipped(eps):
             inside, outside = (self >= eps) & (self <= 1 - eps), 0.0
+        else:
+            inside, outside = (self >= 0) & (self <= 1), float("nan")
         return at.where(inside, grad / (self * (1 - self)), at.full_like(self, outside))
 
 
@@ -233,6 +253,7 @@ class LogitBackward0:
 
 atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 _atan2 = binary_float_kernel(np.arctan2)
+elementwise(atan2, f.atan2, float_result_type, takes=is_real)
 
 
 @atan2.kernel
