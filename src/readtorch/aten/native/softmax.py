@@ -10,11 +10,13 @@ import numpy as np
 
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.parallel import parallel_for
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.scalar_type import float32
 from readtorch.c10.tensor_impl import dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .exact_out import exact_out
-from .tensor_iterator import F4, compute, not_implemented
+from .tensor_iterator import F4, compute, not_implemented, wrap_reduced
 
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 
@@ -39,6 +41,13 @@ def softmax_composite(self, dim, dtype):
 @log_softmax.compose
 def log_softmax_composite(self, dim, dtype):
     return _log_softmax.call(self if dtype is None else self.to(dtype), dim, False)
+
+
+@_softmax.meta
+@_log_softmax.meta
+def softmax_meta(self, dim, half_to_float):
+    wrap_dim(dim, self._array.ndim)
+    return TensorMeta(self._array.shape, float32 if half_to_float else dtype_of(self))
 
 
 special_softmax = native_function(
@@ -168,22 +177,33 @@ class LogSoftmaxBackward0:
         return _log_softmax_backward_data.call(grad, result, dim, self_scalar_type)
 
 
+def backward_meta(name):
+    def describe(grad_output, output, dim, input_dtype):
+        g, y = grad_output._array, output._array
+        if g.shape != y.shape:
+            raise RuntimeError(
+                "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
+                f"{list(g.shape)} does not equal {list(y.shape)} (while checking arguments for {name}_backward)"
+            )
+        wrap_dim(dim, y.ndim)
+        return TensorMeta(g.shape, input_dtype)
+
+    return describe
+
+
+softmax_backward_meta = _softmax_backward_data.meta(backward_meta("softmax"))
+log_softmax_backward_meta = _log_softmax_backward_data.meta(backward_meta("log_softmax"))
+
+
 def backward_along(function, grad_output, output, dim, input_dtype):
     """`function(g, y, axis)` on the gradient and the result; 0 dimensions are read as 1."""
     g, y = grad_output._array, output._array
-    if g.shape != y.shape:
-        name = function.__name__.removesuffix("_slope")
-        raise RuntimeError(
-            "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
-            f"'output'; but {list(g.shape)} does not equal {list(y.shape)} (while checking arguments "
-            f"for {name}_backward)"
-        )
     if y.ndim == 0:
         return wrap_result(
             compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype)
         )
     axis = wrap_dim(dim, y.ndim)
-    return wrap_result(compute(lambda g, y: function(g, y, axis), (g, y), dtype_of(output), input_dtype))
+    return wrap_reduced(compute(lambda g, y: function(g, y, axis), (g, y), dtype_of(output), input_dtype))
 
 
 def softmax_slope(g, y, axis):
@@ -209,6 +229,8 @@ def are_for_loops(grad_output, output, input_dtype):
 def softmax_backward_cpu(grad_output, output, dim, input_dtype):
     if are_for_loops(grad_output, output, input_dtype):
         return by_loops("softmax_backward", dim, grad_output._array, output._array)
+    if grad_output._array.shape != output._array.shape:
+        softmax_backward_meta(grad_output, output, dim, input_dtype)
     return backward_along(softmax_slope, grad_output, output, dim, input_dtype)
 
 
@@ -216,6 +238,8 @@ def softmax_backward_cpu(grad_output, output, dim, input_dtype):
 def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
     if are_for_loops(grad_output, output, input_dtype):
         return by_loops("log_softmax_backward", dim, grad_output._array, output._array)
+    if grad_output._array.shape != output._array.shape:
+        log_softmax_backward_meta(grad_output, output, dim, input_dtype)
     return backward_along(log_softmax_slope, grad_output, output, dim, input_dtype)
 
 

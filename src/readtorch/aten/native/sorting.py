@@ -8,6 +8,8 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
@@ -16,7 +18,8 @@ from . import return_types
 from .copy import constant_beside
 from .exact_out import exact_out, keeps_apart
 from .reduce_ops.min_max import comparable, evenly_distribute, select_backward
-from .tensor_iterator import laid_out, not_implemented
+from .reduce_ops_utils import axes_along, check_not_empty, with_indices_meta
+from .tensor_iterator import laid_out, not_implemented, wrap_reduced
 
 # ------------------------------------------------------------------------------------------------------- sort
 
@@ -56,6 +59,17 @@ sort_stable = native_function(
 )
 for _operator in (sort, sort_stable):
     exact_out(_operator)
+
+
+@sort.meta
+def sort_meta(self, dim, descending):
+    wrap_dim(dim, self._array.ndim)
+    return like(self), like(self, int64)
+
+
+@sort_stable.meta
+def sort_stable_meta(self, stable, dim, descending):
+    return sort_meta(self, dim, descending)
 
 
 @sort.kernel
@@ -110,12 +124,26 @@ topk = native_function(
 exact_out(topk)
 
 
+def size_along(t, dim):
+    """How many elements a dimension has; a tensor without dimensions counts as having one."""
+    return t._array.shape[dim] if t._array.ndim else 1
+
+
+@topk.meta
+def topk_meta(self, k, dim, largest, sorted):
+    dim = wrap_dim(dim, self._array.ndim)
+    if not 0 <= k <= size_along(self, dim):
+        raise RuntimeError("selected index k out of range")
+    shape = tuple([k if d == dim else n for d, n in enumerate(self._array.shape)])
+    return TensorMeta(shape, dtype_of(self)), TensorMeta(shape, int64)
+
+
 @topk.kernel
 def topk_cpu(self, k, dim, largest, sorted):
     x = self._array
     dim = wrap_dim(dim, x.ndim)
-    if not 0 <= k <= (x.shape[dim] if x.ndim else 1):
-        raise RuntimeError("selected index k out of range")
+    if not 0 <= k <= size_along(self, dim):
+        topk_meta(self, k, dim, largest, sorted)
     dtype = dtype_of(self)
     if dtype.is_complex:
         raise RuntimeError(" topk does not support complex dtypes on CPU")
@@ -124,7 +152,7 @@ def topk_cpu(self, k, dim, largest, sorted):
     if not x.ndim:
         return return_types.topk(wrap(x.copy()), wrap(np.zeros((), np.int64)))
     order = leading_order(x, k, dim, largest)
-    return return_types.topk(wrap(np.take_along_axis(x, order, dim)), wrap(order))
+    return return_types.topk(wrap_reduced(np.take_along_axis(x, order, dim)), wrap_reduced(order))
 
 
 def leading_order(x, k, dim, descending):
@@ -150,20 +178,22 @@ class TopkBackward0:
 # ------------------------------------------------------------------------------------- kthvalue, median, mode
 
 
-def choose(self, name, dim, keepdim, pick):
+def one_of_each_row(name, self, dim, keepdim):
+    """The outputs of an operator that chooses one element along a dimension."""
+    axes = axes_along(self, dim)
+    check_not_empty(name, self, axes)
+    return with_indices_meta(self, axes, keepdim)
+
+
+def choose(name, self, dim, keepdim, pick):
     """One element a row: `pick(rows)` gives its index for an array whose last axis is `dim`."""
     x = self._array
     dim = wrap_dim(dim, x.ndim)
     result = getattr(return_types, name)
     if not x.ndim:
         return result(wrap(x.copy()), wrap(np.zeros((), np.int64)))
-    if x.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    if x.dtype.kind == "c":
-        raise not_implemented(f"{name}_cpu")(dtype_of(self))
-    indices = np.expand_dims(pick(np.moveaxis(comparable(x), dim, -1)), dim)
-    values = np.take_along_axis(x, indices, dim)
-    values, indices = np.ascontiguousarray(values), np.ascontiguousarray(indices)
+    indices = np.array(pick(comparable(x).swapaxes(dim, -1))[..., None].swapaxes(dim, -1), order="C")
+    values = np.ascontiguousarray(np.take_along_axis(x, indices, dim))
     return result(*[wrap(a if keepdim else a.squeeze(dim)) for a in (values, indices)])
 
 
@@ -178,13 +208,25 @@ exact_out(
 keeps_apart(kthvalue)
 
 
+@kthvalue.meta
+def kthvalue_meta(self, k, dim, keepdim):
+    outputs, place = one_of_each_row("kthvalue", self, dim, keepdim), wrap_dim(dim, self._array.ndim)
+    if not 1 <= k <= size_along(self, place):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
+    return outputs
+
+
 @kthvalue.kernel
 def kthvalue_cpu(self, k, dim, keepdim):
-    x = self._array
-    place = wrap_dim(dim, x.ndim)
-    if not 1 <= k <= (x.shape[place] if x.ndim else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
-    return choose(self, "kthvalue", dim, keepdim, lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
+    kthvalue_meta(self, k, dim, keepdim)
+    refuse_kinds("cb", self, "kthvalue_cpu")
+    return choose("kthvalue", self, dim, keepdim, lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
+
+
+def refuse_kinds(kinds, t, kernel_name):
+    """Raises NotImplementedError for a tensor with dimensions whose dtype is of these kinds (NumPy's letters)."""
+    if t._array.dtype.kind in kinds and t._array.ndim:
+        raise not_implemented(kernel_name)(dtype_of(t))
 
 
 def median_index(rows):
@@ -235,6 +277,11 @@ def median_operators(name, place):
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
     )
     exact_out(of_dim, same_type_as_self(name), must_be_long(name))
+    of_all.meta(lambda self: TensorMeta((), dtype_of(self)))
+
+    @of_dim.meta
+    def along_meta(self, dim, keepdim):
+        return one_of_each_row("median", self, dim, keepdim)
 
     @of_all.kernel
     def median_of_all(self):
@@ -247,9 +294,10 @@ def median_operators(name, place):
 
     @of_dim.kernel
     def median_along(self, dim, keepdim):
-        if dtype_of(self).category == BOOL:
+        along_meta(self, dim, keepdim)
+        if dtype_of(self).is_complex or dtype_of(self).category == BOOL:
             raise not_implemented("median_out")(dtype_of(self))
-        return choose(self, name, dim, keepdim, place)
+        return choose(name, self, dim, keepdim, place)
 
     return of_all, of_dim
 
@@ -268,7 +316,18 @@ def expected_for(what):
 
 
 exact_out(mode, expected_for("values"), expected_for("indices"))
-mode.kernel(lambda self, dim, keepdim: choose(self, "mode", dim, keepdim, mode_index))
+
+
+@mode.meta
+def mode_meta(self, dim, keepdim):
+    return one_of_each_row("mode", self, dim, keepdim)
+
+
+@mode.kernel
+def mode_cpu(self, dim, keepdim):
+    mode_meta(self, dim, keepdim)
+    refuse_kinds("c", self, "mode_cpu")
+    return choose("mode", self, dim, keepdim, mode_index)
 
 
 @kthvalue.backward
@@ -333,7 +392,7 @@ def check(name, self, q, interpolation):
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if not ((q._array >= 0) & (q._array <= 1)).all():
+    if q._keys & CPU and not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -6,14 +6,16 @@ In PyTorch: `aten/src/ATen/native/TensorTransformations.cpp`; repeat and tile in
 
 import numpy as np
 
+from readtorch.aten.empty_tensor import empty_meta
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap
-from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim, wrap_dim_of_some, wrap_dims
 
-from .copy import allocate_like
 from .tensor_factories import check_size
 from .tensor_shape.view import sizes_binding
 
@@ -22,14 +24,21 @@ from .tensor_shape.view import sizes_binding
 flip = native_function("flip(Tensor self, int[] dims) -> Tensor", BOTH)
 
 
-@flip.kernel
-def flip_cpu(self, dims):
-    """The order of elements along `dims` reversed; always a copy, since strides are never negative."""
-    array = self._array
-    axes = wrap_dims(dims, array.ndim)
-    result = allocate_like(array)
-    result[...] = np.flip(array, tuple(axes)) if array.ndim else array
-    return wrap(result)
+@flip.meta
+def flip_meta(self, dims):
+    wrap_dims(dims, self._array.ndim)
+    return like(self)
+
+
+@flip.impl()
+def flip_cpu(self, dims, out):
+    out._array[...] = flipped(self._array, dims)
+
+
+def flipped(array, dims):
+    """The order of elements along `dims` reversed, as a view: only kernels see negative strides, a tensor has none."""
+    dims = wrap_dims(dims, array.ndim)
+    return array[(*[slice(None, None, -1 if d in dims else None) for d in range(array.ndim)], ...)]
 
 
 @flip.backward
@@ -59,21 +68,26 @@ def flipud_composite(self):
 roll = native_function("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", BOTH)
 
 
-@roll.kernel
-def roll_cpu(self, shifts, dims):
-    """Elements moved along `dims`, those pushed out at one end come in at the other."""
-    array = self._array
+@roll.meta
+def roll_meta(self, shifts, dims):
     if not shifts:
         raise RuntimeError("`shifts` required")
-    if not dims and len(shifts) == 1:
-        return wrap(np.roll(np.array(array, order="C"), shifts[0]))
-    if len(shifts) != len(dims):
+    if len(shifts) != len(dims) and (dims or len(shifts) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for d in dims:
-        if not array.ndim:
-            raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
-        wrap_dim(d, array.ndim)
-    return wrap(np.roll(np.array(array, order="C"), shifts, tuple(dims)))
+        wrap_dim_of_some(d, self._array.ndim)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@roll.impl()
+def roll_cpu(self, shifts, dims, out):
+    """Elements moved along `dims`, those pushed out at one end come in at the other."""
+    array = self._array if dims else self._array.reshape(-1)
+    for shift, dim in zip(shifts, dims or (0,)):
+        rows = array.swapaxes(0, dim)
+        cut = -shift % (len(rows) or 1)
+        array = np.concatenate([rows[cut:], rows[:cut]]).swapaxes(0, dim)
+    out._array[...] = array.reshape(out._array.shape)
 
 
 @roll.backward
@@ -85,27 +99,37 @@ class RollBackward0:
 rot90 = native_function("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", BOTH)
 
 
-def check_rot90(ndim, dims):
+@rot90.meta
+def rot90_meta(self, k, dims):
+    ndim = self._array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
-
-
-@rot90.kernel
-def rot90_cpu(self, k, dims):
-    """`k` quarter turns in the plane of two dimensions: a quarter is a flip and a transposition."""
-    ndim = self._array.ndim
-    check_rot90(ndim, dims)
-    first, second = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    a, b = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
     if k % 4 == 0:
-        return wrap(self._array.copy())
+        return TensorMeta(self._array.shape, dtype_of(self))
     if k % 4 == 2:
-        return flip_cpu(self, dims)
-    return wrap(flip_cpu(self, (second if k % 4 == 1 else first,))._array.swapaxes(first, second))
+        return like(self)
+    shape, strides = list(self._array.shape), list(like(self).strides or contiguous_strides(self._array.shape))
+    for numbers in (shape, strides):
+        numbers[a], numbers[b] = numbers[b], numbers[a]
+    return TensorMeta(tuple(shape), dtype_of(self), tuple(strides))
+
+
+@rot90.impl()
+def rot90_cpu(self, k, dims, out):
+    out._array[...] = turned(self._array, k, dims)
+
+
+def turned(array, k, dims):
+    """`k` quarter turns in the plane of two dimensions: a quarter is a flip and a transposition."""
+    a, b = wrap_dims(dims, array.ndim)
+    if k % 2 == 0:
+        return array if k % 4 == 0 else flipped(array, (a, b))
+    return flipped(array, (b if k % 4 == 1 else a,)).swapaxes(a, b)
 
 
 @rot90.backward
@@ -119,14 +143,28 @@ class Rot90Backward0:
 repeat = native_function("repeat(Tensor self, SymInt[] repeats) -> Tensor", "method")
 
 
-@repeat.kernel
-def repeat_cpu(self, repeats):
-    """The whole tensor side by side with itself, `repeats[d]` times along dimension d."""
-    if len(repeats) < self._array.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+@repeat.meta
+def repeat_meta(self, repeats):
     added = len(repeats) - self._array.ndim
-    check_size([n * size for n, size in zip(repeats, (*[1] * added, *self._array.shape))])
-    return wrap(np.tile(self._array, repeats))
+    if added < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = tuple([n * size for n, size in zip(repeats, (*[1] * added, *self._array.shape))])
+    check_size(shape)
+    return TensorMeta(shape, dtype_of(self))
+
+
+@repeat.impl()
+def repeat_cpu(self, repeats, out):
+    """The whole tensor side by side with itself, `repeats[d]` times along dimension d."""
+    copies, source = side_by_side(self._array, repeats, out._array)
+    copies[...] = source
+
+
+def side_by_side(array, repeats, out):
+    """The output with each dimension seen as (copies, size), and the array, which is broadcast to that."""
+    sizes = (1,) * (len(repeats) - array.ndim) + array.shape
+    copies = out.reshape([n for pair in zip(repeats, sizes) for n in pair])
+    return copies, array.reshape([n for size in sizes for n in (1, size)])
 
 
 @repeat.backward
@@ -170,6 +208,16 @@ repeat_interleave_int = native_function(
     "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
     BOTH,
 )
+
+
+def indices_meta(repeats, output_size):
+    """On the Meta device nothing but the caller knows how many there are."""
+    if output_size is None:
+        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+    return empty_meta(TensorMeta((output_size,), dtype_of(repeats)))
+
+
+repeat_interleave_indices.kernel(indices_meta, META)
 
 
 @repeat_interleave_indices.kernel

@@ -44,10 +44,10 @@ def wide_enough(numpy_dtype):
 
 
 def store(compute, out, wide=None):
-    """`compute(array)`: the array is that of `out`, or, if its numbers are narrower than can be reduction_meta, a wider one that
-    is then copied to it."""
+    """`compute(array)` for a contiguous array of the dtype `wide`, by default the narrowest that can be reduced: that of
+    `out`, or another one that is then copied to it."""
     wide = wide or wide_enough(out._array.dtype)
-    if wide == out._array.dtype:
+    if wide == out._array.dtype and out._array.flags.c_contiguous:
         compute(out._array)
         return
     work = empty(out._array.shape, wide)._array

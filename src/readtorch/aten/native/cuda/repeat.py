@@ -11,15 +11,15 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_factories import check_size
 from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.aten.native.tensor_transformations import side_by_side
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy as copy_kernel
 from .loops import THREADS
 from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import contiguous
 
 
@@ -39,20 +39,11 @@ def repeat_kernel(ends, out):
 INT = np.dtype(np.int32)
 
 
-@cuda_kernel(operator_named("repeat"))
-def repeat_cuda(self, repeats):
-    """Each dimension of the result is seen as (copies, size): one copy of a broadcast view fills it."""
-    added = len(repeats) - self._array.ndim
-    if added < 0:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    sizes = (*[1] * added, *self._array.shape)
-    check_size([n * size for n, size in zip(repeats, sizes)])
-    result = empty([n * size for n, size in zip(repeats, sizes)], self._array.dtype)
-    if result._array.size:
-        pairs = [n for pair in zip(repeats, sizes) for n in pair]
-        source = contiguous(self._array).reshape([n for size in sizes for n in (1, size)])
-        copy_kernel(np.broadcast_to(source, pairs), result._array.reshape(pairs))
-    return result
+@cuda_impl(operator_named("repeat"))
+def repeat_cuda(self, repeats, out):
+    if out._array.size:
+        copies, source = side_by_side(contiguous(self._array), repeats, out._array)
+        copy_kernel(np.broadcast_to(source, copies.shape), copies)
 
 
 @cuda_kernel(operator_named("repeat_interleave.Tensor"))

@@ -22,11 +22,10 @@ from readtorch.aten.native.transformers import transformer as layers
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.scalar_type import bool as bool_type
 from readtorch.c10.tensor_impl import dtype_of
-from readtorch.c10.wrap_dim import wrap_dim
 
 from .block_reduce import block_max, block_sum, whole_warps
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .reduce_ops import converted, store
+from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from .rows import as_rows, flat
 
 
@@ -128,22 +127,17 @@ def row(t):
 
 
 def softmax_of(name, log):
-    @cuda_kernel(operator_named(f"_{name}"))
-    def forward(self, dim, half_to_float):
-        dim = wrap_dim(dim, self._array.ndim)
+    @cuda_impl(operator_named(f"_{name}"))
+    def forward(self, dim, half_to_float, out):
         if not dtype_of(self).is_floating_point:
             raise not_implemented(f"{name}_cuda")(dtype_of(self))
-        x = wide(self)
-        out = empty(x._array.shape, x._array.dtype)
-        softmax(x._array, dim, out._array, log)
-        return out if half_to_float else converted(out, self._array.dtype)
+        x = wide(self)._array
+        store(lambda array: softmax(x, dim, array, log), out, x.dtype)
 
-    @cuda_kernel(operator_named(f"_{name}_backward_data"))
-    def backward(grad_output, output, dim, input_dtype):
-        grad, y = wide(grad_output), wide(output)
-        out = empty(y._array.shape, y._array.dtype)
-        softmax_backward(grad._array, y._array, wrap_dim(dim, y._array.ndim), out._array, log)
-        return converted(out, input_dtype.numpy)
+    @cuda_impl(operator_named(f"_{name}_backward_data"))
+    def backward(grad_output, output, dim, input_dtype, out):
+        grad, y = wide(grad_output)._array, wide(output)._array
+        store(lambda array: softmax_backward(grad, y, dim, array, log), out, y.dtype)
 
 
 softmax_of("softmax", log=False)

@@ -20,13 +20,13 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.native import math as f
-from readtorch.aten.native import return_types
+from readtorch.aten.native.sorting import size_along
 from readtorch.c10.cuda.launch import launch, scratch, strided
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .loops import pointwise
-from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .reduce_ops import LONG, store
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import as_rows
 
 PIECE = 1024
@@ -171,33 +171,23 @@ def exchange_in(before):
     return exchange
 
 
-def sorted_first(result, self, k, dim, largest):
-    """The first `k` of the sorted rows, with their places."""
-    shape = list(self._array.shape)
-    dim = wrap_dim(dim, len(shape))
-    if shape:
-        shape[dim] = k
-    values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
-    topk(self._array, k, dim if shape else 0, largest, values._array, indices._array)
-    return result(values, indices)
+def fill_sorted(self, k, dim, largest, values, indices):
+    """The first `k` of the sorted rows, with their places; neither need lie row by row."""
+    x, dim = self._array, wrap_dim(dim, self._array.ndim)
+    store(lambda v: store(lambda i: topk(x, k, dim, largest, v, i), indices, LONG), values, x.dtype)
 
 
-def length_along(self, dim):
-    return self._array.shape[wrap_dim(dim, self._array.ndim)] if self._array.ndim else 1
+@cuda_impl(operator_named("sort"))
+def sort_cuda(self, dim, descending, values, indices):
+    k = size_along(self, wrap_dim(dim, self._array.ndim))
+    fill_sorted(self, k, dim, descending, values, indices)
 
 
-@cuda_kernel(operator_named("sort"))
-def sort_cuda(self, dim, descending):
-    return sorted_first(return_types.sort, self, length_along(self, dim), dim, descending)
+@cuda_impl(operator_named("sort.stable"))
+def stable_sort_cuda(self, stable, dim, descending, values, indices):
+    sort_cuda(self, dim, descending, values, indices)
 
 
-@cuda_kernel(operator_named("sort.stable"))
-def stable_sort_cuda(self, stable, dim, descending):
-    return sort_cuda(self, dim, descending)
-
-
-@cuda_kernel(operator_named("topk"))
-def topk_cuda(self, k, dim, largest, sorted):
-    if not 0 <= k <= length_along(self, dim):
-        raise RuntimeError("selected index k out of range")
-    return sorted_first(return_types.topk, self, k, dim, largest)
+@cuda_impl(operator_named("topk"))
+def topk_cuda(self, k, dim, largest, sorted, values, indices):
+    fill_sorted(self, k, dim, largest, values, indices)

@@ -13,7 +13,6 @@ import math
 import numpy as np
 from numba import cuda
 
-from readtorch.aten.native import return_types
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.scalar_type import BOOL
@@ -23,7 +22,7 @@ from readtorch.c10.wrap_dim import wrap_dim
 from .fill_kernel import filled
 from .loops import THREADS
 from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, empty, operator_named
 from .rows import as_rows
 from .sort import sorted_rows
 
@@ -89,47 +88,40 @@ def pick_kernel(rank):
     return pick
 
 
-def picked(name, self, dim, keepdim, rank, *scalars):
-    """(values, indices): of each row one element, named by its rank."""
-    shape = list(self._array.shape)
-    dim = wrap_dim(dim, len(shape))
-    if shape:
-        if not shape[dim]:
-            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        shape[dim : dim + 1] = [1] if keepdim else []
-    values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
-    pick(rank, self._array, dim, values._array, indices._array, scalars or (0,))
-    return getattr(return_types, name)(values, indices)
+def fill_picked(rank, self, dim, values, indices, *scalars):
+    """Of each row one element, named by its rank."""
+    pick(rank, self._array, wrap_dim(dim, self._array.ndim), values._array, indices._array, scalars or (0,))
 
 
-@cuda_kernel(operator_named("kthvalue"))
-def kthvalue_cuda(self, k, dim, keepdim):
-    shape, place = self._array.shape, wrap_dim(dim, self._array.ndim)
-    if not 1 <= k <= (shape[place] if shape else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
-    return picked("kthvalue", self, dim, keepdim, kth, k - 1)
+@cuda_impl(operator_named("kthvalue"))
+def kthvalue_cuda(self, k, dim, keepdim, values, indices):
+    fill_picked(kth, self, dim, values, indices, k - 1)
 
 
-@cuda_kernel(operator_named("mode"))
-def mode_cuda(self, dim, keepdim):
-    return picked("mode", self, dim, keepdim, mode)
+@cuda_impl(operator_named("mode"))
+def mode_cuda(self, dim, keepdim, values, indices):
+    fill_picked(mode, self, dim, values, indices)
 
 
 def median_operators(name, rank):
-    @cuda_kernel(operator_named(f"{name}.dim"))
-    def along(self, dim, keepdim):
-        if dtype_of(self).category == BOOL:
-            raise not_implemented("median_out")(dtype_of(self))
-        return picked(name, self, dim, keepdim, rank)
+    @cuda_impl(operator_named(f"{name}.dim"))
+    def along(self, dim, keepdim, values, indices):
+        refuse("median_out", self)
+        fill_picked(rank, self, dim, values, indices)
 
-    @cuda_kernel(operator_named(name))
-    def of_all(self):
-        dtype = self._array.dtype
-        if dtype_of(self).is_complex or dtype_of(self).category == BOOL:
-            raise not_implemented("median")(dtype_of(self))
-        if not self._array.size:
-            return filled(empty((), dtype), math.nan if dtype.kind not in "iu" else np.iinfo(dtype).min)
-        return along(self.reshape(-1), 0, False)[0]
+    @cuda_impl(operator_named(name))
+    def of_all(self, out):
+        refuse("median", self)
+        if self._array.size:
+            fill_picked(rank, self.reshape(-1), 0, out, empty((), LONG))
+        else:
+            dtype = out._array.dtype
+            filled(out, math.nan if dtype.kind not in "iu" else np.iinfo(dtype).min)
+
+
+def refuse(kernel_name, t):
+    if dtype_of(t).is_complex or dtype_of(t).category == BOOL:
+        raise not_implemented(kernel_name)(dtype_of(t))
 
 
 median_operators("median", median)

@@ -9,8 +9,9 @@ from numba import cuda
 
 from readtorch.c10.cuda.launch import blocks_of, launch
 
+from .copy import copy
 from .loops import THREADS
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 
 
@@ -29,23 +30,17 @@ def triangle_kernel(x, diagonal, upper, out):
 
 
 def part_of_matrix(name, upper):
-    @cuda_kernel(operator_named(name))
-    def kernel(self, diagonal):
-        if self._array.ndim < 2:
-            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        result = empty(self._array.shape, self._array.dtype)
-        if result._array.size:
-            matrices = (-1, *self._array.shape[-2:])
-            triangle(contiguous(self._array).reshape(matrices), diagonal, upper, result._array.reshape(matrices))
-        return result
+    @cuda_impl(operator_named(name))
+    def fill(self, diagonal, out):
+        if out._array.size:
+            matrices = (-1, *out._array.shape[-2:])
+            triangle(contiguous(self._array).reshape(matrices), diagonal, upper, out._array.reshape(matrices))
 
 
 part_of_matrix("tril", upper=False)
 part_of_matrix("triu", upper=True)
 
 
-@cuda_kernel(operator_named("trace"))
-def trace_cuda(self):
-    if self._array.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self._array.ndim}")
-    return self.diagonal().sum()
+@cuda_impl(operator_named("trace"))
+def trace_cuda(self, out):
+    copy(self.diagonal().sum()._array, out._array)
