@@ -66,6 +66,7 @@ OURS = {
     "put_, size",
     "put_ into nothing",
     "masked_scatter, dtype",
+    "masked_scatter_, larger mask",
     "index_fill, shape",
     "index_fill, value",
     "histc of ints",

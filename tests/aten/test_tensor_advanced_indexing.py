@@ -196,3 +196,27 @@ def test_any_basic_index(data):
 def test_an_index_and_a_mask_from_the_other_library():
     x = to_readtorch(cube().detach())
     assert x[np.array([1])].tolist() == x[[1]].tolist() == x[rt.tensor([1])].tolist()
+
+
+WRITTEN_COPIES = {
+    "index_add": lambda x, i, source, mask: x.index_add(0, i, source),
+    "index_copy": lambda x, i, source, mask: x.index_copy(0, i, source),
+    "index_reduce": lambda x, i, source, mask: x.index_reduce(0, i, source, "prod"),
+    "index_fill": lambda x, i, source, mask: x.index_fill(0, i, 1.0),
+    "index_put": lambda x, i, source, mask: x.index_put((i,), source),
+    "put": lambda x, i, source, mask: x.put(i, source[0, :2]),
+    "scatter": lambda x, i, source, mask: x.scatter(0, i.reshape(2, 1), source),
+    "scatter of a number": lambda x, i, source, mask: x.scatter(0, i.reshape(2, 1), 1.0),
+    "scatter_add": lambda x, i, source, mask: x.scatter_add(0, i.reshape(2, 1), source),
+    "scatter_reduce": lambda x, i, source, mask: x.scatter_reduce(0, i.reshape(2, 1), source, "amax"),
+    "masked_fill": lambda x, i, source, mask: x.masked_fill(mask, 0.0),
+    "masked_fill by rows": lambda x, i, source, mask: x.masked_fill(mask[0], 0.0),
+    "masked_scatter": lambda x, i, source, mask: x.masked_scatter(mask, x),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_COPIES)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_copies_lie_row_by_row_or_as_the_original(name, order):
+    x = torch.arange(12.0).reshape(*[(3, 4)[d] for d in order]).permute(order)
+    both(WRITTEN_COPIES[name], x, LONG([0, 2]), torch.arange(8.0).reshape(2, 4), x > 5)

@@ -37,11 +37,16 @@ def fill_cpu(self, value):
 
 @fill_scalar_.kernel
 def fill_cpu_(self, value):
-    array = self._array
-    fits_any_float = type(value) in (int, float) and -6e4 < value < 6e4
-    array[...] = value if fits_any_float and array.dtype.kind == "f" else number_as(value, dtype_of(self))
+    self._array[...] = number_for(self, value)
     self._counter[0] += 1
     return self
+
+
+def number_for(self, value):
+    """`value` as NumPy may write it to the elements of `self`: as it is if each floating-point type has it."""
+    if type(value) in (int, float) and -6e4 < value < 6e4 and self._array.dtype.kind == "f":
+        return value
+    return number_as(value, dtype_of(self))
 
 
 def element_of(value, self):

@@ -22,17 +22,19 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_advanced_indexing.scatter_gather import check_index, neutral, reduction
+from readtorch.aten.native.tensor_advanced_indexing.index import writing_forms
+from readtorch.aten.native.tensor_advanced_indexing.scatter_gather import neutral
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.scalar_type import int64
+from readtorch.c10.wrap_dim import wrap_dim
 
 from .block_reduce import greater, smaller, times
-from .copy import clone_cuda, copy_elements
+from .copy import copy_elements
 from .fill_kernel import filled
 from .loops import broadcast
 from .offset_calculator import laid_out, offset, without
 from .reduce_ops import LONG, converted, wide_enough
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import contiguous
 
 THREADS = 256
@@ -161,12 +163,17 @@ def combine_kernel(function, name):
     return combine
 
 
-@cuda_kernel(operator_named("gather"))
-def gather_cuda(self, dim, index, sparse_grad):
-    dim = check_index(self, dim, index, "gather")
-    out = empty(index._array.shape, self._array.dtype)
-    gather(self._array, dim, index._array, out._array)
-    return out
+@cuda_impl(operator_named("gather"))
+def gather_cuda(self, dim, index, sparse_grad, out):
+    gather(self._array, wrap_dim(dim, self._array.ndim), index._array, out._array)
+
+
+def writes(name, write):
+    """An operator that changes elements of a copy, and its in-place form: `write(self, *arguments)`."""
+    operator = operator_named(name)
+    into_copy, in_place = writing_forms(operator, write, copy_elements)
+    cuda_impl(operator)(into_copy)
+    cuda_kernel(operator.inplace)(in_place)
 
 
 def window(array, shape):
@@ -176,22 +183,14 @@ def window(array, shape):
     return array[tuple(slice(n) for n in shape)]
 
 
-def scatters(name, run):
-    """An operator that writes or adds `src` where an index says, and its in-place form."""
-    operator = operator_named(name)
+def by_index(run):
+    """What writes or adds `src` where an index says."""
 
     def write(self, dim, index, src):
-        dim = check_index(self, dim, index, "scatter")
+        dim = wrap_dim(dim, self._array.ndim)
         run(self._array, dim, index._array, window(source_of(self, index, src), index._array.shape))
-        return self
 
-    def kernel_(self, dim, index, src):
-        write(self, dim, index, src)
-        self._counter[0] += 1
-        return self
-
-    cuda_kernel(operator)(lambda self, dim, index, src: write(clone_cuda(self, None), dim, index, src))
-    cuda_kernel(operator.inplace)(kernel_)
+    return write
 
 
 def source_of(self, index, src):
@@ -201,22 +200,17 @@ def source_of(self, index, src):
     return broadcast(filled(empty((), self._array.dtype), src)._array, index._array.shape)
 
 
-scatters("scatter.src", scatter)
-scatters("scatter.value", scatter)
-scatters("scatter_add", scatter_add)
-
-
-REDUCTIONS = {"add": "sum", "multiply": "prod"}
+writes("scatter.src", by_index(scatter))
+writes("scatter.value", by_index(scatter))
+writes("scatter_add", by_index(scatter_add))
 
 
 def reduce_into(self, dim, index, src, reduce, include_self=True):
     """`self`, each place combined with what `src` sends there."""
-    dim = check_index(self, dim, index, "scatter")
-    if hasattr(src, "_array") and src._array.dtype != self._array.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    dim = wrap_dim(dim, self._array.ndim)
     shape, own = index._array.shape, self._array.dtype
     if not index._array.size:
-        return self
+        return
     work = converted(self, wide_enough(own))
     number = work._array.dtype
     source = window(contiguous(source_of(self, index, src)), shape)
@@ -233,7 +227,6 @@ def reduce_into(self, dim, index, src, reduce, include_self=True):
         work = divided_by_counts(work, dim, index, include_self)
     if work is not self:
         copy_elements(work, self)
-    return self
 
 
 def converted_array(array, numpy_dtype):
@@ -257,25 +250,10 @@ def divided_by_counts(work, dim, index, include_self):
     return work / counts.to(work.dtype)
 
 
-def combining(name, call, allowed):
-    operator = operator_named(name)
-
-    def kernel(self, *arguments):
-        return in_place(clone_cuda(self, None), *arguments)
-
-    def in_place(self, dim, index, src, reduce, *include_self):
-        reduction(reduce, allowed)  # or an error
-        return reduce_into(self, dim, index, src, call(reduce), *include_self)
-
-    def kernel_(self, *arguments):
-        in_place(self, *arguments)
-        self._counter[0] += 1
-        return self
-
-    cuda_kernel(operator)(kernel)
-    cuda_kernel(operator.inplace)(kernel_)
+def add_or_multiply(self, dim, index, src, reduce):
+    reduce_into(self, dim, index, src, "sum" if reduce == "add" else "prod")
 
 
-combining("scatter.reduce", REDUCTIONS.get, ("add", "multiply"))
-combining("scatter.value_reduce", REDUCTIONS.get, ("add", "multiply"))
-combining("scatter_reduce.two", str, ("sum", "mean", "prod", "amax", "amin"))
+writes("scatter.reduce", add_or_multiply)
+writes("scatter.value_reduce", add_or_multiply)
+writes("scatter_reduce.two", reduce_into)

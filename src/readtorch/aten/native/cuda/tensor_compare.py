@@ -1,4 +1,4 @@
-"""where and masked_fill, clamp, isclose, equal and isin.
+"""where, clamp, isclose, equal and isin.
 
 In PyTorch: `aten/src/ATen/native/cuda/TensorCompare.cu`, `aten/src/ATen/native/TensorCompare.cpp`.
 """
@@ -6,9 +6,7 @@ In PyTorch: `aten/src/ATen/native/cuda/TensorCompare.cu`, `aten/src/ATen/native/
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
-from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
-from readtorch.aten.native.tensor_advanced_indexing.masked import mask_error
-from readtorch.aten.native.tensor_iterator import refuse_overlap, result_type
+from readtorch.aten.native.tensor_iterator import result_type
 from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, uint8
@@ -38,34 +36,6 @@ def where_cuda(condition, self, other):
     mask = operand(condition, condition._array.dtype)
     pointwise(f.where, [mask, operand(self, common), operand(other, common)], out._array)
     return out
-
-
-def fill_where(self, mask, value, out):
-    if mask._array.dtype != bool:
-        raise mask_error(mask)
-    number = self._array.dtype.type(value)
-    pointwise(f.fill_masked, [self._array, operand(mask, BOOL)], out._array, (number,))
-    return out
-
-
-@cuda_kernel(operator_named("masked_fill.Scalar"))
-def masked_fill_cuda(self, mask, value):
-    shape = broadcast_shape(self._array.shape, mask._array.shape)
-    return fill_where(self, mask, value, empty(shape, self._array.dtype))
-
-
-@cuda_kernel(operator_named("masked_fill.Scalar").inplace)
-def masked_fill_cuda_(self, mask, value):
-    refuse_overlap(self)
-    broadcast_shape(self._array.shape, mask._array.shape)
-    fill_where(self, mask, value, self)
-    self._counter[0] += 1
-    return self
-
-
-@cuda_kernel(operator_named("masked_fill.Tensor"))
-def masked_fill_tensor_cuda(self, mask, value):
-    return where_cuda(mask, value.to(self.dtype), self)
 
 
 @cuda_kernel(operator_named("clamp"))

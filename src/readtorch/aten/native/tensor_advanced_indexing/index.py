@@ -8,14 +8,18 @@ import warnings
 
 import numpy as np
 
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.memory_overlap import check_no_overlap, warn_of_overlap
-from readtorch.aten.native.copy import allocate_in_order, cast, copy_in_format
+from readtorch.aten.native.copy import allocate, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
-from readtorch.c10.memory_format import fastest_first
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import BACKENDS, highest_key
+from readtorch.c10.memory_format import fastest_first, strides_in_format, strides_in_order
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
@@ -25,33 +29,55 @@ LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint
 
 
 def writes_elements(operator, apart=True, on_expanded=None):
-    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one that works on
-    a copy both follow from it.
+    """Decorator: `write(self, …)` changes elements of `self`, and may rely on what the operator's shape rule refuses. From
+    it follow the operator, which writes to a copy, and its in-place form.
 
     apart: no other tensor may share memory with `self`.
     on_expanded: an example that the warning gives if `self` shows an element several times, which else is refused.
     """
     name = operator.schema.name
 
+    def check_write(self, arguments):
+        check_no_overlap(self) if on_expanded is None else warn_of_overlap(self, f"{name}_", on_expanded)
+        for other in arguments if apart else ():
+            check_apart(self, other)
+
     def declare(write):
-        @operator.inplace.kernel
-        def in_place(self, *arguments):
-            check_no_overlap(self) if on_expanded is None else warn_of_overlap(self, f"{name}_", on_expanded)
-            for other in arguments if apart else ():
-                check_apart(self, other)
-            write(self, *arguments)
-            self._counter[0] += 1
-            return self
-
-        @operator.kernel
-        def on_copy(self, *arguments):
-            result = wrap(copy_in_format(self._array, None))
-            write(result, *arguments)
-            return result
-
+        write_checks[operator] = check_write
+        into_copy, in_place = writing_forms(operator, write, lambda self, out: np.copyto(out._array, self._array))
+        operator.impl()(into_copy)
+        operator.inplace.kernel(in_place)
         return write
 
     return declare
+
+
+write_checks = {}
+"""Operator -> what its in-place form checks before it writes."""
+
+
+def writing_forms(operator, write, copy):
+    """What fills the output of `operator`, and the kernel of its in-place form; copy: the backend's `copy(self, out)`."""
+    describe, check_write = operator.shape_rule, write_checks[operator]
+
+    def into_copy(self, *arguments_and_out):
+        *arguments, out = arguments_and_out
+        copy(self, out)
+        write(out, *arguments)
+
+    def in_place(self, *arguments):
+        describe(self, *arguments)
+        check_write(self, arguments)
+        write(self, *arguments)
+        self._counter[0] += 1
+        return self
+
+    return into_copy, in_place
+
+
+def row_major(t):
+    """An output of the shape and dtype of `t`, however it lies."""
+    return TensorMeta(t._array.shape, dtype_of(t))
 
 
 def check_apart(self, other):
@@ -74,16 +100,20 @@ index_put = native_function(
 )
 
 
-def array_indices(self, indices):
-    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does not fit."""
+def array_indices(self, indices, brought=lambda t: t):
+    """What each dimension is indexed by: an array, or a slice where it is taken whole. Masks become positions.
+
+    brought: brings an index to the device of `self`. Raises IndexError for what does not fit.
+    """
     result = []
     for place, t in enumerate(indices):
         if t is None:
             result.append(slice(None))
         elif t._array.dtype in (LONG, INT):
-            result.append(t._array)
+            result.append(brought(t)._array)
         elif t._array.dtype in (BOOL, BYTE):
-            result.extend(positions(self, t, place, len(result)))
+            check_mask(self, t, len(result))
+            result.extend(positions(brought(t)))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if len(result) > self._array.ndim:
@@ -91,8 +121,8 @@ def array_indices(self, indices):
     return tuple(result)
 
 
-def positions(self, mask, place, dim):
-    """The positions where `mask` is true, one array a dimension."""
+def check_mask(self, mask, dim):
+    """Raises IndexError unless the mask has the sizes of the dimensions of `self` from `dim` on."""
     if dtype_of(mask) is uint8:
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=6
@@ -104,49 +134,91 @@ def positions(self, mask, place, dim):
                 f"The shape of the mask {list(shape)} at index {d} does not match the shape of the "
                 f"indexed tensor {list(sizes)} at index {dim + d}"
             )
-    return np.nonzero(mask._array)
 
 
-def explain(error, self, places):
-    """PyTorch's words for NumPy's IndexError."""
-    arrays = [p for p in places if isinstance(p, np.ndarray)]
+def positions(mask):
+    """The positions where `mask` is true, an array for each of its dimensions."""
+    nonzero = registry["aten::nonzero"].kernels[highest_key(mask._keys & BACKENDS)]
+    return nonzero(mask)._array.T
+
+
+class AdvancedIndex:
+    """Which dimensions of an array are indexed, and where what the (broadcast) indices pick stands in the result.
+
+    In PyTorch: `AdvancedIndex` in `aten/src/ATen/native/TensorAdvancedIndexing.h`.
+    """
+
+    def __init__(self, array, places):
+        self.array = array
+        self.dims = [d for d, p in enumerate(places) if not isinstance(p, slice)]
+        self.indices = [places[d] for d in self.dims]
+        self.picked = picked_shape(self.indices)
+        self.rest = [d for d in range(array.ndim) if d not in self.dims]
+        adjacent = self.dims and self.dims[-1] - self.dims[0] == len(self.dims) - 1
+        self.first = self.dims[0] if adjacent else 0
+        self.shape = self.around(self.picked, [array.shape[d] for d in self.rest])
+
+    def around(self, picked, rest):
+        """Numbers of the dimensions that were picked, among those of the dimensions that were taken whole."""
+        return (*rest[: self.first], *picked, *rest[self.first :])
+
+    def strides(self):
+        """The strides of the result: dimensions that were taken whole keep their order in memory."""
+        if self.array.flags.c_contiguous:
+            return None
+        of_source = self.around([0] * len(self.picked), [self.array.strides[d] for d in self.rest])
+        of_indices = self.around(contiguous_strides(self.picked), [0] * len(self.rest))
+        return strides_in_order(self.shape, fastest_first(self.shape, of_source, of_indices))
+
+    def check_values(self, values):
+        """Raises RuntimeError unless `values` can be written to what is indexed."""
+        shape = values._array.shape
+        lead = len(self.shape) - len(shape)
+        if lead < 0 or any([n not in (1, m) for n, m in zip(shape, self.shape[lead:])]):
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(shape)} cannot be broadcast to indexing result of shape "
+                f"{list(self.shape)}"
+            )
+
+
+def picked_shape(indices):
     try:
-        np.broadcast_shapes(*[a.shape for a in arrays])
-    except ValueError:
-        shapes = ", ".join(str(list(a.shape)) for a in arrays)
-        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
-    for dim, (p, size) in enumerate(zip(places, self._array.shape)):
+        return broadcast_shape(*[a.shape for a in indices])
+    except RuntimeError:
+        shapes = ", ".join(str(list(a.shape)) for a in indices)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+def out_of_bounds(array, places):
+    """The IndexError for the first index that is out of bounds."""
+    for dim, (p, size) in enumerate(zip(places, array.shape)):
         outside = p[(p < -size) | (p >= size)] if isinstance(p, np.ndarray) else ()
         if len(outside):
             return IndexError(f"index {outside[0]} is out of bounds for dimension {dim} with size {size}")
-    return error
+
+
+@index.meta
+def index_meta(self, indices):
+    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
+    found = AdvancedIndex(self._array, array_indices(self, indices))
+    return TensorMeta(found.shape, dtype_of(self), found.strides())
 
 
 @index.kernel
 def index_cpu(self, indices):
-    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
     array, places = self._array, array_indices(self, indices)
     try:
         picked = array[places]
-    except IndexError as error:
-        raise explain(error, self, places) from None
-    return wrap(picked.copy() if array.flags.c_contiguous else in_order_of(array, places, picked))
-
-
-def in_order_of(array, places, picked):
-    """`picked` laid out as its source: dimensions that were taken whole keep their order in memory."""
-    whole = [d for d in range(array.ndim) if d >= len(places) or isinstance(places[d], slice)]
-    indexed = [d for d in range(array.ndim) if d not in whole]
-    adjacent = indexed == list(range(indexed[0], indexed[-1] + 1))
-    new_dims = picked.ndim - len(whole)
-    first = indexed[0] if adjacent else 0
-    strides = [array.strides[d] for d in whole]
-    of_source = [*strides[:first], *[0] * new_dims, *strides[first:]]
-    of_indices = [0] * picked.ndim
-    of_indices[first : first + new_dims] = contiguous_strides(picked.shape[first : first + new_dims])
-    result = allocate_in_order(picked.shape, fastest_first(picked.shape, of_source, of_indices), array.dtype)
+    except IndexError:
+        AdvancedIndex(array, places)  # raises for shapes that differ
+        raise out_of_bounds(array, places) from None
+    if array.flags.c_contiguous:
+        return wrap(picked.copy())
+    result = allocate(picked.shape, AdvancedIndex(array, places).strides(), array.dtype)
     result[...] = picked
-    return result
+    return wrap(result)
 
 
 def index_backward(grad, sizes, indices):
@@ -160,29 +232,45 @@ class IndexBackward0:
         return index_backward(grad, self_sym_sizes, indices)
 
 
-@writes_elements(index_put, on_expanded="tensor[indices] = tensor")
-def index_put_cpu(self, indices, values, accumulate):
-    """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
+@index_put.meta
+def index_put_meta(self, indices, values, accumulate):
+    """In PyTorch, too, it is the kernels that look at the indices: those of a mask depend on its elements."""
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
+
+
+def check_same_types(self, values):
     if values._array.dtype != self._array.dtype:
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
             f"destination and {type_name(values)} for the source."
         )
-    places = array_indices(self, indices)
+
+
+def put_elements(self, indices, values, accumulate):
+    """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
+    check_same_types(self, values)
+    array, places = self._array, array_indices(self, indices)
     try:
         if accumulate:
-            add_at(self._array, places, values._array)
+            add_at(array, places, values._array)
         else:
-            self._array[places] = values._array
-    except (IndexError, ValueError) as error:
-        error = explain(error, self, places)
-        if isinstance(error, ValueError):
-            target = self._array[places].shape
-            raise RuntimeError(
-                f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast "
-                f"to indexing result of shape {list(target)}"
-            ) from None
-        raise error from None
+            array[places] = values._array
+    except (IndexError, ValueError):
+        AdvancedIndex(array, places).check_values(values)
+        raise out_of_bounds(array, places) from None
+    return self
+
+
+@index_put.kernel
+def index_put_cpu(self, indices, values, accumulate):
+    return put_elements(wrap(copy_in_format(self._array, None)), indices, values, accumulate)
+
+
+@index_put.inplace.kernel
+def index_put_cpu_(self, indices, values, accumulate):
+    warn_of_overlap(self, "index_put_", "tensor[indices] = tensor")
+    check_apart(self, values)
+    return index_put_impl_cpu_(self, indices, values, accumulate, False)
 
 
 def add_at(array, places, values):
@@ -191,6 +279,9 @@ def add_at(array, places, values):
         np.logical_or.at(array, places, values)
     else:
         np.add.at(array, places, values)
+
+
+index_put.inplace.meta(lambda *arguments: None)  # nothing is looked at
 
 
 @index_put.backward
@@ -211,9 +302,12 @@ _index_put_impl_ = native_function(
 
 @_index_put_impl_.kernel
 def index_put_impl_cpu_(self, indices, values, accumulate, unsafe):
-    index_put_cpu(self, indices, values, accumulate)
+    put_elements(self, indices, values, accumulate)
     self._counter[0] += 1
     return self
+
+
+_index_put_impl_.meta(lambda *arguments: None)
 
 
 @_index_put_impl_.backward
@@ -250,24 +344,31 @@ exact_out(index_copy)
 exact_out(index_select, lambda *_: "index_select(): self and result must have the same scalar type")
 
 
-@index_select.kernel
-def index_select_cpu(self, dim, index):
-    array, places = self._array, index._array
-    dim = wrap_dim(dim, array.ndim)
+@index_select.meta
+def index_select_meta(self, dim, index):
+    shape, places = list(self._array.shape), index._array
+    dim = wrap_dim(dim, len(shape))
     if places.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if places.dtype not in (LONG, INT):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    if array.ndim == 0:
-        if places.size != 1:
-            raise RuntimeError(
-                "index_select(): Index to scalar can have only 1 value, got {} value(s)".format(places.size)
-            )
-        check_places(places.reshape(-1), 1, "index out of range in self")
-        return wrap(array.copy())
-    if places.size and not (0 <= places.min() and places.max() < array.shape[dim]):
-        raise IndexError("index out of range in self")
-    return wrap(np.take(array, places.reshape(-1), dim))
+    if not shape and places.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {places.size} value(s)")
+    if shape:
+        shape[dim] = places.size
+    return TensorMeta(tuple(shape), dtype_of(self))
+
+
+@index_select.kernel
+def index_select_cpu(self, dim, index):
+    array, places = self._array, index._array
+    if not array.ndim or places.ndim != 1 or places.dtype not in (LONG, INT):
+        index_select_meta(self, dim, index)
+        array, places = at_least_1d(array), places.reshape(-1)
+    dim = wrap_dim(dim, array.ndim)
+    check_places(places, array.shape[dim], "index out of range in self")
+    taken = np.take(array, places, dim)
+    return wrap(taken if self._array.ndim else taken.reshape(()))
 
 
 @index_select.backward
@@ -294,10 +395,13 @@ def check_index_vector(self, dim, index, source, name):
     return dim
 
 
+def at_least_1d(array):
+    return array if array.ndim else array.reshape(1)
+
+
 def slices_along(t, dim):
-    """The tensor's array with `dim` in front; one with no dimension counts as having one."""
-    array = t._array
-    return np.moveaxis(array, dim, 0) if array.ndim else array.reshape(1)
+    """The tensor's array with `dim` and the first dimension exchanged; one with no dimension counts as having one."""
+    return at_least_1d(t._array).swapaxes(dim, 0)
 
 
 def check_places(places, size, message):
@@ -305,11 +409,16 @@ def check_places(places, size, message):
         raise IndexError(message)
 
 
+@index_add.meta
+def index_add_meta(self, dim, index, source, alpha):
+    check_same_slices(self, source, check_index_vector(self, dim, index, source, "index_add_"), index)
+    return row_major(self)
+
+
 @writes_elements(index_add)
 def index_add_cpu(self, dim, index, source, alpha):
     """`self[…, index[i], …] += alpha * source[…, i, …]`, i counting along `dim`."""
-    dim = check_index_vector(self, dim, index, source, "index_add_")
-    check_same_slices(self, source, dim, index)
+    dim = wrap_dim(dim, self._array.ndim)
     places = index._array.reshape(-1)
     target, values = slices_along(self, dim), slices_along(source, min(dim, max(source._array.ndim - 1, 0)))
     check_places(places, target.shape[0], "index out of range in self")
@@ -354,9 +463,8 @@ class IndexAddBackward0:
         return result if alpha == 1 else result * alpha
 
 
-@writes_elements(index_copy)
-def index_copy_cpu(self, dim, index, source):
-    """`self[…, index[i], …] = source[…, i, …]`."""
+@index_copy.meta
+def index_copy_meta(self, dim, index, source):
     dim = check_index_vector(self, dim, index, source, "index_copy_")
     own, other, places = self._array.shape, source._array.shape, index._array.reshape(-1)
     if other == () and places.size != 1:
@@ -376,6 +484,13 @@ def index_copy_cpu(self, dim, index, source):
         raise IndexError(
             f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({other[dim]})"
         )
+    return row_major(self)
+
+
+@writes_elements(index_copy)
+def index_copy_cpu(self, dim, index, source):
+    """`self[…, index[i], …] = source[…, i, …]`."""
+    dim, places = wrap_dim(dim, self._array.ndim), index._array.reshape(-1)
     target = slices_along(self, dim)
     check_places(
         places,
@@ -395,14 +510,29 @@ class IndexCopyBackward0:
         return read_along(grad, dim, index, len(source_sym_sizes))
 
 
-def fill_slices(self, dim, index, value):
-    dim = wrap_dim(dim, self._array.ndim)
-    places = index._array.reshape(-1)
-    if places.dtype not in (LONG, INT):
+@index_fill.meta
+def index_fill_meta(self, dim, index, value):
+    wrap_dim(dim, self._array.ndim)
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    if index._array.dtype not in (LONG, INT):
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index._array.ndim > 1:
         raise IndexError("Index has to be a vector/scalar")
-    target = slices_along(self, dim)
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
+
+
+@index_fill_tensor.meta
+def index_fill_tensor_meta(self, dim, index, value):
+    if value._array.ndim:
+        raise RuntimeError(
+            f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s)."
+        )
+    return index_fill_meta(self, dim, index, None)
+
+
+def fill_slices(self, dim, index, value):
+    places, target = index._array.reshape(-1), slices_along(self, dim)
     size = target.shape[0]
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
@@ -412,17 +542,11 @@ def fill_slices(self, dim, index, value):
 
 @writes_elements(index_fill, apart=False, on_expanded="tensor[mask] = scalar")
 def index_fill_cpu(self, dim, index, value):
-    if isinstance(value, complex) and self._array.dtype.kind != "c":
-        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     fill_slices(self, dim, index, number_as(value, dtype_of(self)))
 
 
 @writes_elements(index_fill_tensor, apart=False, on_expanded="tensor[mask] = scalar")
 def index_fill_tensor_cpu(self, dim, index, value):
-    if value._array.ndim:
-        raise RuntimeError(
-            f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s)."
-        )
     fill_slices(self, dim, index, cast(value._array, self._array.dtype))
 
 
@@ -465,32 +589,28 @@ index_reduce = native_function(
 exact_out(index_reduce)
 
 
-def check_index_reduce(self, dim, index, source, reduce):
+@index_reduce.meta
+def index_reduce_meta(self, dim, index, source, reduce, include_self):
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = check_index_vector(self, dim, index, source, "index_reduce_")
     own, other = self._array.shape, source._array.shape
     count = other[dim] if other else 1
     if (*own[:dim], *own[dim + 1 :]) != (*other[:dim], *other[dim + 1 :]) or len(own) != len(other):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-            f"self.shape = {list(own)} source.shape = {list(other)}"
-        )
+        raise shape_mismatch(own, other)
     if count != index._array.size:
         raise RuntimeError(
             f"index_reduce_(): Number of indices ({index._array.size}) should be equal to "
             f"source.size(dim): ({count}), for dim: {dim}"
         )
-    dtype = dtype_of(self)
-    if dtype.is_complex or self._array.dtype.kind == "b":
-        raise not_implemented("index_func_")(dtype)
-    return dim
+    return row_major(self)
 
 
 @writes_elements(index_reduce)
 def index_reduce_cpu(self, dim, index, source, reduce, include_self):
     """`self[…, index[i], …] = reduce(self[…, index[i], …], source[…, i, …])`, i counting along `dim`."""
-    dim = check_index_reduce(self, dim, index, source, reduce)
+    if self._array.dtype.kind in "cb":
+        raise not_implemented("index_func_")(dtype_of(self))
     places = index._array.reshape(-1)
     target = slices_along(self, dim)
     check_places(places, target.shape[0], "index out of range in self")

@@ -7,13 +7,16 @@ from math import prod
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.empty_tensor import empty_meta
+from readtorch.aten.expand_utils import broadcast_error, broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
 from readtorch.aten.memory_overlap import warn_of_overlap
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
+from readtorch.aten.native.fill import number_for
 from readtorch.aten.native_function import BOTH, native_function, python_binding
-from readtorch.c10.overflows import number_as
-from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import META
+from readtorch.c10.scalar_type import C_TYPE_NAMES, int64
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .index import writes_elements
@@ -35,15 +38,28 @@ def nonzero_cpu(self):
     return wrap(np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64))
 
 
-@nonzero_static.kernel
-def nonzero_static_cpu(self, size, fill_value):
-    """The first `size` rows of nonzero; `fill_value` where there are not so many."""
+def nonzero_meta(self):
+    raise NotImplementedError(
+        "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct data-independent "
+        "implementation does not exist."
+    )
+
+
+nonzero.kernel(nonzero_meta, META)
+
+
+@nonzero_static.meta
+def nonzero_static_meta(self, size, fill_value):
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    result = np.full((size, self._array.ndim), fill_value, np.int64)
+    return TensorMeta((size, self._array.ndim), int64)
+
+
+@nonzero_static.impl()
+def nonzero_static_cpu(self, size, fill_value, out):
+    """The first `size` rows of nonzero; `fill_value` where there are not so many."""
     found = nonzero_cpu(self)._array[:size]
-    result[: len(found)] = found
-    return wrap(result)
+    out._array[: len(found)], out._array[len(found) :] = found, fill_value
 
 
 @argwhere.compose
@@ -81,30 +97,44 @@ masked_fill = native_function(
 )
 
 
-def mask_error(mask):
-    return RuntimeError(
-        f"masked_fill_ only supports boolean masks, but got mask with dtype {C_TYPE_NAMES[dtype_of(mask)]}"
-    )
+@masked_fill.meta
+def masked_fill_meta(self, mask, value):
+    if mask._array.dtype != bool:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {C_TYPE_NAMES[dtype_of(mask)]}"
+        )
+    return TensorMeta(broadcast_shape(mask._array.shape, self._array.shape), dtype_of(self))
+
+
+@masked_fill_tensor.meta
+def masked_fill_tensor_meta(self, mask, value):
+    if value._array.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value._array.ndim} dimension(s)."
+        )
+    return masked_fill_meta(self, mask, value)
 
 
 def fill_where(self, mask, value):
     """A new array: `value` where the mask is true, `self` elsewhere."""
     if mask._array.dtype != bool:
-        raise mask_error(mask)
+        masked_fill_meta(self, mask, value)
     try:
-        return wrap(np.where(mask._array, value, self._array))
+        result = np.where(mask._array, value, self._array)
     except ValueError:
         raise broadcast_error(mask._array.shape, self._array.shape) from None
+    return wrap(result if result.flags.c_contiguous else result.copy())
 
 
 def fill_where_(self, mask, value):
     if mask._array.dtype != bool:
-        raise mask_error(mask)
+        masked_fill_meta(self, mask, value)
     warn_of_overlap(self, "masked_fill_", "tensor[mask] = scalar")
     try:
         np.copyto(self._array, value, where=mask._array)
     except ValueError:
-        raise broadcast_error(self._array.shape, mask._array.shape) from None
+        raise inplace_shape_error(self._array.shape, mask._array.shape) from None
     self._counter[0] += 1
     return self
 
@@ -117,19 +147,16 @@ def expand_error(self, mask):
         return error
 
 
-def as_element_of(self, value):
+def as_element_of(self, mask, value):
     if value._array.ndim:
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value._array.ndim} dimension(s)."
-        )
-    return number_as(value.item(), dtype_of(self))
+        masked_fill_tensor_meta(self, mask, value)
+    return number_for(self, value.item())
 
 
-masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_as(value, dtype_of(self))))
-masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value, dtype_of(self))))
-masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
-masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
+masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_for(self, value)))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_for(self, value)))
+masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, mask, value)))
+masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, mask, value)))
 
 
 @python_binding("masked_fill", "function, method")
@@ -167,11 +194,15 @@ exact_out(
 )
 
 
+def check_mask_type(mask):
+    if mask._array.dtype != bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+
+
 @masked_select.kernel
 def masked_select_cpu(self, mask):
     """The elements where the mask is true, in order, in one dimension."""
-    if mask._array.dtype != bool:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    check_mask_type(mask)
     try:
         array, chosen = np.broadcast_arrays(self._array, mask._array)
     except ValueError:
@@ -182,13 +213,13 @@ def masked_select_cpu(self, mask):
 @masked_select.backward
 class MaskedSelectBackward0:
     def self(grad, self_sym_sizes, mask):
-        shape = np.broadcast_shapes(self_sym_sizes, mask._array.shape)
+        shape = broadcast_shape(self_sym_sizes, mask._array.shape)
         return at.new_zeros(grad, shape).masked_scatter(mask, grad)
 
 
-@writes_elements(masked_scatter, apart=False)
-def masked_scatter_cpu_(self, mask, source):
-    """The elements where the mask is true become those of `source`, in order."""
+@masked_scatter.meta
+def masked_scatter_meta(self, mask, source):
+    """Not in place the mask may also be the larger one."""
     if self._array.dtype != source._array.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} "
@@ -196,6 +227,12 @@ def masked_scatter_cpu_(self, mask, source):
         )
     if mask._array.dtype != bool:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask))
+    return TensorMeta(broadcast_shape(self._array.shape, mask._array.shape), dtype_of(self))
+
+
+@writes_elements(masked_scatter, apart=False)
+def masked_scatter_cpu(self, mask, source):
+    """The elements where the mask is true become those of `source`, in order."""
     try:
         chosen = np.broadcast_to(mask._array, self._array.shape)
     except ValueError:
@@ -206,26 +243,31 @@ def masked_scatter_cpu_(self, mask, source):
     self._array[chosen] = source._array.reshape(-1)[:count]
 
 
-@masked_scatter.kernel
-def masked_scatter_cpu(self, mask, source):
-    """Not in place the mask may also be the larger one."""
-    try:
-        array = np.broadcast_arrays(self._array, mask._array)[0].copy()
-    except ValueError:
-        raise broadcast_error(self._array.shape, mask._array.shape) from None
-    result = wrap(array)
-    masked_scatter_cpu_(result, mask, source)
-    return result
-
-
 @masked_scatter.backward
 class MaskedScatterBackward0:
     def self(grad, mask):
         return grad.masked_fill(mask, 0)
 
     def source(grad, mask, source_sym_sizes):
-        chosen = grad.masked_select(mask)
-        missing = prod(source_sym_sizes) - chosen._array.size
-        if missing > 0:  # source may have had more elements than were needed
-            chosen = at.cat([chosen, at.new_zeros(grad, (missing,))])
-        return chosen.view(source_sym_sizes)
+        return masked_scatter_backward.call(grad, mask, source_sym_sizes)
+
+
+masked_scatter_backward = native_function(
+    "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor", ""
+)
+
+
+@masked_scatter_backward.compose
+def masked_scatter_backward_composite(grad_output, mask, sizes):
+    chosen = grad_output.masked_select(mask)
+    missing = prod(sizes) - chosen._array.size
+    if missing > 0:  # source may have had more elements than were needed
+        chosen = at.cat([chosen, at.new_zeros(grad_output, (missing,))])
+    return chosen.view(sizes)
+
+
+def masked_scatter_backward_meta(grad_output, mask, sizes):
+    return empty_meta(TensorMeta(tuple(sizes), dtype_of(grad_output)))
+
+
+masked_scatter_backward.kernel(masked_scatter_backward_meta, META)

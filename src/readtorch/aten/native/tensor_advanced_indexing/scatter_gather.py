@@ -10,11 +10,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .index import INT, LONG, add_at, writes_elements
+from .index import INT, LONG, add_at, at_least_1d, row_major, writes_elements
 
 # -------------------------------------------------------------------------------------------------- gather
 
@@ -23,13 +25,12 @@ gather = native_function(
 )
 
 
-def at_least_1d(array):
-    return array if array.ndim else array.reshape(1)
-
-
-def window(array, shape, dim):
-    """`array` cut to `shape` in every dimension but `dim`: an index may be smaller than what it indexes."""
-    return array[tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(shape)])]
+def one_for_each(places, dim):
+    """The index arrays that name, for each of `places`, the element there along `dim`, elsewhere at its own position."""
+    shape, after = places.shape, places.ndim - 1
+    grid = [np.arange(n).reshape((n, *(1,) * (after - d))) for d, n in enumerate(shape)]
+    grid[dim] = places
+    return tuple(grid)
 
 
 def check_bounds(places, size, dim):
@@ -57,23 +58,28 @@ exact_out(gather)
 keeps_apart(gather, grows=True)
 
 
-@gather.kernel
-def gather_cpu(self, dim, index, sparse_grad):
-    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along `dim`."""
-    dim = check_index(self, dim, index, "gather")
-    places = index._array
-    if places.size == 0:
-        return wrap(np.empty(places.shape, self._array.dtype))
-    shape, own = at_least_1d(places).shape, at_least_1d(self._array)
-    for d, (n, m) in enumerate(zip(shape, own.shape)):
+@gather.meta
+def gather_meta(self, dim, index, sparse_grad):
+    dim, places = check_index(self, dim, index, "gather"), index._array
+    for d, (n, m) in enumerate(zip(places.shape, self._array.shape) if places.size else ()):
         if d != dim and n > m:
             raise RuntimeError(
                 f"Size does not match at dimension {d} expected index {list(places.shape)} to be no "
-                f"larger than self {list(own.shape)} apart from dimension {dim}"
+                f"larger than self {list(self._array.shape)} apart from dimension {dim}"
             )
+    return TensorMeta(places.shape, dtype_of(self))
+
+
+@gather.kernel
+def gather_cpu(self, dim, index, sparse_grad):
+    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along `dim`."""
+    gather_meta(self, dim, index, sparse_grad)
+    own, places = at_least_1d(self._array), at_least_1d(index._array)
+    if places.size == 0:
+        return wrap(np.empty(index._array.shape, own.dtype))
+    dim = wrap_dim(dim, own.ndim)
     check_bounds(places, own.shape[dim], dim)
-    taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
-    return wrap(np.ascontiguousarray(taken).reshape(places.shape))
+    return wrap(np.ascontiguousarray(own[one_for_each(places, dim)]).reshape(index._array.shape))
 
 
 @gather.backward
@@ -129,29 +135,56 @@ for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_val
     exact_out(_operator)
 
 
-def targets(self, dim, index, src=None):
-    """(array to write, its index, values to write), one element of `self` and one of `src` for each of `index`."""
-    dim = check_index(self, dim, index, "scatter")
-    if src is not None and src._array.dtype != self._array.dtype:
+@scatter.meta
+@scatter_value.meta
+@scatter_add.meta
+def scatter_meta(self, dim, index, src):
+    """src: a tensor with an element for each of `index`, or a number for all."""
+    dim, places = check_index(self, dim, index, "scatter"), index._array
+    values = getattr(src, "_array", None)
+    if values is not None and values.dtype != self._array.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    places = at_least_1d(index._array)
-    if places.size == 0:
-        return None
-    own = at_least_1d(self._array)
-    values = None if src is None else at_least_1d(src._array)
-    if values is not None and values.ndim != own.ndim:
+    if places.size:
+        check_scatter_sizes(at_least_1d(self._array), dim, at_least_1d(places), values)
+    return row_major(self)
+
+
+def check_scatter_sizes(own, dim, places, values):
+    """Raises RuntimeError for an index that is larger than what is written to, or read from."""
+    if values is not None and max(values.ndim, 1) != own.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d, n in enumerate(places.shape):
-        if d != dim and n > own.shape[d] or values is not None and n > values.shape[d]:
+        if d != dim and n > own.shape[d] or values is not None and n > at_least_1d(values).shape[d]:
             raise RuntimeError(
-                f"Expected index {list(index._array.shape)} to be no larger than self "
-                f"{list(self._array.shape)} apart from dimension {dim}"
-                + ("" if src is None else f" and to be no larger size than src {list(src._array.shape)}")
+                f"Expected index {list(places.shape)} to be no larger than self {list(own.shape)} apart from dimension "
+                f"{dim}" + ("" if values is None else f" and to be no larger size than src {list(values.shape)}")
             )
+
+
+@scatter_reduce_src.meta
+@scatter_reduce_value.meta
+def scatter_add_or_multiply_meta(self, dim, index, src, reduce):
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return scatter_meta(self, dim, index, src)
+
+
+@scatter_reduce.meta
+def scatter_reduce_meta(self, dim, index, src, reduce, include_self):
+    if reduce not in _NEUTRAL:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    return scatter_meta(self, dim, index, src)
+
+
+def targets(self, dim, index, src=None):
+    """(array to write, its index, values to write), one element of `self` and one of `src` for each of `index`."""
+    own, places = at_least_1d(self._array), at_least_1d(index._array)
+    if places.size == 0:
+        return None
+    dim = wrap_dim(dim, own.ndim)
     check_bounds(places, own.shape[dim], dim)
-    where = list(np.ogrid[tuple([slice(n) for n in places.shape])])
-    where[dim] = places
-    return own, tuple(where), None if values is None else values[tuple([slice(n) for n in places.shape])]
+    values = None if src is None else at_least_1d(src._array)[tuple([slice(n) for n in places.shape])]
+    return own, one_for_each(places, dim), values
 
 
 _REDUCTIONS = {
@@ -163,15 +196,6 @@ _REDUCTIONS = {
     "amax": np.maximum.at,
     "amin": np.minimum.at,
 }
-
-
-def reduction(reduce, allowed):
-    if reduce not in allowed:
-        raise RuntimeError(
-            "reduce argument must be either "
-            + ("add or multiply." if len(allowed) == 2 else f"sum, prod, mean, amax or amin, got {reduce}")
-        )
-    return _REDUCTIONS[reduce]
 
 
 @writes_elements(scatter)
@@ -192,18 +216,16 @@ def scatter_value_cpu(self, dim, index, value):
 
 @writes_elements(scatter_reduce_src)
 def scatter_reduce_src_cpu(self, dim, index, src, reduce):
-    apply = reduction(reduce, ("add", "multiply"))
     found = targets(self, dim, index, src)
     if found:
-        apply(*found)
+        _REDUCTIONS[reduce](*found)
 
 
 @writes_elements(scatter_reduce_value)
 def scatter_reduce_value_cpu(self, dim, index, value, reduce):
-    apply = reduction(reduce, ("add", "multiply"))
     found = targets(self, dim, index)
     if found:
-        apply(found[0], found[1], number_as(value, dtype_of(self)))
+        _REDUCTIONS[reduce](found[0], found[1], number_as(value, dtype_of(self)))
 
 
 @writes_elements(scatter_add)
@@ -266,14 +288,13 @@ def neutral(reduce, dtype):
 @writes_elements(scatter_reduce)
 def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
     """Each element of `self` becomes the reduction of what `src` sends there, and of itself if `include_self`."""
-    apply = reduction(reduce, tuple(_NEUTRAL))
     found = targets(self, dim, index, src)
     if not found:
         return
     own, where, values = found
     if not include_self:
         own[where] = neutral(reduce, own.dtype)
-    apply(own, where, values)
+    _REDUCTIONS[reduce](own, where, values)
     if reduce == "mean":
         count = np.full(own.shape, int(include_self), LONG)
         np.add.at(count, where, 1)
@@ -349,27 +370,34 @@ put = native_function(
 take_along_dim = native_function("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
 
 
-def flat_places(index, size, name):
-    """An index into all elements counted in order; negative numbers count from the end."""
-    places = index._array
-    if places.dtype != LONG:
+def check_flat_index(index, name):
+    if index._array.dtype != LONG:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {type_name(index)}")
-    if size == 0 and places.size:
-        raise IndexError(
-            f"{name}(): tried to take from an empty tensor"
-            if name == "take"
-            else "put_(): tried to put elements into an empty tensor"
-        )
+
+
+def check_flat_places(places, size):
+    """An index into all elements counted in order; negative numbers count from the end."""
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
         raise IndexError("out of range: tried to access index {} on a tensor of {} elements.".format(outside[0], size))
     return places
 
 
+@take.meta
+def take_meta(self, index):
+    check_flat_index(index, "take")
+    if index._array.size and not self._array.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    return TensorMeta(index._array.shape, dtype_of(self))
+
+
 @take.kernel
 def take_cpu(self, index):
     """Elements of `self` counted as if it were flat, in the shape of `index`."""
-    return wrap(np.asarray(self._array.reshape(-1)[flat_places(index, self._array.size, "take")]))
+    array, places = self._array, index._array
+    if places.dtype != LONG or not array.size:
+        take_meta(self, index)
+    return wrap(np.asarray(array.reshape(-1)[check_flat_places(places, array.size)]))
 
 
 @take.backward
@@ -378,19 +406,27 @@ class TakeBackward0:
         return at.put(at.new_zeros(grad, self_sym_sizes), index, grad, True)
 
 
-@writes_elements(put)
-def put_cpu(self, index, source, accumulate):
-    places = flat_places(index, self._array.size, "put_")
+@put.meta
+def put_meta(self, index, source, accumulate):
+    check_flat_index(index, "put_")
     if source._array.dtype != self._array.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
             f"{type_name(self)} and source.dtype = {type_name(source)}"
         )
-    if source._array.size != places.size:
-        raise RuntimeError(
+    if source._array.size != index._array.size:
+        raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source._array.size}, index.numel() = {places.size}"
+            f"source.numel() = {source._array.size}, index.numel() = {index._array.size}"
         )
+    if index._array.size and not self._array.size:
+        raise IndexError("put_(): tried to put elements into an empty tensor")
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
+
+
+@writes_elements(put)
+def put_cpu(self, index, source, accumulate):
+    places = check_flat_places(index._array, self._array.size)
     shape = self._array.shape
     where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), shape) if shape else (...,)
     values = source._array.reshape(-1)
