@@ -394,3 +394,146 @@ def test_hooks_of_all_modules_with_keywords():
         show(Net()(1))
 
     same(program)
+
+
+def test_transformer_layers_that_go_the_slow_way():
+    """Whatever keeps the one operator from serving, the numbers are the same; the encoder says why it keeps padding."""
+
+    def program(T, show):
+        x = T.rand(2, 3, 4)
+        settings = [{}, {"bias": False}, {"norm_first": True}, {"activation": "gelu"}, {"activation": T.tanh}]
+        settings += [{"batch_first": False}, {"nhead": 1}, {"layer_norm_eps": 0.1}]
+        for given in settings:
+            T.manual_seed(1)
+            layer = T.nn.TransformerEncoderLayer(
+                4, given.pop("nhead", 2), 5, 0.0, batch_first=given.pop("batch_first", True), **given
+            ).eval()
+            show.warnings(lambda: show.numbers(T.nn.TransformerEncoder(layer, 1)(x)))
+            with T.no_grad():
+                show.numbers(layer(x), layer(x[0]))
+                layer.linear1.register_forward_hook(lambda *a: show("hook"))
+                show.numbers(layer(x))
+            layer = T.nn.TransformerEncoderLayer(4, 2, 5, 0.0, batch_first=True).eval()
+            layer.norm2.eps = 0.5
+            layer.linear2.bias = None
+            show.warnings(lambda: show.numbers(T.nn.TransformerEncoder(layer, 1)(x)))
+            with T.no_grad():
+                show.numbers(layer(x))
+            layer.self_attn = T.nn.MultiheadAttention(4, 2, kdim=4, vdim=4, batch_first=True)
+            layer.self_attn._qkv_same_embed_dim = False
+            for name in "qkv":
+                weight = T.nn.Parameter(T.rand(4, 4))
+                setattr(layer.self_attn, f"{name}_proj_weight", weight)
+            show.warnings(lambda: T.nn.TransformerEncoder(layer, 1))
+            with T.no_grad():
+                show.numbers(layer(x))
+
+    same(program)
+
+
+def test_masks_that_are_or_are_not_causal():
+    def program(T, show):
+        layer = T.nn.TransformerDecoderLayer(4, 2, 5, 0.0).eval()
+        x, memory = T.rand(3, 4), T.rand(2, 4)
+        causal = T.nn.Transformer.generate_square_subsequent_mask(3)
+        for mask in (None, causal, causal.t(), T.zeros(3, 3), T.rand(3, 3) > 2):
+            for hint in (None, False):
+                show.error(lambda: T.nn.TransformerDecoder(layer, 1)(x, memory, tgt_mask=mask, tgt_is_causal=hint))
+                show.numbers(T.nn.TransformerDecoder(layer, 1)(x, memory, tgt_mask=mask, tgt_is_causal=hint))
+
+    same(program)
+
+
+def test_adaptive_predictions():
+    """Where all classes are frequent, where none is, and where some are."""
+
+    def program(T, show):
+        net = T.nn.AdaptiveLogSoftmaxWithLoss(3, 10, [2, 5])
+        for shift in ([9.0, 0, 0, 0], [0, 0, 9.0, 9.0], [0.0, 0, 0, 0]):
+            with T.no_grad():
+                net.head.weight.mul_(1 if shift[0] == shift[2] else 0)
+                net.head.weight.add_(T.tensor(shift).unsqueeze(1))
+            for x in (T.ones(4, 3), T.rand(4, 3) - 0.5):
+                show(net.predict(x).tolist())
+                show.numbers(net.log_prob(x))
+
+    same(program)
+
+
+def test_old_states_of_recurrent_modules():
+    def program(T, show):
+        for kind in ("RNN", "LSTM", "GRU"):
+            net = getattr(T.nn, kind)(2, 3, 2, bidirectional=True)
+            x = T.rand(4, 1, 2)
+            expected = net(x)[0]
+            state = net.__getstate__()
+            old = dict(state)
+            del old["proj_size"]
+            old["all_weights"] = [[net._parameters[name] for name in names] for names in net._all_weights]
+            for given in (state, old):
+                other = getattr(T.nn, kind).__new__(getattr(T.nn, kind))
+                show.error(lambda: other.__setstate__(given))
+                show.numbers(other(x)[0] - expected)
+                show(other._all_weights, other.proj_size, len(other._flat_weights))
+
+    same(program)
+
+
+def test_recurrent_modules_without_hidden_numbers():
+    def program(T, show):
+        for kind in ("RNNCell", "LSTMCell", "GRUCell"):
+            show.error(lambda: list(getattr(T.nn, kind)(2, 0).parameters())[0].shape)
+        for kind in ("RNN", "LSTM", "GRU"):
+            net = getattr(T.nn, kind)(2, 3)
+            for shape in ((2,), (2, 2, 2, 2), (2, 3)):
+                show.error(lambda: net(T.ones(shape)))
+            show.error(lambda: net(T.ones(2, 1, 2, dtype=T.float64)))
+            show.error(lambda: net.check_input(T.ones(2, 2), None))
+            show.error(lambda: net.check_input(T.ones(2, 2, 2), T.tensor([1])))
+
+    same(program)
+
+
+def test_what_is_said_of_meta_modules():
+    def program(T, show):
+        net = T.nn.Sequential(T.nn.Linear(2, 1, device="meta"), T.nn.BatchNorm1d(1, device="meta"))
+        show.error(lambda: net.to("cpu"))
+        full = T.nn.Sequential(T.nn.Linear(2, 1), T.nn.BatchNorm1d(1)).state_dict()
+        show.warnings(lambda: show(net.load_state_dict(full)))
+        old = {name: t for name, t in full.items() if not name.endswith("tracked")}
+        show.warnings(lambda: show.error(lambda: net.load_state_dict(old)))
+        show.warnings(lambda: show(net.load_state_dict(full, assign=True), net[0].weight.device))
+
+    same(program)
+
+
+def test_backward_hooks_of_several_nodes():
+    def program(T, show):
+        class Two(T.nn.Module):
+            def forward(self, x):
+                return x * 2, x.exp()
+
+        class Nested(T.nn.Module):
+            def forward(self, x):
+                return [x * 2] if isinstance(x, T.Tensor) else x[0] * 2
+
+        class One(T.nn.Module):
+            def forward(self, x, y=1):
+                return (x * 2).exp() * y
+
+        def seen(module, grad_input, grad_output):
+            show([None if g is None else g.tolist() for g in (*grad_input, *grad_output)])
+
+        x = T.ones(2, requires_grad=True)
+        for module, given in ((Two(), x), (Nested(), x), (Nested(), [x]), (One(), x)):
+            handle = module.register_backward_hook(seen)
+
+            def run():
+                result = module(given)
+                parts = result if isinstance(result, (list, tuple)) else [result]
+                sum(p.sum() for p in parts).backward()
+
+            show.warnings(run)
+            handle.remove()
+
+    same(program)

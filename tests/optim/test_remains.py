@@ -391,3 +391,121 @@ def test_numbers_at_the_bounds_of_what_is_allowed():
                     made(name, **{setting: 0.0 if setting != "eps" else 0})
 
     same(program)
+
+
+def test_lbfgs_of_complex_numbers():
+    """They count as pairs of real ones, in the flat gradient, in the update, in the memory; one has no gradient, two meet again."""
+
+    def program(T, show):
+        for search in (None, "strong_wolfe"):
+            z = T.nn.Parameter(T.tensor([1.0 + 2.0j, -0.5 + 0.25j]))
+            x, unused = T.nn.Parameter(T.tensor([[0.5], [3.0]])), T.nn.Parameter(T.ones(3, dtype=T.complex64))
+            optimizer = T.optim.LBFGS([z, x, unused], 0.5, max_iter=5, history_size=2, line_search_fn=search)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = ((z - (1 - 1j)).abs() ** 2).sum() + ((x - 2) ** 4).sum() + (z.real * x.view(-1)).sum() ** 2
+                loss.backward()
+                return loss
+
+            for _ in range(3):
+                show.numbers(optimizer.step(closure))
+            show(optimizer._numel())
+            show.numbers(T.view_as_real(z), x, T.view_as_real(unused))
+
+    same(program)
+
+
+def test_lbfgs_on_hard_lines():
+    """Steep valleys, rising and flat lines: the search brackets, moves away from the ends, gives up."""
+
+    def program(T, show):
+        losses = {
+            "valley": lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2,
+            "waves": lambda x: (x * 5).sin().sum() + (x**2).sum() / 10,
+            "edges": lambda x: (x.abs() ** 1.5).sum() + x.exp().sum(),
+            "poles": lambda x: (x**2 + 0.01).log().sum() + 0.1 * (x[0] - x[1]) ** 2,
+        }
+        for name, loss_of in losses.items():
+            for start in ((-1.5, 2.0), (0.3, -0.7), (3.0, 3.0)):
+                for settings in ({}, {"max_eval": 4}, {"tolerance_change": 0.01}, {"history_size": 1, "lr": 0.1}):
+                    x = T.nn.Parameter(T.tensor(start, dtype=T.float64))
+                    optimizer = T.optim.LBFGS([x], max_iter=15, line_search_fn="strong_wolfe", **settings)
+
+                    def closure():
+                        optimizer.zero_grad()
+                        loss = loss_of(x)
+                        loss.backward()
+                        return loss
+
+                    optimizer.step(closure)
+                    show(name, optimizer.state[x]["func_evals"], optimizer.state[x]["n_iter"])
+                    show.numbers(x)
+
+    same(program, rtol=1e-4)
+
+
+def test_gradients_of_graphs_are_emptied():
+    def program(T, show):
+        for holder in ("optimizer", "module"):
+            model = T.nn.Linear(2, 1)
+            optimizer = T.optim.SGD(model.parameters(), 0.1)
+            (model(T.ones(3, 2)) ** 2).sum().backward(create_graph=True)
+            before = model.weight.grad
+            (optimizer if holder == "optimizer" else model).zero_grad(set_to_none=False)
+            show(before is model.weight.grad, before.grad_fn, before.requires_grad, before)
+            model.bias.grad = T.ones(1, requires_grad=True)
+            (optimizer if holder == "optimizer" else model).zero_grad(set_to_none=False)
+            show(model.bias.grad.requires_grad, model.bias.grad)
+
+    same(program)
+
+
+def test_steps_are_counted_in_the_default_dtype():
+    def program(T, show):
+        T.set_default_dtype(T.float64)
+        try:
+            for name in ("Adam", "Adagrad", "RAdam", "ASGD", "Rprop", "NAdam", "Adadelta", "RMSprop"):
+                for fused in (None, True) if name in ("Adam", "Adagrad") else (None,):
+                    w = T.nn.Parameter(T.ones(2, dtype=T.float32))
+                    w.grad = T.ones(2, dtype=T.float32)
+                    optimizer = getattr(T.optim, name)([w], **({"fused": fused} if fused else {}))
+                    optimizer.step()
+                    show(name, fused, {k: str(v.dtype) for k, v in optimizer.state[w].items() if hasattr(v, "dtype")})
+                    show.numbers(w)
+        finally:
+            T.set_default_dtype(T.float32)
+
+    same(program)
+
+
+def test_adagrad_s_sums_in_shared_memory():
+    def program(T, show):
+        optimizer = T.optim.Adagrad([T.nn.Parameter(T.ones(2)), T.nn.Parameter(T.ones(3, 1))], lr=0.1)
+        optimizer.share_memory()
+        show([(s["sum"].is_shared(), s["sum"].shape) for s in optimizer.state.values()])
+
+    same(program)
+
+
+def test_settings_that_are_tensors():
+    """Rates and moments as tensors, single tensor by single tensor, together with gradients through the step."""
+
+    def program(T, show):
+        for name in ("Adam", "AdamW"):
+            for settings in ({"weight_decay": 0.1}, {"amsgrad": True}, {"maximize": True}, {"weight_decay": 0.0}):
+                lr = T.tensor(0.1, requires_grad=True)
+                betas = (T.tensor(0.8, requires_grad=True), T.tensor(0.9, requires_grad=True))
+                w = T.tensor([1.0, -2.0], requires_grad=True).clone()
+                optimizer = getattr(T.optim, name)(
+                    [w], lr=lr, betas=betas, differentiable=True, capturable=False, foreach=False, **settings
+                )
+                for _ in range(2):
+                    w.grad = T.tensor([0.5, 1.5])
+                    show.error(optimizer.step)
+                show.numbers(w)
+                show.error(lambda: (w**2).sum().backward())
+                if not settings.get("amsgrad"):  # refused, after some gradients were added
+                    show.numbers(lr.grad, betas[0].grad, betas[1].grad)
+
+    same(program)

@@ -5,7 +5,6 @@ Explained in the chapter "Autograd".
 """
 
 import itertools
-import re
 import threading
 import traceback
 
@@ -112,8 +111,9 @@ class Node:
 
 
 def operation_name(node):
-    """The operation behind a node, as error messages name it: "Exp" for ExpBackward0."""
-    return re.sub(r"Backward\d*$", "", type(node).__name__)
+    """The operation behind a node, as error messages name it: "Exp" for ExpBackward0, "Lerp1" for LerpBackward1."""
+    operation, _, number = node.name().rpartition("Backward")
+    return operation if number == "0" else operation + number
 
 
 def _add(hooks, hook):
