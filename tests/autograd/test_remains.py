@@ -451,3 +451,196 @@ def test_the_names_of_a_tensor_s_keys():
         assert dispatch_key.key_names(keys) == names and (
             not keys or dispatch_key.highest_key(keys) == max(key for key, _ in chosen)
         )
+
+
+def test_gradients_more_than_inputs():
+    def program(T, show):
+        def function(*extra):
+            class F(T.autograd.Function):
+                @staticmethod
+                def forward(ctx, x, n):
+                    return x * n
+
+                @staticmethod
+                def backward(ctx, g):
+                    return (g * 2, None, *extra)
+
+            return F
+
+        for extra in ((), (None,), (None, None), (1,), (None, T.ones(2))):
+            x = T.ones(2, requires_grad=True)
+            show.error(lambda: function(*extra).apply(x, 3).sum().backward())
+            show(x.grad)
+
+        class Short(function()):
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        show.error(lambda: Short.apply(T.ones(2, requires_grad=True), 3).sum().backward())
+
+    same(program)
+
+
+def test_hooks_where_no_gradient_comes():
+    """Of several outputs only one is used: hooks and retain_grad of the others are not called."""
+
+    def program(T, show):
+        x = T.arange(6.0).reshape(3, 2).requires_grad_()
+        for keep in (0, 1, 2):
+            parts = (x * 2).unbind(0)
+            values, places = (x * 2).max(0)
+            for i, part in enumerate((*parts, values)):
+                part.register_hook(lambda g, i=i: show("hook", i, g))
+                part.retain_grad()
+            (parts[keep] * 3).sum().backward()
+            show([p.grad for p in parts], values.grad, x.grad)
+
+        class Two(T.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b):
+                ctx.set_materialize_grads(False)
+                return a * 1, b * 1
+
+            @staticmethod
+            def backward(ctx, *grads):
+                show(grads)
+                return grads
+
+        for used in (0, 1):
+            a, b = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True)
+            results = Two.apply(a, b)
+            for i, result in enumerate(results):
+                result.register_hook(lambda g, i=i: show("hook", i, g))
+                result.retain_grad()
+            results[used].sum().backward()
+            show(a.grad, b.grad, [r.grad for r in results])
+
+    same(program)
+
+
+def test_nodes_called_by_hand():
+    def program(T, show):
+        x = T.ones(2, requires_grad=True)
+        y = x.exp()
+        show(y.grad_fn(T.full((2,), 3.0)), x.grad)
+        show((x * T.ones(2)).grad_fn(T.ones(2)))
+        show(x.unbind()[0].grad_fn.name(), y.grad_fn.name())
+        hooks = {0: lambda g: (g[0] * 10,)}
+        y = x * 2
+        y.grad_fn.register_prehook(hooks[0])
+        y.sum().backward()
+        show(x.grad)
+
+    same(program)
+
+
+def test_saved_tensors_of_custom_functions():
+    """None among them, none at all, after they were freed, raw; and a function without a backward."""
+
+    def program(T, show):
+        class F(T.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, how):
+                if how == "mixed":
+                    ctx.save_for_backward(x, None, x * 2)
+                elif how == "empty":
+                    ctx.save_for_backward()
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                show([None if t is None else t.tolist() for t in ctx.saved_tensors])
+                return g, None
+
+        class Bare(T.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        for how in ("mixed", "empty", "nothing"):
+            x = T.ones(2, requires_grad=True)
+            y = F.apply(x, how)
+            show(len(y.grad_fn._raw_saved_tensors) if how == "mixed" else how, len(y.grad_fn.saved_tensors))
+            with T.autograd.graph.saved_tensors_hooks(lambda t: show("pack", t.tolist()) or t, lambda t: t):
+                z = F.apply(x, how)
+            (y + z).sum().backward()
+            show.error(lambda: y.grad_fn.saved_tensors)
+            show.error(lambda: y.sum().backward())
+            show(x.grad)
+        show.error(lambda: Bare.apply(T.ones(2, requires_grad=True)).sum().backward())
+
+    same(program)
+
+
+def test_what_a_graph_does_not_know():
+    def program(T, show):
+        x = T.ones(2, requires_grad=True)
+        y = x * 2
+        for t in (x, y, y.detach()):
+            for flag in (True, False):
+                show.error(lambda t=t, flag=flag: setattr(t, "requires_grad", flag))
+                show(t.requires_grad)
+        show(x.name, y.name)
+        with T.autograd.set_detect_anomaly(True):
+            z = T.ones(2, requires_grad=True).exp()
+            w = z * z
+            z.detach().mul_(2)
+            show.error(lambda: show.warnings(lambda: w.sum().backward()))
+        with T.inference_mode():
+            inferred = T.ones(2)
+            show(
+                inferred[0].is_inference(),
+                [t.is_inference() for t in inferred.unbind()],
+                inferred.view(1, 2).is_inference(),
+            )
+        show.error(lambda: inferred * x)
+        show.error(lambda: T.ones(2, requires_grad=True).exp().mul(inferred))
+
+    same(program)
+
+
+def test_indices_of_other_types():
+    import datetime
+
+    import numpy as np
+
+    class Three:
+        def __index__(self):
+            return 3
+
+    class Nothing:
+        pass
+
+    def program(T, show):
+        x = T.arange(12).reshape(3, 4)
+        for index in (
+            slice(Three()),
+            slice(np.int64(1), Three()),
+            slice(None, None, np.int32(2)),
+            (slice(None), slice(Three(), None)),
+            np.int64(2),
+            T.tensor(1),
+            (T.tensor(1), slice(T.tensor(1), T.tensor(3))),
+        ):
+            show(x[index])
+        for index in (
+            Nothing(),
+            datetime.timedelta(1),
+            {},
+            object,
+            1.5,
+            "x",
+            3,
+            (0, 4),
+            (0, 0, 0),
+            -4,
+            slice(0, 2, 0),
+            slice(0, 2, -1),
+            None and 0,
+        ):
+            show.error(lambda: x[index])
+        show.error(lambda: T.tensor(1)[0])
+        show.error(lambda: T.tensor(1)[(0, 0)])
+
+    same(program)

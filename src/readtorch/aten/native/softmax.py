@@ -125,15 +125,13 @@ def by_loops(name, dim, *arrays):
     return wrap(out)
 
 
-def refuse_half_to_float(half_to_float):
-    """Results of float32 from float16 in one step are for CUDA's kernels alone."""
-    if half_to_float:
-        raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+NO_HALF_TO_FLOAT = "softmax with half to float conversion is not supported on CPU"  # in one step; for CUDA's kernels
 
 
 @_softmax.kernel
 def softmax_cpu(self, dim, half_to_float):
-    refuse_half_to_float(half_to_float)
+    if half_to_float:
+        raise RuntimeError(NO_HALF_TO_FLOAT)
     x = self._array
     if x.size >= FROM_SIZE and x.dtype is F4:
         return by_loops("softmax", dim, x)
@@ -142,7 +140,8 @@ def softmax_cpu(self, dim, half_to_float):
 
 @_log_softmax.kernel
 def log_softmax_cpu(self, dim, half_to_float):
-    refuse_half_to_float(half_to_float)
+    if half_to_float:
+        raise RuntimeError(NO_HALF_TO_FLOAT)
     x = self._array
     if x.size >= FROM_SIZE and x.dtype is F4:
         return by_loops("log_softmax", dim, x)

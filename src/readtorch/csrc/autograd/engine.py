@@ -266,11 +266,10 @@ def run_tensor_hooks(node, grads):
     """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
     hooks, grads = node._hooks, list(grads)
     for nr, hook in list(hooks.tensor_pre.values()):
-        if grads[nr] is not None:
-            replaced = hook(grads[nr])
-            if replaced is not None:
-                check_hook_result(grads[nr], replaced, hook)
-                grads[nr] = replaced
+        replaced = hook(grads[nr])
+        if replaced is not None:
+            check_hook_result(grads[nr], replaced, hook)
+            grads[nr] = replaced
     for nr, hook in hooks.retain_grad.items():
         if grads[nr] is not None:
             hook(grads[nr])

@@ -104,7 +104,8 @@ class Node:
         return self._hooks
 
     def __call__(self, *grads):
-        return self.apply(*grads)
+        results = self.apply(*grads)
+        return results[0] if len(results) == 1 else results
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {hex(id(self))}>"

@@ -11,7 +11,7 @@ from readtorch.c10.device import cpu
 from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
 
-from .node import Node, next_sequence_nr, notify_watchers, watchers
+from .node import RELEASED, Node, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable
 from .variable import check_inplace, gradient_edge, mark_view, rebase_history, set_history
 
@@ -26,6 +26,7 @@ class PyNode(Node):
         "dirty_tensors",
         "non_differentiable",
         "_saved",
+        "_released",
         "_input_count",
         "_input_places",
         "_output_info",
@@ -43,6 +44,7 @@ class PyNode(Node):
         self.dirty_tensors = ()
         self.non_differentiable = ()
         self._saved = None  # SavedVariables (or None), once forward is over
+        self._released = False
         self._input_places = ()  # position among forward's arguments of each edge
         self._output_info = ()
 
@@ -85,6 +87,8 @@ class PyNode(Node):
 
     @property
     def saved_tensors(self):
+        if self._released:
+            raise RuntimeError(RELEASED)
         if self._saved is None:
             return ()
         return tuple([None if s is None else s.unpack(self) for s in self._saved])
@@ -100,6 +104,7 @@ class PyNode(Node):
         return list(self._saved or ())
 
     def release_variables(self):
+        self._released = True
         for saved in self._saved or ():
             if saved is not None:
                 saved.release()

@@ -234,14 +234,13 @@ class TensorBase(TensorImpl):
 
     @requires_grad.setter
     def requires_grad(self, flag):
-        if self.is_leaf:
-            self.requires_grad_(flag)
-        elif not flag:
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to "
-                "use a computed variable in a subgraph that doesn't require differentiation "
+        if not self.is_leaf:
+            advice = (
+                " If you want to use a computed variable in a subgraph that doesn't require differentiation "
                 "use var_no_grad = var.detach()."
             )
+            raise RuntimeError("you can only change requires_grad flags of leaf variables." + ("" if flag else advice))
+        self.requires_grad_(flag)
 
     def requires_grad_(self, requires_grad=True):
         """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""

@@ -19,6 +19,8 @@ from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 from readtorch.csrc.utils.tensor_new import from_data
 
+from .saved_variable import full_type_name
+
 _select, _slice = select.table, slice_.table
 MAX = 2**63 - 1
 _BOUND = frozenset({int, type(None)})
@@ -229,10 +231,9 @@ def to_index_tensor(index):
         if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
             return t
         return wrap(t._array.astype(np.int64))
-    kind = type(index)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise IndexError(
-        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {name})"
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {full_type_name(index)})"
     )
 
 

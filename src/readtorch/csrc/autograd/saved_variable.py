@@ -131,10 +131,14 @@ def _is_leaf(tensor):
     return tensor._edge is None
 
 
+WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a type's name in C is that of the class alone
+
+
 def full_type_name(value):
-    """The name of a value's type with its module, which Python's own types do without."""
+    """The name of a value's type as C has it: with the module if the type is an extension's."""
     kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    is_alone = kind.__module__ == "builtins" or kind.__flags__ & WRITTEN_IN_PYTHON
+    return kind.__name__ if is_alone else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def save_list(tensors):
