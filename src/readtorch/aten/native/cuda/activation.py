@@ -176,4 +176,4 @@ def softshrink_cuda(self, lambd):
 
 @cuda_kernel(operator_named("hardshrink_backward"), operator_named("softshrink_backward"))
 def shrink_backward_cuda(grad, self, lambd):
-    return grad.masked_fill(self.abs() <= lambd, 0)
+    return grad.masked_fill((self >= -lambd) & (self <= lambd), 0)
