@@ -67,6 +67,9 @@ CALLS = {
     "max_unpool2d, no room": lambda T, t: T._C._nn.max_unpool2d(
         volume(t, 1, 1, 2, 2), volume(t, 1, 1, 2, 2).long(), (2, -2)
     ),
+    "constant_pad_nd, length": lambda T, t: T.constant_pad_nd(t, (1, 1, 1)),
+    "constant_pad_nd, dimensions": lambda T, t: T.constant_pad_nd(t, (1, 1, 1, 1, 1, 1)),
+    "constant_pad_nd, too narrow": lambda T, t: T.constant_pad_nd(t, (-2, -2)),
     "max_pool3d, dimensions": lambda T, t: T.nn.functional.max_pool3d(t, 1),
     "avg_pool3d, dimensions": lambda T, t: T.nn.functional.avg_pool3d(t, 1),
     "avg_pool3d, divisor": lambda T, t: T.nn.functional.avg_pool3d(volume(t), 1, divisor_override=0),

@@ -42,7 +42,7 @@ def functional_kernel(operator, fill, empty):
     else:
 
         def kernel(*arguments):
-            outs = [empty(output) for output in describe(*arguments)]
+            outs = [output and empty(output) for output in describe(*arguments)]  # None: a gradient nobody wants
             fill(*arguments, *outs)
             return returned(operator, outs)
 

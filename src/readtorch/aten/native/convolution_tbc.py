@@ -6,7 +6,8 @@ In PyTorch: `aten/src/ATen/native/ConvolutionTBC.cpp`.
 import numpy as np
 
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import wrap
+from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.c10.tensor_impl import dtype_of
 
 from .tensor_iterator import WIDENED, cast
 
@@ -16,20 +17,24 @@ conv_tbc_backward = native_function(
 )
 
 
-@conv_tbc.kernel
-def conv_tbc_cpu(self, weight, bias, pad):
+@conv_tbc.meta
+def conv_tbc_meta(self, weight, bias, pad):
     """y[t] = Σ x[t + k - pad] W[k] + b. self: (time, batch, in), weight: (kernel, in, out), bias: (out)."""
-    check_shapes(self._array, weight._array, bias._array)
+    x, w = self._array, weight._array
+    check_shapes(x, w, bias._array)
+    shape = (x.shape[0] + 2 * pad - w.shape[0] + 1, x.shape[1], w.shape[2])
+    if shape[0] < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {shape[0]}: {list(shape)}")
+    return TensorMeta(shape, dtype_of(self))
+
+
+@conv_tbc.impl()
+def conv_tbc_cpu(self, weight, bias, pad, out):
     x, w, b = _wide(self, weight, bias)
-    times = x.shape[0] + 2 * pad - w.shape[0] + 1
-    if times < 0:
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {times}: {[times, x.shape[1], w.shape[2]]}"
-        )
-    result = np.broadcast_to(b, (times, x.shape[1], w.shape[2])).copy()
-    for k, (source, target) in enumerate(overlaps(x.shape[0], times, w.shape[0], pad)):
+    result = np.broadcast_to(b, out._array.shape).copy()
+    for k, (source, target) in enumerate(overlaps(x.shape[0], len(result), w.shape[0], pad)):
         result[target] += x[source] @ w[k]
-    return wrap(cast(result, self._array.dtype))
+    out._array[...] = cast(result, out._array.dtype)
 
 
 def check_shapes(x, w, b):
@@ -63,13 +68,18 @@ class ConvTbcBackward0:
         return conv_tbc_backward.call(grad, self, weight, bias, pad)
 
 
-@conv_tbc_backward.kernel
-def conv_tbc_backward_cpu(self, input, weight, bias, pad):
+@conv_tbc_backward.meta
+def conv_tbc_backward_meta(self, input, weight, bias, pad):
     """The gradients of input, weight and bias; `self` is that of the output."""
+    return like(input), like(weight), like(bias)
+
+
+@conv_tbc_backward.impl()
+def conv_tbc_backward_cpu(self, input, weight, bias, pad, *outs):
     grad, x, w = _wide(self, input, weight)
     dx, dw = np.zeros_like(x), np.zeros_like(w)
     for k, (source, target) in enumerate(overlaps(x.shape[0], grad.shape[0], w.shape[0], pad)):
         dx[source] += grad[target] @ w[k].T
         dw[k] = np.einsum("tbi,tbo->io", x[source], grad[target])
-    db = grad.sum((0, 1))
-    return tuple([wrap(cast(d, self._array.dtype)) for d in (dx, dw, db)])
+    for out, gradient in zip(outs, (dx, dw, grad.sum((0, 1)))):
+        out._array[...] = cast(gradient, out._array.dtype)

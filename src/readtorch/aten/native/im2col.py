@@ -9,14 +9,13 @@ functional, init".
 import numpy as np
 
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .tensor_iterator import not_implemented
 
 _WINDOW = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
-im2col = native_function(f"im2col(Tensor self, {_WINDOW}) -> Tensor", module="nn", out=True)
-col2im = native_function(f"col2im(Tensor self, SymInt[2] output_size, {_WINDOW}) -> Tensor", module="nn", out=True)
 
 
 def window_counts(size, kernel_size, dilation, padding, stride):
@@ -33,58 +32,11 @@ def window_elements(padded, counts, kernel_size, dilation, stride):
         yield place, padded[(..., *[slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, stride)])]
 
 
-def padded_zeros(shape, padding, dtype):
-    """Zeros for images with a border of `padding`; and the part of them inside the border."""
-    (height, width), (p, q) = shape[-2:], padding
-    zeros = np.zeros((*shape[:-2], height + 2 * p, width + 2 * q), dtype)
+def with_border(images, padding):
+    """New zeros for images with a border of `padding`; and the part of them inside the border."""
+    (height, width), (p, q) = images.shape[-2:], padding
+    zeros = np.zeros((*images.shape[:-2], height + 2 * p, width + 2 * q), images.dtype)
     return zeros, zeros[..., p : p + height, q : q + width]
-
-
-@im2col.kernel
-def im2col_cpu(self, kernel_size, dilation, padding, stride):
-    """(N, C, H, W) -> (N, C · kernel elements, places); the batch may be missing."""
-    x = self._array
-    check_window(kernel_size, dilation, padding, stride)
-    check_images(x)
-    counts = window_counts(x.shape[-2:], kernel_size, dilation, padding, stride)
-    check_counts(x, counts, kernel_size, dilation, padding)
-    check_dtype(self, "im2col_out_cpu")
-    padded, inner = padded_zeros(x.shape, padding, x.dtype)
-    inner[...] = x
-    columns = np.empty((*x.shape[:-2], *kernel_size, *counts), x.dtype)
-    for place, under in window_elements(padded, counts, kernel_size, dilation, stride):
-        columns[(..., *place, slice(None), slice(None))] = under
-    channels = x.shape[-3] * kernel_size[0] * kernel_size[1]
-    return wrap(columns.reshape(*x.shape[:-3], channels, counts[0] * counts[1]))
-
-
-@col2im.kernel
-def col2im_cpu(self, output_size, kernel_size, dilation, padding, stride):
-    """(N, C · kernel elements, places) -> (N, C, *output_size): each pixel is the sum of its copies."""
-    x = self._array
-    check_pairs(output_size=output_size)
-    check_window(kernel_size, dilation, padding, stride)
-    counts = window_counts(output_size, kernel_size, dilation, padding, stride)
-    check_columns(x, output_size, kernel_size, dilation, padding, stride, counts)
-    check_dtype(self, "col2im_out_cpu")
-    channels = x.shape[-2] // (kernel_size[0] * kernel_size[1])
-    columns = x.reshape(*x.shape[:-2], channels, *kernel_size, *counts)
-    padded, inner = padded_zeros((*x.shape[:-2], channels, *output_size), padding, x.dtype)
-    for place, under in window_elements(padded, counts, kernel_size, dilation, stride):
-        under += columns[(..., *place, slice(None), slice(None))]
-    return wrap(np.ascontiguousarray(inner))
-
-
-@im2col.backward
-class Im2ColBackward0:
-    def self(grad, self_sym_sizes, kernel_size, dilation, padding, stride):
-        return col2im.call(grad, tuple(self_sym_sizes[-2:]), kernel_size, dilation, padding, stride)
-
-
-@col2im.backward
-class Col2ImBackward0:
-    def self(grad, kernel_size, dilation, padding, stride):
-        return im2col.call(grad, kernel_size, dilation, padding, stride)
 
 
 # ----------------------------------------------------------------------------------------------------- checks
@@ -160,3 +112,75 @@ def check_columns(x, output_size, kernel_size, dilation, padding, stride, counts
 def check_dtype(self, kernel_name):
     if self._array.dtype.kind in "iu":
         raise not_implemented(kernel_name)(dtype_of(self))
+
+
+# ----------------------------------------------------------------------------------------------------- im2col
+
+im2col = native_function(f"im2col(Tensor self, {_WINDOW}) -> Tensor", module="nn", out=True)
+
+
+@im2col.meta
+def im2col_meta(self, kernel_size, dilation, padding, stride):
+    """(N, C, H, W) -> (N, C · kernel elements, places); the batch may be missing."""
+    x = self._array
+    check_window(kernel_size, dilation, padding, stride)
+    check_images(x)
+    counts = window_counts(x.shape[-2:], kernel_size, dilation, padding, stride)
+    check_counts(x, counts, kernel_size, dilation, padding)
+    channels = x.shape[-3] * kernel_size[0] * kernel_size[1]
+    return TensorMeta((*x.shape[:-3], channels, counts[0] * counts[1]), dtype_of(self))
+
+
+@im2col.impl()
+def im2col_cpu(self, kernel_size, dilation, padding, stride, out):
+    check_dtype(self, "im2col_out_cpu")
+    x = self._array
+    counts = window_counts(x.shape[-2:], kernel_size, dilation, padding, stride)
+    padded = x
+    if any(padding):
+        padded, inner = with_border(x, padding)
+        inner[...] = x
+    columns = out._array.reshape(*x.shape[:-2], *kernel_size, *counts)
+    for place, under in window_elements(padded, counts, kernel_size, dilation, stride):
+        columns[(..., *place, slice(None), slice(None))] = under
+
+
+@im2col.backward
+class Im2ColBackward0:
+    def self(grad, self_sym_sizes, kernel_size, dilation, padding, stride):
+        return col2im.call(grad, tuple(self_sym_sizes[-2:]), kernel_size, dilation, padding, stride)
+
+
+# ----------------------------------------------------------------------------------------------------- col2im
+
+col2im = native_function(f"col2im(Tensor self, SymInt[2] output_size, {_WINDOW}) -> Tensor", module="nn", out=True)
+
+
+@col2im.meta
+def col2im_meta(self, output_size, kernel_size, dilation, padding, stride):
+    """(N, C · kernel elements, places) -> (N, C, *output_size): each pixel is the sum of its copies."""
+    x = self._array
+    check_pairs(output_size=output_size)
+    check_window(kernel_size, dilation, padding, stride)
+    counts = window_counts(output_size, kernel_size, dilation, padding, stride)
+    check_columns(x, output_size, kernel_size, dilation, padding, stride, counts)
+    channels = x.shape[-2] // (kernel_size[0] * kernel_size[1])
+    return TensorMeta((*x.shape[:-2], channels, *output_size), dtype_of(self))
+
+
+@col2im.impl()
+def col2im_cpu(self, output_size, kernel_size, dilation, padding, stride, out):
+    check_dtype(self, "col2im_out_cpu")
+    x, shape = self._array, out._array.shape
+    counts = window_counts(output_size, kernel_size, dilation, padding, stride)
+    columns = x.reshape(*shape[:-2], *kernel_size, *counts)
+    padded, inner = with_border(out._array, padding)
+    for place, under in window_elements(padded, counts, kernel_size, dilation, stride):
+        under += columns[(..., *place, slice(None), slice(None))]
+    out._array[...] = inner
+
+
+@col2im.backward
+class Col2ImBackward0:
+    def self(grad, kernel_size, dilation, padding, stride):
+        return im2col.call(grad, kernel_size, dilation, padding, stride)

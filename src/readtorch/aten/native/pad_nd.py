@@ -9,11 +9,13 @@ import numpy as np
 
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
+from readtorch.c10.memory_format import dense_strides
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 
-from .copy import copy_in_format, empty_in_format_of
-from .padding import inside, pad_array, pad_images, padded_shape, pairs, reflection_pad, replication_pad
+from .dispatch_stub import dispatch_stub
+from .padding import FROM_SIZE, inside, pad_array, padded_shape, pairs, reflection_pad, replication_pad
 from .tensor_shape.slice import slice_
 
 # ------------------------------------------------------------------------------------------- with one number
@@ -21,8 +23,8 @@ from .tensor_shape.slice import slice_
 constant_pad_nd = native_function("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
 
 
-@constant_pad_nd.kernel
-def constant_pad_nd_cpu(self, pad, value):
+@constant_pad_nd.meta
+def constant_pad_nd_meta(self, pad, value):
     x = self._array
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
@@ -31,34 +33,40 @@ def constant_pad_nd_cpu(self, pad, value):
             "Length of pad should be no more than twice the number of dimensions of the input. Pad "
             f"length is {len(pad)}while the input has {x.ndim}dimensions."
         )
-    x = crop(x, pad)
-    wider = [max(n, 0) for n in pad]
+    x, wider = crop(x, pad)
     if not any(wider):
-        return wrap(copy_in_format(x, None))
-    result = empty_in_format_of(self._array, padded_shape(x.shape, wider))
+        return TensorMeta(x.shape, dtype_of(self), dense_strides(x))
+    return in_format_of(self, padded_shape(x.shape, wider))
+
+
+@constant_pad_nd.impl()
+def constant_pad_nd_cpu(self, pad, value, out):
+    x, wider = crop(self._array, pad)
+    if not any(wider):
+        out._array[...] = x
+        return
     if value != 0 or isinstance(value, complex):  # a plain 0 fits everywhere
         value = number_as(value, dtype_of(self))
-    if not pad_images(x, wider, nothing_around, result, value):
-        result[...] = value
-        result[inside(x.shape, wider)] = x
-    return wrap(result)
+    surround(x, wider, value, out._array)
 
 
-@functools.lru_cache(128)
-def nothing_around(size, left, right):
-    """The source indices of a constant: none, which is -1."""
-    places = np.arange(-left, size + right)
-    return np.where((places >= 0) & (places < size), places, -1)
+@dispatch_stub("padding_kernel", FROM_SIZE)
+def surround(x, padding, value, result):
+    """Write `x` to the middle of `result`, and `value` around it."""
+    result[...] = value
+    result[inside(x.shape, padding)] = x
 
 
 def crop(x, pad):
-    """`x` cropped by its negative padding."""
+    """`x` cropped by its negative padding, and the padding that is left."""
+    if min(pad, default=0) >= 0:
+        return x, pad
     for axis, left, right in reversed(pairs(pad, x.ndim)):
         start, stop = max(-left, 0), x.shape[axis] - max(-right, 0)
         if stop < start:
             raise RuntimeError("narrow(): length must be non-negative.")
         x = x[(slice(None),) * axis + (slice(start, stop),)]
-    return x
+    return x, [max(n, 0) for n in pad]
 
 
 @constant_pad_nd.backward
@@ -107,11 +115,11 @@ def pad_circular_cpu(self, pad):
     result = np.empty(padded_shape(self._array.shape, pad), self._array.dtype)
     if not result.size:
         return wrap(result)
-    x = crop(self._array, pad)
-    wider = [max(n, 0) for n in pad]
+    x, wider = crop(self._array, pad)
     for axis, left, right in pairs(wider, x.ndim):
         check_overlap(left, right, x.shape[axis])
-    return wrap(pad_array(x, wider, circular, result))
+    pad_array(x, wider, circular, result)
+    return wrap(result)
 
 
 @_pad_circular.compose

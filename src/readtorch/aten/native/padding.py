@@ -9,13 +9,15 @@ import functools
 
 import numpy as np
 
-from readtorch.aten import parallel
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.aten.tensor_meta import in_format_of
+from readtorch.c10.tensor_impl import dtype_of
 
-from .copy import empty_in_format_of
-from .tensor_iterator import F4, F8, not_implemented
+from .dispatch_stub import dispatch_stub
+from .tensor_iterator import not_implemented
+
+FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for
 
 # Note [ Pairs of padding ]
 #
@@ -56,49 +58,17 @@ def inside(shape, padding):
     places = [slice(None)] * len(shape)
     for axis, left, _ in pairs(padding, len(shape)):
         places[axis] = slice(left, left + shape[axis])
-    return tuple(places)
+    return (..., *places)  # so that a tensor without dimensions remains an array
 
 
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from .cpu import padding_kernel
-
-    return padding_kernel
-
-
-FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for
-GRAIN = 1 << 16  # elements that make a piece of work for a thread
-
-
-def pad_images(x, padding, sources, result, value=0):
-    """`pad_array` for float32 and float64 whose last two dimensions are padded. Returns whether it was applicable."""
-    if x.dtype not in (F4, F8) or x.size < FROM_SIZE or len(padding) != 4 or min(padding) < 0:
-        return False
-    if not (x.flags.c_contiguous and result.flags.c_contiguous):
-        return False
-    height, width = x.shape[-2:]
-    rows, columns = sources(height, *padding[2:]), sources(width, *padding[:2])
-    planes, out = x.reshape(-1, height, width), result.reshape(-1, len(rows), len(columns))
-    grain = max(1, GRAIN // max(1, out.shape[1] * out.shape[2]))
-    parallel.parallel_for(
-        0,
-        len(planes),
-        grain,
-        lambda b, e: loops().pad(planes, rows, columns, padding[0], x.dtype.type(value), out, b, e),
-    )
-    return True
-
-
+@dispatch_stub("padding_kernel", FROM_SIZE)
 def pad_array(x, padding, sources, result):
     """Write `x` and what pads it into `result`."""
-    if pad_images(x, padding, sources, result):
-        return result
     if min(padding) < 0:
         for axis, left, right in pairs(padding, x.ndim):
             x = x.take(sources(x.shape[axis], left, right), axis)
         result[...] = x
-        return result
+        return
     result[inside(x.shape, padding)] = x
     for axis, left, right in pairs(padding, x.ndim):
         end = left + x.shape[axis]
@@ -106,18 +76,20 @@ def pad_array(x, padding, sources, result):
         lines = result.swapaxes(0, axis)
         lines[:left] = lines[source[:left]]
         lines[end:] = lines[source[end:]]
-    return result
 
 
-def unpad_array(grad, shape, padding, sources):
-    """The adjoint of `pad_array`: each element of `shape` gets the sum over the elements that it was copied to."""
-    for axis, left, right in pairs(padding, len(shape)):
-        grad = unpad_axis(grad, axis, left, sources(shape[axis], left, right), shape[axis])
-    return grad
+def unpad_array(grad, padding, sources, result):
+    """The adjoint of `pad_array`: each element of `result` gets the sum over the elements that it was copied to."""
+    *others, (axis, left, right) = pairs(padding, result.ndim)
+    for other, before, after in others:
+        size = result.shape[other]
+        sums = np.empty((*grad.shape[:other], size, *grad.shape[other + 1 :]), grad.dtype)
+        grad = unpad_axis(grad, other, before, sources(size, before, after), sums)
+    unpad_axis(grad, axis, left, sources(result.shape[axis], left, right), result)
 
 
-def unpad_axis(grad, axis, left, source, size):
-    result = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
+def unpad_axis(grad, axis, left, source, result):
+    result[...] = 0
     lines, sums = grad.swapaxes(0, axis), result.swapaxes(0, axis)
     is_inside = source == np.arange(-left, len(source) - left)
     first, count = is_inside.argmax(), np.count_nonzero(is_inside)
@@ -192,29 +164,31 @@ def declare(name, node, dims, sources):
     no_such_type = not_implemented(name)
     is_reflection = sources is mirrored
 
-    @operator.kernel
-    def pad_cpu(self, padding):
+    @operator.meta
+    def pad_meta(self, padding):
         x = self._array
         check_input(x, padding, dims, is_reflection)
         if is_reflection:
             check_reflection(x, padding)
-        shape = check_output(x, padding, dims, name)
-        if x.dtype.kind == "b":
-            raise no_such_type(dtype_of(self))
-        return wrap(pad_array(x, padding, sources, empty_in_format_of(x, shape)))
+        return in_format_of(self, check_output(x, padding, dims, name))
 
-    @backward.kernel
-    def unpad_cpu(grad_output, self, padding):
-        x, g = self._array, grad_output._array
-        check_gradient(g, x.shape, padding)
-        if not g.size:
-            return wrap(np.zeros(x.shape, g.dtype))
-        result = unpad_array(g, x.shape, padding, sources)
-        in_format = empty_in_format_of(x, x.shape)
-        if result.strides == in_format.strides:
-            return wrap(result)
-        in_format[...] = result
-        return wrap(in_format)
+    @operator.impl()
+    def pad_cpu(self, padding, out):
+        if self._array.dtype.kind == "b":
+            raise no_such_type(dtype_of(self))
+        pad_array(self._array, padding, sources, out._array)
+
+    @backward.meta
+    def unpad_meta(grad_output, self, padding):
+        check_gradient(grad_output._array, self._array.shape, padding)
+        return in_format_of(self, self._array.shape, dtype_of(grad_output))
+
+    @backward.impl()
+    def unpad_cpu(grad_output, self, padding, grad_input):
+        if grad_output._array.size:
+            unpad_array(grad_output._array, padding, sources, grad_input._array)
+        else:
+            grad_input._array[...] = 0
 
     @operator.backward
     class PadBackward:

@@ -16,19 +16,17 @@ from readtorch.aten.native.convolution.params import (
     geometry_of,
     output_shape,
 )
-from readtorch.aten.native.convolution_tbc import check_shapes as check_tbc
 from readtorch.aten.native.convolution_tbc import overlaps
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.tensor_utils import check_dim_sizes
-from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import dtype_of
 
 from .conv_shared import PLANES, convolve, convolve_backward_input, convolve_backward_weight
-from .copy import clone_cuda
 from .fill_kernel import filled
 from .naive_convolution_transpose3d import VOLUMES
+from .pool import in_wide
 from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named, owned
 from .softmax import row, wide
 
 
@@ -112,27 +110,22 @@ def convolution_backward_cuda(
     )
 
 
-@cuda_kernel(operator_named("conv_tbc"))
-def conv_tbc_cuda(self, weight, bias, pad):
-    check_tbc(self._array, weight._array, bias._array)
-    x, w, b = wide(self), wide(weight), wide(bias)
-    times = x._array.shape[0] + 2 * pad - w._array.shape[0] + 1
-    if times < 0:
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {times}: {[times, x._array.shape[1], w._array.shape[2]]}"
-        )
-    result = clone_cuda(b.expand((times, x._array.shape[1], w._array.shape[2])), contiguous_format)
-    for k, (source, target) in enumerate(overlaps(x._array.shape[0], times, w._array.shape[0], pad)):
-        result[target].add_(x[source] @ w[k])
-    return converted(result, self._array.dtype)
+@cuda_impl(operator_named("conv_tbc"))
+def conv_tbc_cuda(self, weight, bias, pad, out):
+    x, w = wide(self), wide(weight)
+    with in_wide(out) as result:
+        at.copy_(result, wide(bias))
+        for k, (source, target) in enumerate(overlaps(len(x._array), len(result._array), len(w._array), pad)):
+            result[target].add_(x[source] @ w[k])
 
 
-@cuda_kernel(operator_named("conv_tbc_backward"))
-def conv_tbc_backward_cuda(self, input, weight, bias, pad):
+@cuda_impl(operator_named("conv_tbc_backward"))
+def conv_tbc_backward_cuda(self, input, weight, bias, pad, *outs):
     grad, x, w = wide(self), wide(input), wide(weight)
     dx, pieces = at.zeros_like(x), []
-    for k, (source, target) in enumerate(overlaps(x._array.shape[0], grad._array.shape[0], w._array.shape[0], pad)):
+    for k, (source, target) in enumerate(overlaps(len(x._array), len(grad._array), len(w._array), pad)):
         dx[source].add_(grad[target] @ w[k].t())
         seen, given = x[source].reshape(-1, x._array.shape[2]), grad[target].reshape(-1, w._array.shape[2])
         pieces.append(seen.t() @ given)
-    return tuple(converted(d, self._array.dtype) for d in (dx, at.stack(pieces), grad.sum((0, 1))))
+    for out, gradient in zip(outs, (dx, at.stack(pieces), grad.sum((0, 1)))):
+        at.copy_(out, gradient)

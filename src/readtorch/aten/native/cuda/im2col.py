@@ -8,8 +8,6 @@ Grid: blocks of 256 threads with a grid-stride loop, a thread for each element o
 In PyTorch: `aten/src/ATen/native/cuda/Im2Col.cu`.
 """
 
-import math
-
 from numba import cuda
 
 from readtorch.aten.native import im2col as columns
@@ -17,7 +15,7 @@ from readtorch.aten.native import im2col as columns
 from .adaptive_average_pooling import as_batch
 from .loops import place
 from .reflection_pad import run
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 
 
@@ -60,35 +58,17 @@ def window_numbers(kernel_size, counts, dilation, padding, stride):
     return (*kernel_size, *counts, *dilation, *padding, *stride)
 
 
-@cuda_kernel(operator_named("im2col"))
-def im2col_cuda(self, kernel_size, dilation, padding, stride):
-    x = self._array
-    columns.check_window(kernel_size, dilation, padding, stride)
-    columns.check_images(x)
-    counts = columns.window_counts(x.shape[-2:], kernel_size, dilation, padding, stride)
-    columns.check_counts(x, counts, kernel_size, dilation, padding)
+@cuda_impl(operator_named("im2col"))
+def im2col_cuda(self, kernel_size, dilation, padding, stride, out):
     columns.check_dtype(self, "im2col_out_cuda")
-    result = empty((*x.shape[:-3], x.shape[-3] * math.prod(kernel_size), math.prod(counts)), x.dtype)
-    im2col(
-        as_batch(self, 4)._array,
-        window_numbers(kernel_size, counts, dilation, padding, stride),
-        as_batch(result, 3)._array,
-    )
-    return result
+    counts = columns.window_counts(self._array.shape[-2:], kernel_size, dilation, padding, stride)
+    window = window_numbers(kernel_size, counts, dilation, padding, stride)
+    im2col(as_batch(self, 4)._array, window, as_batch(out, 3)._array)
 
 
-@cuda_kernel(operator_named("col2im"))
-def col2im_cuda(self, output_size, kernel_size, dilation, padding, stride):
-    x = self._array
-    columns.check_pairs(output_size=output_size)
-    columns.check_window(kernel_size, dilation, padding, stride)
-    counts = columns.window_counts(output_size, kernel_size, dilation, padding, stride)
-    columns.check_columns(x, output_size, kernel_size, dilation, padding, stride, counts)
+@cuda_impl(operator_named("col2im"))
+def col2im_cuda(self, output_size, kernel_size, dilation, padding, stride, out):
     columns.check_dtype(self, "col2im_out_cuda")
-    result = empty((*x.shape[:-2], x.shape[-2] // math.prod(kernel_size), *output_size), x.dtype)
-    col2im(
-        as_batch(self, 3)._array,
-        window_numbers(kernel_size, counts, dilation, padding, stride),
-        as_batch(result, 4)._array,
-    )
-    return result
+    counts = columns.window_counts(output_size, kernel_size, dilation, padding, stride)
+    window = window_numbers(kernel_size, counts, dilation, padding, stride)
+    col2im(as_batch(self, 3)._array, window, as_batch(out, 4)._array)

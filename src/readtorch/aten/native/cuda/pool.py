@@ -36,16 +36,24 @@ def check_floating(name, self):
         raise not_implemented(name)(dtype_of(self))
 
 
-@contextlib.contextmanager
 def in_wide(out, row_major=False):
     """The tensor in which to compute an output: itself, or one of float32 for 16-bit floats, which are rounded at the end.
 
     row_major: whether it must be contiguous.
     """
     array = out._array
-    dtype = WIDENED.get(array.dtype, array.dtype)
-    fits = dtype == array.dtype and (array.flags.c_contiguous or not row_major)
-    computed = out if fits else empty(array.shape, dtype)
+    return computed_in(out, WIDENED.get(array.dtype, array.dtype), array.flags.c_contiguous or not row_major)
+
+
+def in_rows(out):
+    """The same in the output's own dtype: contiguous."""
+    return computed_in(out, out._array.dtype, out._array.flags.c_contiguous)
+
+
+@contextlib.contextmanager
+def computed_in(out, dtype, has_right_strides):
+    array = out._array
+    computed = out if dtype == array.dtype and has_right_strides else empty(array.shape, dtype)
     yield computed
     if computed is not out:
         copy(computed._array, array)

@@ -15,19 +15,19 @@ import functools
 
 from numba import cuda
 
-from readtorch.aten.native import padding as checks
+from readtorch.aten.native.pad_nd import crop
+from readtorch.aten.native.padding import inside
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.tensor_impl import dtype_of
 
-from .copy import clone_cuda
 from .copy import copy as copy_kernel
 from .fill_kernel import filled
 from .loops import THREADS, place
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .pool import in_rows, in_wide
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
-from .up_sample import in_format_of
 
 
 def pad_elements(source, x, before, out):
@@ -79,21 +79,12 @@ def unpad_kernel(source):
     return unpad
 
 
-@cuda_kernel(operator_named("constant_pad_nd"))
-def constant_pad_cuda(self, pad, value):
+@cuda_impl(operator_named("constant_pad_nd"))
+def constant_pad_cuda(self, pad, value, out):
     """A filled tensor, with `self` in its middle; negative padding cuts off."""
-    shape = list(self._array.shape)
-    inner, outer = [slice(None)] * len(shape), [slice(None)] * len(shape)
-    for i in range(len(pad) // 2):
-        d, before, after = len(shape) - 1 - i, pad[2 * i], pad[2 * i + 1]
-        inner[d] = slice(max(0, -before), shape[d] + min(0, after))
-        shape[d] += before + after
-        outer[d] = slice(max(0, before), shape[d] - max(0, after))
-    result = filled(empty(shape, self._array.dtype), value)
-    if not shape:  # NumPy would read the element
-        return clone_cuda(self, None)
-    copy_kernel(self._array[tuple(inner)], result._array[tuple(outer)])
-    return result
+    filled(out, value)
+    x, wider = crop(self._array, pad)
+    copy_kernel(x, out._array[inside(x.shape, wider)])
 
 
 def as_volumes(array, dims):
@@ -102,36 +93,26 @@ def as_volumes(array, dims):
 
 
 def padding_operators(name, dims, source):
-    is_reflection = source is mirrored
-
     def before(padding):
         return (*[0] * (3 - dims), *padding[2 * dims - 2 :: -2])
 
-    @cuda_kernel(operator_named(name))
-    def pad(self, padding):
-        x = self._array
-        checks.check_input(x, padding, dims, is_reflection)
-        if is_reflection:
-            checks.check_reflection(x, padding)
-        shape = checks.check_output(x, padding, dims, name)
-        if x.dtype.kind == "b":
+    @cuda_impl(operator_named(name))
+    def pad(self, padding, out):
+        if self._array.dtype.kind == "b":
             raise not_implemented(name)(dtype_of(self))
-        result = empty(shape, x.dtype)
-        if result._array.size:
-            pad_elements(source, as_volumes(contiguous(x), dims), before(padding), as_volumes(result._array, dims))
-        return in_format_of(self, result)
+        if out._array.size:
+            with in_rows(out) as result:
+                x = as_volumes(contiguous(self._array), dims)
+                pad_elements(source, x, before(padding), as_volumes(result._array, dims))
 
-    @cuda_kernel(operator_named(f"{name}_backward"))
-    def unpad(grad_output, self, padding):
+    @cuda_impl(operator_named(f"{name}_backward"))
+    def unpad(grad_output, self, padding, grad_input):
         """The sums are atomic: their last digit is not fixed."""
-        checks.check_gradient(grad_output._array, self._array.shape, padding)
-        g = wide(grad_output)
-        result = filled(empty(self._array.shape, g._array.dtype), 0)
-        if g._array.size:
-            pad_backward(
-                source, as_volumes(contiguous(g._array), dims), before(padding), as_volumes(result._array, dims)
-            )
-        return in_format_of(self, result)
+        with in_wide(grad_input, row_major=True) as sums:
+            filled(sums, 0)
+            if grad_output._array.size:
+                grad = as_volumes(contiguous(wide(grad_output)._array), dims)
+                pad_backward(source, grad, before(padding), as_volumes(sums._array, dims))
 
 
 for _dims in (1, 2, 3):
