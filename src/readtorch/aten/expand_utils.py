@@ -7,7 +7,7 @@ In PyTorch: `aten/src/ATen/ExpandUtils.cpp`. Explained in the chapter "One opera
 def broadcast_strides(array, shape):
     """The strides, in bytes, of `array` as if it had this shape: 0 where it is repeated."""
     lead = len(shape) - array.ndim
-    return (0,) * lead + tuple([s if n != 1 else 0 for n, s in zip(array.shape, array.strides)])
+    return (0,) * lead + tuple([s if n == m else 0 for n, m, s in zip(array.shape, shape[lead:], array.strides)])
 
 
 def broadcast_shape(*shapes):

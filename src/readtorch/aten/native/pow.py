@@ -9,16 +9,30 @@ import math
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.tensor_meta import like
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
 
 from .binary_ops.arithmetic import mul_scalar
 from .exact_out import exact_out
-from .tensor_iterator import F4, F8, NUMBERS, compute, conj, not_implemented, number_of, result_type, scalar_tensor
+from .tensor_iterator import (
+    F4,
+    F8,
+    NUMBERS,
+    compute,
+    computing,
+    conj,
+    elementwise,
+    not_implemented,
+    number_of,
+    result_type,
+    scalar_tensor,
+    takes_number,
+)
 from .vectorized import or_loop
 
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
@@ -44,19 +58,17 @@ def check_not_bool(common):
         raise not_implemented("pow")(common)
 
 
+elementwise(pow_tensor, f.power, takes=lambda dtype: dtype is not scalar_type.bool)
+
+
 @pow_tensor.kernel
 def pow_tensor_cpu(self, exponent):
     common = result_type(self, exponent)
     check_not_bool(common)
-    try:
-        return wrap_result(compute(power, (self._array, exponent._array), common))
-    except ValueError:
-        raise broadcast_error(self._array.shape, exponent._array.shape) from None
+    return computing(power, self, exponent, common=common)
 
 
-@pow_of_number.kernel
-def pow_of_number_cpu(self, exponent):
-    return pow_tensor_cpu(scalar_tensor(self), exponent)
+takes_number(pow_of_number, pow_tensor, first=True)
 
 
 # Exponents that have a quicker and more exact way than a general power.
@@ -72,15 +84,21 @@ _SPECIAL_FLOAT = {
 _QUICK = {**_SPECIAL, **_SPECIAL_FLOAT}
 
 
+@pow_scalar.meta
+def pow_scalar_meta(self, exponent):
+    common = result_type(self, scalar_tensor(exponent))
+    if common.category < FLOAT and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return like(self, common)
+
+
 @pow_scalar.kernel
 def pow_scalar_cpu(self, exponent):
     x = self._array
     if (x.dtype is F4 or x.dtype is F8) and type(exponent) is not complex and exponent in _QUICK:
         return wrap_result(_QUICK[exponent](x))
     number = scalar_tensor(exponent)
-    common = result_type(self, number)
-    if common.category < FLOAT and exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    common = pow_scalar_meta(self, exponent).dtype
     special = _SPECIAL.get(exponent) or (_SPECIAL_FLOAT.get(exponent) if common.category >= FLOAT else None)
     if special is not None:
         return wrap_result(compute(special, (x,), common))

@@ -8,13 +8,14 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error, inplace_shape_error
+from readtorch.aten.expand_utils import broadcast_error, broadcast_shape, inplace_shape_error
 from readtorch.aten.memory_overlap import check_no_overlap, check_no_partial_overlap
-from readtorch.aten.tensor_meta import broadcast
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import broadcast, pointwise_strides
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import WRAPPED_NUMBER
+from readtorch.c10.dispatch_key import BACKENDS, WRAPPED_NUMBER
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL, SCALAR_TYPE_NAMES, op_math_type, promote_types
-from readtorch.c10.tensor_impl import dtype_of, wrap_number, wrap_result
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap, wrap_number, wrap_result
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
 # nothing, while `np.errstate` around each of them would.
@@ -101,17 +102,42 @@ def cast(array, numpy_dtype):
     return array.astype(numpy_dtype, copy=False)
 
 
-def empty_for(numpy_dtype, *operands):
-    """An empty array for the result of a loop over the operands, broadcast, with its dimensions in the order of
-    theirs in memory. Raises ValueError if shapes do not fit.
+# Note [ Whose order of dimensions ]
+# A loop's result lies in memory as its operands do. Where they contradict each other, PyTorch follows the first that says
+# anything (`TensorIteratorBase::reorder_dimensions`), NumPy the one that lies row by row. The two can differ only if the
+# first operand has several dimensions and does not lie row by row; then, and only then, `in_order` looks closer.
 
-    In PyTorch: `TensorIteratorBase::reorder_dimensions` and `allocate_or_resize_outputs`.
-    """
-    roles = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
-    loop = np.nditer(
-        [*operands, None], ["zerosize_ok"], roles, [None] * len(operands) + [numpy_dtype], casting="unsafe"
-    )
-    return loop.operands[-1]
+
+def empty_for(numpy_dtype, *operands):
+    """An empty array for the result of a loop over the operands, broadcast: Note [ Whose order of dimensions ]."""
+    if len(operands) == 1:  # no contradiction: NumPy is asked, which is quicker
+        roles = [["readonly"], ["writeonly", "allocate"]]
+        loop = np.nditer([*operands, None], ["zerosize_ok"], roles, [None, numpy_dtype], casting="unsafe")
+        return loop.operands[-1]
+    shape = broadcast_shape(*[a.shape for a in operands])
+    return empty_strided_array(shape, pointwise_strides(shape, operands), numpy_dtype)
+
+
+def empty_strided_array(shape, strides, numpy_dtype):
+    """An empty array without gaps; strides in elements, None for row by row."""
+    result = np.empty(shape, numpy_dtype)
+    if strides is None or not result.size:
+        return result
+    return np.ndarray(shape, numpy_dtype, result.reshape(-1), 0, [s * result.itemsize for s in strides])
+
+
+def in_order(value, *operands):
+    """`value`, which NumPy computed from the operands, with its dimensions as PyTorch's loop has them:
+    Note [ Whose order of dimensions ]."""
+    if len(operands) == 2 and (operands[0].flags.c_contiguous and value.flags.c_contiguous or operands[1].ndim < 2):
+        return value
+    strides = pointwise_strides(value.shape, operands) or contiguous_strides(value.shape)
+    wanted = [s * value.itemsize for s in strides]
+    if all([n == 1 or a == b for n, a, b in zip(value.shape, value.strides, wanted)]):
+        return value
+    result = empty_strided_array(value.shape, strides, value.dtype)
+    np.copyto(result, value)
+    return result
 
 
 def wrap_reduced(value):
@@ -149,7 +175,8 @@ def computing(function, self, *others, common=None, result=None, exact_numbers=F
     """
     arrays = [self._array, *[t._array for t in others]]
     try:
-        return wrap_result(compute(function, arrays, common or result_type(self, *others), result, exact_numbers))
+        value = compute(function, arrays, common or result_type(self, *others), result, exact_numbers)
+        return wrap_result(value if value.ndim < 2 else in_order(value, *arrays))
     except ValueError:
         raise broadcast_error(*[a.shape for a in arrays]) from None
 
@@ -194,8 +221,13 @@ def binary_kernel(ufunc, exact_numbers=False):
         x, y = self._array, other._array
         try:
             if x.dtype is y.dtype:
-                return wrap_result(ufunc(x, y))
-            return wrap_result(compute(ufunc, (x, y), result_type(self, other), None, exact_numbers))
+                value = ufunc(x, y)
+            else:
+                value = compute(ufunc, (x, y), result_type(self, other), None, exact_numbers)
+            n = x.ndim
+            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
+                return wrap(value)
+            return wrap_result(in_order(value, x, y) if n else value)
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 
@@ -210,8 +242,13 @@ def binary_float_kernel(function, exact_numbers=False):
         dtype = x.dtype
         try:
             if dtype is y.dtype and (dtype is F4 or dtype is F8):
-                return wrap_result(function(x, y))
-            return wrap_result(compute(function, (x, y), float_result_type(self, other), None, exact_numbers))
+                value = function(x, y)
+            else:
+                value = compute(function, (x, y), float_result_type(self, other), None, exact_numbers)
+            n = x.ndim
+            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
+                return wrap(value)
+            return wrap_result(in_order(value, x, y) if n else value)
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 
@@ -290,12 +327,14 @@ def unary_float_kernel(function, refusal=None, refused="c"):
 class Elementwise:
     """What a pointwise operator does to single elements, and in which dtypes. In PyTorch: TensorIteratorConfig."""
 
-    def __init__(self, operator, function, common, result, scalars, takes):
+    def __init__(self, operator, function, common, result, scalars, takes, constants, kernel_name):
         self.function = function  # dtype, other arguments -> the function for elements computed in that dtype
         self.common = common  # tensors -> the dtype to compute in
         self.result = result  # that dtype -> the dtype of the output
         self.scalars = scalars  # the operator's other arguments -> the function's scalars
         self.takes = takes  # whether there is a CUDA kernel for that dtype
+        self.constants = constants  # that dtype -> more scalars, or None
+        self.kernel_name = kernel_name or operator.schema.name.removeprefix("special_")  # in the refusal of a dtype
         self.places = [i for i, a in enumerate(operator.schema.arguments) if a.type.is_tensor]
 
     def parted(self, arguments):
@@ -314,6 +353,8 @@ def elementwise(
     by_number=False,
     check=None,
     takes=None,
+    constants=None,
+    kernel_name=None,
 ):
     """Say what `operator` does to an element: `function(x, ..., scalars)` of aten/native/math.py.
 
@@ -325,13 +366,14 @@ def elementwise(
     A function that is None gives the shape rule alone.
     check: takes the operator's arguments and raises what PyTorch's shape rule does.
     takes: that dtype -> whether there is a CUDA kernel for it; unless given, there is one for all.
+    constants: that dtype -> more scalars of the function. kernel_name: as refusals name the kernels, if not as the schema.
     """
     out_dtype = result if callable(result) else lambda dtype: result or dtype
     if by_number:
         choose = lambda dtype, *others: function(*others)
     else:
         choose = lambda dtype, *others: function(dtype) if by_dtype else function
-    loop = Elementwise(operator, choose, common, out_dtype, scalars, takes)
+    loop = Elementwise(operator, choose, common, out_dtype, scalars, takes, constants, kernel_name)
     if function is not None:
         operator.scalar_function = loop
 
@@ -369,6 +411,30 @@ def is_floating(dtype):
 def is_integer_or_floating(dtype):
     """Whether it is neither bool nor complex."""
     return dtype.category in (INTEGRAL, FLOAT)
+
+
+def is_integer(dtype):
+    """Whether it is an integer and no bool."""
+    return dtype.category == INTEGRAL
+
+
+def is_bits(dtype):
+    """Whether it is a bool or an integer."""
+    return dtype.category < FLOAT
+
+
+def takes_number(operator, of_tensors, first=False):
+    """The kernel of an overload that takes a number (`first` or second) where `of_tensors` takes a tensor is that
+    operator's, on every device."""
+    table = of_tensors.table
+
+    def kernel(self, other):
+        return table[self._keys & BACKENDS](self, scalar_tensor(other))
+
+    def kernel_of_number(self, other):
+        return table[other._keys & BACKENDS](scalar_tensor(self), other)
+
+    operator.kernel(any_device(kernel_of_number if first else kernel))
 
 
 # ----------------------------------------------------------------------------------------- words for formulas

@@ -6,14 +6,13 @@ Explained in the chapter "One operator call".
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import (
     BOOL,
     NUMBERS,
     binary_inplace_kernel,
     binary_kernel,
-    compute,
+    computing,
     conj,
     elementwise,
     number_of,
@@ -21,17 +20,19 @@ from readtorch.aten.native.tensor_iterator import (
     scalar_tensor,
 )
 from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
-from readtorch.aten.register_dispatch_key import write_result
+from readtorch.aten.register_dispatch_key import any_device, write_result
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import BACKENDS
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT
-from readtorch.c10.tensor_impl import TensorImpl, wrap_result
+from readtorch.c10.tensor_impl import TensorImpl
 
 from .division import div
 
 
-def check_alpha(common, alpha):
+def check_alpha(self, other, alpha):
     """Raises RuntimeError when `alpha` is of a higher category than the result."""
+    common = result_type(self, other)
     if isinstance(alpha, bool) and common is not scalar_type.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if common.category < FLOAT and isinstance(alpha, (float, complex)):
@@ -52,9 +53,12 @@ def with_factor(ufunc, alpha, common, size):
     return lambda x, y: ufunc(x, factor * y)
 
 
-def size_of(self, other):
-    """How many elements the larger of two operands has."""
-    return max(self._array.size, other._array.size)
+def scaled(ufunc, self, other, alpha):
+    """`ufunc(self, alpha * other)`."""
+    common = result_type(self, other)
+    check_alpha(self, other, alpha)
+    size = max(self._array.size, other._array.size)
+    return computing(with_factor(ufunc, alpha, common, size), self, other, common=common)
 
 
 def maybe_scale(grad, alpha):
@@ -71,7 +75,7 @@ add = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
-elementwise(add, f.add, scalars=lambda alpha: (alpha,))
+elementwise(add, f.add, scalars=lambda alpha: (alpha,), check=check_alpha)
 _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
 
@@ -79,14 +83,7 @@ _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 def add_cpu(self, other, alpha):
     if alpha == 1 and type(alpha) is int:
         return _add(self, other)
-    common = result_type(self, other)
-    check_alpha(common, alpha)
-    try:
-        return wrap_result(
-            compute(with_factor(np.add, alpha, common, size_of(self, other)), (self._array, other._array), common)
-        )
-    except ValueError:
-        raise broadcast_error(self._array.shape, other._array.shape) from None
+    return scaled(np.add, self, other, alpha)
 
 
 @add.inplace.kernel
@@ -113,10 +110,9 @@ sub = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
-_sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
 
 
-def check_sub(self, other):
+def check_sub(self, other, alpha):
     """PyTorch refuses `-` on bools rather than guess what it means."""
     a, b = self._array.dtype.kind, other._array.dtype.kind
     if a == "b" and b == "b":
@@ -129,28 +125,26 @@ def check_sub(self, other):
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
             "invert a mask, use the `~` or `logical_not()` operator instead."
         )
+    check_alpha(self, other, alpha)
+
+
+elementwise(sub, f.sub, scalars=lambda alpha: (alpha,), check=check_sub)
+_sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
 
 
 @sub.kernel
 def sub_cpu(self, other, alpha):
     if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
-        check_sub(self, other)
+        check_sub(self, other, alpha)
     if alpha == 1 and type(alpha) is int:
         return _sub(self, other)
-    common = result_type(self, other)
-    check_alpha(common, alpha)
-    try:
-        return wrap_result(
-            compute(with_factor(np.subtract, alpha, common, size_of(self, other)), (self._array, other._array), common)
-        )
-    except ValueError:
-        raise broadcast_error(self._array.shape, other._array.shape) from None
+    return scaled(np.subtract, self, other, alpha)
 
 
 @sub.inplace.kernel
 def sub_cpu_(self, other, alpha):
     if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
-        check_sub(self, other)
+        check_sub(self, other, alpha)
     if alpha == 1 and type(alpha) is int:
         return _sub_(self, other)
     return write_result(self, sub_cpu(self, other, alpha))
@@ -169,6 +163,7 @@ alias_of("subtract", "sub")
 
 rsub = native_function("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "function")
 rsub_scalar = native_function("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "function")
+elementwise(rsub, f.rsub, scalars=lambda alpha: (alpha,), check=check_sub)
 
 
 @rsub.kernel
@@ -177,8 +172,9 @@ def rsub_cpu(self, other, alpha):
 
 
 @rsub_scalar.kernel
-def rsub_scalar_cpu(self, other, alpha):
-    return sub_cpu(scalar_tensor(other), self, alpha)
+@any_device
+def rsub_scalar_any(self, other, alpha):
+    return rsub.table[self._keys & BACKENDS](self, scalar_tensor(other), alpha)
 
 
 @rsub.backward
@@ -242,22 +238,26 @@ div_scalar = native_function("div.Scalar(Tensor self, Scalar other) -> Tensor", 
 
 
 @add_scalar.kernel
-def add_scalar_cpu(self, other, alpha):
+@any_device
+def add_scalar_any(self, other, alpha):
     return add.call(self, scalar_tensor(other), alpha)
 
 
 @sub_scalar.kernel
-def sub_scalar_cpu(self, other, alpha):
+@any_device
+def sub_scalar_any(self, other, alpha):
     return sub.call(self, scalar_tensor(other), alpha)
 
 
 @mul_scalar.kernel
-def mul_scalar_cpu(self, other):
+@any_device
+def mul_scalar_any(self, other):
     return mul.call(self, scalar_tensor(other))
 
 
 @div_scalar.kernel
-def div_scalar_cpu(self, other):
+@any_device
+def div_scalar_any(self, other):
     return div.call(self, scalar_tensor(other))
 
 

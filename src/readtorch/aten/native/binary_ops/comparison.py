@@ -6,7 +6,17 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/B
 import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_error
-from readtorch.aten.native.tensor_iterator import compute, computing, not_implemented, result_type, scalar_tensor
+from readtorch.aten.native import math as f
+from readtorch.aten.native.tensor_iterator import (
+    compute,
+    computing,
+    elementwise,
+    in_order,
+    is_real,
+    not_implemented,
+    result_type,
+    takes_number,
+)
 from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import wrap_result
@@ -14,37 +24,44 @@ from readtorch.c10.tensor_impl import wrap_result
 # ------------------------------------------------------------------------------------------------ comparisons
 
 
-def comparison(name, ufunc, refuses_complex=True):
-    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient."""
+def comparison(name, ufunc, function, takes=None):
+    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient.
+
+    takes: which dtypes it compares, see `elementwise`.
+    """
     operator = native_function(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
     )
     with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
-    with_number.kernel(lambda self, other: compare(self, scalar_tensor(other)))
-    refusal = not_implemented(f"{name}_cpu")
+    elementwise(operator, function, result=scalar_type.bool, takes=takes)
+    takes_number(with_number, operator)
 
     @operator.kernel
     def compare(self, other):
         x, y = self._array, other._array
         try:
             if x.dtype is y.dtype and x.dtype.kind != "c":
-                return wrap_result(ufunc(x, y))
-            common = result_type(self, other)
-            if refuses_complex and common.is_complex:
-                raise refusal(common)
-            return wrap_result(compute(ufunc, (x, y), common, scalar_type.bool))
+                value = ufunc(x, y)
+            else:
+                common = result_type(self, other)
+                if takes and not takes(common):
+                    raise not_implemented(f"{name}_cpu")(common)
+                value = compute(ufunc, (x, y), common, scalar_type.bool)
+            if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:
+                return wrap_result(value)
+            return wrap_result(in_order(value, x, y))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 
     return operator
 
 
-eq = comparison("eq", np.equal, refuses_complex=False)
-ne = comparison("ne", np.not_equal, refuses_complex=False)
-lt = comparison("lt", np.less)
-le = comparison("le", np.less_equal)
-gt = comparison("gt", np.greater)
-ge = comparison("ge", np.greater_equal)
+eq = comparison("eq", np.equal, f.equal)
+ne = comparison("ne", np.not_equal, f.not_equal)
+lt = comparison("lt", np.less, f.less, is_real)
+le = comparison("le", np.less_equal, f.less_equal, is_real)
+gt = comparison("gt", np.greater, f.greater, is_real)
+ge = comparison("ge", np.greater_equal, f.greater_equal, is_real)
 
 
 for _alias, _name in {
@@ -57,18 +74,19 @@ for _alias, _name in {
     alias_of(_alias, _name)
 
 
-def logical(name, ufunc):
+# ------------------------------------------------------------------------------------------------------ logic
+
+
+def logical(name, ufunc, function):
+    """Declare logical_and …: an element is true unless it is zero."""
     operator = native_function(
         f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
     )
-
-    @operator.kernel
-    def combine(self, other):
-        return computing(ufunc, self, other, result=scalar_type.bool)
-
+    elementwise(operator, function, result=scalar_type.bool)
+    operator.kernel(lambda self, other: computing(ufunc, self, other, result=scalar_type.bool))
     return operator
 
 
-logical_and = logical("logical_and", np.logical_and)
-logical_or = logical("logical_or", np.logical_or)
-logical_xor = logical("logical_xor", np.logical_xor)
+logical_and = logical("logical_and", np.logical_and, f.nonzero_and)
+logical_or = logical("logical_or", np.logical_or, f.nonzero_or)
+logical_xor = logical("logical_xor", np.logical_xor, f.nonzero_xor)

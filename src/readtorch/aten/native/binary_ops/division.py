@@ -6,22 +6,25 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/B
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import (
     NUMBERS,
     binary_float_kernel,
     binary_inplace_kernel,
-    compute,
+    computing,
     conj,
+    elementwise,
     float_result_type,
+    is_integer_or_floating,
     not_implemented,
     number_of,
     result_type,
-    scalar_tensor,
+    takes_number,
 )
 from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
-from readtorch.c10.scalar_type import BOOL, COMPLEX, FLOAT
+from readtorch.aten.tensor_meta import broadcast
+from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, wrap_result
 
 # -------------------------------------------------------------------------------------------------------- div
@@ -47,6 +50,7 @@ true_divide = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
+elementwise(div, f.div, float_result_type)
 _true_quotient = binary_float_kernel(np.true_divide, exact_numbers=True)
 div.kernel(_true_quotient)
 div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type, exact_numbers=True))
@@ -103,12 +107,9 @@ def arithmetic_kernel(function, name, exact_numbers=False):
 
     def kernel(self, other):
         common = result_type(self, other)
-        if common.category in (BOOL, COMPLEX):
+        if not is_integer_or_floating(common):
             raise refusal(common)
-        try:
-            return wrap_result(compute(function, (self._array, other._array), common, None, exact_numbers))
-        except ValueError:
-            raise broadcast_error(self._array.shape, other._array.shape) from None
+        return computing(function, self, other, common=common, exact_numbers=exact_numbers)
 
     return kernel
 
@@ -133,12 +134,19 @@ _QUOTIENTS = {
 }
 
 
-@div_mode.kernel
-def div_mode_cpu(self, other, rounding_mode):
+@div_mode.meta
+def div_mode_meta(self, other, rounding_mode):
     if rounding_mode not in _QUOTIENTS:
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
+    return broadcast((result_type if rounding_mode else float_result_type)(self, other), self, other)
+
+
+@div_mode.kernel
+def div_mode_cpu(self, other, rounding_mode):
+    if rounding_mode not in _QUOTIENTS:
+        div_mode_meta(self, other, rounding_mode)
     return _QUOTIENTS[rounding_mode](self, other)
 
 
@@ -159,6 +167,7 @@ floor_divide = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
+elementwise(floor_divide, f.floor_divide, takes=is_integer_or_floating)
 floor_divide.kernel(_QUOTIENTS["floor"])
 floor_divide.backward(NOT_IMPLEMENTED)
 
@@ -187,19 +196,25 @@ def fmod_array(x, y):
     return np.fmod(x, y)
 
 
-def remainder_like(name, function):
-    """Declare the overloads of remainder or fmod; returns (tensor and tensor, tensor and number)."""
+def remainder_like(name, function, scalar_function):
+    """Declare the overloads of remainder or fmod; returns (tensor and tensor, tensor and number).
+
+    scalar_function: dtype -> what computes an element.
+    """
     of_tensors = native_function(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
     )
     of_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
-    kernel = of_tensors.kernel(arithmetic_kernel(function, f"{name}_cpu"))
-    of_number.kernel(lambda self, other: kernel(self, scalar_tensor(other)))
+    elementwise(of_tensors, scalar_function, by_dtype=True, takes=is_integer_or_floating)
+    of_tensors.kernel(arithmetic_kernel(function, f"{name}_cpu"))
+    takes_number(of_number, of_tensors)
     return of_tensors, of_number
 
 
-remainder, remainder_scalar = remainder_like("remainder", remainder_array)
-fmod, fmod_scalar = remainder_like("fmod", fmod_array)
+remainder, remainder_scalar = remainder_like(
+    "remainder", remainder_array, lambda dtype: f.remainder if dtype.category >= FLOAT else f.integer_remainder
+)
+fmod, fmod_scalar = remainder_like("fmod", fmod_array, lambda dtype: f.fmod)
 
 
 @remainder_scalar.backward
@@ -233,7 +248,7 @@ class FmodBackward1:
 
 
 remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function")
-remainder_of_number.kernel(lambda self, other: remainder.call(scalar_tensor(self), other))
+takes_number(remainder_of_number, remainder, first=True)
 remainder_of_number.backward(NOT_IMPLEMENTED)
 
 

@@ -9,20 +9,23 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
+from readtorch.aten.native import math_special as special
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import computing, conj, float_result_type, not_implemented, scalar_tensor
+from readtorch.aten.native.tensor_iterator import computing, conj, float_result_type, is_floating, is_real, takes_number
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import broadcast
 from readtorch.c10 import scalar_type
-from readtorch.c10.scalar_type import COMPLEX
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import dtype_of
 
 from .arithmetic import mul_scalar
 from .maximum import binary
 
 # --------------------------------------------------------------------------- lengths and sums of exponentials
 
-hypot = binary(
-    "hypot", np.hypot, not_implemented("hypot_cpu"), refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX)
-)
+hypot = binary("hypot", np.hypot, f.hypot, is_floating)
 
 
 @hypot.backward
@@ -44,17 +47,12 @@ def logaddexp_array(x, y):
 logaddexp = binary(
     "logaddexp",
     logaddexp_array,
-    not_implemented("logaddexp_cpu"),
+    special.logaddexp,
+    lambda dtype: dtype.category >= FLOAT,
     inplace=False,
-    refused=(scalar_type.BOOL, scalar_type.INTEGRAL),
+    cuda_takes=is_floating,  # in PyTorch: CUDA knows complex numbers, too
 )
-logaddexp2 = binary(
-    "logaddexp2",
-    np.logaddexp2,
-    not_implemented("logaddexp2_cpu"),
-    inplace=False,
-    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX),
-)
+logaddexp2 = binary("logaddexp2", np.logaddexp2, special.logaddexp2, is_floating, inplace=False)
 
 
 @logaddexp.backward
@@ -77,9 +75,9 @@ class Logaddexp2Backward0:
 
 # ------------------------------------------------------------------------------------------- signs and steps
 
-copysign = binary("copysign.Tensor", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
+copysign = binary("copysign.Tensor", np.copysign, f.copysign, is_real, float_result_type)
 copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
-copysign_scalar.kernel(lambda self, other: copysign.call(self, scalar_tensor(other)))
+takes_number(copysign_scalar, copysign)
 
 
 def copysign_gradient(grad, self, result):
@@ -108,20 +106,27 @@ heaviside.backward(NOT_IMPLEMENTED)
 exact_out(heaviside, lambda *_: "heaviside is not yet implemented for tensors with different dtypes.")
 
 
-@heaviside.kernel
-def heaviside_cpu(self, values):
+@heaviside.meta
+def heaviside_meta(self, values):
     if "c" in (self._array.dtype.kind, values._array.dtype.kind):
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if self._array.dtype != values._array.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return broadcast(dtype_of(self), self, values)
+
+
+@heaviside.kernel
+def heaviside_cpu(self, values):
+    heaviside_meta(self, values)
     return computing(lambda x, at_zero: np.where(x == 0, at_zero, (x > 0).astype(x.dtype)), self, values)
 
 
 nextafter = binary(
     "nextafter",
     np.nextafter,
-    not_implemented("nextafter_cpu"),
-    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX),
+    f.nextafter,
+    is_floating,
+    cuda_takes=lambda dtype: dtype in (scalar_type.float32, scalar_type.float64),
 )
 
 
@@ -136,13 +141,12 @@ class NextafterBackward0:
 
 # ------------------------------------------------------------------------------------------------------ ldexp
 
-# ---------------------------------------------------------------------------------------------- powers of two
-
 ldexp = native_function("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True)
 
 
 @ldexp.kernel
-def ldexp_cpu(self, other):
+@any_device
+def ldexp_any(self, other):
     """self · 2 ** other"""
     with below_autograd():
         return at.mul(self, at.pow(2.0, other))

@@ -6,42 +6,55 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/B
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_iterator import F4, computing, result_type
+from readtorch.aten.native import math as f
+from readtorch.aten.native.tensor_iterator import F4, computing, elementwise, in_order, not_implemented, result_type
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.c10.scalar_type import COMPLEX
 from readtorch.c10.tensor_impl import wrap_result
 
 
-def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type, inplace=True):
-    """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories `refused`."""
+def binary(name, ufunc, function, takes=None, common=result_type, inplace=True, check=None, cuda_takes=None):
+    """Declare `name(Tensor self, Tensor other)`. takes: the dtypes that its kernels know; other settings: see `elementwise`."""
     python_name = name.partition(".")[0]
     operator = native_function(
         f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace, out=True, direct=True, name=python_name
     )
+    elementwise(operator, function, common, check=check, takes=cuda_takes or takes)
 
     @operator.kernel
     def kernel(self, other):
         x, y = self._array, other._array
         if x.dtype is F4 and y.dtype is F4 and x.shape == y.shape:
-            return wrap_result(function(x, y))
-        common = common_type(self, other)
-        if common.category in refused:
-            raise refusal(common)
-        return computing(function, self, other, common=common)
+            value = ufunc(x, y)
+            return wrap_result(value if x.ndim == 1 or x.strides == y.strides else in_order(value, x, y))
+        dtype = common(self, other)
+        if check:
+            check(self, other)
+        if takes and not takes(dtype):
+            raise not_implemented(f"{python_name}_cpu")(dtype)
+        return computing(ufunc, self, other, common=dtype)
 
     return operator
 
 
-def no_complex(name):
-    return lambda dtype: RuntimeError(f"{name} not implemented for complex tensors.")
-
-
 # ----------------------------------------------------------------------------------------- larger and smaller
 
-maximum = binary("maximum", np.maximum, no_complex("maximum"), inplace=False)
-minimum = binary("minimum", np.minimum, no_complex("minimum"), inplace=False)
-fmax = binary("fmax", np.fmax, no_complex("fmax"), inplace=False)
-fmin = binary("fmin", np.fmin, no_complex("fmin"), inplace=False)
+
+def no_complex(name):
+    def check(self, other):
+        if "c" in (self._array.dtype.kind, other._array.dtype.kind):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
+def larger_or_smaller(name, ufunc, function):
+    return binary(name, ufunc, function, inplace=False, check=no_complex(name))
+
+
+maximum = larger_or_smaller("maximum", np.maximum, f.maximum)
+minimum = larger_or_smaller("minimum", np.minimum, f.minimum)
+fmax = larger_or_smaller("fmax", np.fmax, f.fmax)
+fmin = larger_or_smaller("fmin", np.fmin, f.fmin)
 
 
 def shared_gradient(grad, self, other, loses):

@@ -7,7 +7,8 @@ import functools
 
 import numpy as np
 
-from readtorch.aten.native.math_special import POLYNOMIALS
+from readtorch.aten.native.math_special import POLYNOMIALS, limit_of
+from readtorch.aten.native.math_special import value as value_of
 
 from .special import pairs
 
@@ -56,7 +57,7 @@ def polynomials(name, first, step, highest=None, shifted=False, angles=None, edg
             settle(left, lambda n, y: walk_far(step)(n, y, first(y)), n, y)
         return result
 
-    return pairs(name, value, "x", "n")
+    return pairs(name, value, value_of(name), "x", "n", lambda dtype: (limit_of(name, dtype.itemsize),))
 
 
 def whole(n):

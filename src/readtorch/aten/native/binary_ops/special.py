@@ -3,50 +3,54 @@
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 
-from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.native import math_special as special
 from readtorch.aten.native.tensor_iterator import (
-    compute,
+    computing,
+    elementwise,
     float_result_type,
+    is_floating,
+    is_wide,
     laid_out,
     no_derivative,
     not_implemented,
     result_type,
-    scalar_tensor,
+    takes_number,
 )
 from readtorch.aten.native.unary_ops.special import scipy_function, zeta_array
 from readtorch.aten.native_function import alias_of, native_function
-from readtorch.c10.scalar_type import COMPLEX, op_math_type
-from readtorch.c10.tensor_impl import wrap_result
 
 
-def pairs(name, function, first, second):
-    """Declare `special.<name>` of two tensors, and of a tensor and a number. Returns the three overloads."""
+def pairs(name, array_function, function, first, second, constants):
+    """Declare `special.<name>` of two tensors, and of a tensor and a number. Returns the three overloads.
+
+    array_function: what computes it on arrays. function, constants: see `elementwise`.
+    """
     text = f"special_{name}"
     options = {"module": "special", "name": name, "out": True}
     of_tensors = native_function(f"{text}(Tensor {first}, Tensor {second}) -> Tensor", **options)
     of_number = native_function(f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options)
     with_number = native_function(f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options)
     refusal = not_implemented(f"{name}_cpu")
+    elementwise(of_tensors, function, float_result_type, takes=is_wide, constants=constants)
 
     @of_tensors.kernel
     def pair_cpu(x, y):
         common = float_result_type(x, y)
-        if common.category == COMPLEX or op_math_type(common) is not common:
+        if not is_wide(common):
             raise refusal(common)
-        try:
-            return wrap_result(compute(function, (x._array, y._array), common))
-        except ValueError:
-            raise broadcast_error(x._array.shape, y._array.shape) from None
+        return computing(array_function, x, y, common=common)
 
-    of_number.kernel(lambda x, y: pair_cpu(scalar_tensor(x), y))
-    with_number.kernel(lambda x, y: pair_cpu(x, scalar_tensor(y)))
+    takes_number(of_number, of_tensors, first=True)
+    takes_number(with_number, of_tensors)
     return of_tensors, of_number, with_number
 
 
 # ------------------------------------------------------------------------------------------------------- zeta
 
-zeta, zeta_of_number, zeta_with_number = pairs("zeta", lambda x, q: laid_out(zeta_array(x, q), x, q), "self", "other")
+zeta, zeta_of_number, zeta_with_number = pairs(
+    "zeta", lambda x, q: laid_out(zeta_array(x, q), x, q), special.zeta, "self", "other", lambda dtype: special.DIVISORS
+)
 
 
 @zeta.backward
@@ -71,28 +75,26 @@ class SpecialZetaBackward2:
 # --------------------------------------------------------------------------------- incomplete gamma functions
 
 
-def incomplete_gamma(name, scipy_name):
+def incomplete_gamma(name, scipy_name, function):
     """Declare igamma or igammac: the share of the gamma function's integral below, or above, a point."""
     operator = native_function(
         f"{name}(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True
     )
-    function, refusal = scipy_function(scipy_name), not_implemented(f"{name}_cpu")
+    elementwise(operator, function, takes=is_floating)
+    array_function, refusal = scipy_function(scipy_name), not_implemented(f"{name}_cpu")
 
     @operator.kernel
     def incomplete_gamma_cpu(self, other):
         common = result_type(self, other)
-        if not common.is_floating_point:
+        if not is_floating(common):
             raise refusal(common)
-        try:
-            return wrap_result(compute(function, (self._array, other._array), common))
-        except ValueError:
-            raise broadcast_error(self._array.shape, other._array.shape) from None
+        return computing(array_function, self, other, common=common)
 
     return operator
 
 
-igamma = incomplete_gamma("igamma", "gammainc")
-igammac = incomplete_gamma("igammac", "gammaincc")
+igamma = incomplete_gamma("igamma", "gammainc", special.igamma)
+igammac = incomplete_gamma("igammac", "gammaincc", special.igammac)
 alias_of("gammainc", "igamma", module="special")
 alias_of("gammaincc", "igammac", module="special")
 

@@ -133,7 +133,7 @@ def follow(operator, keys):
         below = contextlib.nullcontext if operator.schema.is_view else below_autograd
         return on_device(operator, lambda *values: still_on_device(compute(*values)), below)
     if compute is not None and hasattr(compute, "any_device") and operator.variant_of is None:
-        return on_device(operator, compute)
+        return on_device(operator, compute, launches=False)
     functional = operator.variant_of
     if functional is None or not may_run(functional):
         return None

@@ -12,7 +12,6 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, uint8
 from readtorch.c10.tensor_impl import dtype_of, type_name
 
-from .binary_ops import binary
 from .loops import pointwise
 from .reduce_ops import converted
 from .register_dispatch_key import cuda_kernel, empty, is_on_device, operator_named
@@ -58,8 +57,8 @@ def clamp_tensors_cuda(self, min, max):
 
 for _name, _function in {"clamp_min": f.clamp_min, "clamp_max": f.clamp_max}.items():
     unary(_name, _function, scalars=lambda bound: (bound,))
-binary("clamp_min.Tensor", f.maximum)
-binary("clamp_max.Tensor", f.minimum)
+cuda_kernel(operator_named("clamp_min.Tensor"))(lambda self, bound: apply(f.maximum, [self, bound]))
+cuda_kernel(operator_named("clamp_max.Tensor"))(lambda self, bound: apply(f.minimum, [self, bound]))
 
 
 @cuda_kernel(operator_named("isclose"))

@@ -77,8 +77,11 @@ def _register(operator, loop):
         tensors, others = loop.parted(arguments)
         common = loop.common(*tensors)
         if loop.takes is not None and not loop.takes(common):
-            raise not_implemented(f"{operator.schema.name.removeprefix('special_')}_cuda")(common)
-        return launch_on(loop.function(common, *others), tensors, loop.scalars(*others), common)
+            raise not_implemented(f"{loop.kernel_name}_cuda")(common)
+        scalars = loop.scalars(*others)
+        if loop.constants is not None:
+            scalars = (*scalars, *loop.constants(common))
+        return launch_on(loop.function(common, *others), tensors, scalars, common)
 
     @cuda_impl(operator)
     def fill(*arguments):
