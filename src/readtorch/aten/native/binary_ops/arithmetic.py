@@ -30,9 +30,8 @@ from readtorch.c10.tensor_impl import TensorImpl
 from .division import div
 
 
-def check_alpha(self, other, alpha):
+def check_alpha(common, alpha):
     """Raises RuntimeError when `alpha` is of a higher category than the result."""
-    common = result_type(self, other)
     if isinstance(alpha, bool) and common is not scalar_type.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if common.category < FLOAT and isinstance(alpha, (float, complex)):
@@ -56,7 +55,7 @@ def with_factor(ufunc, alpha, common, size):
 def scaled(ufunc, self, other, alpha):
     """`ufunc(self, alpha * other)`."""
     common = result_type(self, other)
-    check_alpha(self, other, alpha)
+    check_alpha(common, alpha)
     size = max(self._array.size, other._array.size)
     return computing(with_factor(ufunc, alpha, common, size), self, other, common=common)
 
@@ -75,7 +74,13 @@ add = native_function(
     direct=True,
     numbers_as_tensors=True,
 )
-elementwise(add, f.add, scalars=lambda alpha: (alpha,), check=check_alpha)
+
+
+def check_add(self, other, alpha):
+    check_alpha(result_type(self, other), alpha)
+
+
+elementwise(add, f.add, scalars=lambda alpha: (alpha,), check=check_add)
 _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
 
@@ -125,7 +130,7 @@ def check_sub(self, other, alpha):
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
             "invert a mask, use the `~` or `logical_not()` operator instead."
         )
-    check_alpha(self, other, alpha)
+    check_add(self, other, alpha)
 
 
 elementwise(sub, f.sub, scalars=lambda alpha: (alpha,), check=check_sub)
