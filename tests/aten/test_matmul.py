@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import readtorch
 from tests.reference import both, tensors
 from tests.test_graphs import graph_of
 
@@ -91,6 +92,20 @@ def test_addmm_in_place_and_out():
 
 def test_nan_in_self_counts_nothing_with_beta_0():
     both(lambda T, a, x: T.addmm(a, x, x, beta=0), torch.full((2, 2), float("nan")), torch.randn(2, 2))
+
+
+def test_addr_lies_as_self_does():
+    x, y = torch.arange(2.0), torch.arange(3.0)
+    both(lambda T, a, x, y: T.addr(a, x, y), torch.ones(3, 2).t(), x, y)
+    both(lambda T, a, x, y: T.addr(a, x, y), torch.ones(2, 1).expand(2, 3), x, y)
+
+
+def test_products_on_meta_have_the_dtypes_that_only_kernels_refuse():
+    def program(T):
+        b = T.empty(2, 2, dtype=T.bool, device="meta")
+        return [T.mm(b, b).dtype, T.mv(b, b[0]).dtype, T.dot(b[0], b[0]).dtype, T.addmm(b, b, b).dtype]
+
+    assert [str(d) for d in program(torch)] == [f"torch.{str(d).split('.')[-1]}" for d in program(readtorch)]
 
 
 LINEAR = [

@@ -11,9 +11,10 @@ import numpy as np
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.cpu_blas import gemm, multiply
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, result_type
+from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, laid_out, result_type
 from readtorch.aten.native.tensor_shape.view import expand_cpu
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta, pointwise_strides
 from readtorch.c10.overflows import check_fits, number_as
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
@@ -59,17 +60,22 @@ addmm = native_function(
 )
 
 
+@addmm.meta
+def addmm_meta(self, mat1, mat2, *_):
+    check_addmm(self, mat1, mat2)
+    return TensorMeta((mat1._array.shape[0], mat2._array.shape[1]), dtype_of(self))
+
+
 def check_addmm(self, mat1, mat2):
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if t._array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {t._array.ndim}-D tensor")
     check_inner_sizes(mat1._array, mat2._array)
-    expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)
+    expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)  # raises if it does not fit
     if self._array.dtype != mat2._array.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(mat2)}")
     if mat1._array.dtype != mat2._array.dtype:
         raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and {type_name(mat2)}")
-    refuse_bool(mat1, "addmm_impl_cpu_")
 
 
 @addmm.kernel
@@ -80,6 +86,7 @@ def addmm_cpu(self, mat1, mat2, beta, alpha):
         if result is not None:
             return wrap(result)
     check_addmm(self, mat1, mat2)
+    refuse_bool(mat1, "addmm_impl_cpu_")
     return add_product(self, x, y, beta, alpha)
 
 
@@ -141,8 +148,13 @@ addmv = native_function(
 )
 
 
-@addmv.kernel
-def addmv_cpu(self, mat, vec, beta, alpha):
+@addmv.meta
+def addmv_meta(self, mat, vec, *_):
+    check_addmv(self, mat, vec)
+    return TensorMeta(mat._array.shape[:1], dtype_of(self))
+
+
+def check_addmv(self, mat, vec):
     bias, x, y = self._array, mat._array, vec._array
     if x.ndim != 2 or y.ndim != 1 or bias.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {bias.ndim}, {x.ndim}, {y.ndim}")
@@ -155,8 +167,13 @@ def addmv_cpu(self, mat, vec, beta, alpha):
             "addmv input tensors must have the same dtype, but got "
             f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}"
         )
+
+
+@addmv.kernel
+def addmv_cpu(self, mat, vec, beta, alpha):
+    check_addmv(self, mat, vec)
     refuse_bool(mat, "addmv_impl_cpu")
-    return add_product(self, x, y, beta, alpha)
+    return add_product(self, mat._array, vec._array, beta, alpha)
 
 
 @addmv.backward
@@ -176,13 +193,26 @@ addr = native_function(
 )
 
 
-@addr.kernel
-def addr_cpu(self, vec1, vec2, beta, alpha):
-    """Unlike its relatives, this one promotes its operands' types."""
+@addr.meta
+def addr_meta(self, vec1, vec2, *_):
+    """Unlike its relatives, this one is a loop: it promotes its operands' types, and lies as they do."""
+    x, y = vec1._array, vec2._array
+    check_addr(self, vec1, vec2)
+    shape = x.size, y.size
+    strides = pointwise_strides(shape, [self._array, x[:, None], y])
+    return TensorMeta(shape, result_type(self, vec1, vec2), strides)
+
+
+def check_addr(self, vec1, vec2):
     for name, t in (("vec1", vec1), ("vec2", vec2)):
         if t._array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t._array.ndim}-D")
     expand_cpu(self, (vec1._array.size, vec2._array.size), False)
+
+
+@addr.kernel
+def addr_cpu(self, vec1, vec2, beta, alpha):
+    check_addr(self, vec1, vec2)
     common = result_type(self, vec1, vec2)
     check_fits(beta, common)
     check_fits(alpha, common)
@@ -197,7 +227,9 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
         update = rounded(np.outer(rounded(rounded(np.asarray(alpha, x.dtype)) * x), y))
         return update if beta == 0 else rounded(rounded(np.asarray(beta, x.dtype)) * bias) + update
 
-    return wrap(compute(rank_one_update, (self._array, vec1._array, vec2._array), common))
+    bias, x, y = self._array, vec1._array, vec2._array
+    value = compute(rank_one_update, (bias, x, y), common)
+    return wrap(value if bias.flags.c_contiguous else laid_out(value, bias, x[:, None], y))
 
 
 @addr.backward
@@ -219,18 +251,25 @@ baddbmm = native_function(
 )
 
 
-@baddbmm.kernel
-def baddbmm_cpu(self, batch1, batch2, beta, alpha):
+@baddbmm.meta
+def baddbmm_meta(self, batch1, batch2, *_):
     check_batches(batch1, batch2)
     x, y = batch1._array, batch2._array
-    expand_cpu(self, (x.shape[0], x.shape[1], y.shape[2]), False)
+    shape = x.shape[0], x.shape[1], y.shape[2]
+    expand_cpu(self, shape, False)
     if not self._array.dtype == x.dtype == y.dtype:
         names = [str(t.dtype).removeprefix("torch.") for t in (self, batch1, batch2)]
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
         )
+    return TensorMeta(shape, dtype_of(self))
+
+
+@baddbmm.kernel
+def baddbmm_cpu(self, batch1, batch2, beta, alpha):
+    baddbmm_meta(self, batch1, batch2)
     refuse_bool(batch1, "baddbmm")
-    return add_product(self, x, y, beta, alpha)
+    return add_product(self, batch1._array, batch2._array, beta, alpha)
 
 
 @baddbmm.backward
@@ -250,19 +289,27 @@ addbmm = native_function(
 )
 
 
-@addbmm.kernel
-def addbmm_cpu(self, batch1, batch2, beta, alpha):
-    """The sum of a batch of products is one product: of the matrices laid side by side."""
+@addbmm.meta
+def addbmm_meta(self, batch1, batch2, *_):
     check_batches(batch1, batch2)
     x, y = batch1._array, batch2._array
-    expand_cpu(self, (x.shape[1], y.shape[2]), False)
+    shape = x.shape[1], y.shape[2]
+    expand_cpu(self, shape, False)
     if self._array.dtype != y.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(batch2)}")
     if x.dtype != y.dtype:
         raise RuntimeError(
             f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and {type_name(batch2)}"
         )
+    return TensorMeta(shape, dtype_of(self))
+
+
+@addbmm.kernel
+def addbmm_cpu(self, batch1, batch2, beta, alpha):
+    """The sum of a batch of products is one product: of the matrices laid side by side."""
+    addbmm_meta(self, batch1, batch2)
     refuse_bool(batch1, "addbmm_impl_cpu_")
+    x, y = batch1._array, batch2._array
     if x.dtype.itemsize == 2:  # PyTorch adds one product at a time, rounding each sum to 16 bits
         for a, b in zip(x, y):
             self, beta = add_product(self, a, b, beta, alpha), 1

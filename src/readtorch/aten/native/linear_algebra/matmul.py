@@ -39,6 +39,11 @@ mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, d
 
 @mm.meta
 def mm_meta(self, mat2):
+    check_mm(self, mat2)
+    return TensorMeta((self._array.shape[0], mat2._array.shape[1]), dtype_of(self))
+
+
+def check_mm(self, mat2):
     x, y = self._array, mat2._array
     if x.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -47,8 +52,6 @@ def mm_meta(self, mat2):
     check_inner_sizes(x, y)
     if x.dtype != y.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
-    refuse_bool(self, "addmm_impl_cpu_")
-    return TensorMeta((x.shape[0], y.shape[1]), dtype_of(self))
 
 
 def check_inner_sizes(x, y):
@@ -70,7 +73,8 @@ def mm_cpu(self, mat2):
             return wrap(multiply(x, y))
         except ValueError:
             raise inner_sizes_error(x, y) from None
-    mm_meta(self, mat2)
+    check_mm(self, mat2)
+    refuse_bool(self, "addmm_impl_cpu_")
     return wrap(product(x, y))
 
 
@@ -119,15 +123,19 @@ def check_batches(batch1, batch2):
 
 @bmm.meta
 def bmm_meta(self, mat2):
+    check_bmm(self, mat2)
+    return TensorMeta((*self._array.shape[:2], mat2._array.shape[2]), dtype_of(self))
+
+
+def check_bmm(self, mat2):
     check_batches(self, mat2)
     if self._array.dtype != mat2._array.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(mat2)}")
-    return TensorMeta((*self._array.shape[:2], mat2._array.shape[2]), dtype_of(self))
 
 
 @bmm.kernel
 def bmm_cpu(self, mat2):
-    bmm_meta(self, mat2)
+    check_bmm(self, mat2)
     refuse_bool(self, "bmm")
     return wrap(np.ascontiguousarray(product(self._array, mat2._array)))
 
@@ -154,8 +162,13 @@ def mv_types(out, _, mat, vec):
 exact_out(mv, mv_types)
 
 
-@mv.kernel
-def mv_cpu(self, vec):
+@mv.meta
+def mv_meta(self, vec):
+    check_mv(self, vec)
+    return TensorMeta(self._array.shape[:1], dtype_of(self))
+
+
+def check_mv(self, vec):
     x, y = self._array, vec._array
     if x.ndim != 2 or y.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}")
@@ -165,8 +178,13 @@ def mv_cpu(self, vec):
         )
     if x.dtype != y.dtype:
         raise RuntimeError(mv_types(vec, None, self, vec))
+
+
+@mv.kernel
+def mv_cpu(self, vec):
+    check_mv(self, vec)
     refuse_bool(self, "addmv_impl_cpu")
-    return wrap(product(x, y))
+    return wrap(product(self._array, vec._array))
 
 
 @mv.backward
@@ -190,7 +208,14 @@ exact_out(dot, dot_types)
 exact_out(vdot, dot_types)
 
 
-def check_dot(self, other, kernel_name):
+@dot.meta
+@vdot.meta
+def dot_meta(self, other):
+    check_dot(self, other)
+    return TensorMeta((), dtype_of(self))
+
+
+def check_dot(self, other):
     x, y = self._array, other._array
     if x.ndim != 1 or y.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {x.ndim}D and {y.ndim}D tensors")
@@ -203,12 +228,12 @@ def check_dot(self, other, kernel_name):
             f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same "
             f"number of elements, but got {x.size} and {y.size} elements respectively"
         )
-    refuse_bool(self, kernel_name)
 
 
 @dot.kernel
 def dot_cpu(self, tensor):
-    check_dot(self, tensor, "dot")
+    check_dot(self, tensor)
+    refuse_bool(self, "dot")
     return wrap_result(product(self._array, tensor._array))
 
 
@@ -223,12 +248,10 @@ class DotBackward0:
 
 @vdot.kernel
 def vdot_cpu(self, other):
-    check_dot(self, other, "vdot")
-    return wrap_result(
-        product(self._array.conj(), other._array)
-        if self._array.dtype.kind == "c"
-        else product(self._array, other._array)
-    )
+    check_dot(self, other)
+    refuse_bool(self, "vdot")
+    x = self._array
+    return wrap_result(product(x.conj() if x.dtype.kind == "c" else x, other._array))
 
 
 @vdot.backward
