@@ -13,7 +13,7 @@ import torch
 
 from readtorch import show
 from readtorch.show import _chapters, _links, _render
-from readtorch.show._locate import locate
+from readtorch.show._locate import Quote, locate
 from readtorch.viz.record_core import CoreFunction
 
 SETATTR = "torch.nn.Module.__setattr__"
@@ -265,6 +265,28 @@ def test_pairs_mark_both_sides_and_start_with_their_letter():
     assert marked == [(2, "A"), (3, None), (7, "A"), (10, "B")]
     assert [letter for _, classes, letter in rows(mine) if "rt-pair" in classes] == ["A", "B"]
     assert "the note" in html
+
+
+def test_aligned_panes():
+    """First lines of pairs come to stand in the same row; what is folded away or crosses another pair is left alone."""
+    quote = lambda count: Quote("f", "python", tuple(f"x{n}" for n in range(1, count + 1)), 11, "f.py", None)
+    theirs = _render.Pane("theirs", "PyTorch", quote(30), keep=[range(1, 5), range(15, 31)])
+    ours = _render.Pane("ours", "readtorch", quote(12))
+    pairs = [
+        _render.Pair(letter, [range(a, a + 1)], [range(b, b + 1)], "")
+        for letter, a, b in (("A", 2, 5), ("B", 8, 7), ("C", 20, 8), ("D", 22, 3), ("E", 25, 12))
+    ]
+    _render.align(theirs, ours, pairs)
+    rows = {
+        pair.letter: (theirs.rows_above(pair.theirs[0].start), ours.rows_above(pair.ours[0].start)) for pair in pairs
+    }
+    assert theirs.gaps == {2: 3} and set(ours.gaps) == {8, 12}
+    above = lambda pane, line: pane.rows_above(line) + pane.gaps.get(line, 0)
+    for a, b in ((2, 5), (20, 8), (25, 12)):
+        assert above(theirs, a) == above(ours, b)
+    assert rows["B"][0] is None
+    html = _render.panel([theirs, ours], pairs, "group")
+    assert html.count('class="rt-gap"') == 3 and html.count('class="rt-align"') == 1
 
 
 def test_text_is_kept_to_the_letter():

@@ -32,6 +32,24 @@ def test_one_pane_at_a_time_where_there_is_not(visit, parts):
         assert ours.is_visible() and not theirs.is_visible()
 
 
+def test_corresponding_lines_can_be_aligned(visit, book_site):
+    """In the chapter on the dispatcher: the first lines of each pair, side by side, until the switch is put back."""
+    tops = """() => [...new Set([...document.querySelectorAll('.rt-source:has(.rt-align) .rt-letter')]
+        .map(e => e.dataset.letter))].map(letter => ['theirs', 'ours'].map(side => {
+            const source = document.querySelector('.rt-source:has(.rt-align)');
+            const found = source.querySelector(`.rt-${side} .rt-letter[data-letter="${letter}"]`);
+            return found && Math.round(found.parentElement.getBoundingClientRect().top);
+        })).filter(([a, b]) => a && b)"""
+    with visit(book_site / "book/one_operator_call.html", width=1400) as seen:
+        before = seen.page.evaluate(tops)
+        seen.page.locator(".rt-align").first.check()
+        aligned = seen.page.evaluate(tops)
+        assert len(aligned) >= 2 and sum(abs(a - b) <= 1 for a, b in aligned) >= 2
+        assert sum(abs(a - b) <= 1 for a, b in before) < sum(abs(a - b) <= 1 for a, b in aligned)
+        seen.page.locator(".rt-align").first.uncheck()
+        assert seen.page.evaluate(tops) == before
+
+
 def test_folded_lines_open_in_place(visit, parts):
     with visit(parts) as seen:
         folded = seen.page.locator(".rt-theirs .rt-folded").first

@@ -21,6 +21,7 @@ with extra("show", "readtorch.show"):
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 HOW_TO_GET_IT = "in PyTorch's repository only; `make pytorch-source` brings it, and then it is quoted here"
+ROWS_OF_A_FOLD = 2  # the height of a closed fold, in lines: see show.css
 LONGEST_DOCSTRING = 3  # lines; a longer one starts folded unless the caller says what to keep
 
 # A handful of colours serve reading better than Pygments' sixty classes. The first that contains the token wins.
@@ -60,6 +61,7 @@ class Pane:
     emphasis: set[int] = field(default_factory=set)
     pairs: dict[int, Pair] = field(default_factory=dict)
     openings: set[int] = field(default_factory=set)  # lines that carry their pair's letter
+    gaps: dict[int, int] = field(default_factory=dict)  # line -> rows left free above it where panes are aligned
 
     def html(self) -> str:
         quote, name = self.quote, escape(self.quote.name)
@@ -107,7 +109,31 @@ class Pane:
             badge = f'<span class="rt-letter" data-letter="{pair.letter}"></span>' if i in self.openings else ""
         indent = len(line) - len(line.lstrip())
         number = self.quote.first + i - 1
-        return f'<span class="{classes}" data-n="{number}" style="--indent:{indent}ch">{badge}{code}\n</span>'
+        gap = f'<span class="rt-gap" style="--rows:{self.gaps[i]}"></span>' if i in self.gaps else ""
+        return f'{gap}<span class="{classes}" data-n="{number}" style="--indent:{indent}ch">{badge}{code}\n</span>'
+
+    def rows_above(self, line: int) -> int | None:
+        """How many rows stand above a line while folds are closed and gaps open; None if it is in a fold."""
+        rows = sum(n for below, n in self.gaps.items() if below < line)
+        for part, shown in self._parts():
+            if line in part:
+                return rows + line - part.start if shown else None
+            rows += len(part) if shown else ROWS_OF_A_FOLD
+        return None
+
+
+def align(theirs: Pane, ours: Pane, pairs: list[Pair]) -> None:
+    """Leave rows free in either pane, so that the first lines of each pair stand side by side where that is possible."""
+    reached = 0
+    for pair in sorted(pairs, key=lambda pair: pair.theirs[0].start):
+        lines = pair.theirs[0].start, pair.ours[0].start
+        rows = theirs.rows_above(lines[0]), ours.rows_above(lines[1])
+        if None in rows or lines[1] < reached:  # folded away, or it crosses a pair before it
+            continue
+        reached = lines[1]
+        if missing := rows[0] - rows[1]:
+            pane, line = (ours, lines[1]) if missing > 0 else (theirs, lines[0])
+            pane.gaps[line] = abs(missing)
 
 
 def colour_of(pair: Pair) -> int:
@@ -150,9 +176,11 @@ def unfolded(quote: Quote) -> list[range]:
 
 def panel(panes: list[Pane], pairs: list[Pair], group: str, missing: str = "") -> str:
     """One pane, or two with a switch between them where there is no room for both; above them what could not be quoted."""
+    if len(panes) == 2:
+        align(*panes, pairs)
     body = _missing(missing) + "".join(pane.html() for pane in panes)
     if len(panes) == 2:
-        body = f'{_switch(panes, group)}<div class="rt-panes">{body}</div>{_legend(pairs)}'
+        body = f'{_align_switch(panes)}{_switch(panes, group)}<div class="rt-panes">{body}</div>{_legend(pairs)}'
     single = "" if len(panes) == 2 else " rt-single"
     return f'<div class="rt-show"><div class="rt-source{single}">{body}</div></div>'
 
@@ -173,6 +201,13 @@ def _switch(panes: list[Pane], group: str) -> str:
         for p in panes
     )
     return f'<div class="rt-switch" role="radiogroup" aria-label="Which source">{buttons}</div>'
+
+
+def _align_switch(panes: list[Pane]) -> str:
+    """A switch for two panes beside each other, where there is something to align."""
+    if not any(pane.gaps for pane in panes):
+        return ""
+    return '<label class="rt-align-switch"><input type="checkbox" class="rt-align"> Align corresponding lines</label>'
 
 
 def _legend(pairs: list[Pair]) -> str:
