@@ -6,7 +6,7 @@ live in a NumPy array, whose address no memory stands behind: views are made by 
 would read or write an element ends the process instead of computing with nonsense. The dispatcher sees to it that none
 does: at the key Meta there are shape rules alone (register_meta.py).
 
-In PyTorch: `aten/src/ATen/EmptyTensor.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/EmptyTensor.cpp`. Explained in the chapter "One operator call".
 """
 
 import itertools

@@ -21,13 +21,13 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from readtorch.show import _links, _stack
+from readtorch.show import _links, _same, _stack
 from readtorch.show._functions import functions_html, functions_text
 from readtorch.show._locate import Quote, is_ours, locate, parse_place
 from readtorch.show._render import HOW_TO_GET_IT, Pair, Pane, panel
 from readtorch.show._source_tree import NoTree
 
-__all__ = ["digest", "functions", "source", "stack", "table"]
+__all__ = ["digest", "functions", "same", "source", "stack", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
@@ -222,6 +222,21 @@ def _frame(frame, note: str | None, link: str | None) -> str:
     if link:
         name = f'<a href="{escape(link)}">{name}</a>'
     return f"<li>{name}{f' <span>{_marked(note)}</span>' if note else ''}</li>"
+
+
+class same(_Display):
+    """Run the cells before this one with readtorch, too, and say that it showed the same: Note [ Cells that run twice ].
+
+        show.same("values, names, the error's words")
+
+    what: what there was to compare, as the page says it. cells: how many of them.
+    Raises AssertionError with both outputs where they differ.
+    """
+
+    def __init__(self, what: str = "output", cells: int = 1):
+        _same.compare(_same.cells_before(cells))
+        self.text = f"✓ the same in readtorch: {what}"
+        self.html = f'<p class="rt-same">{escape(self.text)}</p>'
 
 
 class table(_Display):
