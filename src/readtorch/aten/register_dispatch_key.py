@@ -346,7 +346,8 @@ def inplace_form(operator):
 def check_device(arguments):
     """Raises RuntimeError for a tensor that is not on the device of the first one; numbers may be on the CPU."""
     tensors = list(tensors_among(arguments))
-    expected = next(iter([t for t in tensors if t._array.ndim] or [t for t in tensors if t._keys & META])).device
+    leading = [t for t in tensors if t._array.ndim] or [t for t in tensors if t._keys & META]
+    expected = leading[0].device if leading else None  # a factory has no tensors
     for t in tensors:
         if t.device != expected and (t._array.ndim or t._keys & META):
             raise RuntimeError(f"Tensor on device {t.device} is not on the expected device {expected}!")
