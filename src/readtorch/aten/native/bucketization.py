@@ -6,10 +6,11 @@ In PyTorch: `aten/src/ATen/native/Bucketization.cpp`.
 import numpy as np
 
 from readtorch.aten.native_function import native_function
-from readtorch.aten.register_dispatch_key import any_device, write_out
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap, wrap_result
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.scalar_type import int32, int64
+from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
 
+from .exact_out import exact_out
 from .reduce_ops.min_max import comparable
 from .tensor_iterator import scalar_tensor
 
@@ -33,24 +34,39 @@ bucketize_number = native_function(
 )
 
 
-def check_found_type(operator):
-    """The out= form writes int64, or int32 if asked to."""
-
-    @operator.out.kernel
-    @any_device
-    def compute_then_copy(*arguments):
-        result, out = operator.call(*arguments[:-1]), arguments[-1]
-        if result._array.dtype != out._array.dtype:
-            raise RuntimeError(
-                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
-                "depending on whether out_int32 flag is True, but we got output tensor's dtype "
-                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is {result._array.itemsize == 4}"
-            )
-        return write_out(result, (out,))
+def type_not_asked_for(out, result, *_):
+    return (
+        "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+        f"whether out_int32 flag is True, but we got output tensor's dtype {type_name(out)} and out_int32 flag is "
+        f"{result._array.itemsize == 4}"
+    )
 
 
 for _operator in (searchsorted, searchsorted_number, bucketize, bucketize_number):
-    check_found_type(_operator)
+    exact_out(_operator, type_not_asked_for)
+
+
+@searchsorted.meta
+def searchsorted_meta(sorted_sequence, self, out_int32, right, side, sorter):
+    check_search(sorted_sequence._array, self._array, right, side, sorter)
+    return TensorMeta(self._array.shape, int32 if out_int32 else int64)
+
+
+@searchsorted_number.meta
+def searchsorted_number_meta(sorted_sequence, self, out_int32, right, side, sorter):
+    return searchsorted_meta(sorted_sequence, scalar_tensor(self), out_int32, right, side, sorter)
+
+
+@bucketize.meta
+def bucketize_meta(self, boundaries, out_int32, right):
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return TensorMeta(self._array.shape, int32 if out_int32 else int64)
+
+
+@bucketize_number.meta
+def bucketize_number_meta(self, boundaries, out_int32, right):
+    return bucketize_meta(scalar_tensor(self), boundaries, out_int32, right)
 
 
 def check_search(sequence, values, right, side, sorter):
@@ -84,11 +100,7 @@ def check_sorter(sequence, sorter, where):
             f"{list(sequence.shape)}and got sorter tensor {list(sorter._array.shape)}"
         )
     if sorter._array.dtype != np.int64:
-        raise RuntimeError(
-            f"{where}sorter must be a tensor of long dtype but got dtype {SCALAR_TYPE_NAMES[dtype_of(sorter)]}"
-        )
-    if sorter._array.size and not (0 <= sorter._array.min() and sorter._array.max() < sequence.shape[-1]):
-        raise RuntimeError(f"{where}sorter index out of range")
+        raise RuntimeError(f"{where}sorter must be a tensor of long dtype but got dtype {type_name(sorter)}")
 
 
 @searchsorted.kernel
@@ -98,7 +110,10 @@ def searchsorted_cpu(sorted_sequence, self, out_int32, right, side, sorter):
     side = side or ("right" if right else "left")
     dtype = np.int32 if out_int32 else np.int64
     if sorter is not None:
-        sequence = np.take_along_axis(sequence, sorter._array, -1)
+        order = sorter._array
+        if order.size and not (0 <= order.min() and order.max() < sequence.shape[-1]):
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        sequence = np.take_along_axis(sequence, order, -1)
     sequence, values = comparable(sequence), comparable(values)
     if sequence.ndim == 1:
         return wrap_result(np.asarray(np.searchsorted(sequence, values, side)).astype(dtype))
@@ -116,7 +131,7 @@ def searchsorted_number_cpu(sorted_sequence, self, out_int32, right, side, sorte
 @bucketize.kernel
 def bucketize_cpu(self, boundaries, out_int32, right):
     if boundaries._array.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+        bucketize_meta(self, boundaries, out_int32, right)
     return searchsorted_cpu(boundaries, self, out_int32, right, None, None)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from . import return_types
@@ -240,6 +241,13 @@ exact_out(
         f"but got input {c_name(result)} and hist {c_name(out)}"
     ),
 )
+
+
+@histc.meta
+def histc_meta(self, bins, min, max):
+    if bins <= 0:
+        raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")
+    return TensorMeta((bins,), dtype_of(self))
 
 
 @histc.kernel

@@ -6,8 +6,9 @@ In PyTorch: `aten/src/ATen/native/SegmentReduce.cpp`.
 import numpy as np
 
 from readtorch.aten.native_function import alias_of, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import op_math_type
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 NAMES = {"max": "amax", "min": "amin"}
@@ -30,19 +31,45 @@ backward = native_function(
 alias_of("_segment_reduce", "segment_reduce")
 
 
-def check_lengths(data, lengths, axis, unsafe):
-    if lengths.shape[:-1] != data.shape[: lengths.ndim - 1] or lengths.ndim - 1 != axis:
+def how_to_reduce(reduce):
+    """Its name among REDUCTIONS."""
+    how = NAMES.get(reduce, reduce)
+    if how not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    return how
+
+
+@segment_reduce.meta
+def segment_reduce_meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+    shape, axis = data._array.shape, wrap_dim(axis, data._array.ndim)
+    how_to_reduce(reduce)
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    count = lengths._array.shape[-1] if offsets is None else offsets._array.shape[-1] - 1
+    if offsets is None and lengths._array.shape != (*shape[:axis], count):
         raise RuntimeError(
             "segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more."
         )
-    if not unsafe:
-        if lengths.size and lengths.min() < 0:
-            raise RuntimeError("lengths contains negative value!")
-        if (lengths.sum(-1) != data.shape[axis]).any():
-            raise RuntimeError(
-                "segment_reduce(): Expected all rows of lengths along axis to sum to "
-                "data.size(lengths.dim()-1) when !unsafe."
-            )
+    return TensorMeta((*shape[:axis], count, *shape[axis + 1 :]), dtype_of(data))
+
+
+@backward.meta
+def segment_reduce_backward_meta(grad, output, data, reduce, lengths, offsets, axis, initial):
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    return TensorMeta(data._array.shape, dtype_of(data))
+
+
+def check_lengths(lengths, size):
+    if lengths.size and lengths.min() < 0:
+        raise RuntimeError("lengths contains negative value!")
+    if (lengths.sum(-1) != size).any():
+        raise RuntimeError(WRONG_SUMS)
+
+
+WRONG_SUMS = (
+    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+)
 
 
 def edges_of(lengths, offsets):
@@ -74,47 +101,36 @@ def segments(edges):
             yield row, i, begin, end
 
 
-@segment_reduce.kernel
-def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
-    x = data._array
-    axis = wrap_dim(axis, x.ndim)
-    kind = NAMES.get(reduce, reduce)
-    if kind not in REDUCTIONS:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if offsets is None:
-        check_lengths(x, lengths._array, axis, unsafe)
+@segment_reduce.impl()
+def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, initial, out):
+    x, result = data._array, out._array
+    axis, kind = wrap_dim(axis, x.ndim), how_to_reduce(reduce)
+    if offsets is None and not unsafe:
+        check_lengths(lengths._array, x.shape[axis])
     edges = edges_of(lengths, offsets)
     check_edges(edges, x.shape[axis])
     ufunc, neutral = REDUCTIONS[kind]
     start = neutral if initial is None else initial
     wide = x.astype(op_math_type(dtype_of(data)).numpy)
-    result = np.empty((*x.shape[:axis], edges.shape[-1] - 1, *x.shape[axis + 1 :]), wide.dtype)
     for row, i, begin, end in segments(edges):
         value = ufunc.reduce(wide[row][begin:end], 0, initial=start)
         if kind == "mean":
             value = value / (end - begin) if end > begin else np.nan if initial is None else value
         result[row][i] = value
-    return wrap(result.astype(x.dtype))
 
 
-@backward.kernel
-def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, axis, initial):
+@backward.impl()
+def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, axis, initial, out):
     """Each segment's gradient, shared out: to all, in equal parts, among those that reached the extreme, or
     times the product of the others.
     """
-    x, axis = data._array, wrap_dim(axis, data._array.ndim)
-    kind = NAMES.get(reduce, reduce)
-    result = np.zeros_like(x)
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    x, axis, kind, result = data._array, wrap_dim(axis, data._array.ndim), NAMES.get(reduce, reduce), out._array
+    result[...] = 0
     edges = edges_of(lengths, offsets)
     check_edges(edges, x.shape[axis])
     for row, i, begin, end in segments(edges):
         if end > begin:
             result[row][begin:end] = share(kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial)
-    return wrap(result)
 
 
 def share(kind, g, y, x, initial):

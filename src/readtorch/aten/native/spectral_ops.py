@@ -7,16 +7,18 @@ In PyTorch: `aten/src/ATen/native/SpectralOps.cpp` and `aten/src/ATen/native/mkl
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 
+import math
 import warnings
 
 import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, python_binding
-from readtorch.aten.register_dispatch_key import write_out
+from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
+from readtorch.c10.memory_format import strides_in_order
 from readtorch.c10.scalar_type import FLOAT
-from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
 from .pad_nd import constant_pad_nd
@@ -42,63 +44,71 @@ def normalization_of(norm, forward):
     return BY_N if (norm == "forward") == forward else NONE
 
 
-def normalized(result, count, normalization):
+def store_normalized(result, of, dim, normalization, out):
+    """`out` = result, divided as asked by how many numbers of the array `of` are transformed together."""
     if normalization == NONE or not result.size:
-        return result
-    real = result.real.dtype.type
-    return result * real(1 / count if normalization == BY_N else 1 / np.sqrt(count))
-
-
-def count_of(shape, dim):
-    return int(np.prod([shape[d] for d in dim], dtype=np.int64))
+        out._array[...] = result
+        return
+    count = math.prod([of.shape[d] for d in dim])
+    share = out._array.real.dtype.type(1 / count if normalization == BY_N else 1 / math.sqrt(count))
+    np.multiply(result, share, out._array, casting="unsafe")
 
 
 # ------------------------------------------------------------------------------------------------ three operators
-
-
-def laid_out(result, x, dims):
-    """`result` in the memory order in which PyTorch's library leaves it: the transformed dimensions innermost, the
-    others as they are ordered in the input `x`."""
-    others = sorted([d for d in range(x.ndim) if d not in dims], key=lambda d: -x.strides[d])
-    order = (*others, *dims)
-    return np.ascontiguousarray(result.transpose(order)).transpose(np.argsort(order))
 
 
 def by_stride(x, dims):
     return sorted(dims, key=lambda d: -x.strides[d])
 
 
-def c2c(x, dim, forward):
-    transform = np.fft.fftn if forward else np.fft.ifftn
-    result = transform(x, axes=dim, norm="backward" if forward else "forward")
-    return laid_out(result.astype(x.dtype, copy=False), x, by_stride(x, dim))
+def spectrum(self, dims, shape, dtype):
+    """The output of a transform, in the memory order in which PyTorch's library leaves it: the transformed dimensions
+    innermost, as `dims` has them; the others as they are ordered in the input."""
+    others = by_stride(self._array, [d for d in range(self._array.ndim) if d not in dims])
+    return TensorMeta(tuple(shape), dtype, strides_in_order(shape, [*others, *dims][::-1]))
 
 
-@_fft_c2c.kernel
-def fft_c2c_cpu(self, dim, normalization, forward):
+@_fft_c2c.meta
+def fft_c2c_meta(self, dim, normalization, forward):
+    return spectrum(self, by_stride(self._array, dim), self._array.shape, dtype_of(self)) if dim else like(self)
+
+
+@_fft_c2c.impl()
+def fft_c2c_cpu(self, dim, normalization, forward, out):
     x = self._array
-    if not dim:
-        return wrap(x.copy())
-    return wrap(normalized(c2c(x, dim, forward), count_of(x.shape, dim), normalization))
+    if dim:
+        x = np.fft.fftn(x, axes=dim) if forward else np.fft.ifftn(x, axes=dim, norm="forward")
+    store_normalized(x, self._array, dim, normalization, out)
 
 
-@_fft_r2c.kernel
-def fft_r2c_cpu(self, dim, normalization, onesided):
-    x = self._array
-    result = np.fft.rfftn(x, axes=dim) if onesided else np.fft.fftn(x, axes=dim)
-    result = result.astype(np.result_type(x.dtype, np.complex64), copy=False)
-    result = laid_out(result, x, [*by_stride(x, dim[:-1]), dim[-1]])
-    return wrap(normalized(result, count_of(x.shape, dim), normalization))
+@_fft_r2c.meta
+def fft_r2c_meta(self, dim, normalization, onesided):
+    shape = list(self._array.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return spectrum(self, (*by_stride(self._array, dim[:-1]), dim[-1]), shape, dtype_of(self).to_complex())
 
 
-@_fft_c2r.kernel
-def fft_c2r_cpu(self, dim, normalization, last_dim_size):
+@_fft_r2c.impl()
+def fft_r2c_cpu(self, dim, normalization, onesided, out):
+    transform = np.fft.rfftn if onesided else np.fft.fftn
+    store_normalized(transform(self._array, axes=dim), self._array, dim, normalization, out)
+
+
+@_fft_c2r.meta
+def fft_c2r_meta(self, dim, normalization, last_dim_size):
+    shape = list(self._array.shape)
+    shape[dim[-1]] = last_dim_size
+    return spectrum(self, (*by_stride(self._array, dim[:-1]), dim[-1]), shape, dtype_of(self).to_real())
+
+
+@_fft_c2r.impl()
+def fft_c2r_cpu(self, dim, normalization, last_dim_size, out):
     x = self._array
     if len(dim) > 1:
-        x = c2c(x, dim[:-1], False)
-    result = np.fft.irfft(x, n=last_dim_size, axis=dim[-1], norm="forward").astype(x.real.dtype, copy=False)
-    result = laid_out(result, x, dim[-1:])
-    return wrap(normalized(result, count_of(result.shape, dim), normalization))
+        x = np.fft.ifftn(x, axes=dim[:-1], norm="forward")
+    result = np.fft.irfft(x, n=last_dim_size, axis=dim[-1], norm="forward")
+    store_normalized(result, out._array, dim, normalization, out)
 
 
 @_fft_c2c.backward
@@ -217,14 +227,12 @@ def declare(name, text):
     kind = "floating point" if name.startswith(("irfft", "hfft")) else "complex"
     shown = name.replace("2", "n").replace("ifftn", "fftn")  # as PyTorch's message calls them
 
-    @operator.out.kernel
-    def transform_then_copy(*arguments):
-        *arguments, out = arguments
+    def check(i, out, result, inputs):
         dtype = dtype_of(out)
         if "freq" not in name and not (dtype.is_complex if kind == "complex" else dtype.is_floating_point):
             raise RuntimeError(f"{shown} expects a {kind} output tensor, but got {type_name(out)}")
-        return write_out(wrap(np.ascontiguousarray(operator.call(*arguments)._array)), (out,))
 
+    operator.out_check, operator.out_is_row_major = check, True
     return operator
 
 
@@ -351,27 +359,19 @@ rfftfreq = declare("rfftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 @fftfreq.compose
 def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … and from the middle on the negative ones, in cycles per unit if samples are `d` apart."""
-    places = np.arange(checked_count(n))
-    return frequencies(np.where(places < (n + 1) // 2, places, places - n), n, d, dtype)
+    places = at.arange(n, dtype=dtype or scalar_type.get_default_dtype(), device=device)
+    return in_cycles(at.where(places < (n + 1) // 2, places, places - n), n, d)
 
 
 @rfftfreq.compose
 def rfftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … up to the middle."""
-    return frequencies(np.arange(checked_count(n // 2 + 1)), n, d, dtype)
+    return in_cycles(at.arange(n // 2 + 1, dtype=dtype or scalar_type.get_default_dtype(), device=device), n, d)
 
 
-def checked_count(n):
-    if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return n
-
-
-def frequencies(places, n, d, dtype):
+def in_cycles(places, n, d):
     """With n or d 0 they are inf, but for 0, which is nan."""
-    numpy_type = (dtype or scalar_type.get_default_dtype()).numpy
-    unit = 1 / np.float64(n * d)
-    return wrap(places.astype(numpy_type) * np.array(unit, numpy_type))
+    return places * float(1 / np.float64(n * d))
 
 
 def shifted(self, dim, halves):
@@ -634,7 +634,7 @@ def istft_composite(self, n_fft, hop_length, win_length, window, center, normali
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else -(n_fft // 2) if center else whole
     signals, envelope = (slice_.call(t, 1, start, end, 1) for t in (signals, envelope))
-    if abs(envelope._array).min() < 1e-11:
+    if bool(envelope.abs().min() < 1e-11):
         raise RuntimeError(f"{call}window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signals = signals / envelope
     if self._array.ndim == 2:

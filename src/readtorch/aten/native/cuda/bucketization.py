@@ -12,16 +12,14 @@ import math
 
 from numba import cuda
 
-from readtorch.aten.native.bucketization import check_search
 from readtorch.aten.native.tensor_iterator import result_type
 from readtorch.aten.native.tensor_iterator import scalar_tensor as weak
 from readtorch.c10.cuda.launch import blocks_of, launch
 
 from .fill_kernel import filled
 from .loops import THREADS
-from .reduce_ops import LONG, converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
-from .repeat import INT
+from .reduce_ops import converted
+from .register_dispatch_key import cuda_impl, empty, operator_named
 from .rows import contiguous
 
 
@@ -60,41 +58,32 @@ def search_kernel(has_sorter, right):
     return search
 
 
-@cuda_kernel(operator_named("searchsorted.Tensor"))
-def searchsorted_cuda(sorted_sequence, self, out_int32, right, side, sorter):
+@cuda_impl(operator_named("searchsorted.Tensor"))
+def searchsorted_cuda(sorted_sequence, self, out_int32, right, side, sorter, out):
     """The sorter's numbers stay unchecked: to look at them, the host would have to wait."""
-    check_search(sorted_sequence._array, self._array, right, side, None)
+    if not out._array.size:
+        return
     common = result_type(sorted_sequence, self).numpy
-    result = empty(self._array.shape, INT if out_int32 else LONG)
     rows = math.prod(sorted_sequence._array.shape[:-1])
-    if result._array.size:
-        sequence, values, out = (
-            contiguous(t._array).reshape(rows, -1)
-            for t in (converted(sorted_sequence, common), converted(self, common), result)
-        )
-        order = None if sorter is None else contiguous(sorter._array).reshape(rows, -1)
-        search(sequence, order, values, right or side == "right", out)
-    return result
+    sequence, values = (contiguous(converted(t, common)._array).reshape(rows, -1) for t in (sorted_sequence, self))
+    order = None if sorter is None else contiguous(sorter._array).reshape(rows, -1)
+    search(sequence, order, values, right or side == "right", out._array.reshape(rows, -1))
 
 
-@cuda_kernel(operator_named("searchsorted.Scalar"))
-def searchsorted_number_cuda(sorted_sequence, self, out_int32, right, side, sorter):
-    value = on_device(self, result_type(sorted_sequence, weak(self)))
-    return searchsorted_cuda(sorted_sequence, value, out_int32, right, side, sorter)
+@cuda_impl(operator_named("searchsorted.Scalar"))
+def searchsorted_number_cuda(sorted_sequence, self, out_int32, right, side, sorter, out):
+    searchsorted_cuda(sorted_sequence, on_device(self, sorted_sequence), out_int32, right, side, sorter, out)
 
 
-def on_device(number, dtype):
-    return filled(empty((), dtype.numpy), number)
+def on_device(number, beside):
+    return filled(empty((), result_type(beside, weak(number)).numpy), number)
 
 
-@cuda_kernel(operator_named("bucketize.Tensor"))
-def bucketize_cuda(self, boundaries, out_int32, right):
-    if boundaries._array.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
-    return searchsorted_cuda(boundaries, self, out_int32, right, None, None)
+@cuda_impl(operator_named("bucketize.Tensor"))
+def bucketize_cuda(self, boundaries, out_int32, right, out):
+    searchsorted_cuda(boundaries, self, out_int32, right, None, None, out)
 
 
-@cuda_kernel(operator_named("bucketize.Scalar"))
-def bucketize_number_cuda(self, boundaries, out_int32, right):
-    value = on_device(self, result_type(boundaries, weak(self)))
-    return bucketize_cuda(value, boundaries, out_int32, right)
+@cuda_impl(operator_named("bucketize.Scalar"))
+def bucketize_number_cuda(self, boundaries, out_int32, right, out):
+    bucketize_cuda(on_device(self, boundaries), boundaries, out_int32, right, out)

@@ -16,17 +16,17 @@ import math
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.segment_reduce import NAMES, REDUCTIONS
+from readtorch.aten.native.segment_reduce import REDUCTIONS, WRONG_SUMS, how_to_reduce
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .block_reduce import greater, plus, smaller, times
-from .fill_kernel import filled
+from .fill_kernel import fill, filled
 from .loops import THREADS
-from .reduce_ops import LONG, converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .reduce_ops import LONG, converted, store
+from .register_dispatch_key import cuda_impl, empty, operator_named
 from .rows import as_rows, contiguous
 
 HOW = {"sum": plus, "mean": plus, "prod": times, "amax": greater, "amin": smaller}
@@ -102,61 +102,46 @@ def edges_of(lengths, offsets):
     return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
-def check_lengths(data, lengths, axis, unsafe):
-    """The host waits for the sums unless the caller vouches for them."""
-    shape, before = lengths._array.shape, lengths._array.ndim - 1
-    if shape[:-1] != data._array.shape[:before] or before != axis:
-        raise RuntimeError(
-            "segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more."
-        )
-    if unsafe or not lengths._array.size:
-        return
-    if lengths.min().item() < 0:
+def check_lengths(lengths, size):
+    """The host waits for the sums."""
+    if lengths._array.size and lengths.min().item() < 0:
         raise RuntimeError("lengths contains negative value!")
-    if at.ne(lengths.sum(-1), data._array.shape[axis]).any().item():
-        raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to "
-            "data.size(lengths.dim()-1) when !unsafe."
-        )
+    if lengths._array.size and at.ne(lengths.sum(-1), size).any().item():
+        raise RuntimeError(WRONG_SUMS)
 
 
 def how_and_start(reduce, initial):
-    how = NAMES.get(reduce, reduce)
-    if how not in REDUCTIONS:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    how = how_to_reduce(reduce)
     return how, REDUCTIONS[how][1] if initial is None else initial
 
 
-@cuda_kernel(operator_named("segment_reduce"))
-def segment_reduce_cuda(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+@cuda_impl(operator_named("segment_reduce"))
+def segment_reduce_cuda(data, reduce, lengths, indices, offsets, axis, unsafe, initial, out):
     axis = wrap_dim(axis, data._array.ndim)
     how, start = how_and_start(reduce, initial)
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if offsets is None:
-        check_lengths(data, lengths, axis, unsafe)
-    edges, x = edges_of(lengths, offsets), converted(data, op_math_type(dtype_of(data)).numpy)
-    shape = data._array.shape
-    result = empty((*shape[:axis], edges.shape[1] - 1, *shape[axis + 1 :]), x._array.dtype)
-    number = x._array.dtype.type
-    reduce_each_segment(
-        how,
-        as_rows(x._array, axis),
-        edges,
-        number(start),
-        as_rows(result._array, axis),
-        number(math.nan if initial is None else initial),
+    if offsets is None and not unsafe:
+        check_lengths(lengths, data._array.shape[axis])
+    edges, wide = edges_of(lengths, offsets), op_math_type(dtype_of(data)).numpy
+    rows, start, of_empty = (
+        as_rows(converted(data, wide)._array, axis),
+        wide.type(start),
+        math.nan if initial is None else initial,
     )
-    return converted(result, data._array.dtype)
+    store(
+        lambda array: reduce_each_segment(how, rows, edges, start, as_rows(array, axis), wide.type(of_empty)), out, wide
+    )
 
 
-@cuda_kernel(operator_named("_segment_reduce_backward"))
-def segment_reduce_backward_cuda(grad, output, data, reduce, lengths, offsets, axis, initial):
+@cuda_impl(operator_named("_segment_reduce_backward"))
+def segment_reduce_backward_cuda(grad, output, data, reduce, lengths, offsets, axis, initial, out):
     axis = wrap_dim(axis, data._array.ndim)
     how, start = how_and_start(reduce, initial)
     wide = op_math_type(dtype_of(data)).numpy
     g, y, x = (as_rows(converted(t, wide)._array, axis) for t in (grad, output, data))
-    result = filled(empty(data._array.shape, wide), 0)
     edges = edges_of(lengths, offsets)
-    reduce_backward(how, g, y, x, edges, wide.type(start), as_rows(result._array, axis))
-    return converted(result, data._array.dtype)
+
+    def compute(array):
+        fill(array, wide.type(0))
+        reduce_backward(how, g, y, x, edges, wide.type(start), as_rows(array, axis))
+
+    store(compute, out, wide)

@@ -109,8 +109,9 @@ def total_extreme(name, ufunc):
     @operator.kernel
     def extreme(self):
         x = self._array
-        if x.dtype is not F4 or not x.size:
+        if not x.size:
             extreme_meta(self)
+        if x.dtype is not F4:
             check_not_complex(f"{name}_all", self)
         return wrap_result(reduce(x, None))
 
@@ -207,8 +208,9 @@ def dims_extreme(name, ufunc, refusal):
     @operator.kernel
     def extreme(self, dim, keepdim):
         x = self._array
-        if x.dtype is not F4 or not x.size:
+        if not x.size:
             extreme_meta(self, dim, keepdim)
+        if x.dtype is not F4:
             check_not_complex(refusal, self)
         return wrap_reduced(ufunc.reduce(x, reduced_axes(self, dim), None, None, keepdim))
 
@@ -257,8 +259,9 @@ def aminmax_meta(self, dim, keepdim):
 @aminmax.kernel
 def aminmax_cpu(self, dim, keepdim):
     x = self._array
-    if x.dtype is not F4 or not x.size:
+    if not x.size:
         aminmax_meta(self, dim, keepdim)
+    if x.dtype is not F4:
         check_not_complex("aminmax_cpu", self)
     axes = axes_along(self, dim)
     return return_types.aminmax(
