@@ -13,12 +13,13 @@ from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10.dispatch_key import grad_mode_enabled
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .binary_ops.arithmetic import mul_scalar
-from .normalization import PIECE, are_plain, filled, layout_of, loops_serve, statistics_type
+from .normalization import PIECE, are_plain, filled, in_format, layout_of, loops_serve, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 group_norm = native_function(
@@ -84,15 +85,21 @@ def by_group(parameter, x):
     return parameter.reshape(1, x.shape[1], x.shape[2], 1)
 
 
-@native_group_norm.kernel
-def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
+@native_group_norm.meta
+def native_group_norm_meta(input, weight, bias, N, C, HxW, group, eps):
     """The result, and the mean and 1 / deviation of each group: (N, group)."""
     check(input, weight, bias, C, group)
-    kept = statistics_type(input, weight, bias)
-    own = input._array.dtype
+    saved = TensorMeta((N, group), statistics_type(input, weight, bias))
+    return in_format_of(input, input._array.shape), saved, saved
+
+
+@native_group_norm.kernel
+def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
+    check(input, weight, bias, C, group)
+    kept = statistics_type(input, weight, bias).numpy
     if not input._array.size:
         return (
-            wrap(np.empty_like(input._array)),
+            in_format(input._array, input),
             wrap(np.zeros((N, group), kept)),
             wrap(np.full((N, group), np.nan, kept)),
         )
@@ -106,11 +113,7 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     x = in_groups(input._array, N, group, C, HxW)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
     y, mean, rstd = (by_loops if loops_serve(x, w, b) else by_numpy)(x, w, b, eps)
-    return (
-        wrap(cast(y, own).reshape(input._array.shape)),
-        wrap(cast(mean, kept).reshape(N, group)),
-        wrap(cast(rstd, kept).reshape(N, group)),
-    )
+    return in_format(y, input), wrap(cast(mean, kept).reshape(N, group)), wrap(cast(rstd, kept).reshape(N, group))
 
 
 @functools.cache
@@ -161,15 +164,26 @@ class NativeGroupNormBackward0:
         )
 
 
-@native_group_norm_backward.kernel
-def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+def check_gradient_dtype(grad_out, input):
     if grad_out._array.dtype is not input._array.dtype:
         raise RuntimeError("Expected scalar types of X and dY are same.")
-    own = input._array.dtype
-    of_parameters = own if weight is None else weight._array.dtype
+
+
+@native_group_norm_backward.meta
+def native_group_norm_backward_meta(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    check_gradient_dtype(grad_out, input)
+    features = TensorMeta((C,), dtype_of(input if weight is None else weight))
+    outputs = in_format_of(input, input._array.shape), features, features
+    return tuple([output if asked else None for output, asked in zip(outputs, output_mask)])
+
+
+@native_group_norm_backward.kernel
+def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    check_gradient_dtype(grad_out, input)
+    of_parameters = input._array.dtype if weight is None else weight._array.dtype
     if not input._array.size:
         return (
-            wrap(np.zeros_like(input._array)) if output_mask[0] else None,
+            in_format(input._array, input) if output_mask[0] else None,
             *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]],
         )
     x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
@@ -181,7 +195,7 @@ def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, Hx
         wrap(cast(v.reshape(N, C).sum(0), of_parameters)) if wanted else None
         for v, wanted in zip((dw, db), output_mask[1:])
     )
-    return dx if dx is None else wrap(cast(dx, own).reshape(input._array.shape)), dw, db
+    return dx if dx is None else in_format(dx, input), dw, db
 
 
 def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):

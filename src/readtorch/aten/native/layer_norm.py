@@ -13,6 +13,7 @@ import numpy as np
 from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import C_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -77,6 +78,24 @@ def check_layer_norm(input, normalized, weight, bias):
             f"Given normalized_shape={list(normalized)}, expected input with shape "
             f"[*{expected}], but got input of size{list(shape)}"
         )
+
+
+def sizes_of_statistics(input, normalized):
+    """One number for each row: the normalized dimensions have size 1."""
+    shape = input._array.shape
+    return shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
+
+
+@native_layer_norm.meta
+def native_layer_norm_meta(input, normalized_shape, weight, bias, eps):
+    """The result, and the mean and 1 / deviation of each row."""
+    normalized, kept = tuple(normalized_shape), statistics_type(input, weight, bias)
+    check_layer_norm(input, normalized, weight, bias)
+    saved = TensorMeta(sizes_of_statistics(input, normalized), kept)
+    return TensorMeta(input._array.shape, dtype_of(input)), saved, saved
+
+
+def check_dtype(input):
     if not dtype_of(input).is_floating_point:
         raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
 
@@ -89,18 +108,16 @@ def as_rows(x, normalized_shape):
 
 @native_layer_norm.kernel
 def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
-    """The result, and the mean and 1 / deviation of each row."""
-    normalized = tuple(normalized_shape)
-    kept = statistics_type(input, weight, bias)
+    normalized, kept = tuple(normalized_shape), statistics_type(input, weight, bias).numpy
     check_layer_norm(input, normalized, weight, bias)
-    shape, own = input._array.shape, input._array.dtype
-    sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
+    check_dtype(input)
     x = as_rows(input._array, normalized)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
     compute = layer_norm_by_loops if loops_serve(x, w, b) else layer_norm_by_numpy
     y, mean, rstd = compute(x, w, b, eps)
+    sizes = sizes_of_statistics(input, normalized)
     return (
-        wrap(cast(y, own).reshape(shape)),
+        wrap(cast(y, input._array.dtype).reshape(input._array.shape)),
         wrap(cast(mean, kept).reshape(sizes)),
         wrap(cast(rstd, kept).reshape(sizes)),
     )
@@ -158,14 +175,21 @@ class NativeLayerNormBackward0:
         )
 
 
+@native_layer_norm_backward.meta
+def native_layer_norm_backward_meta(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    features = tuple(normalized_shape)
+    outputs = ((input, input._array.shape), (weight, features), (bias, features))
+    return tuple([TensorMeta(shape, dtype_of(t)) if asked else None for (t, shape), asked in zip(outputs, output_mask)])
+
+
 @native_layer_norm_backward.kernel
 def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     x = as_rows(input._array, normalized_shape)
     dy = cast(grad_out._array, x.dtype).reshape(x.shape)
-    mean, rstd = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
+    m, r = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
     w = None if weight is None else cast(weight._array, x.dtype)
     compute = backward_by_loops if loops_serve(x, w) else backward_by_numpy
-    dx, dw, db = compute(dy, x, w, mean, rstd, output_mask[0])
+    dx, dw, db = compute(dy, x, w, m, r, output_mask[0])
     if dx is not None:
         dx = wrap(cast(dx, input._array.dtype).reshape(input._array.shape))
     if output_mask[1]:

@@ -9,13 +9,16 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.aten.tensor_utils import check_broadcasts
 from readtorch.c10.tensor_impl import wrap_result
 
 from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar, sub_scalar
-from .tensor_iterator import computing, not_implemented, result_type
+from .tensor_iterator import computing, not_implemented, result_type, wrap_reduced
 
 # What becomes of the losses of the single elements (`at::Reduction`).
 NONE, MEAN, SUM = range(3)
@@ -25,6 +28,18 @@ def apply_loss_reduction(unreduced, reduction):
     if reduction == MEAN:
         return unreduced.mean()
     return unreduced.sum() if reduction == SUM else unreduced
+
+
+def loss_meta(self, target, reduction, *parameters):
+    """The shape rule of these losses: one for each pair of elements, or a single number."""
+    losses = broadcast(result_type(self, target), self, target)
+    return losses if reduction == NONE else TensorMeta((), losses.dtype)
+
+
+def loss_backward_meta(grad_output, self, target, reduction, *parameters):
+    """A gradient lies row by row, however the loss's operands lie."""
+    tensors = grad_output, self, target
+    return TensorMeta(broadcast_shape(*[t._array.shape for t in tensors]), result_type(*tensors))
 
 
 def loss_kernel(function, kernel_name):
@@ -57,16 +72,19 @@ def loss_backward_kernel(function):
             slope = function(x, t, *parameters)
             return slope * (g / slope.dtype.type(slope.size) if reduction == MEAN else g)
 
-        return computing(backward, grad_output, self, target)
+        result = computing(backward, grad_output, self, target)
+        return result if result._array.flags.c_contiguous else wrap_reduced(result._array)
 
     return kernel
 
 
 def declare_backward(name, parameters=""):
-    return native_function(
+    operator = native_function(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction{parameters}) -> Tensor",
         module="nn",
     )
+    operator.meta(loss_backward_meta)
+    return operator
 
 
 def scaled(grad, numel, reduction):
@@ -87,6 +105,7 @@ def squared_error(x, t):
     return np.multiply(difference, difference, out=difference) if difference.ndim else difference * difference
 
 
+mse_loss.meta(loss_meta)
 mse_loss.kernel(loss_kernel(squared_error, "mse_cpu"))
 mse_loss_backward.kernel(loss_backward_kernel(lambda x, t: 2 * (x - t)))
 
@@ -155,20 +174,35 @@ _smooth_l1_loss = loss_kernel(smooth_l1, "smooth_l1_cpu")
 _huber_loss = loss_kernel(huber, "huber_cpu")
 
 
-@smooth_l1_loss.kernel
-def smooth_l1_loss_cpu(self, target, reduction, beta):
+@smooth_l1_loss.meta
+def smooth_l1_loss_meta(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return mae(self, target, reduction) if beta == 0 else _smooth_l1_loss(self, target, reduction, beta)
+    return loss_meta(self, target, reduction)
+
+
+@smooth_l1_loss.kernel
+def smooth_l1_loss_cpu(self, target, reduction, beta):
+    if beta > 0:
+        return _smooth_l1_loss(self, target, reduction, beta)
+    smooth_l1_loss_meta(self, target, reduction, beta)
+    return mae(self, target, reduction)
 
 
 mae = loss_kernel(lambda x, t: np.abs(x - t), "smooth_l1_cpu")
 
 
+@huber_loss.meta
+def huber_loss_meta(self, target, reduction, delta):
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    return loss_meta(self, target, reduction)
+
+
 @huber_loss.kernel
 def huber_loss_cpu(self, target, reduction, delta):
     if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+        huber_loss_meta(self, target, reduction, delta)
     return _huber_loss(self, target, reduction, delta)
 
 
@@ -232,6 +266,7 @@ soft_margin_loss = native_function(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True
 )
 soft_margin_loss_backward = declare_backward("soft_margin_loss")
+soft_margin_loss.meta(loss_meta)
 _soft_margin_loss = loss_kernel(lambda x, t: np.log1p(np.exp(-t * x)), "soft_margin_loss")
 
 
@@ -248,14 +283,23 @@ def soft_margin_slope(x, t):
     return -t * z / (1 + z)
 
 
-soft_margin_loss_grad = loss_backward_kernel(soft_margin_slope)
+@soft_margin_loss_backward.meta
+def soft_margin_loss_backward_meta(grad_output, self, target, reduction):
+    if self._array.shape == target._array.shape:
+        check_broadcasts(grad_output, self._array.shape)
+    return broadcast(result_type(grad_output, self, target), target, self, grad_output)
 
 
 @soft_margin_loss_backward.kernel
 def soft_margin_loss_backward_cpu(grad_output, self, target, reduction):
-    if self._array.shape == target._array.shape:
-        check_broadcasts(grad_output, self._array.shape)
-    return soft_margin_loss_grad(grad_output, self, target, reduction)
+    if grad_output._array.ndim:
+        soft_margin_loss_backward_meta(grad_output, self, target, reduction)
+
+    def backward(t, x, g):
+        slope = soft_margin_slope(x, t)
+        return slope * (g / slope.dtype.type(slope.size) if reduction == MEAN else g)
+
+    return computing(backward, target, self, grad_output)
 
 
 @soft_margin_loss.backward
@@ -315,6 +359,18 @@ def cross_entropy_of_bits(x, t):
     return (t - x.dtype.type(1)) * np.maximum(np.log1p(-x), least) - t * np.maximum(np.log(x), least)
 
 
+@binary_cross_entropy.meta
+def binary_cross_entropy_meta(self, target, weight, reduction):
+    losses = weighed_meta(weight, self, target)
+    return losses if reduction == NONE else TensorMeta((), losses.dtype)
+
+
+def weighed_meta(weight, *tensors):
+    """A number for each element of the tensors, times a weight if there is one."""
+    tensors = tensors if weight is None else (*tensors, weight)
+    return broadcast(result_type(*tensors), *tensors)
+
+
 @binary_cross_entropy.kernel
 def binary_cross_entropy_cpu(self, target, weight, reduction):
     for name, t in (("input", self), ("target", target)):
@@ -324,13 +380,13 @@ def binary_cross_entropy_cpu(self, target, weight, reduction):
         loss = wrap_result(cross_entropy_of_bits(self._array, target._array))
     else:
         loss = computing(cross_entropy_of_bits, self, target)
-    return finish(loss, weight, reduction)
-
-
-def finish(loss, weight, reduction):
-    """Weigh the elements' losses and reduce them."""
     with below_autograd():
-        return apply_loss_reduction(loss if weight is None else loss * weight, reduction)
+        return weighed(loss, weight, reduction)
+
+
+def weighed(loss, weight, reduction):
+    """Weigh the elements' losses and reduce them."""
+    return apply_loss_reduction(loss if weight is None else loss * weight, reduction)
 
 
 @binary_cross_entropy.backward
@@ -346,6 +402,11 @@ class BinaryCrossEntropyBackward0:
 def share(gradients, weight, reduction):
     """The elements' gradients, weighed, and divided by their number if the loss was a mean."""
     return scaled(gradients if weight is None else gradients * weight, gradients._array.size, reduction)
+
+
+@binary_cross_entropy_backward.meta
+def binary_cross_entropy_backward_meta(grad_output, self, target, weight, reduction):
+    return weighed_meta(weight, self, target, grad_output)
 
 
 @binary_cross_entropy_backward.kernel
@@ -384,12 +445,13 @@ binary_cross_entropy_with_logits = native_function(
 
 
 @binary_cross_entropy_with_logits.kernel
+@any_device
 def binary_cross_entropy_with_logits_cpu(self, target, weight, pos_weight, reduction):
     """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded 0."""
     with below_autograd():
         log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
         loss = (1 - target) * self - at.log_sigmoid(self) * log_weight
-    return finish(loss, weight, reduction)
+        return weighed(loss, weight, reduction)
 
 
 @binary_cross_entropy_with_logits.backward

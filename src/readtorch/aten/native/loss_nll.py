@@ -11,6 +11,8 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.aten.tensor_utils import check_dim_sizes
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -105,37 +107,43 @@ def run_backward(grad, self, x, target, weight, reduction, ignore_index, total_w
 I8, U1 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
-def check_target_type(target):
+def check_types(self, target, weight):
+    """The refusals of the kernels, which shape rules know nothing of."""
     if target._array.dtype not in (I8, U1):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPE_NAMES[dtype_of(target)]}")
-
-
-def check_weight(self, weight, classes):
-    if weight is None:
-        return
-    w = weight._array
-    if w.ndim != 1 or w.size != classes:
-        raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got "
-            f"weight tensor of shape: {list(w.shape)}"
-        )
-    if w.dtype != self._array.dtype:
+    if weight is not None and weight._array.dtype != self._array.dtype:
         raise RuntimeError(
             f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found {SCALAR_TYPE_NAMES[dtype_of(weight)]}"
         )
 
 
-@nll_loss_forward.kernel
-def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
+def check_nll_loss(self, target, weight):
     x, t = self._array, target._array
     if not 0 < x.ndim <= 2:
         raise RuntimeError("input tensor should be 1D or 2D")
     if t.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if not (x.ndim == 1 and t.ndim == 0) and not (x.ndim == 1 and t.size == 1) and x.shape[0] != t.shape[0]:
+    if not (x.ndim == 1 and t.size == 1) and x.shape[0] != t.shape[0]:
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
-    check_weight(self, weight, x.shape[-1])
-    check_target_type(target)
+    if weight is not None and weight._array.shape != x.shape[-1:]:
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {x.shape[-1]} classes or no classes but got "
+            f"weight tensor of shape: {list(weight._array.shape)}"
+        )
+
+
+@nll_loss_forward.meta
+def nll_loss_forward_meta(self, target, weight, reduction, ignore_index):
+    check_nll_loss(self, target, weight)
+    has_each = reduction == NONE and self._array.ndim == 2
+    return TensorMeta(target._array.shape if has_each else (), dtype_of(self)), TensorMeta((), dtype_of(self))
+
+
+@nll_loss_forward.kernel
+def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
+    check_nll_loss(self, target, weight)
+    check_types(self, target, weight)
+    x, t = self._array, target._array
     if weight is None and reduction != NONE and is_for_loops(x):
         return by_loops(x, t, reduction, ignore_index)
     batch, classes = as_batch(self, target)
@@ -172,6 +180,25 @@ def by_loops(x, target, reduction, ignore_index):
     return wrap(np.array(total, x.dtype)), wrap(np.array(count, x.dtype))
 
 
+def check_gradient(grad_output, losses, total_weight):
+    """Raises RuntimeError unless these have the sizes of forward's results, the `losses` and a number."""
+    grad, total = grad_output._array, total_weight._array
+    if total.size != 1:
+        raise RuntimeError(
+            f"expected total_weight to be a  single element tensor, got: {list(total.shape)} ({total.size} elements)"
+        )
+    if losses.shape:
+        check_dim_sizes(grad_output, losses.shape)
+    elif grad.ndim > 1 or grad.size != 1:
+        raise RuntimeError(f"Expected a single element grad_output tensor, but got: {list(grad.shape)}")
+
+
+@nll_loss_backward.meta
+def nll_loss_backward_meta(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    check_gradient(grad_output, nll_loss_forward_meta(self, target, weight, reduction, ignore_index)[0], total_weight)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
 @nll_loss_backward.kernel
 def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     if weight is None and reduction != NONE and is_for_loops(self._array):
@@ -180,6 +207,8 @@ def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_i
         wrong_row = loops().nll_sum_backward(-share[()], target._array, ignore_index, result)
         check_row(target._array, wrong_row)
         return wrap(result)
+    if not grad_output._array.size == 1 == total_weight._array.size:
+        nll_loss_backward_meta(grad_output, self, target, weight, reduction, ignore_index, total_weight)
     batch, classes = as_batch(self, target)
     return run_backward(grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight)
 
@@ -204,8 +233,8 @@ class NllLossBackwardBackward0:
 # ----------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
 
 
-@nll_loss2d_forward.kernel
-def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
+@nll_loss2d_forward.meta
+def nll_loss2d_forward_meta(self, target, weight, reduction, ignore_index):
     x, t = self._array, target._array
     if t.ndim != 3:
         raise RuntimeError(
@@ -219,7 +248,14 @@ def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
         raise RuntimeError("weight tensor should be defined either for all or no classes")
     if (x.shape[0], *x.shape[2:]) != t.shape:
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)} , target: {list(t.shape)}")
-    check_target_type(target)
+    return TensorMeta(t.shape if reduction == NONE else (), dtype_of(self)), TensorMeta((), dtype_of(self))
+
+
+@nll_loss2d_forward.kernel
+def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
+    nll_loss2d_forward_meta(self, target, weight, reduction, ignore_index)
+    check_types(self, target, None)
+    x, t = self._array, target._array
     if x.dtype.itemsize == 2 and reduction != NONE:
         return in_16_bits(self, x, t, weight, reduction, ignore_index)
     return run_forward(self, x, t, weight, reduction, ignore_index)
@@ -253,8 +289,15 @@ def sequential_sum(array):
     return np.add.accumulate(array, 0, array.dtype)[-1] if array.size else array.dtype.type(0)
 
 
+@nll_loss2d_backward.meta
+def nll_loss2d_backward_meta(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    check_gradient(grad_output, nll_loss2d_forward_meta(self, target, weight, reduction, ignore_index)[0], total_weight)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
 @nll_loss2d_backward.kernel
 def nll_loss2d_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    nll_loss2d_backward_meta(grad_output, self, target, weight, reduction, ignore_index, total_weight)
     return run_backward(
         grad_output._array, self, self._array, target._array, weight, reduction, ignore_index, total_weight
     )
@@ -336,8 +379,6 @@ def cross_entropy_loss_composite(self, target, weight, reduction, ignore_index, 
     scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         return of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing)
-    if label_smoothing < 0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     return nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
 
 

@@ -18,23 +18,35 @@ import functools
 
 import numpy as np
 
+from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.parallel import parallel_for
-from readtorch.aten.register_dispatch_key import write_out
+from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .binary_ops.arithmetic import mul_scalar
-from .linear_algebra.norm import norm_gradient, vector_norm
-from .tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented
+from .linear_algebra.norm import check_linalg_norm_type, norm_gradient, vector_norm
+from .tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
 
 # The compiled loops are used from this many elements on: fewer are not worth loading the compiler for.
 FROM_SIZE = 256
 # This many elements are work enough for a thread.
 PIECE = 65536
+
+
+def in_format(value, input):
+    """`value` as a tensor of the shape, dtype and memory format of `input`."""
+    x = input._array
+    if x.flags.c_contiguous:
+        return wrap(cast(value, x.dtype).reshape(x.shape))
+    t = empty_cpu(in_format_of(input, x.shape))
+    np.copyto(t._array, value.reshape(x.shape), casting="unsafe")
+    return t
 
 
 def loops_serve(x, *parameters):
@@ -65,7 +77,7 @@ def are_plain(input, weight, bias, sizes, eps):
 
 
 def statistics_type(input, *parameters):
-    """The NumPy dtype of mean and rstd: the input's, but float32 where a 16-bit input has float32 parameters.
+    """The dtype of mean and rstd: the input's, but float32 where a 16-bit input has float32 parameters.
 
     Raises RuntimeError for any other mixture.
     """
@@ -73,7 +85,7 @@ def statistics_type(input, *parameters):
     for p in parameters:
         if p is not None and p._array.dtype is not own:
             return type_of_mixture(input, [p for p in parameters if p is not None])
-    return own
+    return dtype_of(input)
 
 
 def type_of_mixture(input, given):
@@ -83,7 +95,7 @@ def type_of_mixture(input, given):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
         if own not in WIDENED:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-        return F4
+        return scalar_type.float32
     other = next(p for p in given if p._array.dtype is not own)
     raise RuntimeError(
         f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found {SCALAR_TYPE_NAMES[dtype_of(other)]}"
@@ -175,6 +187,7 @@ native_batch_norm_backward = native_function(
 
 
 def check_features(name, parameter, features):
+    """(In PyTorch: only `batch_norm` looks, and `native_batch_norm` reads the memory behind them.)"""
     if parameter is not None and parameter._array.size != features:
         raise RuntimeError(f"{name} should contain {features} elements not {parameter._array.size}")
 
@@ -239,36 +252,48 @@ def other_axes(ndim):
     return (0, *range(2, ndim))
 
 
-def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The result, the mean, 1 / deviation. The last two are empty unless computed from the input."""
+def check_batch_norm(input, weight, bias, running_mean, running_var, training):
+    """Raises unless the arguments fit. Returns the dtype of mean and 1 / deviation."""
     x = input._array
     if (running_mean is None) is not (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if not training and running_mean is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined in evaluation mode")
+    channels = x.shape[wrap_dim(1, x.ndim)]
+    check_features("weight", weight, channels)
+    check_features("bias", bias, channels)
+    check_features("running_mean", running_mean, channels)
+    check_features("running_var", running_var, channels)
+    if training and not x.size:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
+    return statistics_type(input, weight, bias, running_mean, running_var)
+
+
+@native_batch_norm.meta
+def native_batch_norm_meta(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The result, the mean, 1 / deviation. The last two are empty unless computed from the input."""
+    kept = check_batch_norm(input, weight, bias, running_mean, running_var, training)
+    shape = input._array.shape
+    saved = TensorMeta(shape[1:2] if training else (0,), kept)
+    return in_format_of(input, shape), saved, saved
+
+
+@native_batch_norm.kernel
+def native_batch_norm_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
     if not dtype_of(input).is_floating_point:
         raise not_implemented("batch_norm")(dtype_of(input))
-    kept = statistics_type(input, weight, bias, running_mean, running_var)
-    check_forward(x, weight, bias, running_mean, running_var, training)
+    kept = check_batch_norm(input, weight, bias, running_mean, running_var, training).numpy
+    x = input._array
     w, b, m, v = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
     layout = layout_of(x) if loops_serve(x, w, b, m, v) else None
     if layout is None:
         y, mean, rstd = forward_by_numpy(x, w, b, m, v, kept, training, momentum, eps)
-        return wrap(cast(y, x.dtype)), wrap(mean), wrap(rstd)
+        return in_format(y, input), wrap(mean), wrap(rstd)
     if training:
         return train_by_loops(x, layout, w, b, m, v, momentum, eps)
     slope, start = line(*given_statistics(m, v, x.dtype, eps), w, b)
     y = evaluate_by_loops(x, layout, slope, start)
     return wrap(y), wrap(np.empty(0, kept)), wrap(np.empty(0, kept))
-
-
-def check_forward(x, weight, bias, running_mean, running_var, training):
-    """Raises RuntimeError for parameters of another size than the channels. (In PyTorch: only `batch_norm` looks, and
-    `native_batch_norm` reads the memory behind them.)"""
-    channels = x.shape[wrap_dim(1, x.ndim)]
-    if not training and running_mean is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined in evaluation mode")
-    named = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
-    for name, parameter in named.items():
-        check_features(name, parameter, channels)
 
 
 def forward_by_numpy(x, weight, bias, running_mean, running_var, kept, training, momentum, eps):
@@ -309,8 +334,6 @@ def step_by_step(x, mean, rstd, weight, bias):
 
 def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics."""
-    if not x.size:
-        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
     axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
     mean = x.mean(axes)
     squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
@@ -339,11 +362,6 @@ def given_statistics(running_mean, running_var, dtype, eps):
     return mean, dtype.type(1) / np.sqrt(variance + dtype.type(eps))
 
 
-@native_batch_norm.kernel
-def native_batch_norm_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    return forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
-
-
 @native_batch_norm.backward
 class NativeBatchNormBackward0:
     output_differentiability = [True, False, False]
@@ -359,12 +377,22 @@ class NativeBatchNormBackward0:
 # ----------------------------------------------------------------------------------------- backward
 
 
+@native_batch_norm_backward.meta
+def native_batch_norm_backward_meta(
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+):
+    kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
+    features = TensorMeta((input._array.shape[1],), kept)
+    outputs = in_format_of(input, input._array.shape), features, features
+    return tuple([output if asked else None for output, asked in zip(outputs, output_mask)])
+
+
 @native_batch_norm_backward.kernel
 def native_batch_norm_backward_cpu(
     grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
 ):
+    kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd).numpy
     x = input._array
-    kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
     wide = WIDENED.get(x.dtype, x.dtype)
     if train:
         mean, rstd = cast(save_mean._array, wide), cast(save_invstd._array, wide)
@@ -376,8 +404,8 @@ def native_batch_norm_backward_cpu(
         dx, dw, db = backward_by_loops(dy, x, layout, w, mean, rstd, train, output_mask[0])
     else:
         dx, dw, db = backward_by_numpy(dy, cast(x, wide), mean, rstd, w, train)
-    results = zip((dx, dw, db), (x.dtype, kept, kept), output_mask)
-    return tuple([wrap(cast(v, dtype)) if wanted else None for v, dtype, wanted in results])
+    dw, db = [wrap(cast(v, kept)) if wanted else None for v, wanted in zip((dw, db), output_mask[1:])]
+    return in_format(dx, input) if output_mask[0] else None, dw, db
 
 
 def backward_by_numpy(dy, x, mean, rstd, weight, train):
@@ -524,18 +552,26 @@ _native_batch_norm_legit_no_training = native_function(
 )
 
 
-# in PyTorch: these, too, leave the version counters of the running statistics as they are.
-_native_batch_norm_legit.kernel(forward)
+@any_device
+def native_batch_norm_legit(*arguments):
+    """in PyTorch: these, too, leave the version counters of the running statistics as they are."""
+    with below_autograd():
+        return native_batch_norm.call(*arguments)
+
+
+_native_batch_norm_legit.kernel(native_batch_norm_legit)
 
 
 @_native_batch_norm_legit_no_stats.kernel
-def native_batch_norm_legit_no_stats_cpu(input, weight, bias, training, momentum, eps):
-    return forward(input, weight, bias, None, None, training, momentum, eps)
+@any_device
+def native_batch_norm_legit_no_stats(input, weight, bias, training, momentum, eps):
+    return native_batch_norm_legit(input, weight, bias, None, None, training, momentum, eps)
 
 
 @_native_batch_norm_legit_no_training.kernel
-def native_batch_norm_legit_no_training_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
-    return forward(input, weight, bias, running_mean, running_var, False, momentum, eps)
+@any_device
+def native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return native_batch_norm_legit(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def compute_then_write(*arguments):
@@ -562,8 +598,8 @@ def no_stats_compute_then_write(input, weight, bias, training, momentum, eps, ou
     return compute_then_write(input, weight, bias, None, None, training, momentum, eps, out, save_mean, save_invstd)
 
 
-native_batch_norm.out.kernel(compute_then_write)
-_native_batch_norm_legit.out.kernel(compute_then_write)
+native_batch_norm.out.kernel(any_device(compute_then_write))
+_native_batch_norm_legit.out.kernel(lambda *arguments: compute_then_write(*arguments))  # in PyTorch: not on Meta
 
 
 @_native_batch_norm_legit.backward
@@ -607,28 +643,27 @@ batch_norm_backward = native_function(
 )
 
 
-def reserve():
-    """An empty tensor: only cuDNN keeps something for backward."""
-    return wrap(np.empty(0, np.uint8))
+def with_reserve(training):
+    """The forward kernel whose fourth result is an empty tensor: only cuDNN keeps something for backward."""
+
+    @any_device
+    def kernel(input, weight, bias, running_mean, running_var, momentum, eps):
+        results = native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return *results, at.empty((0,), dtype=scalar_type.uint8, device=input.device)
+
+    return kernel
 
 
-@_batch_norm_with_update.kernel
-def batch_norm_with_update_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
-    return (*forward(input, weight, bias, running_mean, running_var, True, momentum, eps), reserve())
-
-
-@_batch_norm_no_update.kernel
-def batch_norm_no_update_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
-    return (*forward(input, weight, bias, running_mean, running_var, False, momentum, eps), reserve())
+_batch_norm_with_update.kernel(with_reserve(training=True))
+_batch_norm_no_update.kernel(with_reserve(training=False))
 
 
 @batch_norm_backward.kernel
-def batch_norm_backward_cpu(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask, reserve
-):
-    return native_batch_norm_backward.call(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
-    )
+@any_device
+def batch_norm_backward_any(*arguments):
+    """Without the last argument, what cuDNN kept."""
+    with below_autograd():
+        return native_batch_norm_backward.call(*arguments[:-1])
 
 
 @_batch_norm_with_update.backward
@@ -667,14 +702,13 @@ class BatchNormBackwardBackward0:
 
 # ----------------------------------------------------------------------------------------------------- renorm
 
-# ----------------------------------------------------------------------------------------------------- renorm
-
 renorm = native_function(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", BOTH, inplace=True, out=True
 )
 
 
-def check_renorm(self, p, maxnorm):
+@renorm.meta
+def renorm_meta(self, p, dim, maxnorm):
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -685,6 +719,9 @@ def check_renorm(self, p, maxnorm):
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self._array.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self._array.ndim} dimensions")
+    wrap_dim(dim, self._array.ndim)
+    check_linalg_norm_type("linalg.vector_norm", self, None)
+    return TensorMeta(self._array.shape, dtype_of(self))
 
 
 def other_dims(self, dim):
@@ -695,13 +732,13 @@ def other_dims(self, dim):
 @renorm.kernel
 def renorm_cpu(self, p, dim, maxnorm):
     """Each slice along `dim` whose norm is greater than maxnorm is scaled down to it."""
-    check_renorm(self, p, maxnorm)
+    renorm_meta(self, p, dim, maxnorm)
     dims = other_dims(self, dim)
     with below_autograd():
         norm = vector_norm.call(self, p, dims, True, None)._array
     wide = norm.astype(op_math_type(dtype_of(self).to_real()).numpy)
     factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(norm.dtype)
-    return wrap((self._array * factor).astype(self._array.dtype))
+    return wrap_reduced((self._array * factor).astype(self._array.dtype, copy=False))
 
 
 @renorm.backward

@@ -5,17 +5,14 @@ In PyTorch: `aten/src/ATen/native/cuda/group_norm_kernel.cu`.
 
 import math
 
-from readtorch.aten.native.group_norm import check as check_groups
 from readtorch.aten.native.math import copy
-from readtorch.aten.native.normalization import statistics_type
 from readtorch.c10.cuda.launch import scratch, strided
 
-from .fill_kernel import filled
-from .layer_norm_kernel import in_types_of, run_backward, run_forward, wanted
+from .fill_kernel import fill
+from .layer_norm_kernel import rows_to_fill, run_backward, run_forward, zero
 from .loops import pointwise
 from .normalization import channel_sums
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous, flat, matrix
 from .softmax import row, wide
 
@@ -52,30 +49,23 @@ def for_channels(statistic, batch, groups, channels):
     return strided(repeated, (batch, channels), (channels * repeated.itemsize, repeated.itemsize))
 
 
-@cuda_kernel(operator_named("native_group_norm"))
-def native_group_norm_cuda(input, weight, bias, N, C, HxW, group, eps):
+@cuda_impl(operator_named("native_group_norm"))
+def native_group_norm_cuda(input, weight, bias, N, C, HxW, group, eps, *outs):
     """The result, and the mean and 1 / deviation of each group: (N, group)."""
-    check_groups(input, weight, bias, C, group)
-    kept, x = statistics_type(input, weight, bias), wide(input)
-    out = empty(input._array.shape, x._array.dtype)
-    mean, rstd = (filled(empty((N, group), x._array.dtype), number) for number in (0, math.nan))
-    if x._array.size:
-        group_norm(x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array))
-    return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
+    x = wide(input)._array
+    with rows_to_fill(*outs) as (out, mean, rstd):
+        if x.size:
+            group_norm(x, group, row(weight), row(bias), eps, out, flat(mean), flat(rstd))
+        else:
+            fill(mean, mean.dtype.type(0))
+            fill(rstd, rstd.dtype.type(math.nan))
 
 
-@cuda_kernel(operator_named("native_group_norm_backward"))
-def native_group_norm_backward_cuda(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
-    x, grad = wide(input), wide(grad_out)
-    grads = wanted(output_mask, [input._array.shape, (C,), (C,)], x._array.dtype)
-    if x._array.size:
-        group_norm_backward(
-            grad._array,
-            x._array,
-            group,
-            row(mean),
-            row(rstd),
-            row(weight),
-            *[None if g is None else g._array for g in grads],
-        )
-    return in_types_of(grads, input, weight)
+@cuda_impl(operator_named("native_group_norm_backward"))
+def native_group_norm_backward_cuda(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask, *grads):
+    grad, x = wide(grad_out)._array, wide(input)._array
+    with rows_to_fill(*grads) as (grad_input, *features):
+        if x.size:
+            group_norm_backward(grad, x, group, row(mean), row(rstd), row(weight), grad_input, *features)
+        else:
+            zero(*features)

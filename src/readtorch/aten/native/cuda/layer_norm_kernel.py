@@ -8,20 +8,20 @@ go down the columns (layer norm; block: 32 × 8) or over a channel's samples (gr
 In PyTorch: `aten/src/ATen/native/cuda/layer_norm_kernel.cu`.
 """
 
+import contextlib
 import functools
 import math
 
 from numba import cuda
 
-from readtorch.aten.native.layer_norm import check_layer_norm
-from readtorch.aten.native.normalization import statistics_type
+from readtorch.aten.native.layer_norm import check_dtype
 from readtorch.c10.cuda.launch import launch, scratch
 
 from .block_reduce import block_sum, whole_warps
-from .fill_kernel import filled
+from .fill_kernel import fill
+from .pool import in_wide
 from .reduce import SUM, reduce
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import flat, matrix
 from .softmax import row, wide
 
@@ -189,46 +189,36 @@ def columns_kernel(dtype):
     return columns
 
 
-@cuda_kernel(operator_named("native_layer_norm"))
-def native_layer_norm_cuda(input, normalized_shape, weight, bias, eps):
+@contextlib.contextmanager
+def rows_to_fill(*outs):
+    """Contiguous arrays, wide enough to compute in, whose numbers become those of the outputs. None stays None."""
+    with contextlib.ExitStack() as stack:
+        yield [None if t is None else stack.enter_context(in_wide(t, row_major=True))._array for t in outs]
+
+
+@cuda_impl(operator_named("native_layer_norm"))
+def native_layer_norm_cuda(input, normalized_shape, weight, bias, eps, *outs):
     """The result, and the mean and 1 / deviation of each row."""
-    normalized = tuple(normalized_shape)
-    check_layer_norm(input, normalized, weight, bias)
-    kept, shape, x = statistics_type(input, weight, bias), input._array.shape, wide(input)
-    sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
-    out, mean, rstd = empty(shape, x._array.dtype), empty(sizes, x._array.dtype), empty(sizes, x._array.dtype)
-    layer_norm(
-        x._array, math.prod(normalized), row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array)
-    )
-    return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
+    check_dtype(input)
+    n, x = math.prod(normalized_shape), wide(input)._array
+    with rows_to_fill(*outs) as (out, *saved):
+        layer_norm(x, n, row(weight), row(bias), eps, out, *map(flat, saved))
 
 
-@cuda_kernel(operator_named("native_layer_norm_backward"))
-def native_layer_norm_backward_cuda(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-    x, grad = wide(input), wide(grad_out)
-    n = math.prod(normalized_shape)
-    number = x._array.dtype
-    grads = wanted(output_mask, [input._array.shape, normalized_shape, normalized_shape], number)
-    if x._array.size:
-        layer_norm_backward(
-            grad._array,
-            x._array,
-            n,
-            row(mean),
-            row(rstd),
-            row(weight),
-            *[None if g is None else g._array if i == 0 else flat(g._array) for i, g in enumerate(grads)],
-        )
-    return in_types_of(grads, input, weight)
+@cuda_impl(operator_named("native_layer_norm_backward"))
+def native_layer_norm_backward_cuda(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, *grads):
+    grad, x = wide(grad_out)._array, wide(input)._array
+    with rows_to_fill(*grads) as (grad_input, *features):
+        if x.size:
+            features = [a if a is None else flat(a) for a in features]
+            n, parameters = math.prod(normalized_shape), (row(mean), row(rstd), row(weight))
+            layer_norm_backward(grad, x, n, *parameters, grad_input, *features)
+        else:
+            zero(*features)
 
 
-def wanted(output_mask, shapes, numpy_dtype):
-    """New tensors for the gradients that are asked for, None for the others; zeros, in case there is nothing
-    to add up."""
-    return [filled(empty(shape, numpy_dtype), 0) if asked else None for asked, shape in zip(output_mask, shapes)]
-
-
-def in_types_of(grads, input, weight):
-    """The gradients of input, weight and bias in the dtypes of these."""
-    like = [input, input if weight is None else weight, input if weight is None else weight]
-    return tuple(None if g is None else converted(g, t._array.dtype) for g, t in zip(grads, like))
+def zero(*arrays):
+    """Gradients of weights where there is nothing to add up."""
+    for a in arrays:
+        if a is not None:
+            fill(a, a.dtype.type(0))

@@ -12,21 +12,22 @@ import math
 
 from numba import cuda
 
-from readtorch.aten.functions import at
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native import math as f
-from readtorch.aten.native.loss import MEAN, NONE
+from readtorch.aten.native.loss import MEAN, NONE, apply_loss_reduction, room, share, weighed
 from readtorch.aten.native.loss import SUM as TOTAL
-from readtorch.aten.native.loss_nll import check_target_type, check_weight
+from readtorch.aten.native.loss_nll import check_types
 from readtorch.aten.native.math import div
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
+from readtorch.c10.tensor_impl import dtype_of
 
 from .fill_kernel import filled
 from .loops import pointwise
 from .normalization import by_channel
 from .reduce import SUM, reduce
-from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from .rows import flat
-from .tensor_iterator import apply
+from .tensor_iterator import apply, run
 
 THREADS = 256
 
@@ -125,21 +126,21 @@ def nll_backward_kernel(has_weight, reduction):
     return backward
 
 
-def reduced(losses, reduction):
-    return losses if reduction == NONE else losses.mean() if reduction == MEAN else losses.sum()
-
-
 def elementwise(name, function, backward, factor=1):
     """A loss of each pair of elements. `factor`: of its gradient."""
+    loss = operator_named(name)
 
-    @cuda_kernel(operator_named(name))
+    @cuda_kernel(loss)
     def forward(self, target, reduction, *given):
-        return reduced(apply(function, [self, target], given), reduction)
+        loss.shape_rule(self, target, reduction, *given)
+        return apply_loss_reduction(apply(function, [self, target], given), reduction)
 
-    @cuda_kernel(operator_named(f"{name}_backward"))
+    @cuda_impl(operator_named(f"{name}_backward"))
     def gradient(grad_output, self, target, reduction, *given):
-        count = max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape)) if reduction == MEAN else 1
-        return apply(backward, [grad_output, self, target], (factor / count, *given))
+        *given, out = given
+        losses = broadcast_shape(self._array.shape, target._array.shape)
+        count = max(1, math.prod(losses)) if reduction == MEAN else 1
+        run(backward, [grad_output, self, target], (factor / count, *given), dtype_of(out), out._array)
 
 
 elementwise("mse_loss", f.squared_difference, f.squared_difference_backward, factor=2)
@@ -152,89 +153,42 @@ elementwise("soft_margin_loss", f.soft_margin, f.soft_margin_backward)
 def binary_cross_entropy_cuda(self, target, weight, reduction):
     """Logarithms are not less than -100."""
     losses = (target - 1) * (1 - self).log().clamp(min=-100) - target * self.log().clamp(min=-100)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return weighed(losses, weight, reduction)
 
 
 @cuda_kernel(operator_named("binary_cross_entropy_backward"))
 def binary_cross_entropy_backward_cuda(grad_output, self, target, weight, reduction):
-    grad = grad_output * (self - target) / ((1 - self) * self).clamp(min=1e-12)
-    grad = grad if weight is None else grad * weight
-    return grad / max(1, self._array.size) if reduction == MEAN else grad
+    return share(grad_output * (self - target) / room(self), weight, reduction)
 
 
-@cuda_kernel(operator_named("binary_cross_entropy_with_logits"))
-def binary_cross_entropy_with_logits_cuda(self, target, weight, pos_weight, reduction):
-    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    losses = (1 - target) * self - log_weight * at.log_sigmoid_forward(self)[0]
-    return reduced(losses if weight is None else losses * weight, reduction)
-
-
-def nll_forward(self, target, weight, reduction, ignore_index, shape):
-    """The loss, of `shape` if it is not reduced, and the sum of the weights."""
-    number = self._array.dtype
-    output, total = filled(empty(shape if reduction == NONE else (), number), 0), filled(empty((), number), 0)
+def nll_forward(self, target, weight, reduction, ignore_index, output, total_weight):
+    check_types(self, target, weight)
+    filled(output, math.nan if reduction == MEAN and not target._array.size else 0)
+    filled(total_weight, 0)
     if target._array.size:
-        nll_loss(
-            self._array,
-            target._array,
-            None if weight is None else weight._array,
-            reduction,
-            ignore_index,
-            output._array,
-            total._array,
-        )
-    elif reduction == MEAN:
-        filled(output, math.nan)
-    return output, total
+        arrays = [t if t is None else t._array for t in (self, target, weight)]
+        nll_loss(*arrays, reduction, ignore_index, output._array, total_weight._array)
 
 
-def nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    result = filled(empty(self._array.shape, self._array.dtype), 0)
-    nll_loss_backward(
-        grad_output._array,
-        target._array,
-        None if weight is None else weight._array,
-        reduction,
-        ignore_index,
-        total_weight._array,
-        result._array,
-    )
-    return result
+def nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out):
+    check_types(self, target, weight)
+    grad, labels, weight, total = [t if t is None else t._array for t in (grad_output, target, weight, total_weight)]
+    nll_loss_backward(grad, labels, weight, reduction, ignore_index, total, out._array)
 
 
-@cuda_kernel(operator_named("nll_loss_forward"))
-def nll_loss_forward_cuda(self, target, weight, reduction, ignore_index):
-    x, t = self._array, target._array
-    if not 0 < x.ndim <= 2:
-        raise RuntimeError("input tensor should be 1D or 2D")
-    if t.ndim > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if not (x.ndim == 1 and t.size == 1) and x.shape[0] != t.shape[0]:
-        raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
-    check_weight(self, weight, x.shape[-1])
-    check_target_type(target)
-    if x.ndim == 1:  # one sample: nothing to reduce
-        return nll_forward(as_batch(self), target.reshape(-1), weight, reduction or TOTAL, ignore_index, ())
-    return nll_forward(self, target, weight, reduction, ignore_index, t.shape)
+@cuda_impl(operator_named("nll_loss_forward"))
+def nll_loss_forward_cuda(self, target, weight, reduction, *rest):
+    if self._array.ndim == 1:  # one sample: nothing to reduce
+        self, target, reduction = self.unsqueeze(0), target.reshape(-1), reduction or TOTAL
+    nll_forward(self, target, weight, reduction, *rest)
 
 
-def as_batch(self):
-    return self.unsqueeze(0) if self._array.ndim == 1 else self
+@cuda_impl(operator_named("nll_loss_backward"))
+def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight, out):
+    if self._array.ndim == 1:
+        out, target = out.unsqueeze(0), target.reshape(-1)
+    nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out)
 
 
-@cuda_kernel(operator_named("nll_loss_backward"))
-def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    grad = nll_backward(grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight)
-    return owned(grad.view(self._array.shape))
-
-
-@cuda_kernel(operator_named("nll_loss2d_forward"))
-def nll_loss2d_forward_cuda(self, target, weight, reduction, ignore_index):
-    check_weight(self, weight, self._array.shape[1])
-    check_target_type(target)
-    return nll_forward(self, target, weight, reduction, ignore_index, target._array.shape)
-
-
-@cuda_kernel(operator_named("nll_loss2d_backward"))
-def nll_loss2d_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    return nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+cuda_impl(operator_named("nll_loss2d_forward"))(nll_forward)
+cuda_impl(operator_named("nll_loss2d_backward"))(nll_backward)

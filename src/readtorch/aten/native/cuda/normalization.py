@@ -10,20 +10,16 @@ In PyTorch: `aten/src/ATen/native/cuda/Normalization.cuh`, `aten/src/ATen/native
 import functools
 import math
 
-import numpy as np
 from numba import cuda
 
-from readtorch.aten.functions import at
 from readtorch.aten.native.math import copy
-from readtorch.aten.native.normalization import statistics_type
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch, strided
 
 from .block_reduce import block_sum, whole_warps
-from .layer_norm_kernel import in_types_of, wanted
+from .layer_norm_kernel import rows_to_fill, zero
 from .loops import pointwise
 from .reduce import SUM, reduce
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import row, wide
 
@@ -240,75 +236,30 @@ def sums_kernel(dtype):
     return sums
 
 
-@cuda_kernel(operator_named("native_batch_norm"))
-def native_batch_norm_cuda(input, weight, bias, running_mean, running_var, training, momentum, eps):
+@cuda_impl(operator_named("native_batch_norm"))
+def native_batch_norm_cuda(input, weight, bias, running_mean, running_var, training, momentum, eps, *outs):
     """The result, and in training the mean and 1 / deviation of each channel."""
-    x, kept = wide(input), statistics_type(input, weight, bias, running_mean, running_var)
-    if training and not x._array.size:
-        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x._array.shape)}")
-    number, channels = x._array.dtype, (input._array.shape[1],)
-    out, mean, invstd = empty(x._array.shape, number), empty(channels, number), empty(channels, number)
-    running = [None if t is None else t._array for t in (running_mean, running_var)]
-    batch_norm(
-        x._array, row(weight), row(bias), *running, training, momentum, eps, out._array, mean._array, invstd._array
-    )
-    saved = (converted(mean, kept), converted(invstd, kept)) if training else (empty((0,), kept), empty((0,), kept))
-    return converted(out, input._array.dtype), *saved
+    x, running = wide(input)._array, [None if t is None else t._array for t in (running_mean, running_var)]
+    with rows_to_fill(*outs) as (out, *saved):
+        saved = saved if training else [scratch(x, x.shape[1:2], x.dtype) for _ in range(2)]
+        batch_norm(x, row(weight), row(bias), *running, training, momentum, eps, out, *saved)
 
 
-@cuda_kernel(operator_named("native_batch_norm_backward"))
+@cuda_impl(operator_named("native_batch_norm_backward"))
 def native_batch_norm_backward_cuda(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask, *grads
 ):
-    x, grad = wide(input), wide(grad_out)
+    x, grad = wide(input)._array, wide(grad_out)._array
     if train:
         mean, invstd = row(save_mean), row(save_invstd)
     else:
         mean, invstd = row(running_mean), row((running_var + eps).rsqrt())
-    channels = (input._array.shape[1],)
-    grads = wanted((True, True, True), [input._array.shape, channels, channels], x._array.dtype)
-    if x._array.size:
-        batch_norm_backward(
-            contiguous(grad._array), x._array, row(weight), train, mean, invstd, *[g._array for g in grads]
-        )
-    return in_types_of([g if asked else None for g, asked in zip(grads, output_mask)], input, weight)
-
-
-def forward(*arguments):
-    return at.native_batch_norm(*arguments)
-
-
-cuda_kernel(operator_named("_native_batch_norm_legit"))(forward)
-
-
-@cuda_kernel(operator_named("_native_batch_norm_legit.no_stats"))
-def without_statistics(input, weight, bias, training, momentum, eps):
-    return forward(input, weight, bias, None, None, training, momentum, eps)
-
-
-@cuda_kernel(operator_named("_native_batch_norm_legit_no_training"))
-def without_training(input, weight, bias, running_mean, running_var, momentum, eps):
-    return forward(input, weight, bias, running_mean, running_var, False, momentum, eps)
-
-
-def reserve():
-    return empty((0,), np.dtype(np.uint8))
-
-
-@cuda_kernel(operator_named("_batch_norm_with_update"))
-def with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    return (*forward(input, weight, bias, running_mean, running_var, True, momentum, eps), reserve())
-
-
-@cuda_kernel(operator_named("_batch_norm_no_update"))
-def without_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    return (*forward(input, weight, bias, running_mean, running_var, False, momentum, eps), reserve())
-
-
-@cuda_kernel(operator_named("batch_norm_backward"))
-def batch_norm_backward_cuda(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask, reserve
-):
-    return at.native_batch_norm_backward(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
-    )
+    with rows_to_fill(*grads) as arrays:
+        arrays = [
+            scratch(x, shape, x.dtype) if a is None else a
+            for a, shape in zip(arrays, (x.shape, x.shape[1:2], x.shape[1:2]))
+        ]
+        if x.size:
+            batch_norm_backward(grad, x, row(weight), train, mean, invstd, *arrays)
+        else:
+            zero(*arrays)
