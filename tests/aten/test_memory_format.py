@@ -71,3 +71,34 @@ def test_copies_to_a_device_and_back_keep_the_references_strides(kernels):
                 assert t.cpu().eq(1).all().item()
     finally:
         readtorch.cuda.simulate(0)
+
+
+COPIES = {
+    "clone": lambda T, x: x.clone(),
+    "to": lambda T, x: x.to(T.float64),
+    "to, memory format": lambda T, x: x.to(T.float64, memory_format=T.contiguous_format),
+    "empty_like": lambda T, x: T.empty_like(x),
+    "zeros_like": lambda T, x: T.zeros_like(x),
+    "full_like": lambda T, x: T.full_like(x, 2.0),
+    "rand_like": lambda T, x: T.rand_like(x),
+    "fill": lambda T, x: T.fill(x, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_keep_the_strides_of_a_dense_tensor(name):
+    """Those of dimensions of one element, too, which say nothing."""
+    for sizes, strides in layouts():
+        ours, theirs = (COPIES[name](T, x).stride() for T, x in zip((readtorch, torch), pair(sizes, strides)))
+        assert ours == theirs, (sizes, strides)
+
+
+def test_resize_to_a_memory_format():
+    for T in (readtorch, torch):
+        x = T.ones(1, 2, 3, 4).resize_(2, 3, 4, 5, memory_format=T.channels_last)
+        assert x.stride() == (60, 1, 15, 3)
+        assert T.ones(3).resize_as_(x, memory_format=T.preserve_format).stride() == (60, 1, 15, 3)
+        with pytest.raises(RuntimeError, match="emory format"):
+            x.resize_(1, memory_format=T.preserve_format)
+        with pytest.raises(RuntimeError, match="unsupported memory format Preserve"):
+            T.empty(2, memory_format=T.preserve_format)

@@ -255,3 +255,24 @@ TO = {
 @pytest.mark.parametrize("name", TO)
 def test_to(name):
     both(TO[name], torch.arange(6.0).reshape(2, 3).requires_grad_())
+
+
+def test_on_meta_a_tensor_gets_no_other_device_s_storage():
+    def there(T, *sizes):
+        return T.empty(*sizes, device="meta")
+
+    for T in (rt, torch):
+        assert there(T, 2, 3).set_().device.type == "meta"
+        assert there(T, 2).set_(there(T, 6)[2:]).storage_offset() == 2
+        assert there(T, 2, 3).resize_(5, 5).untyped_storage().nbytes() == 100
+        for one, other in ((there(T, 3), T.ones(3)), (T.ones(3), there(T, 3))):
+            with pytest.raises(RuntimeError, match="the devices must match"):
+                one.set_(other)
+
+
+def test_normal_numbers_on_meta_look_at_no_deviation():
+    for T in (rt, torch):
+        std = T.empty(2, 3, device="meta")
+        assert T.normal(0.0, std).shape == T.normal(std, 1.0).shape == T.normal(std, std[0]).shape == (2, 3)
+        assert T.normal(0.0, 1.0, (2, 3), device="meta").device.type == "meta"
+        assert T.randperm(3, out=T.empty(0, dtype=T.int64, device="meta")).shape == (3,)

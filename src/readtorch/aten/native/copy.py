@@ -17,6 +17,7 @@ from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import CUDA, META, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
+    dense_strides,
     format_strides,
     has_format,
     preserve_format,
@@ -25,7 +26,7 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import dtype_of, only_element, wrap
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, only_element, wrap
 
 from .tensor_iterator import refuse_overlap
 
@@ -62,9 +63,20 @@ def allocate_in_order(shape, order, numpy_dtype):
     return allocate(shape, strides_in_order(shape, order), numpy_dtype)
 
 
+def lies_plainly(array, memory_format):
+    """Whether a tensor in the likeness of `array` in that format has the strides that NumPy gives a new array."""
+    if memory_format not in (None, preserve_format, contiguous_format) or not array.flags.c_contiguous:
+        return False
+    return (
+        1 not in array.shape  # else the stride of that dimension, which says nothing, may be any
+        or memory_format is contiguous_format
+        or dense_strides(array) == contiguous_strides(array.shape)
+    )
+
+
 def copy_in_format(array, memory_format):
     """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
-    if array.flags.c_contiguous and memory_format in (None, preserve_format, contiguous_format):
+    if lies_plainly(array, memory_format):
         return array.copy()
     result = allocate_like(array, memory_format)
     result[...] = array
@@ -78,7 +90,10 @@ def clone_meta(self, memory_format):
 
 @clone.kernel
 def clone_cpu(self, memory_format):
-    return wrap(copy_in_format(self._array, memory_format))
+    array = self._array
+    if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
+        return wrap(array.copy())
+    return wrap(copy_in_format(array, memory_format))
 
 
 @clone.backward
@@ -119,8 +134,13 @@ copy_ = native_function(
 def copy_meta(self, src, non_blocking):
     if not self._keys & META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    if broadcast_shape(self._array.shape, src._array.shape) != self._array.shape:
-        raise inplace_shape_error(self._array.shape, src._array.shape)
+    check_broadcast(self._array.shape, src._array.shape)
+
+
+def check_broadcast(shape, other):
+    """Raises RuntimeError unless `other` broadcasts to `shape`."""
+    if broadcast_shape(shape, other) != shape:
+        raise inplace_shape_error(shape, other)
 
 
 @copy_.kernel
@@ -174,8 +194,14 @@ def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_fo
         fetched = wrap(allocate_like(self._array, memory_format, dtype and dtype.numpy))
         with below_autograd():
             return copy_.call(fetched, self, non_blocking)
-    array = copy_in_format(self._array, memory_format)
-    return wrap(array if dtype is None or dtype.numpy == array.dtype else cast(array, dtype.numpy))
+    array = self._array
+    if dtype is None or dtype.numpy == array.dtype:
+        return wrap(copy_in_format(array, memory_format))
+    if lies_plainly(array, memory_format):
+        return wrap(cast(array, dtype.numpy))
+    result = allocate_like(array, memory_format, dtype.numpy)
+    result[...] = cast(array, dtype.numpy)
+    return wrap(result)
 
 
 @_to_copy.backward

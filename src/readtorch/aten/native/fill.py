@@ -3,13 +3,12 @@
 In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """
 
-import numpy as np
-
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, python_binding
-from readtorch.aten.tensor_meta import like
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.overflows import number_as
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import cast
 from .tensor_iterator import refuse_overlap
@@ -23,16 +22,16 @@ fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor"
 def fill_meta(self, value):
     if hasattr(value, "_array"):
         check_value(value)
-    return like(self)
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
 
 
 fill_scalar_ = native_function("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", BOTH)
 fill_tensor_ = native_function("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", BOTH)
 
 
-@fill_scalar.kernel
-def fill_cpu(self, value):
-    return wrap(np.full_like(self._array, number_as(value, dtype_of(self))))
+@fill_scalar.impl()
+def fill_cpu(self, value, out):
+    out._array[...] = number_for(self, value)
 
 
 @fill_scalar_.kernel
@@ -62,9 +61,9 @@ def check_value(value):
         )
 
 
-@fill_tensor.kernel
-def fill_tensor_cpu(self, value):
-    return wrap(np.full_like(self._array, element_of(value, self)))
+@fill_tensor.impl()
+def fill_tensor_cpu(self, value, out):
+    out._array[...] = element_of(value, self)
 
 
 @fill_tensor_.kernel

@@ -6,12 +6,12 @@ Explained in the chapter "Tensor and Storage".
 
 import numpy as np
 
+from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import only_geometry, resize
 from readtorch.c10.dispatch_key import AUTOGRAD
-from readtorch.c10.memory_format import contiguous_format, preserve_format
+from readtorch.c10.memory_format import format_strides_of, preserve_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES
-from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
 
 resize_ = native_function(
@@ -31,8 +31,11 @@ def resize_cpu(self, size, memory_format):
         raise RuntimeError("cannot resize variables that require grad")
     if min(size, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
-    if tuple(size) != self._array.shape or memory_format not in (None, contiguous_format, preserve_format):
-        resize(self, tuple(size))
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    strides = None if memory_format is None else format_strides_of(size, memory_format)
+    if tuple(size) != self._array.shape or strides is not None and strides != strides_of(self):
+        resize(self, tuple(size), strides)
         self._counter[0] += 1
     return self
 
@@ -43,6 +46,8 @@ resize_.kernel(resize_cpu, AUTOGRAD)  # checks itself that no graph is invalidat
 @resize_as_.kernel
 @only_geometry
 def resize_as_cpu(self, the_template, memory_format):
+    if memory_format is preserve_format:
+        memory_format = suggested_format(the_template._array)
     return resize_cpu(self, the_template._array.shape, memory_format)
 
 
@@ -50,7 +55,7 @@ def resize_as_cpu(self, the_template, memory_format):
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Make `self` a view of another storage: that of a tensor, or a Storage with given sizes and strides."""
     if source is None:
-        set_storage(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
+        set_storage(self, storage_impl(at.empty(0, device=self.device)), 0, (0,), (1,))
     elif hasattr(source, "_array"):
         check_same_dtype(self, source)
         place = (
@@ -79,6 +84,11 @@ def check_same_dtype(self, source):
 
 def set_storage(self, storage, offset, size, stride):
     """Give `self` the storage, offset, sizes and strides; the storage grows if it is too small."""
+    if storage.device != self.device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            f'"{storage.device}".  This is no longer allowed; the devices must match.'
+        )
     item = self._array.itemsize
     stride = stride or contiguous_strides(size)
     needed = (offset + sum([(n - 1) * s for n, s in zip(size, stride)]) + 1) * item if 0 not in size else 0

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from readtorch.aten.dispatcher import NO_TENSOR_KEYS
-from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
 from readtorch.aten.numpy_errors import restate
@@ -20,7 +20,7 @@ from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
-from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, META, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
     format_strides_of,
@@ -32,7 +32,7 @@ from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, detached, dtype_of, wrap
 
-from .copy import allocate, allocate_in_order, allocate_like
+from .copy import allocate, allocate_like, lies_plainly
 from .cpu import distribution_kernels as kernels
 from .distribution_templates import DRAWN
 from .distributions import check_std, generator_of, normal_, random_from, run, uniform_
@@ -104,16 +104,25 @@ def empty_meta(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device, pin_memory)
     if memory_format in (None, contiguous_format):
         return described(size, dtype)
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
     return described(size, dtype, format_strides_of(tuple(size), memory_format))
+
+
+@empty.impl()
+def unfilled(*arguments_and_out):
+    """Nothing is to be written."""
+
+
+empty_structured = empty.kernels[CPU]
 
 
 @empty.kernel
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
+    if memory_format is not None:
+        return made(empty_structured(size, dtype, layout, device, pin_memory, memory_format)._array, pin_memory)
     check_options(layout, device, pin_memory)
-    array = contiguous_array(np.empty, size, numpy_type(dtype))
-    return made(
-        array if memory_format in (None, contiguous_format) else allocate_like(array, memory_format), pin_memory
-    )
+    return made(contiguous_array(np.empty, size, numpy_type(dtype)), pin_memory)
 
 
 zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -191,19 +200,8 @@ empty_permuted = native_function(
 
 @empty_permuted.meta
 def empty_permuted_meta(size, physical_layout, dtype, layout, device, pin_memory):
-    check_permuted(size, physical_layout, layout)
-    return described(size, dtype, strides_in_order(size, reversed(physical_layout)))
-
-
-@empty_permuted.kernel
-def empty_permuted_cpu(size, physical_layout, dtype, layout, device, pin_memory):
     """Memory without gaps; `physical_layout` names the dimensions from the slowest to the fastest."""
-    check_permuted(size, physical_layout, layout)
-    return wrap(allocate_in_order(size, reversed(physical_layout), numpy_type(dtype)))
-
-
-def check_permuted(size, physical_layout, layout):
-    check_options(layout, None)
+    check_options(layout, device)
     if len(size) != len(physical_layout):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "
@@ -217,6 +215,10 @@ def check_permuted(size, physical_layout, layout):
             )
         if d in physical_layout[:i]:
             raise RuntimeError("Duplicate dim not allowed")
+    return described(size, dtype, strides_in_order(size, reversed(physical_layout)))
+
+
+empty_permuted.impl()(unfilled)
 
 
 eye_square = native_function(f"eye(SymInt n, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -269,7 +271,9 @@ def like(self, dtype, memory_format, numpy_make):
     """What `numpy_make(size, dtype)` makes, laid out like `self`."""
     array = self._array
     kind = array.dtype if dtype is None else dtype.numpy
-    if array.flags.c_contiguous and memory_format in (None, preserve_format, contiguous_format):
+    if memory_format is None and array.flags.c_contiguous and 1 not in array.shape and array.size:
+        return numpy_make(array.shape, kind)
+    if lies_plainly(array, memory_format):
         return contiguous_array(numpy_make, array.shape, kind)
     result = allocate_like(array, memory_format, kind)
     if numpy_make is not np.empty:
@@ -643,13 +647,12 @@ def randperm_composite(n, dtype, layout, device, pin_memory):
 
 
 @randperm_generator_out.kernel
-def randperm_out_cpu(n, generator, out):
+@any_device
+def randperm_out_of_copy(n, generator, out):
     check_randperm(n, dtype_of(out))
     if out._array.shape != (n,):
         resize(out, (n,))
-    out._array[...] = run(kernels.randperm, n, out._array.dtype, generator_of(generator))
-    out._counter[0] += 1
-    return out
+    return out.copy_(randperm_generator.call(n, generator, dtype_of(out), None, out.device, None))
 
 
 @randperm_out.compose
@@ -722,7 +725,7 @@ normal_size_out = native_function(
 def check_std_tensor(std):
     if dtype_of(std).is_complex:
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if std._array.size and not std._array.min() >= 0:
+    if std._array.size and not std._keys & META and not (std >= 0).all().item():
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
@@ -742,19 +745,18 @@ def normal_into(out, mean, std, generator):
 
 
 def normal_shape(mean, std):
-    shapes = [t._array.shape for t in (mean, std) if not is_number(t)]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise broadcast_error(*shapes) from None
+    return broadcast_shape(*[t._array.shape for t in (mean, std) if not is_number(t)])
 
 
+@any_device
 def normal_new(mean, std, generator):
     check_std(std) if is_number(std) else check_std_tensor(std)
     like = std if is_number(mean) else mean
-    return normal_into(wrap(np.empty(normal_shape(mean, std), like._array.dtype)), mean, std, generator)
+    new = empty.call(normal_shape(mean, std), dtype_of(like), None, like.device, None, None)
+    return detached(normal_into(new, mean, std, generator))
 
 
+@any_device
 def normal_out(mean, std, generator, out):
     check_std(std) if is_number(std) else check_std_tensor(std)
     shape = normal_shape(mean, out if is_number(std) else std)  # a mean alone must fit what is there
@@ -769,7 +771,8 @@ for operator in (normal_tensors, normal_mean, normal_std):
 
 
 @normal_size.kernel
-def normal_size_cpu(mean, std, size, generator, dtype, layout, device, pin_memory):
+@any_device
+def normal_of_size(mean, std, size, generator, dtype, layout, device, pin_memory):
     return normal_.call(empty.call(size, dtype, layout, device, pin_memory, None), mean, std, generator)
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.common_device import wait_for
-from readtorch.aten.expand_utils import broadcast_error, inplace_shape_error
 from readtorch.aten.native import copy as native_copy
 from readtorch.aten.native import math as f
 from readtorch.aten.native.copy import copy_in_format
@@ -164,18 +163,7 @@ def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_f
 @cuda_kernel(native_copy.copy_)
 def copy_cuda_(self, src, non_blocking):
     refuse_overlap(self)
-    if src._array.shape != self._array.shape:
-        check_broadcast(self._array.shape, src._array.shape)
+    native_copy.check_broadcast(self._array.shape, src._array.shape)
     copy_elements(src, self)
     self._counter[0] += 1
     return self
-
-
-def check_broadcast(shape, other):
-    """RuntimeError unless `other` broadcasts to `shape`."""
-    if (
-        broadcast_error(shape, other)
-        or len(other) > len(shape)
-        or any(n != 1 and n != m for n, m in zip(reversed(other), reversed(shape)))
-    ):
-        raise inplace_shape_error(shape, other)

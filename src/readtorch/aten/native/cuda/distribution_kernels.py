@@ -6,7 +6,6 @@ In PyTorch: `aten/src/ATen/native/Distributions.cpp`, `aten/src/ATen/native/cuda
 import ml_dtypes
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.distribution_templates import (
     CPP_NAMES,
@@ -46,7 +45,6 @@ from .distribution_templates import (
 from .distributions import DOUBLE
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_kernel, empty, operator_named
-from .tensor_factories import empty_cuda
 
 
 def most_blocks():
@@ -121,11 +119,6 @@ def random_to_cuda_(self, to, generator):
     return random_from_cuda_(self, 0, to, generator)
 
 
-@cuda_kernel(operator_named("normal.float_float"))
-def normal_size_cuda(mean, std, size, generator, dtype, layout, device, pin_memory):
-    return normal_cuda_(empty_cuda(size, dtype, layout, device, pin_memory, None), mean, std, generator)
-
-
 @cuda_kernel(operator_named("bernoulli_.Tensor"))
 def bernoulli_tensor_cuda_(self, p, generator):
     """The probabilities stay unchecked: to look at them, the host would have to wait."""
@@ -151,24 +144,6 @@ def bernoulli_out_cuda(self, generator, out):
     if out._array.shape != self._array.shape:
         resize(out, self._array.shape)
     return bernoulli_tensor_cuda_(out, self, generator)
-
-
-def normal_about(mean, std, generator):
-    """Standard normal numbers, then times `std` and plus `mean`, which are tensors or numbers."""
-    tensors = [t for t in (mean, std) if hasattr(t, "_array")]
-    result = empty(broadcast_shape(*[t._array.shape for t in tensors]), tensors[0]._array.dtype)
-    if hasattr(std, "_array"):
-        if std._array.size and not at.ge(std.min(), 0).item():
-            raise RuntimeError("normal expects all elements of std >= 0.0")
-        normal_cuda_(result, 0.0, 1.0, generator).mul_(std)
-    else:
-        normal_cuda_(result, 0.0, std, generator)
-    return result.add_(mean)
-
-
-cuda_kernel(operator_named("normal.Tensor_Tensor"))(normal_about)
-cuda_kernel(operator_named("normal.Tensor_float"))(normal_about)
-cuda_kernel(operator_named("normal.float_Tensor"))(normal_about)
 
 
 @cuda_kernel(operator_named("geometric_"))

@@ -10,14 +10,13 @@ from numba import cuda
 from readtorch.aten.native import fill as native_fill
 from readtorch.aten.native.tensor_iterator import refuse_overlap
 from readtorch.c10.cuda.launch import blocks_of, launch
-from readtorch.c10.memory_format import dense_strides
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy_elements
 from .loops import THREADS, blocks_of_four_dimensions, collapse, place
 from .memory_access import in_fours, store4
-from .register_dispatch_key import cuda_kernel, empty
+from .register_dispatch_key import cuda_impl, cuda_kernel
 
 
 def fill(out, number):
@@ -52,40 +51,35 @@ def fill_strided(out, number):
         out[place(i, out.shape)] = number
 
 
+def filled(t, number):
+    """`t`, every element `number`."""
+    fill(t._array, number_as(number, dtype_of(t))[()])
+    return t
+
+
 @cuda_kernel(native_fill.fill_scalar_)
 def fill_cuda_(self, value):
     refuse_overlap(self)
-    fill(self._array, number_as(value, dtype_of(self))[()])
+    filled(self, value)
     self._counter[0] += 1
     return self
 
 
 @cuda_kernel(native_fill.zero_)
 def zero_cuda_(self):
-    fill(self._array, self._array.dtype.type(0))
+    filled(self, 0)
     self._counter[0] += 1
     return self
 
 
 @cuda_kernel(native_fill.fill_tensor_)
 def fill_tensor_cuda_(self, value):
-    if value._array.ndim:
-        raise RuntimeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
-        )
+    native_fill.check_value(value)
     refuse_overlap(self)
     copy_elements(value, self)
     self._counter[0] += 1
     return self
 
 
-@cuda_kernel(native_fill.fill_scalar, native_fill.fill_tensor)
-def fill_cuda(self, value):
-    result = empty(self._array.shape, self._array.dtype, dense_strides(self._array))
-    return (fill_tensor_cuda_ if hasattr(value, "_array") else fill_cuda_)(result, value)
-
-
-def filled(t, number):
-    """`t`, every element `number`."""
-    fill(t._array, number_as(number, dtype_of(t))[()])
-    return t
+cuda_impl(native_fill.fill_scalar)(lambda self, value, out: filled(out, value))
+cuda_impl(native_fill.fill_tensor)(lambda self, value, out: copy_elements(value, out))

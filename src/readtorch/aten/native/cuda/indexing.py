@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/cuda/Indexing.cu`.
 """
 
 from readtorch.aten.native import math as f
+from readtorch.aten.native.copy import check_broadcast
 from readtorch.aten.native.tensor_advanced_indexing import masked
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
 from readtorch.aten.native.tensor_iterator import refuse_overlap
@@ -11,7 +12,6 @@ from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .copy import check_broadcast
 from .fill_kernel import filled
 from .loops import broadcast, pointwise
 from .reduce_ops import LONG, converted
