@@ -12,7 +12,7 @@ import torch
 import readtorch as rt
 from tests.conformance import catalog
 from tests.programs import same
-from tests.reference import same_strides, to_readtorch
+from tests.reference import same_strides, tensors_on, to_readtorch
 
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64]
 WITH_MORE_ARGUMENTS = {"mvlgamma", "polygamma", "special.polygamma", "nn.functional.prelu", "nn.functional.threshold"}
@@ -183,3 +183,62 @@ def test_a_storage_keeps_the_memory_that_it_is_made_of():
     del array
     gc.collect()
     assert there() is not None and storage.nbytes() == 24 * 8
+
+
+# ------------------------------------------------------------------------------- along a dimension, on every device
+
+ALONG = {
+    "sum": lambda T, x: T.sum(x, 1),
+    "mean of several": lambda T, x: T.mean(x, (0, 2), keepdim=True),
+    "prod": lambda T, x: T.prod(x, 0),
+    "logsumexp": lambda T, x: T.logsumexp(x, 1),
+    "all": lambda T, x: T.all(x, 1),
+    "count_nonzero": lambda T, x: T.count_nonzero(x, 2),
+    "max": lambda T, x: T.max(x, 1),
+    "amin": lambda T, x: T.amin(x, (1, 3)),
+    "aminmax": lambda T, x: T.aminmax(x, dim=1),
+    "argmin": lambda T, x: T.argmin(x, 2, keepdim=True),
+    "var_mean": lambda T, x: T.var_mean(x, 1),
+    "cumsum": lambda T, x: T.cumsum(x, 1),
+    "cummax": lambda T, x: T.cummax(x, 2),
+    "logcumsumexp": lambda T, x: T.logcumsumexp(x, 1),
+    "sort": lambda T, x: T.sort(x, 1),
+    "topk": lambda T, x: T.topk(x, 2, 2),
+    "kthvalue": lambda T, x: T.kthvalue(x, 2, 2),
+    "median": lambda T, x: T.median(x, 2),
+    "mode": lambda T, x: T.mode(x, 1, keepdim=True),
+    "softmax": lambda T, x: T.softmax(x, 1),
+    "softmax, its gradient": lambda T, x: T._softmax_backward_data(x, x, 1, x.dtype),
+    "log_softmax, its gradient": lambda T, x: T._log_softmax_backward_data(x, x, 1, x.dtype),
+    "flip": lambda T, x: T.flip(x, (0, 2)),
+    "roll": lambda T, x: T.roll(x, 1, 1),
+    "roll of all": lambda T, x: T.roll(x, 5),
+    "rot90": lambda T, x: T.rot90(x, 1, (1, 2)),
+    "rot90 twice": lambda T, x: T.rot90(x, 2, (1, 2)),
+    "rot90 four times": lambda T, x: T.rot90(x, 4, (1, 2)),
+    "repeat": lambda T, x: x.repeat(2, 1, 1, 3, 1),
+    "tril": lambda T, x: T.tril(x),
+    "searchsorted": lambda T, x: T.searchsorted(x, x, out_int32=True),
+    "bucketize": lambda T, x: T.bucketize(x, x[0, 0, 0]),
+}
+
+
+@pytest.fixture(params=["cpu", "meta", "cuda"])
+def place(request):
+    if request.param == "cuda":
+        rt.cuda.simulate(1, "64MiB")
+    yield request.param
+    if request.param == "cuda":
+        gc.collect()
+        rt.cuda.simulate(0)
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_strides_along_a_dimension(name, place):
+    for layout, x in operands(torch.float32):
+        with tensors_on(place):
+            ours = ALONG[name](rt, to_readtorch(x))
+        for mine, reference in zip(tensors_of(ours), tensors_of(ALONG[name](torch, x)), strict=True):
+            assert str(mine.device).startswith(place)
+            assert mine.shape == reference.shape and str(mine.dtype) == str(reference.dtype), layout
+            assert same_strides(mine, reference), (layout, mine.stride(), reference.stride())

@@ -82,20 +82,21 @@ def sort_stable_cpu(self, stable, dim, descending):
     return return_types.sort(*map(wrap, sorted_along(self, dim, descending)))
 
 
+def order_backward(grad, dim, indices, self_sym_sizes):
+    """The gradient of elements in another order goes to where they came from."""
+    return select_backward(grad, dim, indices, self_sym_sizes, True)
+
+
 @sort.backward
 class SortBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes):
-        return select_backward(grad, dim, indices, self_sym_sizes, True)
+    self = order_backward
 
 
 @sort_stable.backward
 class SortBackward1:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes):
-        return select_backward(grad, dim, indices, self_sym_sizes, True)
+    self = order_backward
 
 
 argsort = native_function("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", BOTH)
@@ -170,9 +171,7 @@ def leading_order(x, k, dim, descending):
 @topk.backward
 class TopkBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes):
-        return select_backward(grad, dim, indices, self_sym_sizes, True)
+    self = order_backward
 
 
 # ------------------------------------------------------------------------------------- kthvalue, median, mode
@@ -333,45 +332,35 @@ def mode_cpu(self, dim, keepdim):
 @kthvalue.backward
 class KthvalueBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 @mode.backward
 class ModeBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 @median.backward
 class MedianBackward0:
-    def self(grad, self, result):
-        return evenly_distribute(grad, self, result)
+    self = evenly_distribute
 
 
 @median_dim.backward
 class MedianBackward1:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 @nanmedian.backward
 class NanmedianBackward0:
-    def self(grad, self, result):
-        return evenly_distribute(grad, self, result)
+    self = evenly_distribute
 
 
 @nanmedian_dim.backward
 class NanmedianBackward1:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 # --------------------------------------------------------------------------------------------------- quantile

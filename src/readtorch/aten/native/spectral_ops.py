@@ -634,7 +634,8 @@ def istft_composite(self, n_fft, hop_length, win_length, window, center, normali
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else -(n_fft // 2) if center else whole
     signals, envelope = (slice_.call(t, 1, start, end, 1) for t in (signals, envelope))
-    if bool(envelope.abs().min() < 1e-11):
+    too_small = envelope.abs().min() < 1e-11
+    if at.equal(too_small, at.ones_like(too_small)):
         raise RuntimeError(f"{call}window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signals = signals / envelope
     if self._array.ndim == 2:

@@ -9,7 +9,7 @@ import numpy as np
 from readtorch.aten.empty_tensor import empty_meta
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of, like
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
@@ -37,8 +37,8 @@ def flip_cpu(self, dims, out):
 
 def flipped(array, dims):
     """The order of elements along `dims` reversed, as a view: only kernels see negative strides, a tensor has none."""
-    dims = wrap_dims(dims, array.ndim)
-    return array[(*[slice(None, None, -1 if d in dims else None) for d in range(array.ndim)], ...)]
+    axes = [d % array.ndim for d in dims] if array.ndim else ()
+    return array[(*[slice(None, None, -1 if d in axes else None) for d in range(array.ndim)], ...)]
 
 
 @flip.backward
@@ -76,7 +76,8 @@ def roll_meta(self, shifts, dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for d in dims:
         wrap_dim_of_some(d, self._array.ndim)
-    return TensorMeta(self._array.shape, dtype_of(self))
+    shape = self._array.shape
+    return in_format_of(self, shape) if dims else TensorMeta(shape, dtype_of(self))
 
 
 @roll.impl()
@@ -106,9 +107,9 @@ def rot90_meta(self, k, dims):
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     a, b = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     if k % 4 == 0:
         return TensorMeta(self._array.shape, dtype_of(self))
     if k % 4 == 2:
@@ -126,10 +127,9 @@ def rot90_cpu(self, k, dims, out):
 
 def turned(array, k, dims):
     """`k` quarter turns in the plane of two dimensions: a quarter is a flip and a transposition."""
-    a, b = wrap_dims(dims, array.ndim)
     if k % 2 == 0:
-        return array if k % 4 == 0 else flipped(array, (a, b))
-    return flipped(array, (b if k % 4 == 1 else a,)).swapaxes(a, b)
+        return array if k % 4 == 0 else flipped(array, dims)
+    return flipped(array, dims[1:] if k % 4 == 1 else dims[:1]).swapaxes(*dims)
 
 
 @rot90.backward

@@ -162,17 +162,13 @@ def collect(grad, self, indices, dim):
 @cummax.backward
 class CummaxBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, self, indices, dim):
-        return collect(grad, self, indices, dim)
+    self = collect
 
 
 @cummin.backward
 class CumminBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, self, indices, dim):
-        return collect(grad, self, indices, dim)
+    self = collect
 
 
 # ----------------------------------------------------------------------------------------------- logcumsumexp

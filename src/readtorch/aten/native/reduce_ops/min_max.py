@@ -21,6 +21,7 @@ from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_redu
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
@@ -39,17 +40,20 @@ def check_has_elements(name, self):
         )
 
 
-def evenly_distribute(grad, input, value):
-    """All elements equal to the extreme share its gradient."""
-    mask = input.isnan() if bool(value.isnan()) else input == value
+def evenly_distribute(grad, self, result):
+    """All elements equal to the extreme share its gradient. Only the CPU looks first whether it is nan."""
+    if self._keys & CPU:
+        mask = self.isnan() if bool(result.isnan()) else self == result
+    else:
+        mask = (self == result) | (self.isnan() & result.isnan())
     return mask * (grad / mask.sum())
 
 
-def select_backward(grad, dim, indices, sizes, keepdim):
+def select_backward(grad, dim, indices, self_sym_sizes, keepdim):
     """Gradient of selecting elements along `dim`: zeros, with grad at `indices`."""
-    if not keepdim and sizes:
+    if not keepdim and self_sym_sizes:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return at.zeros(sizes, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
+    return at.zeros(self_sym_sizes, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
 
 
 # ------------------------------------------------------------------------------------------ along a dimension
@@ -157,29 +161,23 @@ extreme_binding("min", min_all, min_dim)
 @max_dim.backward
 class MaxBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 @max_all.backward
 class MaxBackward1:
-    def self(grad, self, result):
-        return evenly_distribute(grad, self, result)
+    self = evenly_distribute
 
 
 @min_dim.backward
 class MinBackward0:
     output_differentiability = [True, False]
-
-    def self(grad, dim, indices, self_sym_sizes, keepdim):
-        return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
+    self = select_backward
 
 
 @min_all.backward
 class MinBackward1:
-    def self(grad, self, result):
-        return evenly_distribute(grad, self, result)
+    self = evenly_distribute
 
 
 # ------------------------------------------------------------------------------------------------- amax, amin
@@ -229,14 +227,12 @@ def share_by_count(grad, self, result, dim, keepdim):
 
 @amax.backward
 class AmaxBackward0:
-    def self(grad, self, result, dim, keepdim):
-        return share_by_count(grad, self, result, dim, keepdim)
+    self = share_by_count
 
 
 @amin.backward
 class AminBackward0:
-    def self(grad, self, result, dim, keepdim):
-        return share_by_count(grad, self, result, dim, keepdim)
+    self = share_by_count
 
 
 aminmax = native_function(

@@ -92,14 +92,12 @@ def mean_gradient(grad, sizes, dim, keepdim):
 
 @var.backward
 class VarBackward0:
-    def self(grad, self, dim, correction, keepdim):
-        return var_gradient(grad, self, dim, correction, keepdim)
+    self = var_gradient
 
 
 @std.backward
 class StdBackward0:
-    def self(grad, self, result, dim, correction, keepdim):
-        return std_gradient(grad, self, result, dim, correction, keepdim)
+    self = std_gradient
 
 
 # ---------------------------------------------------------------------------------------------- with the mean
