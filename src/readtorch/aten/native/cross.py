@@ -7,8 +7,9 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -27,8 +28,8 @@ exact_out(linalg_cross)
 exact_out(cross)
 
 
-@linalg_cross.kernel
-def linalg_cross_cpu(self, other, dim):
+@linalg_cross.meta
+def linalg_cross_meta(self, other, dim):
     x, y = self._array, other._array
     if x.ndim != y.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -37,9 +38,13 @@ def linalg_cross_cpu(self, other, dim):
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and {y.shape[axis]}"
         )
-    if broadcast_error(x.shape, y.shape) is not None:
-        raise broadcast_error(x.shape, y.shape)
-    common = result_type(self, other)
+    return TensorMeta(broadcast_shape(x.shape, y.shape), result_type(self, other))
+
+
+@linalg_cross.kernel
+def linalg_cross_cpu(self, other, dim):
+    common = linalg_cross_meta(self, other, dim).dtype
+    x, y, axis = self._array, other._array, wrap_dim(dim, self._array.ndim)
     if common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
         return wrap(np.ascontiguousarray(np.cross(x.astype(common.numpy), y.astype(common.numpy), axis=axis)))
     return wrap(np.ascontiguousarray(compute(lambda x, y: np.cross(x, y, axis=axis), (x, y), common)))

@@ -10,9 +10,11 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 from .binary_ops.arithmetic import add_scalar
 from .linear_algebra.norm import p_norm
@@ -108,7 +110,8 @@ def euclidean_by_product(x1, x2):
 
 
 @_euclidean_dist.kernel
-def _euclidean_dist_cpu(x1, x2):
+@any_device
+def _euclidean_dist_any(x1, x2):
     """√(|a|² - 2 a·b + |b|²) as one product: (-2 a, |a|², 1) · (b, 1, |b|²)."""
     with below_autograd():
         norm1, norm2 = (at.sum(x.pow(2), (-1,), True) for x in (x1, x2))
@@ -137,20 +140,31 @@ def batches(x1, x2):
     return *expanded, batch
 
 
-@_cdist_forward.kernel
-def _cdist_forward_cpu(x1, x2, p, compute_mode):
+@_cdist_forward.meta
+def _cdist_forward_meta(x1, x2, p, compute_mode):
     check_cdist(x1, x2, p)
-    a, b, batch = batches(x1._array, x2._array)
-    result = np.zeros((len(a), a.shape[1], b.shape[1]), a.dtype)
+    (*batch1, rows1, _), (*batch2, rows2, _) = x1._array.shape, x2._array.shape
+    return TensorMeta((*broadcast_shape(batch1, batch2), rows1, rows2), dtype_of(x1))
+
+
+def check_cdist_types(x1, x2, kernel_name):
+    """Raises what a kernel that has something to do raises for dtypes that it does not know."""
+    if dtype_of(x1).itemsize == 2:
+        raise not_implemented(kernel_name)(dtype_of(x1))
+    if x1._array.dtype != x2._array.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(x1)} but found {type_name(x2)}")
+
+
+@_cdist_forward.impl()
+def _cdist_forward_cpu(x1, x2, p, compute_mode, out):
+    a, b, _ = batches(x1._array, x2._array)
+    result = out._array.reshape(len(a), a.shape[1], b.shape[1])
+    result[...] = 0
     if result.size and a.shape[2]:
-        if dtype_of(x1).itemsize == 2:
-            raise not_implemented("cdist")(dtype_of(x1))
-        if a.dtype != b.dtype:
-            raise RuntimeError(f"expected scalar type {type_name(x1)} but found {type_name(x2)}")
+        check_cdist_types(x1, x2, "cdist")
         for n in range(len(a)):
             for i, row in enumerate(a[n]):
                 result[n, i] = lengths(np.abs(row - b[n]), p)
-    return wrap(result.reshape(*batch, *result.shape[1:]))
 
 
 @_cdist_forward.backward
@@ -162,17 +176,23 @@ class CdistBackward0:
         return _cdist_backward.call(grad.mT.contiguous(), x2, x1, p, result.mT.contiguous())
 
 
-@_cdist_backward.kernel
-def _cdist_backward_cpu(grad, x1, x2, p, cdist):
+@_cdist_backward.meta
+def _cdist_backward_meta(grad, x1, x2, p, cdist):
+    batch = broadcast_shape(x1._array.shape[:-2], x2._array.shape[:-2])
+    return TensorMeta((*batch, *x1._array.shape[-2:]), dtype_of(x1))
+
+
+@_cdist_backward.impl()
+def _cdist_backward_cpu(grad, x1, x2, p, cdist, out):
     """Each row of x1 gets the gradient of the norm of its difference to every row of x2."""
-    a, b, batch = batches(x1._array, x2._array)
+    a, b, _ = batches(x1._array, x2._array)
     g, distances = (t._array.reshape(len(a), a.shape[1], b.shape[1]) for t in (grad, cdist))
-    result = np.zeros(a.shape, a.dtype)
+    result = out._array.reshape(a.shape)
+    result[...] = 0
     if p != 0 and a.size and b.size:
         for n in range(len(a)):
             for i, row in enumerate(a[n]):
                 result[n, i] = g[n, i] @ slopes(row - b[n], distances[n, i][:, None], p)
-    return wrap(result.reshape(*batch, *a.shape[1:]))
 
 
 @_cdist_backward.backward
@@ -211,16 +231,21 @@ def differences(x):
         start += count
 
 
-@_pdist_forward.kernel
-def pdist_forward_cpu(self, p):
+@_pdist_forward.meta
+def pdist_forward_meta(self, p):
+    n = self._array.shape[0]
+    return TensorMeta((n * (n - 1) // 2,), dtype_of(self))
+
+
+@_pdist_forward.impl()
+def pdist_forward_cpu(self, p, out):
     x = self._array
     if x.dtype.name not in ("float32", "float64"):
         raise not_implemented("pdist")(dtype_of(self))
-    result = np.zeros(len(x) * (len(x) - 1) // 2 if len(x) else 0, x.dtype)
+    out._array[...] = 0
     if x.size:
         for _, place, difference in differences(x):
-            result[place] = lengths(np.abs(difference), p)
-    return wrap(result)
+            out._array[place] = lengths(np.abs(difference), p)
 
 
 def lengths(sizes, p):
@@ -240,18 +265,22 @@ class PdistBackward0:
         return _pdist_backward.call(grad, self, p, result)
 
 
-@_pdist_backward.kernel
-def pdist_backward_cpu(grad, self, p, pdist):
+@_pdist_backward.meta
+def pdist_backward_meta(grad, self, p, pdist):
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@_pdist_backward.impl()
+def pdist_backward_cpu(grad, self, p, pdist, out):
     """Each pair adds the norm's gradient to its first row, and subtracts it from its second."""
-    x, g, distances = self._array, grad._array, pdist._array
-    result = np.zeros(x.shape, x.dtype)
+    x, g, distances, result = self._array, grad._array, pdist._array, out._array
+    result[...] = 0
     if p == 0 or not x.size:
-        return wrap(result)
+        return
     for i, place, difference in differences(x):
         pull = slopes(difference, distances[place][:, None], p) * g[place][:, None]
         result[i] += pull.sum(0)
         result[i + 1 :] -= pull
-    return wrap(result)
 
 
 def slopes(difference, length, p):

@@ -725,6 +725,18 @@ def is_negative(x, scalars):
     return x < type(x)(0)
 
 
+def never(x, scalars):
+    return False
+
+
+def always(x, scalars):
+    return True
+
+
+def on_real_axis(z, scalars):
+    return z.imag == 0
+
+
 def is_infinite(x, scalars):
     """scalars: which infinity."""
     return x == type(x)(scalars[0])

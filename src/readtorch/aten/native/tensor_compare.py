@@ -10,69 +10,110 @@ import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native_function import BOTH, alias_of, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser, number_as_tensor
-from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import BACKENDS
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, uint8
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 
 from .exact_out import exact_out, found_dtype
-from .tensor_iterator import F4, F8, NUMBERS, cast, computing, laid_out, result_type, scalar_tensor
+from .tensor_iterator import (
+    F4,
+    F8,
+    NUMBERS,
+    cast,
+    computing,
+    elementwise,
+    in_order,
+    laid_out,
+    result_type,
+    scalar_tensor,
+)
 from .vectorized import FROM_SIZE, are_flat, loop
 
 # ------------------------------------------------------------------------------- questions about each element
 
 
-def predicate(name, function, variants=BOTH, out=False):
-    """Declare `name(Tensor self) -> Tensor` of bools."""
+def predicate(name, array_function, function, variants=BOTH, out=False, **options):
+    """Declare `name(Tensor self) -> Tensor` of bools. function, options: see `elementwise`."""
     operator = native_function(f"{name}(Tensor self) -> Tensor", variants, out=out, direct=True)
-    operator.kernel(lambda self: wrap_result(function(self._array)))
+    elementwise(operator, function, result=scalar_type.bool, **options)
+    operator.kernel(lambda self: wrap_result(array_function(self._array)))
+    if out:
+        exact_out(operator, lambda *_: f"{name} does not support non-boolean outputs.")
     return operator
 
 
-def no_complex(name, function):
-    def checked(x):
-        if x.dtype.kind == "c":
+def infinity(name, value):
+    """Declare a question for one of the two infinities."""
+
+    def check(self):
+        if self._array.dtype.kind == "c":
             raise RuntimeError(f"{name} does not support complex inputs.")
-        return function(x)
 
-    return checked
+    operator = predicate(
+        name,
+        None,
+        lambda dtype: f.is_infinite if dtype.is_floating_point else f.never,
+        out=True,
+        by_dtype=True,
+        constants=lambda dtype: (value,) if dtype.is_floating_point else (),
+        check=check,
+    )
+
+    @operator.kernel
+    def is_infinite_cpu(self):
+        check(self)
+        return wrap_result(self._array == value)
+
+    return operator
 
 
-def signbit_array(x):
-    if x.dtype.kind == "c":
+def is_real_array(x):
+    return np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x)
+
+
+isnan = predicate("isnan", np.isnan, f.isnan)
+isinf = predicate("isinf", np.isinf, f.isinf)
+isfinite = predicate("isfinite", np.isfinite, f.isfinite)
+isposinf = infinity("isposinf", np.inf)
+isneginf = infinity("isneginf", -np.inf)
+isreal = predicate(
+    "isreal", is_real_array, lambda dtype: f.on_real_axis if dtype.is_complex else f.always, by_dtype=True
+)
+
+
+def check_signbit(self):
+    if self._array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
-    return np.signbit(x) if x.dtype.kind in "fV" else x < 0
 
 
-isnan = predicate("isnan", np.isnan)
-isinf = predicate("isinf", np.isinf)
-isfinite = predicate("isfinite", np.isfinite)
-isposinf = predicate("isposinf", no_complex("isposinf", lambda x: x == np.inf), out=True)
-isneginf = predicate("isneginf", no_complex("isneginf", lambda x: x == -np.inf), out=True)
-isreal = predicate("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x))
-signbit = predicate("signbit", signbit_array, out=True)
+def sign_of(dtype):
+    """What looks at the sign of an element of this dtype."""
+    if dtype.is_floating_point:
+        return f.signbit
+    return f.never if dtype is scalar_type.bool else f.is_negative
 
 
-def out_must_be_bool(operator, name):
-    """isposinf and its like write only to bool tensors."""
-
-    @operator.out.kernel
-    @any_device
-    def compute_then_copy(self, out):
-        if out._array.dtype.kind != "b":
-            raise RuntimeError(f"{name} does not support non-boolean outputs.")
-        return write_out(operator.call(self), (out,))
+signbit = predicate("signbit", None, sign_of, out=True, by_dtype=True, check=check_signbit)
 
 
-for _operator, _name in ((isposinf, "isposinf"), (isneginf, "isneginf"), (signbit, "signbit")):
-    out_must_be_bool(_operator, _name)
+@signbit.kernel
+def signbit_cpu(self):
+    check_signbit(self)
+    x = self._array
+    return wrap_result(np.signbit(x) if x.dtype.kind in "fV" else x < 0)
+
 
 # ------------------------------------------------------------------------------------------------------ logic
 
 logical_not = native_function("logical_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+elementwise(logical_not, f.is_zero, result=scalar_type.bool)
 
 
 @logical_not.kernel
@@ -98,13 +139,33 @@ def equal_cpu(self, other):
     return x.shape == y.shape and bool((x == y).all())
 
 
-@isclose.kernel
-def isclose_cpu(self, other, rtol, atol, equal_nan):
+def check_close(self, other, rtol, atol, equal_nan):
     if self._array.dtype != other._array.dtype:
         raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match {SCALAR_TYPE_NAMES[dtype_of(other)]}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+
+
+def wide_type(self, other):
+    """What differences of elements are computed in."""
+    dtype = dtype_of(self)
+    return dtype if dtype.category >= FLOAT else scalar_type.float64
+
+
+elementwise(
+    isclose,
+    f.is_close,
+    wide_type,
+    scalar_type.bool,
+    scalars=lambda rtol, atol, equal_nan: (rtol, atol, equal_nan),
+    check=check_close,
+)
+
+
+@isclose.kernel
+def isclose_cpu(self, other, rtol, atol, equal_nan):
+    check_close(self, other, rtol, atol, equal_nan)
     return computing(partial(close_array, rtol, atol, equal_nan), self, other, result=scalar_type.bool)
 
 
@@ -187,6 +248,11 @@ for _operator in (isin, isin_number, isin_of_number):
     exact_out(_operator)
 
 
+@isin.meta
+def isin_meta(elements, test_elements, assume_unique, invert):
+    return TensorMeta(elements._array.shape, scalar_type.bool)
+
+
 @isin.kernel
 def isin_cpu(elements, test_elements, assume_unique, invert):
     common = result_type(elements, test_elements).numpy
@@ -194,8 +260,18 @@ def isin_cpu(elements, test_elements, assume_unique, invert):
     return wrap_result(np.isin(x, candidates, assume_unique=assume_unique, invert=invert))
 
 
-isin_number.kernel(lambda elements, number, *flags: isin_cpu(elements, scalar_tensor(number), *flags))
-isin_of_number.kernel(lambda number, tests, *flags: isin_cpu(scalar_tensor(number), tests, *flags))
+@isin_number.kernel
+@any_device
+def isin_number_any(elements, test_element, assume_unique, invert):
+    kernel = isin.table[elements._keys & BACKENDS]
+    return kernel(elements, scalar_tensor(test_element), assume_unique, invert)
+
+
+@isin_of_number.kernel
+@any_device
+def isin_of_number_any(element, test_elements, assume_unique, invert):
+    kernel = isin.table[test_elements._keys & BACKENDS]
+    return kernel(scalar_tensor(element), test_elements, assume_unique, invert)
 
 
 # ------------------------------------------------------------------------------------------------------ clamp
@@ -216,6 +292,30 @@ for _operator in (clamp, clamp_min, clamp_max):
     exact_out(_operator, found_dtype)
 
 
+@clamp.meta
+@clamp_tensor.meta
+def clamp_meta(self, min, max):
+    bounds = [b if isinstance(b, TensorImpl) else scalar_tensor(b) for b in (min, max) if b is not None]
+    if not bounds:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    common = result_type(self, *bounds)
+    if common.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+    return broadcast(common, self, *bounds)
+
+
+@clamp_min.meta
+@clamp_min_tensor.meta
+def clamp_min_meta(self, min):
+    return clamp_meta(self, min, None)
+
+
+@clamp_max.meta
+@clamp_max_tensor.meta
+def clamp_max_meta(self, max):
+    return clamp_meta(self, None, max)
+
+
 def check_bounds(self, low, high):
     """Raises RuntimeError if the result's dtype does not have a bound."""
     for bound in (low, high):
@@ -223,7 +323,7 @@ def check_bounds(self, low, high):
             check_fits(bound, result_type(self, scalar_tensor(bound)))
 
 
-def between(self, low, high, name="clamp"):
+def between(self, low, high):
     """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
     x = self._array
     plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
@@ -236,12 +336,8 @@ def between(self, low, high, name="clamp"):
             )
         value = x if low is None else np.maximum(x, x.dtype.type(low))
         return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
-    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high) if b is not None]
-    if not operands:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    common = result_type(self, *operands)
-    if common.is_complex or self._array.dtype.kind == "c":
-        raise NotImplementedError(f"{name} is not supported for complex types")
+    common = clamp_meta(self, low, high).dtype
+    operands = [b if isinstance(b, TensorImpl) else scalar_tensor(b) for b in (low, high) if b is not None]
     steps = [step for step, bound in ((np.maximum, low), (np.minimum, high)) if bound is not None]
 
     def clamped(x, *bounds):
@@ -255,9 +351,9 @@ def between(self, low, high, name="clamp"):
 clamp.kernel(between)
 clamp_tensor.kernel(between)
 for _operator in (clamp_min, clamp_min_tensor):
-    _operator.kernel(lambda self, min: between(self, min, None, "clamp"))
+    _operator.kernel(lambda self, min: between(self, min, None))
 for _operator in (clamp_max, clamp_max_tensor):
-    _operator.kernel(lambda self, max: between(self, None, max, "clamp"))
+    _operator.kernel(lambda self, max: between(self, None, max))
 
 
 def is_nan(bound):
@@ -346,29 +442,36 @@ class ClampMaxBackward1:
 
 # ------------------------------------------------------------------------------------------------------ where
 
-# --------------------------------------------------------------------------------------------------- where
-
 where = native_function(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True, numbers_as_tensors=True
 )
 where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
 
 
+@where.meta
+def where_meta(condition, self, other):
+    if condition._array.dtype != bool and dtype_of(condition) is not uint8:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition)}"
+        )
+    return broadcast(result_type(self, other), condition, self, other)
+
+
 @where.kernel
 def where_cpu(condition, self, other):
     """`self` where the condition holds, `other` elsewhere; all three are broadcast."""
-    mask = condition._array
+    mask, x, y = condition._array, self._array, other._array
     if mask.dtype != bool:
-        if dtype_of(condition) is not uint8:
-            raise RuntimeError(
-                f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition)}"
-            )
+        where_meta(condition, self, other)
         mask = mask.astype(bool)
     common = result_type(self, other).numpy
     try:
-        return wrap(np.where(mask, np.asarray(self._array, common), np.asarray(other._array, common)))
+        value = np.where(mask, np.asarray(x, common), np.asarray(y, common))
     except ValueError:
-        raise broadcast_error(mask.shape, self._array.shape, other._array.shape) from None
+        raise broadcast_error(mask.shape, x.shape, y.shape) from None
+    if value.ndim < 2 or value.flags.c_contiguous and mask.flags.c_contiguous and mask.shape == value.shape:
+        return wrap(value)
+    return wrap(in_order(value, mask, x, y))
 
 
 def expected_out_type(out, result, *arguments):

@@ -19,16 +19,17 @@ from numba import cuda
 
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
-from readtorch.aten.native.distance import check_cdist
+from readtorch.aten.native import distance as ops
+from readtorch.aten.native.distance import check_cdist_types
 from readtorch.aten.native.linear_algebra.norm import check_norm_type
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import blocks_of, launch
-from readtorch.c10.tensor_impl import dtype_of, type_name
+from readtorch.c10.tensor_impl import dtype_of
 
-from .fill_kernel import filled
+from .fill_kernel import fill
 from .loops import THREADS
 from .reduce_ops import vector_norm_cuda
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from .rows import contiguous
 
 
@@ -190,60 +191,38 @@ def batches(x1, x2):
     return [a.reshape(count, *a.shape[-2:]) for a in arrays], batch
 
 
-@cuda_kernel(operator_named("_cdist_forward"))
-def cdist_cuda(x1, x2, p, compute_mode):
-    check_cdist(x1, x2, p)
-    if dtype_of(x1).itemsize == 2:
-        raise not_implemented("cdist_cuda")(dtype_of(x1))
-    if x1._array.dtype != x2._array.dtype:
-        raise RuntimeError(f"expected scalar type {type_name(x1)} but found {type_name(x2)}")
-    (a, b), batch = batches(x1, x2)
-    result = filled(empty((*batch, a.shape[1], b.shape[1]), a.dtype), 0)
+@cuda_impl(ops._cdist_forward)
+def cdist_cuda(x1, x2, p, compute_mode, out):
+    check_cdist_types(x1, x2, "cdist_cuda")
+    (a, b), _ = batches(x1, x2)
+    fill(out._array, out._array.dtype.type(0))
     if a.shape[2]:
-        cdist(a, b, p, result._array.reshape(len(a), a.shape[1], b.shape[1]))
-    return result
+        cdist(a, b, p, out._array.reshape(len(a), a.shape[1], b.shape[1]))
 
 
-@cuda_kernel(operator_named("_cdist_backward"))
-def cdist_backward_cuda(grad, x1, x2, p, cdist):
-    (a, b), batch = batches(x1, x2)
-    result = filled(empty((*batch, *a.shape[1:]), a.dtype), 0)
+@cuda_impl(ops._cdist_backward)
+def cdist_backward_cuda(grad, x1, x2, p, cdist, out):
+    (a, b), _ = batches(x1, x2)
+    fill(out._array, out._array.dtype.type(0))
     if p != 0 and a.size and b.size:
         g, lengths = (contiguous(t._array).reshape(len(a), a.shape[1], b.shape[1]) for t in (grad, cdist))
-        cdist_backward(g, a, b, p, lengths, result._array.reshape(a.shape))
-    return result
+        cdist_backward(g, a, b, p, lengths, out._array.reshape(a.shape))
 
 
-@cuda_kernel(operator_named("_euclidean_dist"))
-def euclidean_dist_cuda(x1, x2):
-    """√(|a|² - 2 a·b + |b|²) as one product: (-2 a, |a|², 1) · (b, 1, |b|²)."""
-    norm1, norm2 = (at.sum(x.pow(2), (-1,), True) for x in (x1, x2))
-    left = at.cat([x1.mul(-2), norm1, at.ones_like(norm1)], -1)
-    right = at.cat([x2, at.ones_like(norm2), norm2], -1)
-    return left.matmul(right.transpose(-2, -1)).clamp_min_(0).sqrt_()
-
-
-def check_pdist(self):
+@cuda_impl(ops._pdist_forward)
+def pdist_cuda(self, p, out):
     if self._array.dtype.name not in ("float32", "float64"):
         raise not_implemented("pdist_cuda")(dtype_of(self))
-
-
-@cuda_kernel(operator_named("_pdist_forward"))
-def pdist_cuda(self, p):
-    check_pdist(self)
-    n = self._array.shape[0]
-    result = filled(empty((n * (n - 1) // 2,), self._array.dtype), 0)
+    fill(out._array, out._array.dtype.type(0))
     if self._array.size:
-        pdist(self._array, p, result._array)
-    return result
+        pdist(self._array, p, out._array)
 
 
-@cuda_kernel(operator_named("_pdist_backward"))
-def pdist_backward_cuda(grad, self, p, pdist):
-    result = filled(empty(self._array.shape, self._array.dtype), 0)
+@cuda_impl(ops._pdist_backward)
+def pdist_backward_cuda(grad, self, p, pdist, out):
+    fill(out._array, out._array.dtype.type(0))
     if p != 0:
-        pdist_backward(grad._array, self._array, p, pdist._array, result._array)
-    return result
+        pdist_backward(grad._array, self._array, p, pdist._array, out._array)
 
 
 @cuda_kernel(operator_named("dist"))

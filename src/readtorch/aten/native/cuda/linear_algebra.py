@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
+from readtorch.aten.native.cross import linalg_cross, linalg_cross_meta
 from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
-from readtorch.aten.native.tensor_iterator import result_type
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .batch_linear_algebra import eigh_cuda, svd_cuda, units, zeros
@@ -97,16 +96,9 @@ def matrix_exp_cuda(self):
     return result.contiguous()
 
 
-@cuda_kernel(operator_named("linalg_cross"))
+@cuda_kernel(linalg_cross)
 def cross_cuda(self, other, dim):
-    shapes = self._array.shape, other._array.shape
-    if len(shapes[0]) != len(shapes[1]):
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    axis = wrap_dim(dim, len(shapes[0]))
-    if shapes[0][axis] != 3 or shapes[1][axis] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} and {shapes[1][axis]}"
-        )
-    common, shape = result_type(self, other), broadcast_shape(*shapes)
-    x, y = (t.to(common).expand(shape) for t in (self, other))
+    described = linalg_cross_meta(self, other, dim)
+    axis = wrap_dim(dim, len(described.shape))
+    x, y = (t.to(described.dtype).expand(described.shape) for t in (self, other))
     return x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)

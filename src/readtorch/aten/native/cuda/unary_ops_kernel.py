@@ -15,8 +15,7 @@ from readtorch.c10.scalar_type import BOOL, FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import clone_cuda
-from .fill_kernel import filled
-from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from .tensor_iterator import apply, apply_
 
 NEVER = ()
@@ -49,45 +48,6 @@ def unary(name, function, dtype=dtype_of, result=None, scalars=lambda *arguments
         return apply_(function, self, [], scalars(*arguments), dtype(self))
 
     declare(name, kernel, None if result else kernel_)
-
-
-for _name, _function in {"logical_not": f.is_zero, "isnan": f.isnan, "isfinite": f.isfinite, "isinf": f.isinf}.items():
-    unary(_name, _function, result=scalar_type.bool)
-
-
-def constant(self, value):
-    return filled(empty(self._array.shape, scalar_type.bool.numpy), value)
-
-
-@cuda_kernel(operator_named("signbit"))
-def signbit_cuda(self):
-    dtype = dtype_of(self)
-    if dtype.is_complex:
-        raise NotImplementedError("signbit is not implemented for complex tensors.")
-    if dtype is scalar_type.bool:
-        return constant(self, False)
-    function = f.signbit if dtype.category == FLOAT else f.is_negative
-    return apply(function, [self], (), dtype, scalar_type.bool)
-
-
-def which_infinity(name, value):
-    @cuda_kernel(operator_named(name))
-    def kernel(self):
-        dtype = dtype_of(self)
-        if dtype.is_complex:
-            raise RuntimeError(f"{name} does not support complex inputs.")
-        if dtype.category < FLOAT:
-            return constant(self, False)
-        return apply(f.is_infinite, [self], (value,), dtype, scalar_type.bool)
-
-
-which_infinity("isposinf", math.inf)
-which_infinity("isneginf", -math.inf)
-
-
-@cuda_kernel(operator_named("isreal"))
-def isreal_cuda(self):
-    return at.imag(self) == 0 if dtype_of(self).is_complex else constant(self, True)
 
 
 @cuda_impl(operator_named("frexp.Tensor"))
