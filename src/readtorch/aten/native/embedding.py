@@ -9,7 +9,8 @@ import numpy as np
 
 from readtorch.aten.native_function import native_function
 from readtorch.aten.parallel import parallel_for
-from readtorch.c10.tensor_impl import legacy_type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, wrap
 
 from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe
 from .tensor_iterator import WIDENED, refuse_overlap
@@ -60,12 +61,19 @@ def check_indices(indices, place, function, name="indices"):
         )
 
 
+@embedding.meta
+def embedding_meta(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    check_indices(indices, 1, "embedding")
+    return TensorMeta((*indices._array.shape, weight._array.shape[1]), dtype_of(weight))
+
+
 @embedding.kernel
 def embedding_cpu(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     w, numbers = weight._array, indices._array
-    if w.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    check_indices(indices, 1, "embedding")
+    if w.ndim != 2 or numbers.dtype not in INDEX_TYPES:
+        embedding_meta(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     if numbers.size and np.minimum.reduce(numbers, None) < 0:
         raise IndexError("index out of range in self")
     try:
@@ -114,7 +122,7 @@ def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx,
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     if padding_idx != -1:
-        counted = wrap(indices._array != padding_idx)
+        counted = indices != padding_idx
         indices, grad = indices[counted], grad[counted]
     width = grad.shape[-1]
     return _sparse_coo_tensor_unsafe.call(
@@ -125,10 +133,16 @@ def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx,
 # ------------------------------------------------------------------------------------------------- dense gradient
 
 
+@embedding_dense_backward.meta
+def embedding_dense_backward_meta(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+    check_indices(indices, 2, "embedding_backward")
+    return TensorMeta((num_weights, grad_output._array.shape[-1]), dtype_of(grad_output))
+
+
 @embedding_dense_backward.kernel
 def embedding_dense_backward_cpu(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     """Adds each row of the gradient to the row of the weight that it came from; `padding_idx` gets none."""
-    check_indices(indices, 2, "embedding_backward")
+    embedding_dense_backward_meta(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
     g, numbers = grad_output._array, indices._array.reshape(-1)
     g = g.reshape(numbers.size, g.shape[-1])
     places = np.arange(numbers.size)
@@ -192,16 +206,21 @@ class EmbeddingDenseBackwardBackward0:
 # ------------------------------------------------------------------------------------------------------ max_norm
 
 
-@embedding_renorm_.kernel
-def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
-    """Scales in place those rows, among the ones looked up, whose norm is above max_norm."""
-    w, numbers = self._array, np.unique(indices._array)
-    if w.ndim != 2:
+@embedding_renorm_.meta
+def embedding_renorm_meta(self, indices, max_norm, norm_type):
+    if self._array.ndim != 2:
         raise RuntimeError(
-            f"Expected 2-dimensional tensor, but got {w.ndim}-dimensional tensor for argument #1 "
+            f"Expected 2-dimensional tensor, but got {self._array.ndim}-dimensional tensor for argument #1 "
             "'self' (while checking arguments for embedding_renorm_)"
         )
     check_indices(indices, 2, "embedding_renorm_")
+
+
+@embedding_renorm_.kernel
+def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
+    """Scales in place those rows, among the ones looked up, whose norm is above max_norm."""
+    embedding_renorm_meta(self, indices, max_norm, norm_type)
+    w, numbers = self._array, np.unique(indices._array)
     wrong = numbers[(numbers < 0) | (numbers >= w.shape[0])]
     if wrong.size:
         raise IndexError(f"select(): index {wrong[0]} out of range for tensor of size {list(w.shape)} at dimension 0")

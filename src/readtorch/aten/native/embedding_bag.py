@@ -10,6 +10,8 @@ import numpy as np
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, wrap
 
@@ -97,6 +99,27 @@ def embedding_bag_padding_idx_composite(
 # -------------------------------------------------------------------------------------------------------- forward
 
 
+@_embedding_bag.meta
+@_embedding_bag_forward_only.meta
+def embedding_bag_meta(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
+    """In PyTorch, too, the CPU's kernel leaves out some of what it need not compute."""
+    check_dims(indices, offsets)
+    indices, offsets = of_one_type(indices, offsets)
+    check_arguments(weight, indices, offsets, mode, per_sample_weights)
+    if include_last_offset and not offsets._array.size:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    bags, columns = offsets._array.size - int(include_last_offset), weight._array.shape[1]
+    kind = dtype_of(offsets)
+    return (
+        TensorMeta((bags, columns), dtype_of(weight)),
+        TensorMeta((indices._array.size,), kind),
+        TensorMeta((bags,), kind),
+        TensorMeta((bags, columns) if mode == MAX else (bags,), kind),
+    )
+
+
 @_embedding_bag.kernel
 def embedding_bag_cpu(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
@@ -104,7 +127,8 @@ def embedding_bag_cpu(
     """The result, and for backward: each index's bag, the sizes of the bags, and where the maxima were found."""
     check_dims(indices, offsets)
     indices, offsets = of_one_type(indices, offsets)
-    check_arguments(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
+    check_arguments(weight, indices, offsets, mode, per_sample_weights)
+    check_offsets(offsets._array, indices._array.shape[0], include_last_offset)
     w, numbers = weight._array, indices._array.reshape(-1)
     starts = offsets._array[:-1] if include_last_offset else offsets._array
     is_fast = is_fast_path(w, per_sample_weights, padding_idx) and mode != MAX
@@ -194,7 +218,7 @@ def of_one_type(indices, offsets):
     return indices.to(common), offsets.to(common)
 
 
-def check_arguments(weight, indices, offsets, mode, per_sample_weights, include_last_offset):
+def check_arguments(weight, indices, offsets, mode, per_sample_weights):
     check_indices(indices, 1, "embedding_bag")
     check_indices(offsets, 1, "embedding_bag", "offsets")
     if not dtype_of(weight).is_floating_point:
@@ -203,7 +227,11 @@ def check_arguments(weight, indices, offsets, mode, per_sample_weights, include_
             f"BFloat16, Float, Double; but got {legacy_type_name(weight)} instead (while checking "
             "arguments for embedding_bag)"
         )
-    starts, length = offsets._array, indices._array.shape[0]
+    if per_sample_weights is not None:
+        check_per_sample_weights(weight, indices, mode, per_sample_weights)
+
+
+def check_offsets(starts, length, include_last_offset):
     if starts.size and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -213,8 +241,6 @@ def check_arguments(weight, indices, offsets, mode, per_sample_weights, include_
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {starts[-1]}"
         )
-    if per_sample_weights is not None:
-        check_per_sample_weights(weight, indices, mode, per_sample_weights)
     if include_last_offset and not starts.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 
@@ -309,7 +335,8 @@ class EmbeddingBagBackwardBackward0:
 
 
 @_embedding_bag_backward.kernel
-def embedding_bag_backward_cpu(
+@any_device
+def embedding_bag_backward(
     grad,
     indices,
     offsets,
@@ -323,7 +350,7 @@ def embedding_bag_backward_cpu(
     per_sample_weights,
     padding_idx,
 ):
-    bags = wrap(bags_or_again(indices, offsets, offset2bag))
+    bags = bags_or_again(indices, offsets, offset2bag)
     if sparse:
         return _embedding_bag_sparse_backward.call(
             grad,
@@ -367,10 +394,15 @@ def embedding_bag_sparse_backward_composite(
 
 
 def bags_or_again(indices, offsets, offset2bag):
-    """Each index's bag; the fast path of the forward has not kept them."""
+    """Each index's bag; the fast path of the forward, which is the CPU's, has not kept them."""
     if offset2bag._array.size or not indices._array.size:
-        return offset2bag._array
-    return bag_of_each(np.diff(offsets._array, append=indices._array.size))
+        return offset2bag
+    return wrap(bag_of_each(np.diff(offsets._array, append=indices._array.size)))
+
+
+@_embedding_bag_dense_backward.meta
+def embedding_bag_dense_backward_meta(grad, indices, offset2bag, bag_size, maximum_indices, num_weights, *settings):
+    return TensorMeta((num_weights, grad._array.shape[1]), dtype_of(grad))
 
 
 @_embedding_bag_dense_backward.kernel
@@ -416,12 +448,18 @@ def to_maxima(g, sizes, maxima, num_weights):
     return result.astype(g.dtype, copy=False)
 
 
+@_embedding_bag_per_sample_weights_backward.meta
+def per_sample_weights_backward_meta(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
+    if mode != SUM:
+        raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
+    return TensorMeta((indices._array.size,), dtype_of(grad))
+
+
 @_embedding_bag_per_sample_weights_backward.kernel
 def per_sample_weights_backward_cpu(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
     """The dot product of each row with its bag's gradient; 0 for padding."""
-    if mode != SUM:
-        raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
-    numbers, bags = indices._array.reshape(-1), bags_or_again(indices, offsets, offset2bag)
+    per_sample_weights_backward_meta(grad, weight, indices, offsets, offset2bag, mode, padding_idx)
+    numbers, bags = indices._array.reshape(-1), bags_or_again(indices, offsets, offset2bag)._array
     wide = WIDENED.get(grad._array.dtype, grad._array.dtype)
     products = np.einsum("ij,ij->i", grad._array[bags].astype(wide), weight._array[numbers].astype(wide))
     return wrap(np.where(numbers == padding_idx, 0, products).astype(grad._array.dtype))

@@ -9,12 +9,12 @@ In PyTorch: `aten/src/ATen/native/cuda/Embedding.cu`.
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.embedding import check_indices
+from readtorch.aten.native import embedding as native
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.scalar_type import int64
 
 from .fill_kernel import filled
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty
 from .rows import flat, matrix
 from .softmax import wide
 
@@ -62,38 +62,25 @@ def backward(grad, indices, padding_idx, grad_weight):
                 cuda.atomic.add(grad_weight, (indices[r], c), grad[r, c])
 
 
-@cuda_kernel(operator_named("embedding"))
-def embedding_cuda(weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    if weight._array.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    check_indices(indices, 1, "embedding")
-    out = empty((*indices._array.shape, weight._array.shape[1]), weight._array.dtype)
+@cuda_impl(native.embedding)
+def embedding_cuda(weight, indices, padding_idx, scale_grad_by_freq, sparse, out):
     embedding(weight._array, indices._array, out._array)
-    return out
 
 
-@cuda_kernel(operator_named("embedding_dense_backward"))
-def embedding_dense_backward_cuda(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    width = grad_output._array.shape[-1]
+@cuda_impl(native.embedding_dense_backward)
+def embedding_dense_backward_cuda(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq, out):
     if scale_grad_by_freq:
         ones = filled(empty((num_weights,), grad_output._array.dtype), 0)
         row = indices.reshape(-1).to(int64)
         ones.scatter_add_(0, row, at.ones_like(row, dtype=grad_output.dtype))
         grad_output = grad_output / ones[row].reshape((*indices._array.shape, 1))
-    result = filled(empty((num_weights, width), grad_output._array.dtype), 0)
-    embedding_backward(grad_output._array, indices._array, padding_idx, result._array)
-    return result
+    embedding_backward(grad_output._array, indices._array, padding_idx, filled(out, 0)._array)
 
 
-@cuda_kernel(operator_named("embedding_renorm_"))
+@cuda_kernel(native.embedding_renorm_)
 def embedding_renorm_cuda_(self, indices, max_norm, norm_type):
     """Shortens in place those of the picked rows whose norm is above max_norm."""
-    if self._array.ndim != 2:
-        raise RuntimeError(
-            f"Expected 2-dimensional tensor, but got {self._array.ndim}-dimensional tensor for argument "
-            "#1 'self' (while checking arguments for embedding_renorm_)"
-        )
-    check_indices(indices, 2, "embedding_renorm_")
+    native.embedding_renorm_meta(self, indices, max_norm, norm_type)
     scalars = at._unique2(indices)[0]
     rows = self.index_select(0, scalars)
     norms = at.linalg_vector_norm(wide(rows), norm_type, (1,), True)

@@ -11,16 +11,17 @@ import functools
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.embedding import check_indices
-from readtorch.aten.native.embedding_bag import MAX, MEAN, SUM, check_dims, check_per_sample_weights, of_one_type
+from readtorch.aten.native import embedding_bag as native
+from readtorch.aten.native.embedding_bag import MAX, MEAN
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.scalar_type import int64
 
+from .copy import copy_elements
 from .embedding import embedding_backward, grid
 from .fill_kernel import filled
 from .loops import THREADS
 from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, here, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, here
 from .rows import flat
 from .softmax import wide
 
@@ -95,24 +96,28 @@ def bag_of_each(indices, offsets, include_last_offset=False):
     return at.searchsorted(starts, places, right=True).sub_(1).to(offsets.dtype)
 
 
-@cuda_kernel(operator_named("_embedding_bag"), operator_named("_embedding_bag_forward_only"))
+@cuda_impl(native._embedding_bag, native._embedding_bag_forward_only)
 def embedding_bag_cuda(
-    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    include_last_offset,
+    padding_idx,
+    result,
+    bags,
+    sizes,
+    maxima,
 ):
-    """The result, and for backward: each index's bag, the sizes of the bags, and where the maxima were found."""
-    check_dims(indices, offsets)
-    indices, offsets = of_one_type(indices, offsets)
-    check_indices(indices, 1, "embedding_bag")
-    if per_sample_weights is not None:
-        check_per_sample_weights(weight, indices, mode, per_sample_weights)
-    if include_last_offset and not offsets._array.size:
-        raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    count = offsets._array.size - int(include_last_offset)
-    bags = bag_of_each(indices, offsets, include_last_offset)
-    w, columns = wide(weight), weight._array.shape[1]
-    result = filled(empty((count, columns), w._array.dtype), 0)
-    sizes = filled(empty((count,), offsets._array.dtype), 0)
-    maxima = filled(empty((count, columns) if mode == MAX else (count,), offsets._array.dtype), 0)
+    indices, offsets = native.of_one_type(indices, offsets)
+    copy_elements(bag_of_each(indices, offsets, include_last_offset), bags)
+    w = wide(weight)
+    sums = result if w is weight else empty(result._array.shape, w._array.dtype)
+    for t in (sums, sizes, maxima):
+        filled(t, 0)
     factors = None if per_sample_weights is None else wide(per_sample_weights)._array
     reduce_bags(
         w._array,
@@ -122,56 +127,15 @@ def embedding_bag_cuda(
         mode == MAX,
         mode == MEAN,
         padding_idx,
-        result._array,
+        sums._array,
         sizes._array,
         maxima._array if mode == MAX else None,
     )
-    return converted(result, weight._array.dtype), bags, sizes, maxima
+    if sums is not result:
+        copy_elements(sums, result)
 
 
-@cuda_kernel(operator_named("_embedding_bag_backward"))
-def embedding_bag_backward_cuda(
-    grad,
-    indices,
-    offsets,
-    offset2bag,
-    bag_size,
-    maximum_indices,
-    num_weights,
-    scale_grad_by_freq,
-    mode,
-    sparse,
-    per_sample_weights,
-    padding_idx,
-):
-    if sparse:
-        return at._embedding_bag_sparse_backward(
-            grad,
-            indices,
-            offsets,
-            offset2bag,
-            bag_size,
-            num_weights,
-            scale_grad_by_freq,
-            mode,
-            per_sample_weights,
-            padding_idx,
-        )
-    return at._embedding_bag_dense_backward(
-        grad,
-        indices,
-        offset2bag,
-        bag_size,
-        maximum_indices,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
-    )
-
-
-@cuda_kernel(operator_named("_embedding_bag_dense_backward"))
+@cuda_kernel(native._embedding_bag_dense_backward)
 def embedding_bag_dense_backward_cuda(
     grad,
     indices,
@@ -201,10 +165,9 @@ def embedding_bag_dense_backward_cuda(
     return converted(result, grad._array.dtype)
 
 
-@cuda_kernel(operator_named("_embedding_bag_per_sample_weights_backward"))
+@cuda_kernel(native._embedding_bag_per_sample_weights_backward)
 def per_sample_weights_backward_cuda(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
     """The dot product of each picked row with its bag's gradient; 0 for padding."""
-    if mode != SUM:
-        raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
+    native.per_sample_weights_backward_meta(grad, weight, indices, offsets, offset2bag, mode, padding_idx)
     products = (grad.index_select(0, offset2bag) * weight.index_select(0, indices)).sum(1)
     return products.masked_fill(indices == padding_idx, 0)
