@@ -102,3 +102,27 @@ def test_resize_to_a_memory_format():
             x.resize_(1, memory_format=T.preserve_format)
         with pytest.raises(RuntimeError, match="unsupported memory format Preserve"):
             T.empty(2, memory_format=T.preserve_format)
+
+
+IMAGES = {
+    "adaptive_avg_pool2d": lambda F, x, ones: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda F, x, ones: F.adaptive_max_pool2d(x, 2),
+    "max_pool2d": lambda F, x, ones: F.max_pool2d(x, 2, 1, 1),
+    "conv2d": lambda F, x, ones: F.conv2d(x, ones(4, x.shape[1], 1, 1)),
+    "conv_transpose2d": lambda F, x, ones: F.conv_transpose2d(x, ones(x.shape[1], 4, 2, 2)),
+    "pad": lambda F, x, ones: F.pad(x, (1, 1, 1, 1)),
+    "replicate": lambda F, x, ones: F.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "interpolate": lambda F, x, ones: F.interpolate(x, scale_factor=2),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("shape", [(2, 3, 1, 1), (2, 1, 4, 4), (1, 3, 4, 4), (1, 1, 4, 4), (2, 3, 1, 4), (1, 3, 1, 1)])
+def test_a_size_of_one_leaves_the_format_to_its_stride(name, shape):
+    for memory_format in ("channels_last", "contiguous_format"):
+        results = []
+        for T in (readtorch, torch):
+            x = T.ones(shape).contiguous(memory_format=getattr(T, memory_format))
+            result = IMAGES[name](T.nn.functional, x, T.ones)
+            results.append((tuple(result.shape), result.stride()))
+        assert results[0] == results[1]

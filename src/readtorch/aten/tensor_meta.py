@@ -11,9 +11,17 @@ In PyTorch: `aten/src/ATen/TensorMeta.h`; a shape rule calls `set_output_strided
 Explained in the chapter "One operator call".
 """
 
+import functools
 import math
 
-from readtorch.c10.memory_format import dense_strides, fastest_first, format_strides, strides_in_order
+from readtorch.c10.memory_format import (
+    contiguous_format,
+    dense_strides,
+    fastest_first,
+    format_strides,
+    strides_in_order,
+    suggested_format,
+)
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of
 
 from .expand_utils import broadcast_shape, broadcast_strides
@@ -43,7 +51,9 @@ def like(t, dtype=None):
 def in_format_of(t, shape, dtype=None):
     """An output of another shape in the memory format (contiguous or channels-last) of `t`."""
     array = t._array
-    strides = None if array.flags.c_contiguous else format_strides(array, shape)
+    # A size of 1 leaves open what NumPy calls contiguous: its stride may say channels last.
+    is_plain = array.flags.c_contiguous and 1 not in array.shape or suggested_format(array) is contiguous_format
+    strides = None if is_plain else format_strides(array, shape)
     return TensorMeta(tuple(shape), dtype or dtype_of(t), strides)
 
 
@@ -67,6 +77,22 @@ def pointwise_strides(shape, arrays):
         return None
     strides = [broadcast_strides(a, shape) for a in arrays]
     return strides_in_order(shape, fastest_first(shape, *strides))
+
+
+def remembered(function):
+    """Decorator: what follows from sizes alone is worked out once. An operator's shape rule and its kernel ask for the same.
+
+    In PyTorch: TORCH_PRECOMPUTE_META_FUNC, whose structure of numbers goes from the one to the other.
+    """
+    known = functools.lru_cache(64)(function)
+
+    def ask(*arguments):
+        try:
+            return known(*arguments)
+        except TypeError:  # lists, which TorchScript passes
+            return known(*[tuple(a) if isinstance(a, list) else a for a in arguments])
+
+    return functools.update_wrapper(ask, function)
 
 
 def reach_of(meta):

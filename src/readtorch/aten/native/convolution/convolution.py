@@ -1,82 +1,110 @@
 """`convolution`, the one operator that all convolutions lead to, and its gradients.
 
 A transposed convolution is the gradient of a direct one with respect to its input, and the other way round,
-so three functions on arrays serve both: forward, grad_input and grad_weight.
+so three functions on arrays serve both: forward, grad_input and grad_weight. They fill an array that is there.
 
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
 """
 
 import numpy as np
 
-from readtorch.aten.native.copy import allocate_like
 from readtorch.aten.native.tensor_iterator import WIDENED, cast, not_implemented
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.tensor_utils import check_dim_sizes
-from readtorch.c10.memory_format import contiguous_format, suggested_format
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.memory_format import contiguous_format, format_strides, suggested_format
+from readtorch.c10.tensor_impl import dtype_of
 
 from . import kernel_offsets, pixel_rows
 from .params import check_room, check_same_type, check_shapes, geometry_of, output_shape
+
+# --------------------------------------------------------------------------------------------- common to both
+
+
+def _functions(x, w, y_shape):
+    """The module whose forward, grad_input, grad_weight and grad_bias serve x * w = y."""
+    return pixel_rows if pixel_rows.is_worth_it(x, w, y_shape) else kernel_offsets
+
+
+def _channels_last_like(shape, *inputs):
+    """An output of the inputs' dtype, channels last if one of them is."""
+    strides = None
+    for t in inputs:
+        if suggested_format(t._array) is not contiguous_format:
+            strides = format_strides(t._array, shape)
+    return TensorMeta(shape, dtype_of(inputs[0]), strides)
+
+
+def _memory_for(out, dtype):
+    """Contiguous memory of `dtype` in which to compute an output: its own, if it is like that."""
+    array = out._array
+    return array if array.flags.c_contiguous and array.dtype == dtype else np.empty(array.shape, dtype)
+
+
+def _put(result, out):
+    """What was computed, to the output."""
+    if result is not out._array:
+        out._array[...] = cast(result, out._array.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ convolution
 
 convolution = native_function(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"
 )
-convolution_backward = native_function(
-    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
-    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
-    "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    "",
-)
-_convolution_double_backward = native_function(
-    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, "
-    "Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
-    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    "",
-)
 
 
-@convolution.kernel
-def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Checks, chooses how to compute, and gives the result the memory format of its inputs."""
+@convolution.meta
+def convolution_meta(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Checks, and gives the result the memory format of its inputs."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     check_shapes(input, weight, bias, geometry)
-    x = input._array
-    shape = output_shape(x.shape, weight._array.shape, geometry)
-    if 0 in x.shape:
-        return _of_nothing(x, shape)
+    sizes = input._array.shape
+    shape = output_shape(sizes, weight._array.shape, geometry)
+    if 0 in sizes:
+        if sizes[0] and sizes[1]:
+            raise RuntimeError(
+                f"Only zero batch or zero channel inputs are supported, but got input shape: {list(sizes)}"
+            )
+        return TensorMeta((shape[0], shape[1] if sizes[1] else 0, *shape[2:]), dtype_of(input))
     check_same_type(input, weight, bias)
-    _check_dtype(input, geometry)
     if transposed:
         check_room(input, geometry, shape[2:])
+    return _channels_last_like(shape, input, weight)
+
+
+@convolution.impl()
+def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out):
+    """Chooses how to compute."""
+    x = input._array
+    if 0 in x.shape:
+        return
+    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
+    _check_dtype(input, geometry)
     wide = WIDENED.get(x.dtype, x.dtype)
     wide_x, w, b = [None if t is None else cast(t._array, wide) for t in (input, weight, bias)]
     if transposed:
-        result = _transposed_forward(wide_x, w, b, shape, geometry, x.dtype)
+        _transposed_forward(wide_x, w, b, geometry, out)
     else:
-        result = _functions(wide_x, w, shape).forward(wide_x, w, b, shape, geometry)
-    return _finish(result, input, weight)
+        result = _memory_for(out, wide)
+        _functions(wide_x, w, result.shape).forward(wide_x, w, b, geometry, result)
+        _put(result, out)
 
 
-def _transposed_forward(x, w, b, shape, geometry, dtype):
+def _transposed_forward(x, w, b, geometry, out):
+    dtype = out._array.dtype
     large_padding = any(extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))
     if x.dtype != dtype and (dtype == np.float16 or large_padding):
         # 16-bit numbers that PyTorch does not give to oneDNN: it rounds the product of each kernel element.
-        result = kernel_offsets.grad_input(x, w, shape, geometry, dtype)
+        result = _memory_for(out, dtype)
+        kernel_offsets.grad_input(x, w, geometry, result)
     else:
-        result = _functions(x, w, x.shape).grad_input(x, w, shape, geometry)
+        result = _memory_for(out, x.dtype)
+        _functions(x, w, x.shape).grad_input(x, w, geometry, result)
     if b is not None:
         result += b.reshape(-1, *[1] * (result.ndim - 2)).astype(result.dtype, copy=False)
-    return result
-
-
-def _of_nothing(x, shape):
-    """The result for an input without images or channels."""
-    if x.shape[0] and x.shape[1]:
-        raise RuntimeError(
-            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}"
-        )
-    return wrap(np.zeros((shape[0], shape[1] if x.shape[1] else 0, *shape[2:]), x.dtype))
+    _put(result, out)
 
 
 def _check_dtype(input, geometry):
@@ -87,23 +115,6 @@ def _check_dtype(input, geometry):
             raise not_implemented(f"slow_conv_transpose{rank}d_out_cpu")(dtype_of(input))
     elif dtype.kind in "bc":
         raise not_implemented(f"slow_conv{rank}d_cpu")(dtype_of(input))
-
-
-def _functions(x, w, y_shape):
-    """The module whose forward, grad_input, grad_weight and grad_bias serve x * w = y."""
-    return pixel_rows if pixel_rows.is_worth_it(x, w, y_shape) else kernel_offsets
-
-
-def _finish(result, *inputs):
-    """`result` as a tensor of the inputs' dtype, channels last if one of them is."""
-    dtype = inputs[0]._array.dtype
-    formats = [suggested_format(t._array) for t in inputs]
-    wanted = next((f for f in formats if f is not contiguous_format), None)
-    if wanted is None:
-        return wrap(cast(result, dtype))
-    formatted = allocate_like(result, wanted, dtype)
-    np.copyto(formatted, result, casting="unsafe")
-    return wrap(formatted)
 
 
 @convolution.backward
@@ -136,38 +147,84 @@ class ConvolutionBackward0:
         )
 
 
-@convolution_backward.kernel
-def convolution_backward_cpu(
+# --------------------------------------------------------------------------------------- convolution_backward
+
+convolution_backward = native_function(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
+    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
+    "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "",
+)
+
+
+@convolution_backward.meta
+def convolution_backward_meta(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
     """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
+    shape, weight_shape = input._array.shape, weight._array.shape
+    if 0 not in shape:
+        check_dim_sizes(grad_output, output_shape(shape, weight_shape, geometry))
+    bias_shape = tuple(bias_sizes or grad_output._array.shape[1:2])
+    wanted_input, wanted_weight, wanted_bias = output_mask
+    return (
+        _channels_last_like(shape, input, weight) if wanted_input else None,
+        _channels_last_like(weight_shape, input, weight) if wanted_weight else None,
+        TensorMeta(bias_shape, dtype_of(input)) if wanted_bias else None,
+    )
+
+
+@convolution_backward.impl()
+def convolution_backward_cpu(
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    output_mask,
+    grad_input,
+    grad_weight,
+    grad_bias,
+):
     if 0 in input._array.shape:
-        return _zeros_like(input, weight, bias_sizes, output_mask)
-    check_dim_sizes(grad_output, output_shape(input._array.shape, weight._array.shape, geometry))
+        return _fill_zeros(grad_input, grad_weight, grad_bias)
+    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     wide = WIDENED.get(input._array.dtype, input._array.dtype)
     grad, x, w = [cast(t._array, wide) for t in (grad_output, input, weight)]
     functions = _functions(x, w, x.shape if transposed else grad.shape)
-    dx = dw = db = None
-    if output_mask[0]:
-        dx = (
-            functions.forward(grad, w, None, x.shape, geometry)
-            if transposed
-            else functions.grad_input(grad, w, x.shape, geometry)
-        )
-    if output_mask[1]:
-        dw = functions.grad_weight(*(x, grad) if transposed else (grad, x), w.shape, geometry)
-    if output_mask[2]:
-        db = functions.grad_bias(grad)
-    dx, dw = [None if d is None else _finish(d, input, weight) for d in (dx, dw)]
-    return dx, dw, None if db is None else wrap(cast(db, input._array.dtype))
+    if grad_input is not None:
+        result = _memory_for(grad_input, wide)
+        if transposed:
+            functions.forward(grad, w, None, geometry, result)
+        else:
+            functions.grad_input(grad, w, geometry, result)
+        _put(result, grad_input)
+    if grad_weight is not None:
+        result = _memory_for(grad_weight, wide)
+        functions.grad_weight(*(x, grad) if transposed else (grad, x), geometry, result)
+        _put(result, grad_weight)
+    if grad_bias is not None:
+        _put(functions.grad_bias(grad), grad_bias)
 
 
-def _zeros_like(input, weight, bias_sizes, output_mask):
-    shapes = input._array.shape, weight._array.shape, bias_sizes
-    return tuple(
-        [wrap(np.zeros(shape, weight._array.dtype)) if wanted else None for shape, wanted in zip(shapes, output_mask)]
-    )
+def _fill_zeros(*outs):
+    for out in outs:
+        if out is not None:
+            out._array[...] = 0
+
+
+_convolution_double_backward = native_function(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, "
+    "Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "",
+)
 
 
 @convolution_backward.backward

@@ -10,50 +10,50 @@ In PyTorch: `slow_conv2d` and its relatives, which `aten/src/ATen/native/Convolu
 Explained in the chapter "Layers, functional, init".
 """
 
+import math
+
 import numpy as np
 
 
-def forward(x, w, bias, shape, geometry):
-    """The convolution of x (N, C, …) with w (out, C / groups, …), plus bias: an array of `shape`."""
-    groups = geometry.groups
+def forward(x, w, bias, geometry, result):
+    """result = the convolution of x (N, C, …) with w (out, C / groups, …), plus bias."""
+    groups, shape = geometry.groups, result.shape
     padded = _padded(x, geometry.padding)
     w = w.reshape(groups, -1, *w.shape[1:])
-    result = np.zeros((shape[0], groups, shape[1] // groups, int(np.prod(shape[2:]))), x.dtype)
+    sums = result.reshape(shape[0], groups, shape[1] // groups, math.prod(shape[2:]))
+    sums[...] = 0
     for tap, window in _offsets(w.shape[3:], shape[2:], geometry):
-        result += w[(..., *tap)] @ _columns(padded[window], groups)
+        sums += w[(..., *tap)] @ _columns(padded[window], groups)
     if bias is not None:
-        result += bias.reshape(groups, -1, 1)
-    return result.reshape(shape)
+        sums += bias.reshape(groups, -1, 1)
 
 
-def grad_input(grad, w, shape, geometry, kept=None):
-    """The gradient of an input of `shape`: each element of the kernel sends its share back to the pixels that it
-    multiplied.
+def grad_input(grad, w, geometry, result):
+    """result = the gradient of an input: each element of the kernel sends its share back to the pixels that it multiplied.
 
-    kept: the dtype in which the parts are rounded and added, if it is not that of the products.
+    The shares are rounded and added in the dtype of `result`.
     """
-    groups = geometry.groups
+    groups, shape = geometry.groups, result.shape
     padded_shape = [n + 2 * p for n, p in zip(shape[2:], geometry.padding)]
     w = w.reshape(groups, -1, *w.shape[1:])
     columns = _columns(grad, groups)
-    result = np.zeros((*shape[:2], *padded_shape), kept or grad.dtype)
+    sums = np.zeros((*shape[:2], *padded_shape), result.dtype)
     for tap, window in _offsets(w.shape[3:], grad.shape[2:], geometry):
         part = w[(..., *tap)].swapaxes(1, 2) @ columns
-        result[window] += part.reshape(*shape[:2], *grad.shape[2:]).astype(result.dtype, copy=False)
+        sums[window] += part.reshape(*shape[:2], *grad.shape[2:]).astype(result.dtype, copy=False)
     inner = [slice(p, p + n) for n, p in zip(shape[2:], geometry.padding)]
-    return np.ascontiguousarray(result[(..., *inner)])
+    result[...] = sums[(..., *inner)]
 
 
-def grad_weight(grad, x, shape, geometry):
-    """The gradient of a weight of `shape`: each element of the kernel correlates the gradient with the pixels that it
+def grad_weight(grad, x, geometry, result):
+    """result = the gradient of a weight: each element of the kernel correlates the gradient with the pixels that it
     multiplied."""
-    groups = geometry.groups
+    groups, shape = geometry.groups, result.shape
     padded = _padded(x, geometry.padding)
-    result = np.zeros((groups, shape[0] // groups, *shape[1:]), grad.dtype)
+    result = result.reshape(groups, shape[0] // groups, *shape[1:])
     rows = _all_columns(grad, groups)
     for tap, window in _offsets(shape[2:], grad.shape[2:], geometry):
         result[(..., *tap)] = rows @ _all_columns(padded[window], groups).swapaxes(1, 2)
-    return result.reshape(shape)
 
 
 def grad_bias(grad):

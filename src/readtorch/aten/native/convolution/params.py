@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from readtorch.aten.tensor_meta import remembered
 from readtorch.c10.scalar_type import bfloat16
 from readtorch.c10.tensor_impl import legacy_type_name, type_name
 
@@ -28,7 +29,11 @@ class Geometry(NamedTuple):
 
 def geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups):
     """The arguments of `convolution`, with lists of one number expanded to all spatial dimensions."""
-    dim = weight._array.ndim - 2
+    return _geometry(weight._array.ndim - 2, stride, padding, dilation, transposed, output_padding, groups)
+
+
+@remembered
+def _geometry(dim, stride, padding, dilation, transposed, output_padding, groups):
     if dim <= 0:
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:

@@ -113,25 +113,21 @@ def is_worth_it(x, w, y_shape):
     return x.dtype.char in "fd" and w.size * math.prod(y_shape[2:]) * y_shape[0] > WORTH
 
 
-def forward(x, w, bias, shape, geometry):
-    """The convolution of x (N, C, …) with w (out, C / groups, …), plus bias: an array of `shape`."""
-    task = task_of(x.shape, w.shape, shape, geometry)
-    x, result = _flat(x), np.empty(shape, x.dtype)
-    task.forward(x, w, 0 if bias is None else bias, _flat(result))
-    return result
+def forward(x, w, bias, geometry, result):
+    """result = the convolution of x (N, C, …) with w (out, C / groups, …), plus bias."""
+    task = task_of(x.shape, w.shape, result.shape, geometry)
+    task.forward(_flat(x), w, 0 if bias is None else bias, _flat(result))
 
 
-def grad_input(grad, w, shape, geometry):
-    """The gradient of an input of `shape`."""
-    task = task_of(shape, w.shape, grad.shape, geometry)
-    result = np.empty(shape, grad.dtype)
-    task.grad_input(_flat(grad), w, _flat(result))
-    return result
+def grad_input(grad, w, geometry, result):
+    """result = the gradient of an input."""
+    task_of(result.shape, w.shape, grad.shape, geometry).grad_input(_flat(grad), w, _flat(result))
 
 
-def grad_weight(grad, x, shape, geometry):
-    """The gradient of a weight of `shape`."""
-    return task_of(x.shape, shape, grad.shape, geometry).grad_weight(_flat(grad), _flat(x)).reshape(shape)
+def grad_weight(grad, x, geometry, result):
+    """result = the gradient of a weight."""
+    task = task_of(x.shape, result.shape, grad.shape, geometry)
+    result[...] = task.grad_weight(_flat(grad), _flat(x)).reshape(result.shape)
 
 
 def grad_bias(grad):

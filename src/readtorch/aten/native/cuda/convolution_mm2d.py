@@ -9,24 +9,16 @@ In PyTorch: `aten/src/ATen/native/cuda/ConvolutionMM2d.cu`, `aten/src/ATen/nativ
 from typing import NamedTuple
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.convolution.params import (
-    check_room,
-    check_same_type,
-    check_shapes,
-    geometry_of,
-    output_shape,
-)
+from readtorch.aten.native.convolution.params import geometry_of
 from readtorch.aten.native.convolution_tbc import overlaps
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.tensor_utils import check_dim_sizes
 from readtorch.c10.tensor_impl import dtype_of
 
 from .conv_shared import PLANES, convolve, convolve_backward_input, convolve_backward_weight
 from .fill_kernel import filled
 from .naive_convolution_transpose3d import VOLUMES
 from .pool import in_wide
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_impl, operator_named
 from .softmax import row, wide
 
 
@@ -46,68 +38,66 @@ def window_of(geometry, rank):
     return Window(*geometry[:3], geometry.groups)
 
 
-def as_batch_of_images(t, rank):
-    """(N, C, H, W) or (N, C, D, H, W), in the dtype to compute in."""
-    return wide(t).unsqueeze(2) if rank == 1 else wide(t)
-
-
-def image_shape(shape, rank):
-    return (*shape[:2], 1, *shape[2:]) if rank == 1 else shape
+def images(t, rank):
+    """(N, C, H, W) or (N, C, D, H, W): the array of a signal as that of an image of height 1."""
+    return t._array[:, :, None] if rank == 1 else t._array
 
 
 def elements_of(rank):
     return VOLUMES if rank == 3 else PLANES
 
 
-@cuda_kernel(operator_named("convolution"))
-def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
-    check_shapes(input, weight, bias, geometry)
-    check_same_type(input, weight, bias)
+@cuda_impl(operator_named("convolution"))
+def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out):
     if not dtype_of(input).is_floating_point:
         raise not_implemented("convolution_cuda")(dtype_of(input))
     rank = input._array.ndim - 2
-    shape = output_shape(input._array.shape, weight._array.shape, geometry)
-    if transposed:
-        check_room(input, geometry, shape[2:])
-    window = window_of(geometry, rank)
-    x, w = as_batch_of_images(input, rank), as_batch_of_images(weight, rank)
-    elements, out = elements_of(rank), filled(empty(image_shape(shape, rank), x._array.dtype), 0)
-    if transposed:
-        convolve_backward_input(elements, x._array, w._array, *window, out._array)
-        out = out if bias is None else out + wide(bias).reshape(-1, *[1] * (x._array.ndim - 2))
-    else:
-        convolve(elements, x._array, w._array, row(bias), *window, out._array)
-    return converted(owned(out.view(shape)), input._array.dtype)
-
-
-@cuda_kernel(operator_named("convolution_backward"))
-def convolution_backward_cuda(
-    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
-):
-    """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
-    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
-    check_dim_sizes(grad_output, output_shape(input._array.shape, weight._array.shape, geometry))
-    rank = input._array.ndim - 2
-    window = window_of(geometry, rank)
-    grad, x, w = (as_batch_of_images(t, rank) for t in (grad_output, input, weight))
-    elements, grads = elements_of(rank), [None, None, None]
-    if output_mask[0]:
-        grads[0] = filled(empty(x._array.shape, x._array.dtype), 0)
+    window = window_of(geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups), rank)
+    x, w = [images(wide(t), rank) for t in (input, weight)]
+    with in_wide(out, row_major=True) as result:
+        y = images(filled(result, 0), rank)
         if transposed:
-            convolve(elements, grad._array, w._array, None, *window, grads[0]._array)
+            convolve_backward_input(elements_of(rank), x, w, *window, y)
+            if bias is not None:
+                result.add_(wide(bias).reshape(-1, *[1] * rank))
         else:
-            convolve_backward_input(elements, grad._array, w._array, *window, grads[0]._array)
-    if output_mask[1]:
-        grads[1] = filled(empty(w._array.shape, x._array.dtype), 0)
-        pair = (x, grad) if transposed else (grad, x)
-        convolve_backward_weight(elements, *[t._array for t in pair], *window, grads[1]._array)
-    if output_mask[2]:
-        grads[2] = at.sum(grad, (0, *range(2, grad._array.ndim)))
-    shapes = input._array.shape, weight._array.shape, (grad._array.shape[1],)
-    return tuple(
-        None if g is None else converted(owned(g.view(shape)), input._array.dtype) for g, shape in zip(grads, shapes)
-    )
+            convolve(elements_of(rank), x, w, row(bias), *window, y)
+
+
+@cuda_impl(operator_named("convolution_backward"))
+def convolution_backward_cuda(
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    output_mask,
+    grad_input,
+    grad_weight,
+    grad_bias,
+):
+    rank = input._array.ndim - 2
+    window = window_of(geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups), rank)
+    elements, wide_grad = elements_of(rank), wide(grad_output)
+    grad, x, w = [images(t, rank) for t in (wide_grad, wide(input), wide(weight))]
+    if grad_input is not None:
+        with in_wide(grad_input, row_major=True) as result:
+            dx = images(filled(result, 0), rank)
+            if transposed:
+                convolve(elements, grad, w, None, *window, dx)
+            else:
+                convolve_backward_input(elements, grad, w, *window, dx)
+    if grad_weight is not None:
+        with in_wide(grad_weight, row_major=True) as result:
+            pair = (x, grad) if transposed else (grad, x)
+            convolve_backward_weight(elements, *pair, *window, images(filled(result, 0), rank))
+    if grad_bias is not None:
+        at.copy_(grad_bias, at.sum(wide_grad, (0, *range(2, rank + 2))))
 
 
 @cuda_impl(operator_named("conv_tbc"))

@@ -8,7 +8,7 @@ In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/Adap
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import native_function
-from readtorch.aten.tensor_meta import TensorMeta, in_format_of
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of, remembered
 from readtorch.aten.tensor_utils import check_adaptive, check_like_indices
 from readtorch.c10.memory_format import contiguous_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES, int64
@@ -16,7 +16,7 @@ from readtorch.c10.tensor_impl import dtype_of
 
 from .average import fill_averages, fill_shares
 from .max import check_dims, check_numbers, check_one, fill_maxima, fill_put_back, pair_in_format_of, picking_backward
-from .windows import adaptive_windows, check_sizes, in_float32, planes_of, remembered
+from .windows import adaptive_windows, check_sizes, in_float32, planes_of
 
 # ------------------------------------------------------------------------------------------------------ checks
 
@@ -53,7 +53,7 @@ def check_output_size(caller, output_size, dims):
 
 def mean_or_pool(self, output_size, pool):
     """One window over everything is a mean, and PyTorch's graph says so."""
-    if any(n != 1 for n in output_size):
+    if tuple(output_size) != (1,) * len(output_size):
         return pool.call(self, output_size)
     mean = self.mean(list(range(-1, -len(output_size) - 1, -1)), True)
     if suggested_format(self._array) is not contiguous_format:

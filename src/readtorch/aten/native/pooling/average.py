@@ -15,7 +15,7 @@ from readtorch.aten.native.binary_ops.division import trunc_quotient
 from readtorch.aten.native.dispatch_stub import dispatch_stub
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import native_function
-from readtorch.aten.tensor_meta import TensorMeta, in_format_of
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of, remembered
 from readtorch.aten.tensor_utils import check_pooled
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
@@ -29,7 +29,6 @@ from .windows import (
     pool2d_outputs,
     pool3d_outputs,
     put_rows,
-    remembered,
     rows_to_fill,
     sliding,
     sliding_windows,

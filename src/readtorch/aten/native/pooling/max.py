@@ -14,7 +14,7 @@ from readtorch.aten.native.dispatch_stub import dispatch_stub
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import cast, not_implemented
 from readtorch.aten.native_function import native_function
-from readtorch.aten.tensor_meta import TensorMeta, in_format_of
+from readtorch.aten.tensor_meta import TensorMeta, in_format_of, remembered
 from readtorch.aten.tensor_utils import check_pooled
 from readtorch.c10.memory_format import channels_last, strides_in_order, suggested_format
 from readtorch.c10.scalar_type import int64
@@ -30,7 +30,6 @@ from .windows import (
     pool2d_outputs,
     pool3d_outputs,
     put_rows,
-    remembered,
     rows_to_fill,
     sliding,
     sliding_windows,

@@ -23,19 +23,6 @@ AXES = {2: "HW", 3: "THW"}
 # ------------------------------------------------------------------------------------------------------ sizes
 
 
-def remembered(function):
-    """Decorator: what follows from sizes alone is worked out once. An operator's shape rule and its kernel ask for the same."""
-    known = functools.lru_cache(64)(function)
-
-    def ask(*arguments):
-        try:
-            return known(*arguments)
-        except TypeError:  # lists, which TorchScript passes
-            return known(*[tuple(a) if isinstance(a, list) else a for a in arguments])
-
-    return functools.update_wrapper(ask, function)
-
-
 class Sliding(NamedTuple):
     """How a window slides: one number a dimension."""
 
@@ -306,23 +293,18 @@ def look(planes, places):
 
 def in_float32(array):
     """16-bit floats as float32: comparing and adding them is done there."""
-    return cast(array, WIDENED.get(array.dtype, array.dtype))
+    wide = WIDENED.get(array.dtype)
+    return array if wide is None else array.astype(wide)
 
 
 def rows_to_fill(out, dims, dtype):
     """An output's planes as rows to write to: (planes, elements). Its own memory if it lies like that, else other."""
     array, kept = out._array, out._array.ndim - dims
-    if lies_in_rows(array, dtype):
-        return planes_of(array, dims)
-    return np.empty((math.prod(array.shape[:kept]), math.prod(array.shape[kept:])), dtype)
+    sizes = math.prod(array.shape[:kept]), math.prod(array.shape[kept:])
+    return array.reshape(sizes) if array.flags.c_contiguous and array.dtype is dtype else np.empty(sizes, dtype)
 
 
 def put_rows(rows, out):
-    """Rows that were filled, to the output if they are not its own memory."""
-    array = out._array
-    if not lies_in_rows(array, rows.dtype):
-        array[...] = cast(rows, array.dtype).reshape(array.shape)
-
-
-def lies_in_rows(array, dtype):
-    return array.flags.c_contiguous and array.dtype == dtype
+    """Rows that were filled, to the output if they are not a view of its memory."""
+    if rows.base is None:
+        out._array[...] = cast(rows, out._array.dtype).reshape(out._array.shape)
