@@ -8,9 +8,11 @@ import math
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
-from readtorch.aten.register_dispatch_key import write_out
+from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -51,6 +53,7 @@ def linear_cpu(input, weight, bias):
 
 
 @linear.out.kernel
+@any_device
 def linear_out(input, weight, bias, out):
     """Into existing memory: except for matrices, the bias is added in a second step."""
     if bias is None or input._array.ndim == 2:
@@ -448,6 +451,16 @@ def bilinear_composite(input1, input2, weight, bias):
     )
     result = flat.reshape((*x[:-1], w[0]))
     return result if bias is None else result + bias
+
+
+@_trilinear.meta
+def trilinear_meta(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
+    sizes = []
+    for factor, absent in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        present = iter(factor._array.shape)
+        sizes.append([1 if d in absent else next(present) for d in range(i1._array.ndim + len(expand1))])
+    shape = broadcast_shape(*sizes)
+    return TensorMeta(tuple([n for d, n in enumerate(shape) if d not in sumdim]), dtype_of(i1))
 
 
 @_trilinear.kernel

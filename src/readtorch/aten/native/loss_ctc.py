@@ -9,8 +9,10 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.parallel import parallel_for
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
@@ -84,9 +86,18 @@ def as_list(lengths, name):
 # ----------------------------------------------------------------------------------------------------- the operator
 
 
+@_ctc_loss.meta
+def ctc_loss_meta(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    """The loss of each sample (N), and alpha (N, T, S) for backward. See Note [ Paths through a label sequence ]."""
+    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+    steps, samples, _ = log_probs._array.shape
+    longest = targets._array.shape[1] if targets._array.ndim == 2 else max(target_lengths, default=0)
+    kind = dtype_of(log_probs)
+    return TensorMeta((samples,), kind), TensorMeta((samples, steps, 2 * longest + 1), kind)
+
+
 @_ctc_loss.kernel
 def ctc_loss_cpu(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    """The loss of each sample (N), and alpha (N, T, S) for backward. See Note [ Paths through a label sequence ]."""
     check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
     lp = log_probs._array
     if lp.dtype.name not in ("float32", "float64"):
@@ -129,6 +140,15 @@ class CtcLossBackward0:
         )
 
 
+@_ctc_loss_backward.meta
+def ctc_loss_backward_meta(
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+):
+    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+    check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha)
+    return TensorMeta(log_probs._array.shape, dtype_of(log_probs))
+
+
 @_ctc_loss_backward.kernel
 def ctc_loss_backward_cpu(
     grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
@@ -152,9 +172,11 @@ _ctc_loss_backward.backward(NOT_IMPLEMENTED)
 
 
 @_ctc_loss_tensor.kernel
-def ctc_loss_tensor_cpu(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+@any_device
+def ctc_loss_tensor(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     lengths = as_list(input_lengths, "input_lengths"), as_list(target_lengths, "target_lengths")
-    return ctc_loss_cpu(log_probs, targets, *lengths, blank, zero_infinity)
+    with below_autograd():
+        return _ctc_loss.call(log_probs, targets, *lengths, blank, zero_infinity)
 
 
 @_ctc_loss_tensor.backward
@@ -168,9 +190,11 @@ class CtcLossBackward1:
 
 
 @_ctc_loss_backward_tensor.kernel
-def ctc_loss_backward_tensor_cpu(grad, log_probs, targets, input_lengths, target_lengths, *rest):
+@any_device
+def ctc_loss_backward_tensor(grad, log_probs, targets, input_lengths, target_lengths, *rest):
     lengths = as_list(input_lengths, "input_lengths"), as_list(target_lengths, "target_lengths")
-    return ctc_loss_backward_cpu(grad, log_probs, targets, *lengths, *rest)
+    with below_autograd():
+        return _ctc_loss_backward.call(grad, log_probs, targets, *lengths, *rest)
 
 
 _ctc_loss_backward_tensor.backward(NOT_IMPLEMENTED)

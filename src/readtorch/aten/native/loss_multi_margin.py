@@ -7,6 +7,7 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .loss import MEAN, NONE
@@ -50,11 +51,19 @@ def rows_of(self):
     return (1,) * (2 - len(shape)) + shape
 
 
-def check_types(self, target, kernel_name):
+def check_types(self, target, kernel_name, weight=None):
+    """The refusals of the kernels, which shape rules know nothing of."""
     if dtype_of(self).name not in ("float32", "float64"):
         raise not_implemented(kernel_name)(dtype_of(self))
     if target._array.dtype != np.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target)}")
+    if weight is not None and dtype_of(weight) is not dtype_of(self):
+        raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
+
+
+def losses_meta(self, reduction, has_batch):
+    """A loss for each sample, or a single number."""
+    return TensorMeta(rows_of(self)[:1] if has_batch and reduction == NONE else (), dtype_of(self))
 
 
 def reduced(losses, reduction, has_batch):
@@ -73,16 +82,7 @@ def shares(grad, count, reduction):
 # -------------------------------------------------------------------------------------------- one right class
 
 
-@multi_margin_loss.kernel
-def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
-    """Σ over the wrong classes of max(0, margin + score - the right class's score)^p · weight, over their number."""
-    x, labels, weights = multi_margin_arguments(self, target, p, weight)
-    z = gaps(x, labels, margin)
-    losses = (z if p == 1 else z * z).sum(1) * weights / x.dtype.type(x.shape[1])
-    return wrap(reduced(losses, reduction, target._array.ndim > 0))
-
-
-def check_multi_margin(self, target, p, weight, kernel_name):
+def check_multi_margin(self, target, p, weight):
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     (samples, classes), labels = rows_of(self), target._array
@@ -94,14 +94,27 @@ def check_multi_margin(self, target, p, weight, kernel_name):
         )
     if weight is not None and (weight._array.ndim > 1 or weight._array.size != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._array.shape)}")
-    check_types(self, target, kernel_name)
-    if weight is not None and dtype_of(weight) is not dtype_of(self):
-        raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
+
+
+@multi_margin_loss.meta
+def multi_margin_loss_meta(self, target, p, margin, weight, reduction):
+    check_multi_margin(self, target, p, weight)
+    return losses_meta(self, reduction, target._array.ndim > 0)
+
+
+@multi_margin_loss.kernel
+def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
+    """Σ over the wrong classes of max(0, margin + score - the right class's score)^p · weight, over their number."""
+    x, labels, weights = multi_margin_arguments(self, target, p, weight)
+    z = gaps(x, labels, margin)
+    losses = (z if p == 1 else z * z).sum(1) * weights / x.dtype.type(x.shape[1])
+    return wrap(reduced(losses, reduction, target._array.ndim > 0))
 
 
 def multi_margin_arguments(self, target, p, weight):
     """The scores as rows, the right class of each, the weight of each."""
-    check_multi_margin(self, target, p, weight, "multi_margin_loss_cpu_kernel")
+    check_multi_margin(self, target, p, weight)
+    check_types(self, target, "multi_margin_loss_cpu_kernel", weight)
     x, labels = self._array.reshape(rows_of(self)), target._array.reshape(-1)
     if labels.size and (labels.min() < 0 or labels.max() >= x.shape[1]):
         raise RuntimeError("target out of range")
@@ -120,6 +133,12 @@ def gaps(x, labels, margin):
 class MultiMarginLossBackward0:
     def self(grad, self, target, p, margin, weight, reduction):
         return multi_margin_loss_backward.call(grad, self, target, p, margin, weight, reduction)
+
+
+@multi_margin_loss_backward.meta
+def multi_margin_loss_backward_meta(grad_output, self, target, p, margin, weight, reduction):
+    check_multi_margin(self, target, p, weight)
+    return TensorMeta(self._array.shape, dtype_of(self))
 
 
 @multi_margin_loss_backward.kernel
@@ -144,6 +163,21 @@ def multilabel_margin_loss_composite(self, target, reduction):
     return multilabel_margin_loss_forward.call(self, target, reduction)[0]
 
 
+def check_multilabel(self, target):
+    rows_of(self)
+    if target._array.shape != self._array.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target._array.shape)} for input of size: {list(self._array.shape)}"
+        )
+
+
+@multilabel_margin_loss_forward.meta
+def multilabel_margin_loss_forward_meta(self, target, reduction):
+    check_multilabel(self, target)
+    is_target = TensorMeta(target._array.shape, dtype_of(self))
+    return losses_meta(self, reduction, target._array.ndim > 1), is_target
+
+
 @multilabel_margin_loss_forward.kernel
 def multilabel_margin_loss_forward_cpu(self, target, reduction):
     """Σ over right and wrong classes of max(0, 1 - right score + wrong score), over the number of classes.
@@ -157,18 +191,10 @@ def multilabel_margin_loss_forward_cpu(self, target, reduction):
     return wrap(output), wrap(is_target.astype(x.dtype).reshape(target._array.shape))
 
 
-def check_multilabel(self, target, kernel_name):
-    rows_of(self)
-    if target._array.shape != self._array.shape:
-        raise RuntimeError(
-            f"inconsistent target size: {list(target._array.shape)} for input of size: {list(self._array.shape)}"
-        )
-    check_types(self, target, kernel_name)
-
-
 def multilabel_arguments(self, target):
     """The scores and the labels as rows, and which labels are listed before the first -1."""
-    check_multilabel(self, target, "multilabel_margin_loss_forward_out_frame")
+    check_multilabel(self, target)
+    check_types(self, target, "multilabel_margin_loss_forward_out_frame")
     x = self._array.reshape(rows_of(self))
     labels = target._array.reshape(x.shape)
     if ((labels < -1) | (labels >= x.shape[1])).any():
@@ -196,6 +222,12 @@ class MultilabelMarginLossBackward0:
 
     def self(grad, self, target, reduction, is_target):
         return multilabel_margin_loss_backward.call(grad, self, target, reduction, is_target)
+
+
+@multilabel_margin_loss_backward.meta
+def multilabel_margin_loss_backward_meta(grad_output, self, target, reduction, is_target):
+    check_multilabel(self, target)
+    return TensorMeta(self._array.shape, dtype_of(self))
 
 
 @multilabel_margin_loss_backward.kernel

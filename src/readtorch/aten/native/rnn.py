@@ -14,7 +14,7 @@ from collections import namedtuple
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.c10.dispatch_key import CPU, CUDA
+from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import bfloat16
 from readtorch.c10.tensor_impl import TensorImpl, wrap
 
@@ -427,7 +427,7 @@ def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bi
 
 def has_layer_operator(input):
     # in PyTorch: bfloat16 only on processors that multiply it
-    on_host = not input._keys & CUDA  # in PyTorch: on a GPU, cuDNN has one
+    on_host = input._keys & CPU  # in PyTorch: on a GPU, cuDNN has one
     return on_host and input._array.size and (input._array.dtype is F4 or input.dtype is bfloat16)
 
 

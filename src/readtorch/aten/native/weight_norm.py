@@ -10,8 +10,9 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import grad_mode_enabled
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .linear_algebra.norm import p_norm, p_norm_of_all
@@ -69,14 +70,27 @@ def summed_but(x, dim):
     return x.sum(tuple(axis for axis in range(x.ndim) if axis != dim), keepdims=True)
 
 
+@weight_norm_interface.meta
+def weight_norm_meta(v, g, dim):
+    """The norms of 16-bit floats stay in float32."""
+    kind = dtype_of(v)
+    return TensorMeta(v._array.shape, kind), TensorMeta(g._array.shape, op_math_type(kind))
+
+
 @weight_norm_interface.kernel
 def weight_norm_cpu(v, g, dim):
     """(w, the norms of v's slices)."""
     check_types(v, g)
     x = widened(v)
     norms = np.sqrt(summed_but(x * x, dim))
-    w = x * (widened(g).reshape(norms.shape) / norms)
+    w = np.ascontiguousarray(x * (widened(g).reshape(norms.shape) / norms))
     return wrap(cast(w, v._array.dtype)), wrap(norms.reshape(g._array.shape))
+
+
+@weight_norm_interface_backward.meta
+def weight_norm_backward_meta(grad_w, saved_v, saved_g, saved_norms, dim):
+    kind = dtype_of(saved_v)
+    return TensorMeta(saved_v._array.shape, kind), TensorMeta(saved_g._array.shape, kind)
 
 
 @weight_norm_interface_backward.kernel
@@ -86,7 +100,7 @@ def weight_norm_backward_cpu(grad_w, saved_v, saved_g, saved_norms, dim):
     g, norms = g.reshape(products.shape), saved_norms._array.reshape(products.shape)
     to_g = products / norms
     a = g / norms
-    to_v = a * gw - (a * to_g / norms) * v
+    to_v = np.ascontiguousarray(a * gw - (a * to_g / norms) * v)
     own = saved_v._array.dtype
     return wrap(cast(to_v, own)), wrap(cast(to_g, own).reshape(saved_g._array.shape))
 

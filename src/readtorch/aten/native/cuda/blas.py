@@ -5,7 +5,6 @@ In PyTorch: `aten/src/ATen/native/cuda/Blas.cpp`.
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.linear_algebra.matmul import refuse_bool
-from readtorch.aten.native.transformers import transformer as layers
 
 from .copy import copy as copy_kernel
 from .cuda_blas import matmul
@@ -75,6 +74,3 @@ def trilinear_cuda(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)
     equation = f"{spell(expand1)},{spell(expand2)},{spell(expand3)}->{spell(sumdim)}"
     return owned(at.einsum(equation, [i1, i2, i3]).contiguous())
-
-
-cuda_kernel(operator_named("_addmm_activation"))(layers.addmm_activation)

@@ -12,7 +12,6 @@ import math
 import numpy as np
 from numba import cuda
 
-from readtorch.aten.native.loss_ctc import check_arguments, check_saved
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.device_memory import tensor_on
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
@@ -21,7 +20,7 @@ from readtorch.c10.tensor_impl import dtype_of
 from .block_reduce import whole_warps
 from .fill_kernel import filled
 from .loops import THREADS
-from .register_dispatch_key import cuda_kernel, empty, here, operator_named
+from .register_dispatch_key import cuda_impl, here, operator_named
 from .rows import flat
 
 INFINITY = math.inf
@@ -52,19 +51,8 @@ def ctc_loss_backward(
     lists = (targets, starts, input_lengths, target_lengths, blank)
     log_beta = scratch(log_alpha, log_alpha.shape, log_alpha.dtype)
     launch(beta_kernel, grad.size, whole_warps(log_alpha.shape[2]), log_probs, *lists, log_beta)
-    launch(
-        collect_kernel,
-        blocks_of(out.shape[0] * out.shape[1], THREADS),
-        THREADS,
-        grad,
-        log_probs,
-        *lists,
-        losses,
-        log_alpha,
-        log_beta,
-        int(zero_infinity),
-        out,
-    )
+    blocks, saved = blocks_of(out.shape[0] * out.shape[1], THREADS), (losses, log_alpha, log_beta)
+    launch(collect_kernel, blocks, THREADS, grad, log_probs, *lists, *saved, int(zero_infinity), out)
 
 
 def label_of(state, targets, start, blank):
@@ -163,37 +151,21 @@ def target_lists(targets, input_lengths, target_lengths):
     return flat(targets._array), *[t._array for t in lists]
 
 
-@cuda_kernel(operator_named("_ctc_loss"))
-def ctc_loss_cuda(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    """The loss of each sample (N), and alpha (N, T, S) for backward. The labels stay unchecked."""
-    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+@cuda_impl(operator_named("_ctc_loss"))
+def ctc_loss_cuda(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, losses, log_alpha):
+    """The labels stay unchecked."""
     if log_probs._array.dtype.name not in ("float32", "float64"):
         raise not_implemented("ctc_loss_cuda")(dtype_of(log_probs))
-    steps, samples, _ = log_probs._array.shape
-    longest = targets._array.shape[1] if targets._array.ndim == 2 else max(target_lengths, default=0)
-    log_alpha = filled(empty((samples, steps, 2 * longest + 1), log_probs._array.dtype), -math.inf)
-    losses = empty((samples,), log_probs._array.dtype)
-    ctc_loss(
-        log_probs._array, *target_lists(targets, input_lengths, target_lengths), blank, log_alpha._array, losses._array
-    )
-    return losses, log_alpha
+    filled(log_alpha, -math.inf)
+    lists = target_lists(targets, input_lengths, target_lengths)
+    ctc_loss(log_probs._array, *lists, blank, log_alpha._array, losses._array)
 
 
-@cuda_kernel(operator_named("_ctc_loss_backward"))
+@cuda_impl(operator_named("_ctc_loss_backward"))
 def ctc_loss_backward_cuda(
-    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity, out
 ):
-    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
-    check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha)
-    result = filled(empty(log_probs._array.shape, log_probs._array.dtype), 0)
-    ctc_loss_backward(
-        grad._array,
-        log_probs._array,
-        *target_lists(targets, input_lengths, target_lengths),
-        neg_log_likelihood._array,
-        log_alpha._array,
-        blank,
-        zero_infinity,
-        result._array,
-    )
-    return result
+    filled(out, 0)
+    lists = target_lists(targets, input_lengths, target_lengths)
+    saved = neg_log_likelihood._array, log_alpha._array
+    ctc_loss_backward(grad._array, log_probs._array, *lists, *saved, blank, zero_infinity, out._array)

@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/cuda/MultiMarginLoss.cu`, `aten/src/ATen/nativ
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.loss import MEAN, NONE
-from readtorch.aten.native.loss_multi_margin import check_multi_margin, check_multilabel, rows_of
+from readtorch.aten.native.loss_multi_margin import check_multi_margin, check_multilabel, check_types, rows_of
 from readtorch.c10.tensor_impl import dtype_of
 
 from .register_dispatch_key import cuda_kernel, operator_named, owned
@@ -36,7 +36,8 @@ def gaps(x, labels, margin):
 
 @cuda_kernel(operator_named("multi_margin_loss"))
 def multi_margin_loss_cuda(self, target, p, margin, weight, reduction):
-    check_multi_margin(self, target, p, weight, "MultiMarginLoss_forward_kernel_cuda")
+    check_multi_margin(self, target, p, weight)
+    check_types(self, target, "MultiMarginLoss_forward_kernel_cuda", weight)
     x, labels = as_rows(self), target.reshape(-1)
     z = gaps(x, labels.unsqueeze(1), margin)
     losses = (z if p == 1 else z * z).sum(1) / x._array.shape[1]
@@ -46,7 +47,8 @@ def multi_margin_loss_cuda(self, target, p, margin, weight, reduction):
 
 @cuda_kernel(operator_named("multi_margin_loss_backward"))
 def multi_margin_loss_backward_cuda(grad_output, self, target, p, margin, weight, reduction):
-    check_multi_margin(self, target, p, weight, "MultiMarginLoss_backward_kernel_cuda")
+    check_multi_margin(self, target, p, weight)
+    check_types(self, target, "MultiMarginLoss_backward_kernel_cuda", weight)
     x, labels = as_rows(self), target.reshape(-1, 1)
     z = gaps(x, labels, margin)
     slope = (z > 0).to(dtype_of(x)) if p == 1 else 2 * z
@@ -69,7 +71,8 @@ def violations(x, labels, listed, is_target):
 
 @cuda_kernel(operator_named("multilabel_margin_loss_forward"))
 def multilabel_margin_loss_cuda(self, target, reduction):
-    check_multilabel(self, target, "multilabel_margin_loss_forward_kernel")
+    check_multilabel(self, target)
+    check_types(self, target, "multilabel_margin_loss_forward_kernel")
     x, (labels, listed) = as_rows(self), listed_labels(target)
     is_target = at.zeros_like(x).scatter_reduce(1, labels, listed.to(dtype_of(x)), "amax")
     losses = violations(x, labels, listed, is_target).sum((1, 2)) / x._array.shape[1]
@@ -78,7 +81,8 @@ def multilabel_margin_loss_cuda(self, target, reduction):
 
 @cuda_kernel(operator_named("multilabel_margin_loss_backward"))
 def multilabel_margin_loss_backward_cuda(grad_output, self, target, reduction, is_target):
-    check_multilabel(self, target, "multilabel_margin_loss_backward_kernel")
+    check_multilabel(self, target)
+    check_types(self, target, "multilabel_margin_loss_backward_kernel")
     x, (labels, listed) = as_rows(self), listed_labels(target)
     violated = (violations(x, labels, listed, as_rows(is_target)) > 0).to(dtype_of(x))
     slope = violated.sum(1).scatter_add(1, labels, -violated.sum(2)) / x._array.shape[1]

@@ -20,7 +20,6 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import WIDENED, not_implemented
 from readtorch.aten.native.transformers import transformer as layers
 from readtorch.c10.cuda.launch import launch
-from readtorch.c10.scalar_type import bool as bool_type
 from readtorch.c10.tensor_impl import dtype_of
 
 from .block_reduce import block_max, block_sum, whole_warps
@@ -144,21 +143,10 @@ softmax_of("softmax", log=False)
 softmax_of("log_softmax", log=True)
 
 
-@cuda_kernel(operator_named("_safe_softmax"))
-def safe_softmax_cuda(self, dim, dtype):
-    """Zeros where a row is -inf throughout, in place of nans."""
-    out = at.softmax(self, dim, dtype)
-    hopeless = at.eq(self, -math.inf).all(dim, True)
-    return at.where(hopeless, at.zeros((), dtype=out.dtype, device=out.device), out)
-
-
 @cuda_kernel(operator_named("_masked_softmax"))
 def masked_softmax_cuda(self, mask, dim, mask_type):
     """softmax over what the mask does not hide. A row that is hidden as a whole gives nan."""
-    if dtype_of(mask) is not bool_type:
-        raise RuntimeError("Mask should be a boolean tensor")
-    if mask._array.shape != self._array.shape:
-        mask = layers.expanded_mask(mask, self._array.shape, mask_type)
+    mask = layers.mask_of_scores(self, mask, mask_type)
     if not dtype_of(self).is_floating_point:
         raise not_implemented("masked_softmax")(dtype_of(self))
     return at.softmax(self.masked_fill(mask, -math.inf), -1 if dim is None else dim)
@@ -166,7 +154,6 @@ def masked_softmax_cuda(self, mask, dim, mask_type):
 
 @cuda_kernel(operator_named("_masked_softmax_backward"))
 def masked_softmax_backward_cuda(grad_output, output, mask, dim):
-    if grad_output._array.shape != mask._array.shape:
-        raise RuntimeError("Mask shape should match grad shape")
+    layers.masked_softmax_backward_meta(grad_output, output, mask, dim)
     grad = at._softmax_backward_data(grad_output, output, -1 if dim is None else dim, output.dtype)
     return grad.masked_fill(mask, 0)

@@ -15,8 +15,10 @@ from readtorch.aten.native.cpu_blas import gemm
 from readtorch.aten.native.linear import linear
 from readtorch.aten.native.tensor_iterator import F4
 from readtorch.aten.native_function import native_function
-from readtorch.c10.dispatch_key import CUDA, grad_mode_enabled
-from readtorch.c10.tensor_impl import wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import CPU, grad_mode_enabled
+from readtorch.c10.scalar_type import float32
+from readtorch.c10.tensor_impl import dtype_of, wrap
 
 # The operands of one call stand in a line or two; one a line, they would be pages.
 # fmt: off
@@ -57,10 +59,21 @@ def turned_back(states, batch, dtype):
 
 # ---------------------------------------------------------------------------------------------------- forward
 
+@mkldnn_rnn_layer.meta
+def mkldnn_rnn_layer_meta(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode,
+                          hidden_size, num_layers, has_biases, bidirectional, batch_first, train):
+    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
+    bias = weight2._array if has_biases else weight0._array[:, 0]
+    check_sizes(*[t._array for t in (input, weight0, weight1)], bias, hx_._array, cx_._array)
+    (steps, batch), size, kind = input._array.shape[:2], weight1._array.shape[1], dtype_of(input)
+    state = TensorMeta((batch, size), kind)
+    workspace = TensorMeta((steps, 5, size * batch), float32) if grad_mode_enabled() else None
+    return TensorMeta((steps, batch, size), kind), state, state, workspace
+
+
 @mkldnn_rnn_layer.kernel
 def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode,
                          hidden_size, num_layers, has_biases, bidirectional, batch_first, train):
-    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
     x, w_ih, w_hh, h, c = map(wide, (input, weight0, weight1, hx_, cx_))
     steps, batch, _ = x.shape
     bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
@@ -110,6 +123,14 @@ class MkldnnRnnLayerBackward0:
         return mkldnn_rnn_layer_backward.call(
             input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3],
             reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+
+
+@mkldnn_rnn_layer_backward.meta
+def mkldnn_rnn_layer_backward_meta(input, weight1, weight2, weight3, weight4, hx_, cx_tmp, *rest):
+    """In float32, whatever the dtype of the operands."""
+    biases = (weight1._array.shape[:1],) * 2
+    shapes = [t._array.shape for t in (input, weight1, weight2)], biases, [t._array.shape for t in (hx_, cx_tmp)]
+    return tuple([TensorMeta(shape, float32) for part in shapes for shape in part])
 
 
 @mkldnn_rnn_layer_backward.kernel
@@ -217,15 +238,22 @@ def serves(mode, input, hx, params):
     """Whether the loops can run this layer: float32 throughout, and sizes that fit."""
     arrays = [t._array for t in (input, hx, *params[:4]) if t is not None]
     x, h, w_ih, w_hh, *biases = arrays
-    return (not input._keys & CUDA and x.size and all([a.dtype is F4 for a in arrays]) and len(biases) in (0, 2)
+    return (input._keys & CPU and x.size and all([a.dtype is F4 for a in arrays]) and len(biases) in (0, 2)
             and fits(GATES[mode], x, w_ih, w_hh, biases, (h,)))
 
 
 # ---------------------------------------------------------------------------------------------------- forward
 
+@_rnn_layer.meta
+def _rnn_layer_meta(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse):
+    """The outputs of all steps, the last h, and what a GRU's backward will need."""
+    (steps, batch), size = input._array.shape[:2], w_hh._array.shape[1]
+    kept = steps if grad_mode_enabled() else 1, 4 if mode == "gru" else 0, size * batch
+    return tuple([TensorMeta(shape, float32) for shape in ((steps, batch, size), (batch, size), kept)])
+
+
 @_rnn_layer.kernel
 def _rnn_layer_cpu(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse):
-    """The outputs of all steps, the last h, and what a GRU's backward will need."""
     x, w_ih, w_hh = (np.ascontiguousarray(t._array) for t in (input, w_ih, w_hh))
     b_ih, b_hh = (np.zeros(len(w_ih), F4) if b is None else b._array for b in (b_ih, b_hh))
     steps, batch, size = *x.shape[:2], w_hh.shape[1]
@@ -251,6 +279,12 @@ class RnnLayerBackward0:
         if grad_mode_enabled():
             return rnn_backward_by_steps(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads)
         return _rnn_layer_backward.call(input, hx, w_ih, w_hh, result0, *grads[:2], mode, reverse, result2)
+
+
+@_rnn_layer_backward.meta
+def _rnn_layer_backward_meta(input, hx, w_ih, w_hh, *rest):
+    shapes = *[t._array.shape for t in (input, hx, w_ih, w_hh)], *(w_ih._array.shape[:1],) * 2
+    return tuple([TensorMeta(shape, float32) for shape in shapes])
 
 
 @_rnn_layer_backward.kernel

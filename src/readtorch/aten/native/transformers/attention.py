@@ -11,7 +11,7 @@ from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.softmax import _softmax_backward_data
 from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.aten.native_function import below_autograd, native_function
-from readtorch.aten.register_dispatch_key import only_geometry
+from readtorch.aten.register_dispatch_key import any_device, only_geometry
 from readtorch.aten.sdp_backend import SDPBackend
 from readtorch.c10.scalar_type import BOOL, C_TYPE_NAMES, float32
 from readtorch.c10.scalar_type import bool as bool_type
@@ -159,7 +159,8 @@ def dropped(weights, value, dropout_p, dropout_mask):
 
 
 @_safe_softmax.kernel
-def safe_softmax_cpu(self, dim, dtype):
+@any_device
+def safe_softmax(self, dim, dtype):
     """softmax, but 0 instead of nan for a row of nothing but -inf: a query that is masked everywhere gives 0."""
     with below_autograd():
         out = at.softmax(self, dim, dtype)

@@ -22,7 +22,9 @@ from readtorch.aten.native.copy import allocate_like
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, cast
 from readtorch.aten.native_function import native_function
 from readtorch.aten.parallel import parallel_for
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 
 _scaled_dot_product_flash_attention_for_cpu = native_function(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
@@ -35,6 +37,19 @@ _scaled_dot_product_flash_attention_for_cpu_backward = native_function(
     "",
 )
 _PREFIX = "scaled_dot_product_attention_flash_attention: "
+
+
+@_scaled_dot_product_flash_attention_for_cpu.meta
+def flash_attention_meta(query, key, value, dropout_p, is_causal, attn_mask, scale):
+    check(query, key, value, dropout_p, attn_mask)
+    return like(query), with_heads_outside(query._array.shape[:3], op_math_type(dtype_of(query)))
+
+
+def with_heads_outside(shape, dtype):
+    """A (B, H, L, …) with the memory of a (B, L, H, …): what comes next joins a position's heads."""
+    batch, heads, length, *rest = shape
+    step = math.prod(rest)
+    return TensorMeta(shape, dtype, (length * heads * step, step, heads * step, *contiguous_strides(rest)))
 
 
 @_scaled_dot_product_flash_attention_for_cpu.kernel
@@ -58,6 +73,11 @@ class ScaledDotProductFlashAttentionForCpuBackward0:
         return _scaled_dot_product_flash_attention_for_cpu_backward.call(
             grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale
         )
+
+
+@_scaled_dot_product_flash_attention_for_cpu_backward.meta
+def flash_attention_backward_meta(grad_out, query, key, value, *rest):
+    return tuple([with_heads_outside(t._array.shape, dtype_of(t)) for t in (query, key, value)])
 
 
 @_scaled_dot_product_flash_attention_for_cpu_backward.kernel
@@ -93,7 +113,7 @@ def check(query, key, value, dropout_p, attn_mask):
 
 
 def heads_outside(shape, dtype):
-    """A new (B, H, L, …) with the memory of a (B, L, H, …): what comes next joins a position's heads."""
+    """A new array in the order of `with_heads_outside`."""
     batch, heads, length, *rest = shape
     return np.empty((batch, length, heads, *rest), dtype).swapaxes(1, 2)
 

@@ -16,7 +16,9 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.softmax import softmax_array, softmax_slope
 from readtorch.aten.native.tensor_iterator import WIDENED, compute, not_implemented
 from readtorch.aten.native_function import below_autograd, native_function
-from readtorch.c10.dispatch_key import CPU
+from readtorch.aten.register_dispatch_key import any_device
+from readtorch.aten.tensor_meta import TensorMeta, like
+from readtorch.c10.dispatch_key import CUDA
 from readtorch.c10.scalar_type import bool as bool_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -56,15 +58,24 @@ _addmm_activation = native_function(
 SRC_MASK, KEY_PADDING_MASK, FULL_MASK = 0, 1, 2
 
 
+@_masked_softmax.meta
+def masked_softmax_meta(self, mask, dim, mask_type):
+    mask_of_scores(self, mask, mask_type)
+    return like(self)
+
+
+def mask_of_scores(self, mask, mask_type):
+    """The mask in the shape of the scores. RuntimeError if it does not fit."""
+    if dtype_of(mask) is not bool_type:
+        raise RuntimeError("Mask should be a boolean tensor")
+    shape = self._array.shape
+    return mask if mask._array.shape == shape else expanded_mask(mask, shape, mask_type)
+
+
 @_masked_softmax.kernel
 def masked_softmax_cpu(self, mask, dim, mask_type):
     """softmax over the unmasked elements. A row that is masked as a whole gives nan."""
-    x = self._array
-    if dtype_of(mask) is not bool_type:
-        raise RuntimeError("Mask should be a boolean tensor")
-    hidden = mask._array
-    if hidden.shape != x.shape:
-        hidden = expanded_mask(mask, x.shape, mask_type)._array
+    x, hidden = self._array, mask_of_scores(self, mask, mask_type)._array
     if not dtype_of(self).is_floating_point:
         raise not_implemented("masked_softmax")(dtype_of(self))
     axis = -1 if dim is None else dim
@@ -98,11 +109,17 @@ class MaskedSoftmaxBackward0:
         return _masked_softmax_backward.call(grad, result, mask, dim)
 
 
+@_masked_softmax_backward.meta
+def masked_softmax_backward_meta(grad_output, output, mask, dim):
+    if grad_output._array.shape != mask._array.shape:
+        raise RuntimeError("Mask shape should match grad shape")
+    return like(output)
+
+
 @_masked_softmax_backward.kernel
 def masked_softmax_backward_cpu(grad_output, output, mask, dim):
+    masked_softmax_backward_meta(grad_output, output, mask, dim)
     g, y, hidden = grad_output._array, output._array, mask._array
-    if g.shape != hidden.shape:
-        raise RuntimeError("Mask shape should match grad shape")
     axis = -1 if dim is None else dim
     return wrap(
         compute(lambda g, y: np.where(hidden, y.dtype.type(0), softmax_slope(g, y, axis)), (g, y), dtype_of(output))
@@ -115,9 +132,16 @@ _masked_softmax_backward.backward(NOT_IMPLEMENTED)
 # --------------------------------------------------------------------------------------- multi-head attention
 
 
+@_transform_bias_rescale_qkv.meta
+def transform_bias_rescale_qkv_meta(qkv, qkv_bias, num_heads):
+    """(B, T, 3·D) plus the bias as q / √d, k and v of shape (B, heads, T, d)."""
+    batch, length, width = qkv._array.shape
+    check_heads(width, num_heads)
+    return (TensorMeta((batch, num_heads, length, width // 3 // num_heads), dtype_of(qkv)),) * 3
+
+
 @_transform_bias_rescale_qkv.kernel
 def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
-    """(B, T, 3·D) plus the bias as q / √d, k and v of shape (B, heads, T, d)."""
     x, bias = qkv._array, qkv_bias._array
     batch, length, width = x.shape
     check_heads(width, num_heads)
@@ -142,6 +166,7 @@ def check_heads(width, num_heads):
 
 
 @_native_multi_head_attention.kernel
+@any_device
 def native_multi_head_attention(
     query,
     key,
@@ -164,7 +189,7 @@ def native_multi_head_attention(
             return at.empty_like(query), None
         q, k, v = _transform_bias_rescale_qkv.call(qkv, qkv_bias, num_head)
         in_one_go = mask is None and not need_weights and qkv._array.dtype not in WIDENED
-        if in_one_go and qkv._keys & CPU:
+        if in_one_go and not qkv._keys & CUDA:
             # in PyTorch: in steps here, too
             heads = _scaled_dot_product_flash_attention_for_cpu.call(q, k, v, 0.0, False, None, 1.0)[0]
         else:
@@ -221,6 +246,7 @@ def check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias):
 
 
 @_addmm_activation.kernel
+@any_device
 def addmm_activation(self, mat1, mat2, beta, alpha, use_gelu):
     with below_autograd():
         result = at.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
@@ -231,6 +257,7 @@ _addmm_activation.backward(NOT_IMPLEMENTED)
 
 
 @_transformer_encoder_layer_fwd.kernel
+@any_device
 def transformer_encoder_layer_forward(
     src,
     embed_dim,
