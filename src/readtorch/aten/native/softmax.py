@@ -176,24 +176,6 @@ class LogSoftmaxBackward0:
         return _log_softmax_backward_data.call(grad, result, dim, self_scalar_type)
 
 
-def backward_meta(name):
-    def describe(grad_output, output, dim, input_dtype):
-        g, y = grad_output._array, output._array
-        if g.shape != y.shape:
-            raise RuntimeError(
-                "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
-                f"{list(g.shape)} does not equal {list(y.shape)} (while checking arguments for {name}_backward)"
-            )
-        wrap_dim(dim, y.ndim)
-        return TensorMeta(g.shape, input_dtype)
-
-    return describe
-
-
-softmax_backward_meta = _softmax_backward_data.meta(backward_meta("softmax"))
-log_softmax_backward_meta = _log_softmax_backward_data.meta(backward_meta("log_softmax"))
-
-
 def backward_along(function, grad_output, output, dim, input_dtype):
     """`function(g, y, axis)` on the gradient and the result; 0 dimensions are read as 1."""
     g, y = grad_output._array, output._array
@@ -219,27 +201,30 @@ def log_softmax_slope(g, y, axis):
     return np.subtract(g, result, out=result)
 
 
-def are_for_loops(grad_output, output, input_dtype):
-    g, y = grad_output._array, output._array
-    return y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4 and g.shape == y.shape
+def gradient(operator, name, slope):
+    @operator.meta
+    def gradient_meta(grad_output, output, dim, input_dtype):
+        g, y = grad_output._array, output._array
+        if g.shape != y.shape:
+            raise RuntimeError(
+                "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
+                f"{list(g.shape)} does not equal {list(y.shape)} (while checking arguments for {name})"
+            )
+        wrap_dim(dim, y.ndim)
+        return TensorMeta(g.shape, input_dtype)
+
+    @operator.kernel
+    def gradient_cpu(grad_output, output, dim, input_dtype):
+        g, y = grad_output._array, output._array
+        if g.shape != y.shape:
+            gradient_meta(grad_output, output, dim, input_dtype)
+        if y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4:
+            return by_loops(name, dim, g, y)
+        return backward_along(slope, grad_output, output, dim, input_dtype)
 
 
-@_softmax_backward_data.kernel
-def softmax_backward_cpu(grad_output, output, dim, input_dtype):
-    if are_for_loops(grad_output, output, input_dtype):
-        return by_loops("softmax_backward", dim, grad_output._array, output._array)
-    if grad_output._array.shape != output._array.shape:
-        softmax_backward_meta(grad_output, output, dim, input_dtype)
-    return backward_along(softmax_slope, grad_output, output, dim, input_dtype)
-
-
-@_log_softmax_backward_data.kernel
-def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
-    if are_for_loops(grad_output, output, input_dtype):
-        return by_loops("log_softmax_backward", dim, grad_output._array, output._array)
-    if grad_output._array.shape != output._array.shape:
-        log_softmax_backward_meta(grad_output, output, dim, input_dtype)
-    return backward_along(log_softmax_slope, grad_output, output, dim, input_dtype)
+gradient(_softmax_backward_data, "softmax_backward", softmax_slope)
+gradient(_log_softmax_backward_data, "log_softmax_backward", log_softmax_slope)
 
 
 @_softmax_backward_data.backward

@@ -79,7 +79,7 @@ def sort_cpu(self, dim, descending):
 
 @sort_stable.kernel
 def sort_stable_cpu(self, stable, dim, descending):
-    return return_types.sort(*map(wrap, sorted_along(self, dim, descending)))
+    return sort_cpu(self, dim, descending)
 
 
 def order_backward(grad, dim, indices, self_sym_sizes):

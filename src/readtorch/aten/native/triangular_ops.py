@@ -8,7 +8,7 @@ import numpy as np
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, int32, int64
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of
 
 from .exact_out import exact_out
 from .tensor_factories import OPTIONS, check_options
@@ -20,26 +20,25 @@ tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, i
 triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
-def triangle_meta(name):
-    def describe(self, diagonal):
+def triangle(operator, part):
+    """What lies on one side of a diagonal, and on it; zeros elsewhere."""
+    exact_out(operator)
+
+    @operator.meta
+    def triangle_meta(self, diagonal):
         if self._array.ndim < 2:
-            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+            raise RuntimeError(f"{operator.schema.name}: input tensor must have at least 2 dimensions")
         return TensorMeta(self._array.shape, dtype_of(self))
 
-    return describe
+    @operator.kernel
+    def triangle_cpu(self, diagonal):
+        if self._array.ndim < 2:
+            triangle_meta(self, diagonal)
+        return wrap_reduced(part(self._array, diagonal))
 
 
-tril_meta, triu_meta = tril.meta(triangle_meta("tril")), triu.meta(triangle_meta("triu"))
-exact_out(tril)
-exact_out(triu)
-
-
-@tril.kernel
-def tril_cpu(self, diagonal):
-    """What lies on or below a diagonal; zeros elsewhere."""
-    if self._array.ndim < 2:
-        tril_meta(self, diagonal)
-    return wrap_reduced(np.tril(self._array, diagonal))
+triangle(tril, np.tril)
+triangle(triu, np.triu)
 
 
 @tril.backward
@@ -48,25 +47,10 @@ class TrilBackward0:
         return grad.tril(diagonal)
 
 
-@triu.kernel
-def triu_cpu(self, diagonal):
-    if self._array.ndim < 2:
-        triu_meta(self, diagonal)
-    return wrap_reduced(np.triu(self._array, diagonal))
-
-
 @triu.backward
 class TriuBackward0:
     def self(grad, diagonal):
         return grad.triu(diagonal)
-
-
-tril_indices = native_function(
-    f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor", "function"
-)
-triu_indices = native_function(
-    f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor", "function"
-)
 
 
 def check_rectangle(name, dtype, row, col, layout, device):
@@ -85,25 +69,20 @@ def size_of_tril(row, col, offset):
     return triangle(row + offset) - triangle(offset) - triangle(row + offset - col) + triangle(offset - col)
 
 
-@tril_indices.meta
-def tril_indices_meta(row, col, offset, dtype, layout, device, pin_memory):
-    check_rectangle("tril_indices", dtype, row, col, layout, device)
-    return TensorMeta((2, size_of_tril(row, col, offset)), dtype)
+def triangle_indices(name, size, find):
+    """Declare the places of a triangle's elements. size, find: row, col, offset -> how many there are, and where."""
+    dtype_first = OPTIONS.replace("=None", "=long", 1)
+    operator = native_function(f"{name}(int row, int col, int offset=0, *, {dtype_first}) -> Tensor", "function")
+
+    @operator.meta
+    def indices_meta(row, col, offset, dtype, layout, device, pin_memory):
+        check_rectangle(name, dtype, row, col, layout, device)
+        return TensorMeta((2, size(row, col, offset)), dtype)
+
+    @operator.impl()
+    def indices_cpu(row, col, offset, dtype, layout, device, pin_memory, out):
+        out._array[...] = find(row, offset, col)
 
 
-@triu_indices.meta
-def triu_indices_meta(row, col, offset, dtype, layout, device, pin_memory):
-    check_rectangle("triu_indices", dtype, row, col, layout, device)
-    return TensorMeta((2, row * col - size_of_tril(row, col, offset - 1)), dtype)
-
-
-@tril_indices.kernel
-def tril_indices_cpu(row, col, offset, dtype, layout, device, pin_memory):
-    check_rectangle("tril_indices", dtype, row, col, layout, device)
-    return wrap(np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy))
-
-
-@triu_indices.kernel
-def triu_indices_cpu(row, col, offset, dtype, layout, device, pin_memory):
-    check_rectangle("triu_indices", dtype, row, col, layout, device)
-    return wrap(np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy))
+triangle_indices("tril_indices", size_of_tril, np.tril_indices)
+triangle_indices("triu_indices", lambda row, col, k: row * col - size_of_tril(row, col, k - 1), np.triu_indices)
