@@ -336,8 +336,6 @@ COMPUTE = {
     "aten::conj_physical.out",
     "aten::bernoulli_.Tensor",
     "aten::nan_to_num.out",
-    "aten::gelu.out",
-    "aten::softplus.out",
     "aten::_index_put_impl_",
     "aten::index_select.out",
     "aten::index_add.out",

@@ -5,7 +5,6 @@ In PyTorch: `aten/src/ATen/native/Activation.cpp` and `aten/src/ATen/native/cpu/
 Explained in the chapter "Layers, functional, init".
 """
 
-import functools
 import math
 
 import ml_dtypes
@@ -15,27 +14,35 @@ from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import write_result
+from readtorch.aten.tensor_meta import TensorMeta, broadcast, like
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
 from readtorch.c10.scalar_type import FLOAT, int64, op_math_type
 from readtorch.c10.scalar_type import bool as bool_
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
+from . import math as f
 from .cpu import distribution_kernels
 from .distributions import generator_of, run
 from .exact_out import exact_out, found_dtype
-from .tensor_iterator import F4, F8, compute, computing, conj, not_implemented, refuse_overlap, scalar_tensor
+from .tensor_iterator import (
+    F4,
+    F8,
+    compute,
+    computing,
+    conj,
+    elementwise,
+    is_floating,
+    is_floating_or_complex,
+    is_integer_or_floating,
+    not_implemented,
+    refuse_overlap,
+    result_type,
+    scalar_tensor,
+)
 from .vectorized import loop
 
 # Fewer elements than this are not worth loading the compiler for.
 FROM_SIZE = 1024
-
-
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from .cpu import activation
-
-    return activation
 
 
 def are_flat(x, *others):
@@ -48,16 +55,16 @@ def are_flat(x, *others):
     return True
 
 
-def in_one_pass(name, *arrays, numbers=()):
-    """The tensor that the compiled loop `name` makes of flat arrays."""
-    return wrap(loop(name, *arrays, numbers=numbers, kernels=loops))
+def in_one_pass(function, *arrays, numbers=()):
+    """The tensor that the compiled loop of `function` makes of flat arrays."""
+    return wrap(loop(function, *arrays, numbers=numbers))
 
 
 def activation(function, kernel_name, complex_too=False, compiled=None, read_as=op_math_type):
     """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other
     dtypes, and RuntimeError for a parameter that `read_as(dtype)` does not have.
 
-    compiled: the name of the loop that does the same for many float32, with the same parameters.
+    compiled: the function of aten/native/math.py for many float32, if it is to be compiled; its scalars are the parameters.
     """
 
     def kernel(self, *parameters):
@@ -126,12 +133,23 @@ relu = declare("relu(Tensor self) -> Tensor", BOTH, "torch")
 _ZERO = np.zeros((), F4)  # an array: NumPy takes twice as long over a number
 
 
+def check_relu(self):
+    kind = self._array.dtype.kind
+    if kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    if kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
+elementwise(relu, f.relu, check=check_relu)
+
+
 @relu.kernel
 def relu_cpu(self):
     x = self._array
     if x.dtype is F4:
         if x.size >= FROM_SIZE and x.flags.c_contiguous:
-            return in_one_pass("relu", x)
+            return in_one_pass(f.relu, x)
         return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
     return wrap_result(np.maximum(x.dtype.type(0), x))
@@ -144,14 +162,6 @@ def relu_cpu_(self):
     np.maximum(self._array.dtype.type(0), self._array, out=self._array)
     self._counter[0] += 1
     return self
-
-
-def check_relu(self):
-    kind = self._array.dtype.kind
-    if kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
-    if kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
 
 
 @relu.backward
@@ -167,6 +177,10 @@ class ReluBackward0:
 threshold = native_function("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", out=True)
 threshold_ = native_function("threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)")
 threshold_backward = native_function("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+
+
+elementwise(threshold, f.threshold, scalars=lambda threshold, value: (threshold, value), takes=is_integer_or_floating)
+elementwise(threshold_backward, f.threshold_backward, scalars=lambda threshold: (threshold,))
 
 
 def threshold_numbers(self, threshold, value):
@@ -191,6 +205,7 @@ def threshold_cpu(self, threshold, value):
 
 @threshold_.kernel
 def threshold_cpu_(self, threshold, value):
+    """Also of an expanded tensor: each of its elements is compared before it is written."""
     threshold, value = threshold_numbers(self, threshold, value)
     np.copyto(self._array, value, where=self._array <= threshold, casting="unsafe")
     self._counter[0] += 1
@@ -201,7 +216,7 @@ def threshold_cpu_(self, threshold, value):
 def threshold_backward_cpu(grad_output, self, threshold):
     g, x = grad_output._array, self._array
     if are_flat(g, x):
-        return in_one_pass("threshold_backward", g, x, numbers=(threshold,))
+        return in_one_pass(f.threshold_backward, g, x, numbers=(threshold,))
     if g.dtype is x.dtype:
         return wrap_result(where_zero(x <= threshold, g))
     return computing(lambda g, x: where_zero(x <= threshold, g), grad_output, self)
@@ -238,10 +253,11 @@ leaky_relu_backward = native_function(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     module="nn",
 )
+elementwise(leaky_relu, f.leaky_relu, scalars=lambda slope: (slope,), takes=is_floating)
 leaky_relu_cpu = leaky_relu.kernel(
-    activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu", compiled="leaky_relu")
+    activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu", compiled=f.leaky_relu)
 )
-_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
+_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope), f.leaky_relu_backward)
 
 
 @leaky_relu_.kernel
@@ -249,8 +265,7 @@ def leaky_relu_cpu_(self, negative_slope):
     return write_result(self, leaky_relu_cpu(self, negative_slope))
 
 
-@leaky_relu_backward.kernel
-def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
+def check_leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
             "In-place leakyReLu backward calculation is triggered with a negative slope which is not "
@@ -259,6 +274,19 @@ def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
             "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
             "calculation with negative slope"
         )
+
+
+elementwise(
+    leaky_relu_backward,
+    f.leaky_relu_backward,
+    scalars=lambda slope, self_is_result: (slope,),
+    check=check_leaky_relu_backward,
+)
+
+
+@leaky_relu_backward.kernel
+def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
+    check_leaky_relu_backward(grad_output, self, negative_slope, self_is_result)
     return _leaky_relu_backward(grad_output, self, negative_slope)
 
 
@@ -318,6 +346,9 @@ def prelu_composite(self, weight):
     return _prelu_kernel.call(self, weight)
 
 
+elementwise(_prelu_kernel, f.prelu)
+
+
 @_prelu_kernel.kernel
 def prelu_kernel_cpu(self, weight):
     return computing(lambda x, w: np.where(x > 0, x, w * x), self, weight)
@@ -327,6 +358,12 @@ def prelu_kernel_cpu(self, weight):
 class PreluKernelBackward0:
     def self__weight(grad, self, weight):
         return _prelu_kernel_backward.call(grad, self, weight)
+
+
+@_prelu_kernel_backward.meta
+def prelu_kernel_backward_meta(grad_output, self, weight):
+    common = result_type(grad_output, self)
+    return broadcast(common, grad_output, self, weight), broadcast(common, grad_output, self)
 
 
 @_prelu_kernel_backward.kernel
@@ -363,25 +400,31 @@ hardtanh = declare("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -
 hardtanh_backward = native_function(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", module="nn"
 )
-_outside_is_zero = activation_backward(
-    lambda g, x, low, high: where_zero((x <= low) | (x >= high), g), "hardtanh_backward"
-)
 
 
-@hardtanh.kernel
-def hardtanh_cpu(self, min_val, max_val):
-    x = self._array
-    if x.dtype.kind == "b":
+def hardtanh_limits(self, min_val, max_val):
+    """The limits as numbers of the kind that `self` has. Raises RuntimeError if it is bool, or unsigned and a limit negative."""
+    if self._array.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if dtype_of(self).category < FLOAT:
         min_val, max_val = int(number_as(min_val, int64)), int(number_as(max_val, int64))
         if dtype_of(self).is_signed is False and (min_val < 0 or max_val < 0):
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return min_val, max_val
+
+
+elementwise(hardtanh, f.clamp, scalars=lambda *limits: limits, check=hardtanh_limits, takes=is_integer_or_floating)
+
+
+@hardtanh.kernel
+def hardtanh_cpu(self, min_val, max_val):
+    x = self._array
+    min_val, max_val = hardtanh_limits(self, min_val, max_val)
     if not every_dtype_has(min_val, max_val):
         check_fits(min_val, dtype_of(self))
         check_fits(max_val, dtype_of(self))
     if are_flat(x):
-        return in_one_pass("hardtanh", x, numbers=(min_val, max_val))
+        return in_one_pass(f.clamp, x, numbers=(min_val, max_val))
     if x.dtype is F4:
         return wrap_result(np.minimum(np.maximum(x, min_val), max_val))
     return wrap_result(compute(lambda x: np.minimum(np.maximum(x, min_val), max_val), (x,), dtype_of(self)))
@@ -393,7 +436,12 @@ class HardtanhBackward0:
         return hardtanh_backward.call(grad, self, min_val, max_val)
 
 
-hardtanh_backward.kernel(_outside_is_zero)
+elementwise(hardtanh_backward, f.hardtanh_backward, scalars=lambda *limits: limits)
+hardtanh_backward.kernel(
+    activation_backward(
+        lambda g, x, low, high: where_zero((x <= low) | (x >= high), g), compiled=f.hardtanh_backward_vectorized
+    )
+)
 
 
 @hardtanh_backward.backward
@@ -422,6 +470,8 @@ def relu6_composite_(self):
 
 hardsigmoid = declare("hardsigmoid(Tensor self) -> Tensor")
 hardsigmoid_backward = native_function("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
+elementwise(hardsigmoid, f.hardsigmoid, takes=is_floating)
+elementwise(hardsigmoid_backward, f.hardsigmoid_backward)
 hardsigmoid.kernel(activation(lambda x: np.clip(x + 3, 0, 6) / 6, "hardsigmoid_cpu"))
 hardsigmoid_backward.kernel(activation_backward(lambda g, x: where_zero((x <= -3) | (x >= 3), g * (1 / 6))))
 
@@ -437,11 +487,13 @@ hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 
 hardswish = declare("hardswish(Tensor self) -> Tensor")
 hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu", compiled="hardswish"))
+elementwise(hardswish, f.hardswish, takes=is_floating)
+elementwise(hardswish_backward, f.hardswish_backward)
+hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu", compiled=f.hardswish))
 hardswish_backward.kernel(
     activation_backward(
         lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g)),
-        "hardswish_backward",
+        compiled=f.hardswish_backward_vectorized,
     )
 )
 
@@ -471,6 +523,12 @@ softshrink_backward = native_function(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", module="nn"
 )
 
+for _operator, _function in (
+    (hardshrink, f.hardshrink),
+    (hardshrink_backward, f.shrink_backward),
+    (softshrink_backward, f.shrink_backward),
+):
+    elementwise(_operator, _function, scalars=lambda lambd: (lambd,), takes=is_floating)
 hardshrink.kernel(
     activation(lambda x, lambd: where_zero(abs(x) <= lambd, x), "hardshrink_cpu", read_as=lambda dtype: dtype)
 )
@@ -482,14 +540,21 @@ _softshrink = activation(
 )
 
 
-@softshrink.kernel
-def softshrink_cpu(self, lambd):
+def check_softshrink(self, lambd):
     kind = dtype_of(self)
     if kind.is_floating_point and not 0 <= lambd <= ml_dtypes.finfo(kind.numpy).max:
         raise RuntimeError(
             f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype "
             f"{type_name(self)}, but found {lambd:g}"
         )
+
+
+elementwise(softshrink, f.softshrink, scalars=lambda lambd: (lambd,), check=check_softshrink, takes=is_floating)
+
+
+@softshrink.kernel
+def softshrink_cpu(self, lambd):
+    check_softshrink(self, lambd)
     return _softshrink(self, lambd)
 
 
@@ -540,6 +605,13 @@ elu_backward = native_function(
     "self_or_result) -> Tensor",
     module="nn",
 )
+
+
+def elu_scalars(alpha, scale, input_scale):
+    return alpha * scale, scale, input_scale
+
+
+elementwise(elu, f.elu, scalars=elu_scalars, takes=is_floating)
 _elu = activation(
     lambda x, alpha, scale, input_scale: np.where(
         x < 0, np.expm1(x if input_scale == 1 else x * input_scale) * (alpha * scale), x * scale
@@ -551,7 +623,7 @@ _elu = activation(
 @elu.kernel
 def elu_cpu(self, alpha, scale, input_scale):
     if self._array.size >= FROM_SIZE and are_flat(self._array):
-        return in_one_pass("elu", self._array, numbers=(alpha * scale, scale, input_scale))
+        return in_one_pass(f.elu, self._array, numbers=elu_scalars(alpha, scale, input_scale))
     return _elu(self, alpha, scale, input_scale)
 
 
@@ -569,17 +641,29 @@ def elu_slope(g, y, alpha, scale, input_scale, is_result):
 _elu_backward = activation_backward(elu_slope)
 
 
-@elu_backward.kernel
-def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+def check_elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
         raise RuntimeError(
             "In-place elu backward calculation is triggered with a negative slope which is not "
             "supported. This is caused by calling in-place forward function with a negative slope, "
             "please call out-of-place version instead."
         )
+
+
+elementwise(
+    elu_backward,
+    f.elu_backward,
+    scalars=lambda alpha, scale, inside, is_result: (alpha * scale, scale, inside, is_result),
+    check=check_elu_backward,
+)
+
+
+@elu_backward.kernel
+def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    check_elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result)
     g, x = grad_output._array, self_or_result._array
     if not is_result and are_flat(g, x):
-        return in_one_pass("elu_backward", g, x, numbers=(alpha * scale, scale, input_scale))
+        return in_one_pass(f.elu_backward, g, x, numbers=(alpha * scale, scale, input_scale, 0))
     return _elu_backward(grad_output, self_or_result, alpha, scale, input_scale, is_result)
 
 
@@ -624,10 +708,17 @@ celu = native_function("celu(Tensor self, Scalar alpha=1.0) -> Tensor", direct=T
 celu_ = native_function("celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)")
 
 
-@celu.kernel
-def celu_cpu(self, alpha):
+def check_celu(self, alpha):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+elementwise(celu, f.elu, scalars=lambda alpha: (alpha, 1, 1 / alpha), check=check_celu, takes=is_floating)
+
+
+@celu.kernel
+def celu_cpu(self, alpha):
+    check_celu(self, alpha)
     return elu_cpu(self, alpha, 1, 1 / alpha)
 
 
@@ -675,7 +766,7 @@ def gelu_slope(g, x, approximate):
     return g * (normal_cdf(x, "none") + x * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
 
 
-def check_approximate(approximate):
+def check_gelu(self, approximate):
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
@@ -688,21 +779,33 @@ _gelu_backward = activation_backward(gelu_slope)
 
 
 exact_out(gelu, found_dtype)
+elementwise(
+    gelu,
+    lambda approximate: f.gelu_tanh if approximate == "tanh" else f.gelu,
+    by_number=True,
+    check=check_gelu,
+    takes=is_floating,
+)
+elementwise(
+    gelu_backward,
+    lambda approximate: f.gelu_tanh_backward if approximate == "tanh" else f.gelu_backward,
+    by_number=True,
+)
 
 
 @gelu.kernel
 def gelu_cpu(self, approximate):
-    check_approximate(approximate)
+    check_gelu(self, approximate)
     if are_flat(self._array):
-        return in_one_pass("gelu_tanh" if approximate == "tanh" else "gelu", self._array)
+        return in_one_pass(f.gelu_tanh if approximate == "tanh" else f.gelu, self._array)
     return _gelus[approximate](self)
 
 
 @gelu_backward.kernel
 def gelu_backward_cpu(grad_output, self, approximate):
     if are_flat(grad_output._array, self._array):
-        name = "gelu_tanh_backward" if approximate == "tanh" else "gelu_backward"
-        return in_one_pass(name, grad_output._array, self._array)
+        function = f.gelu_tanh_backward if approximate == "tanh" else f.gelu_backward
+        return in_one_pass(function, grad_output._array, self._array)
     return _gelu_backward(grad_output, self, approximate)
 
 
@@ -739,7 +842,9 @@ def gelu_curvature_tanh(x):
 
 silu = declare("silu(Tensor self) -> Tensor")
 silu_backward = native_function("silu_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True, compiled="silu"))
+elementwise(silu, f.silu, takes=is_floating_or_complex)
+elementwise(silu_backward, f.silu_backward)
+silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True, compiled=f.silu))
 
 
 def silu_slope(g, x):
@@ -747,7 +852,7 @@ def silu_slope(g, x):
     return g * np.conj(s * (1 + x * (1 - s)))
 
 
-silu_backward.kernel(activation_backward(silu_slope, "silu_backward"))
+silu_backward.kernel(activation_backward(silu_slope, f.silu_backward))
 
 
 @silu_backward.compose
@@ -765,7 +870,9 @@ class SiluBackward0:
 
 mish = declare("mish(Tensor self) -> Tensor")
 mish_backward = native_function("mish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-mish.kernel(activation(lambda x: x * np.tanh(np.logaddexp(0, x)), "mish_cpu", compiled="mish"))
+elementwise(mish, f.mish, takes=is_floating)
+elementwise(mish_backward, f.mish_backward)
+mish.kernel(activation(lambda x: x * np.tanh(np.logaddexp(0, x)), "mish_cpu", compiled=f.mish))
 
 
 def mish_slope(g, x):
@@ -773,7 +880,7 @@ def mish_slope(g, x):
     return g * (t + x * sigmoid_array(x) * (1 - t * t))
 
 
-mish_backward.kernel(activation_backward(mish_slope, "mish_backward"))
+mish_backward.kernel(activation_backward(mish_slope, f.mish_backward))
 
 
 @mish_backward.compose
@@ -796,11 +903,13 @@ softplus = native_function(
 softplus_backward = native_function(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", module="nn"
 )
+elementwise(softplus, f.softplus, scalars=lambda beta, threshold: (beta, threshold), takes=is_floating)
+elementwise(softplus_backward, f.softplus_backward, scalars=lambda beta, threshold: (beta, threshold))
 softplus.kernel(
     activation(
         lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta),
         "softplus_cpu",
-        compiled="softplus",
+        compiled=f.softplus,
     )
 )
 
@@ -813,7 +922,7 @@ def softplus_slope(g, x, beta, threshold):
     return np.where(x * beta > threshold, g, g * z / (z + 1))
 
 
-softplus_backward.kernel(activation_backward(softplus_slope, "softplus_backward"))
+softplus_backward.kernel(activation_backward(softplus_slope, f.softplus_backward))
 
 
 @softplus.backward
@@ -847,6 +956,12 @@ def log_sigmoid_composite(self):
     return log_sigmoid_forward.call(self)[0]
 
 
+@log_sigmoid_forward.meta
+def log_sigmoid_forward_meta(self):
+    output = TensorMeta(self._array.shape, dtype_of(self))
+    return output, output
+
+
 @log_sigmoid_forward.kernel
 def log_sigmoid_forward_cpu(self):
     """The buffer keeps exp(-|x|), which backward would have to compute again."""
@@ -866,6 +981,11 @@ class LogSigmoidBackward0:
 
     def self(grad, self, buffer):
         return log_sigmoid_backward.call(grad, self, buffer)
+
+
+@log_sigmoid_backward.meta
+def log_sigmoid_backward_meta(grad_output, self, buffer):
+    return broadcast(dtype_of(grad_output), grad_output, self)
 
 
 @log_sigmoid_backward.kernel
@@ -927,6 +1047,11 @@ def keep_noise(noise, factors, training):
         noise._array[...] = factors
 
 
+@rrelu_with_noise.meta
+def rrelu_with_noise_meta(self, noise, lower, upper, training, generator):
+    return like(self)
+
+
 @rrelu_with_noise.kernel
 def rrelu_with_noise_cpu(self, noise, lower, upper, training, generator):
     factors = slopes(self._array, lower, upper, training, generator)
@@ -938,6 +1063,11 @@ def rrelu_with_noise_cpu(self, noise, lower, upper, training, generator):
 class RreluWithNoiseBackward0:
     def self(grad, self, noise, lower, upper, training):
         return rrelu_with_noise_backward.call(grad, self, noise, lower, upper, training, False)
+
+
+@rrelu_with_noise_backward.meta
+def rrelu_with_noise_backward_meta(grad_output, self, *others):
+    return broadcast(dtype_of(grad_output), grad_output, self)
 
 
 @rrelu_with_noise_backward.kernel
@@ -960,12 +1090,7 @@ class RreluWithNoiseBackwardBackward0:
 
 @rrelu_with_noise_.kernel
 def rrelu_with_noise_cpu_(self, noise, lower, upper, training, generator):
-    refuse_overlap(self)
-    factors = slopes(self._array, lower, upper, training, generator)
-    keep_noise(noise, factors, training)
-    self._array *= factors
-    self._counter[0] += 1
-    return self
+    return write_result(self, rrelu_with_noise_cpu(self, noise, lower, upper, training, generator))
 
 
 @rrelu_with_noise_.backward

@@ -9,10 +9,13 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.tensor_meta import broadcast, like
 from readtorch.c10.dispatch_key import CUDA
+from readtorch.c10.scalar_type import bool as bool_
 from readtorch.c10.tensor_impl import wrap
 
 from .distributions import bernoulli_float_
+from .tensor_iterator import result_type, scalar_tensor
 
 # The limit of SELU for very negative inputs, with the opposite sign.
 ALPHA = 1.7580993408473766
@@ -86,6 +89,11 @@ def rounded(scale, input):
     return float(dtype.type(scale)) if input.dtype.is_floating_point else scale
 
 
+@native_dropout.meta
+def native_dropout_meta(input, p, train):
+    return like(input), like(input, bool_)
+
+
 @native_dropout.kernel
 def native_dropout_cpu(input, p, train):
     array = input._array
@@ -103,6 +111,11 @@ class NativeDropoutBackward0:
 
     def input(grad, result1, p, train):
         return native_dropout_backward.call(grad, result1, scale_of(p, train))
+
+
+@native_dropout_backward.meta
+def native_dropout_backward_meta(grad_output, mask, scale):
+    return broadcast(result_type(grad_output, scalar_tensor(scale)), grad_output, mask)
 
 
 @native_dropout_backward.kernel

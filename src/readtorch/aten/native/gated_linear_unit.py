@@ -7,12 +7,14 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta, pointwise_strides
 from readtorch.aten.tensor_utils import check_broadcasts
+from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .activation import sigmoid_array
-from .tensor_iterator import compute, not_implemented
+from .tensor_iterator import cast, compute, not_implemented
 
 glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)
 glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", module="nn")
@@ -25,25 +27,37 @@ def halves(array, dim):
     return np.split(array, 2, dim)
 
 
+@glu.meta
+def glu_meta(self, dim):
+    if self._array.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    half = halves(self._array, dim)[0]
+    return TensorMeta(half.shape, dtype_of(self), pointwise_strides(half.shape, [half]))
+
+
 @glu.kernel
 def glu_cpu(self, dim):
     if self._array.ndim == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        return glu_meta(self, dim)
     if not dtype_of(self).is_floating_point:
         raise not_implemented("glu_cpu")(dtype_of(self))
     return wrap_result(compute(lambda a, b: a * sigmoid_array(b), halves(self._array, dim), dtype_of(self)))
 
 
-@glu_backward.kernel
-def glu_backward_cpu(grad_output, self, dim):
+@glu_backward.meta
+def glu_backward_meta(grad_output, self, dim):
     check_broadcasts(grad_output, halves(self._array, dim)[0].shape)
+    return TensorMeta(self._array.shape, dtype_of(self))
 
-    def backward(g, x):
-        a, b = halves(x, dim)
-        s = sigmoid_array(b)
-        return np.concatenate([g * s, g * a * s * (1 - s)], dim)
 
-    return wrap_result(compute(backward, (grad_output._array, self._array), dtype_of(self)))
+@glu_backward.impl()
+def glu_backward_cpu(grad_output, self, dim, out):
+    wide = op_math_type(dtype_of(self)).numpy
+    g, (a, b) = cast(grad_output._array, wide), halves(cast(self._array, wide), dim)
+    to_a, to_b = halves(out._array, dim)
+    s = sigmoid_array(b)
+    to_a[...] = g * s
+    to_b[...] = g * a * s * (1 - s)
 
 
 @glu.backward

@@ -8,9 +8,10 @@ import numpy as np
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 
-from .tensor_iterator import computing, conj, not_implemented, scalar_tensor
+from . import math as f
+from .tensor_iterator import computing, conj, elementwise, is_floating_or_complex, not_implemented, scalar_tensor
 from .vectorized import are_flat, loop
 
 # ------------------------------------------------------------------------------------------------------- lerp
@@ -21,6 +22,34 @@ lerp_scalar = native_function(
 )
 
 
+def check_lerp(self, end, weight):
+    """Raises RuntimeError unless all have one dtype; a weight without dimensions may have any."""
+    check_same(self, end, "end")
+    if isinstance(weight, TensorImpl) and weight._array.ndim:
+        check_same(self, weight, "weight")
+
+
+def check_same(self, other, name):
+    if self._array.dtype != other._array.dtype:
+        raise RuntimeError(
+            f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype {C_TYPE_NAMES[dtype_of(other)]}"
+        )
+
+
+for _operator, _function, _scalars in (
+    (lerp, f.lerp, lambda: ()),
+    (lerp_scalar, f.lerp_by_number, lambda weight: (weight,)),
+):
+    elementwise(
+        _operator,
+        _function,
+        lambda self, *others: dtype_of(self),
+        scalars=_scalars,
+        check=check_lerp,
+        takes=is_floating_or_complex,
+    )
+
+
 def lerp_array(start, end, weight):
     """Counted from the nearer end, so that weight 1 gives exactly `end`."""
     way = end - start
@@ -28,27 +57,18 @@ def lerp_array(start, end, weight):
     return result.astype(start.dtype, copy=False)
 
 
-def check_lerp(self, other, name):
-    if self._array.dtype != other._array.dtype:
-        raise RuntimeError(
-            f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype {C_TYPE_NAMES[dtype_of(other)]}"
-        )
-
-
 @lerp.kernel
 def lerp_cpu(self, end, weight):
-    check_lerp(self, end, "end")
-    if weight._array.ndim:
-        check_lerp(self, weight, "weight")
+    check_lerp(self, end, weight)
     return interpolate(self, end, weight, "lerp_kernel_tensor")
 
 
 @lerp_scalar.kernel
 def lerp_scalar_cpu(self, end, weight):
-    check_lerp(self, end, "end")
+    check_lerp(self, end, weight)
     check_fits(weight, dtype_of(self))
     if are_flat(self._array, end._array) and not isinstance(weight, complex):
-        return wrap(loop("lerp", self._array, end._array, numbers=(weight,)))
+        return wrap(loop(f.lerp_by_number, self._array, end._array, numbers=(weight,)))
     return interpolate(self, end, scalar_tensor(weight), "lerp_kernel_scalar")
 
 

@@ -247,6 +247,11 @@ def greater_equal(x, y, scalars):
     return x >= y
 
 
+def threshold(x, scalars):
+    """scalars: threshold, value."""
+    return type(x)(scalars[1]) if x <= type(x)(scalars[0]) else x
+
+
 def threshold_backward(grad, x, scalars):
     """scalars: threshold. ReLU's gradient with threshold 0."""
     return type(grad)(0) if x <= type(x)(scalars[0]) else grad
@@ -469,18 +474,33 @@ def clamp_max(x, scalars):
     return high if x > high else x
 
 
+def hardshrink(x, scalars):
+    """scalars: lambd."""
+    return type(x)(0) if abs(x) <= type(x)(scalars[0]) else x
+
+
+def softshrink(x, scalars):
+    lambd = type(x)(scalars[0])
+    if x > lambd:
+        return x - lambd
+    return x + lambd if x < -lambd else x * type(x)(0)
+
+
 def log_sigmoid(x, scalars):
     least = x if x < type(x)(0) else type(x)(0)
     return least - math.log1p(math.exp(-abs(x)))
 
 
-def softplus_of(x):
-    zero = type(x)(0)
-    return (x if x > zero else zero) + math.log1p(math.exp(-abs(x)))
+def tanh_softplus(x):
+    """With e = exp(x): tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2). From 20 on it rounds to 1."""
+    most, two = type(x)(20), type(x)(2)
+    e = math.exp(most if x > most else x)
+    n = e * (e + two)
+    return n / (n + two)
 
 
 def mish(x, scalars):
-    return x * math.tanh(softplus_of(x))
+    return x * tanh_softplus(x)
 
 
 def number_to_the_power(x, scalars):
@@ -614,6 +634,11 @@ def hardtanh_backward(grad, x, scalars):
     return type(grad)(0) if x <= type(x)(scalars[0]) or x >= type(x)(scalars[1]) else grad
 
 
+def hardtanh_backward_vectorized(grad, x, scalars):
+    """As PyTorch's vector instructions on the CPU have it: of a nan nothing comes back, while above its gradient does."""
+    return grad if x > type(x)(scalars[0]) and x < type(x)(scalars[1]) else type(grad)(0)
+
+
 def hardsigmoid_backward(grad, x, scalars):
     return grad / type(x)(6) if x > type(x)(-3) and x < type(x)(3) else type(grad)(0)
 
@@ -624,10 +649,22 @@ def hardswish_backward(grad, x, scalars):
     return grad * (x / type(x)(3) + type(x)(0.5)) if x < type(x)(3) else grad
 
 
+def hardswish_backward_vectorized(grad, x, scalars):
+    """As PyTorch's vector instructions on the CPU have it: of a nan comes a nan."""
+    y = grad * (x / type(x)(3) + type(x)(0.5))
+    y = grad if x >= type(x)(3) else y
+    return type(grad)(0) if x <= type(x)(-3) else y
+
+
 def mish_backward(grad, x, scalars):
-    t = math.tanh(softplus_of(x))
-    s = type(x)(1) / (type(x)(1) + math.exp(-x))
-    return grad * (t + x * s * (type(x)(1) - t * t))
+    t = tanh_softplus(x)
+    return grad * (t + x * logistic(x) * (type(x)(1) - t * t))
+
+
+def shrink_backward(grad, x, scalars):
+    """scalars: lambd, which may be negative: then nothing is shrunk."""
+    lambd = type(x)(scalars[0])
+    return type(grad)(0) if x >= -lambd and x <= lambd else grad
 
 
 def log_sigmoid_backward(grad, x, scalars):

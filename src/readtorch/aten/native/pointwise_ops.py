@@ -11,7 +11,8 @@ from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT
 from readtorch.c10.tensor_impl import wrap
 
-from .tensor_iterator import computing, conj, not_implemented, result_type
+from . import math as f
+from .tensor_iterator import computing, conj, elementwise, not_implemented, result_type
 from .vectorized import are_flat, loop
 
 # ------------------------------------------------------------------------------------------- addcmul, addcdiv
@@ -24,6 +25,9 @@ addcdiv = native_function(
 )
 
 
+elementwise(addcmul, f.addcmul, scalars=lambda value: (value,), takes=lambda dtype: dtype is not scalar_type.bool)
+
+
 @addcmul.kernel
 def addcmul_cpu(self, tensor1, tensor2, value):
     common = result_type(self, tensor1, tensor2)
@@ -31,12 +35,11 @@ def addcmul_cpu(self, tensor1, tensor2, value):
         raise not_implemented("addcmul_cpu_out")(common)
     factor = factor_in(common, value)
     if are_flat(self._array, tensor1._array, tensor2._array):
-        return wrap(loop("addcmul", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
+        return wrap(loop(f.addcmul, self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a * b, self, tensor1, tensor2, common=common)
 
 
-@addcdiv.kernel
-def addcdiv_cpu(self, tensor1, tensor2, value):
+def check_addcdiv(self, tensor1, tensor2, value):
     if result_type(tensor1, tensor2).category < FLOAT:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
@@ -45,10 +48,18 @@ def addcdiv_cpu(self, tensor1, tensor2, value):
             "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the "
             "latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
+
+
+elementwise(addcdiv, f.addcdiv, scalars=lambda value: (value,), check=check_addcdiv)
+
+
+@addcdiv.kernel
+def addcdiv_cpu(self, tensor1, tensor2, value):
+    check_addcdiv(self, tensor1, tensor2, value)
     common = result_type(self, tensor1, tensor2)
     factor = factor_in(common, value)
     if are_flat(self._array, tensor1._array, tensor2._array):
-        return wrap(loop("addcdiv", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
+        return wrap(loop(f.addcdiv, self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a / b, self, tensor1, tensor2, common=common)
 
 

@@ -17,6 +17,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
 
+from . import math as f
 from .binary_ops.arithmetic import mul_scalar
 from .exact_out import exact_out
 from .tensor_iterator import (
@@ -72,10 +73,10 @@ takes_number(pow_of_number, pow_tensor, first=True)
 
 
 # Exponents that have a quicker and more exact way than a general power.
-_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: or_loop("cube", lambda x: x * x * x)}
+_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: or_loop(f.cube, lambda x: x * x * x)}
 _SPECIAL_FLOAT = {
     0.5: np.sqrt,
-    -0.5: or_loop("rsqrt", lambda x: 1 / np.sqrt(x)),
+    -0.5: or_loop(f.rsqrt, lambda x: 1 / np.sqrt(x)),
     -1: np.reciprocal,
     -2: lambda x: np.reciprocal(x * x),
 }

@@ -21,6 +21,7 @@ from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, uint8
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 
+from . import math as f
 from .exact_out import exact_out, found_dtype
 from .tensor_iterator import (
     F4,
@@ -332,7 +333,7 @@ def between(self, low, high):
     if plain and (x.dtype is F4 or x.dtype is F8):
         if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):
             return wrap(
-                loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high))
+                loop(f.clamp, x, numbers=(-math.inf if low is None else low, math.inf if high is None else high))
             )
         value = x if low is None else np.maximum(x, x.dtype.type(low))
         return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))

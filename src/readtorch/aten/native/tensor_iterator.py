@@ -408,6 +408,10 @@ def is_floating(dtype):
     return dtype.is_floating_point
 
 
+def is_floating_or_complex(dtype):
+    return dtype.category >= FLOAT
+
+
 def is_integer_or_floating(dtype):
     """Whether it is neither bool nor complex."""
     return dtype.category in (INTEGRAL, FLOAT)

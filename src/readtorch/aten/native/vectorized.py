@@ -1,7 +1,7 @@
 """When a pointwise operator or a reduction leaves NumPy for a compiled loop, and how the loop is shared among threads.
 
 NumPy makes one pass over memory for each step of a formula, and some of its steps take one number at a time. A compiled
-loop (`cpu/pointwise_ops_kernel.py`, `cpu/sum_kernel.py`) makes one pass in vector instructions. It serves contiguous
+loop (`cpu/loops.py`, `cpu/sum_kernel.py`) makes one pass in vector instructions. It serves contiguous
 float32, and from a size on: the compiler takes a third of a second to load, and small tensors never need it.
 
 In PyTorch: `vectorized_loop` in `aten/src/ATen/native/cpu/Loops.h`, `aten/src/ATen/native/cpu/SumKernel.cpp`.
@@ -21,11 +21,11 @@ GRAIN = 65536  # elements that are worth handing over to another thread
 
 
 @functools.cache
-def pointwise():
-    """The compiled loops; imported when first needed."""
-    from .cpu import pointwise_ops_kernel
+def compiled(function, arrays, numbers):
+    """The compiled loop of a function of elements; what compiles is imported when first needed."""
+    from .cpu.loops import loop_over
 
-    return pointwise_ops_kernel
+    return loop_over(function, arrays, numbers)
 
 
 @functools.cache
@@ -45,14 +45,10 @@ def are_flat(x, *others):
     return True
 
 
-def loop(name, *operands, numbers=(), kernels=pointwise):
-    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the
-    result.
-
-    kernels: the module that has the loop, as a function.
-    """
+def loop(function, *operands, numbers=()):
+    """A new array: `function` of aten/native/math.py on the elements of flat operands, the numbers as float32."""
     result = out = np.empty_like(operands[0])
-    run, flat = getattr(kernels(), name), operands
+    run, flat = compiled(function, len(operands), len(numbers)), operands
     if numbers:
         numbers = [np.float32(n) for n in numbers]
     if out.ndim != 1:
@@ -64,11 +60,11 @@ def loop(name, *operands, numbers=(), kernels=pointwise):
     return out
 
 
-def or_loop(name, function):
-    """`function` on one array, or the loop `name` where that serves."""
+def or_loop(function, array_function):
+    """`array_function` on one array, or the loop of `function` where that serves."""
 
     def either(x):
-        return loop(name, x) if are_flat(x) else function(x)
+        return loop(function, x) if are_flat(x) else array_function(x)
 
     return either
 

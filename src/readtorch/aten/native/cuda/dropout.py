@@ -21,7 +21,7 @@ from .fill_kernel import filled
 from .loops import pointwise
 from .philox_rng_engine import philox
 from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import flat
 
 
@@ -100,9 +100,6 @@ def native_dropout_cuda(input, p, train):
     return converted(out, input._array.dtype), mask
 
 
-@cuda_kernel(operator_named("native_dropout_backward"))
-def native_dropout_backward_cuda(grad_output, mask, scale):
-    result = empty(grad_output._array.shape, grad_output._array.dtype)
-    if result._array.size:
-        dropout_backward(grad_output._array, mask._array, scale, result._array)
-    return result
+@cuda_impl(operator_named("native_dropout_backward"))
+def native_dropout_backward_cuda(grad_output, mask, scale, out):
+    dropout_backward(grad_output._array, mask._array, scale, out._array)

@@ -51,7 +51,6 @@ from . import (  # noqa: F401
     normalization,
     packed_sequence,
     pixel_shuffle,
-    pointwise_ops_kernel,
     pow_kernel,
     randperm,
     range_factories,

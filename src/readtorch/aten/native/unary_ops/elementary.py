@@ -199,7 +199,7 @@ def rsqrt_array(x):
     return np.reciprocal(np.sqrt(x))
 
 
-rsqrt = unary("rsqrt", unary_float_kernel(or_loop("rsqrt", rsqrt_array)), f.rsqrt, float_result_type)
+rsqrt = unary("rsqrt", unary_float_kernel(or_loop(f.rsqrt, rsqrt_array)), f.rsqrt, float_result_type)
 
 
 @rsqrt.backward

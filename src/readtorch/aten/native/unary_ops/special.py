@@ -55,7 +55,7 @@ def special_unary(name, refusal, array_function, scalar_function):
 
 # -------------------------------------------------------------------------------------------------------- erf
 
-erf = special_unary("erf", "erf_vml_cpu", or_loop("erf", scipy_function("erf")), f.erf)
+erf = special_unary("erf", "erf_vml_cpu", or_loop(f.erf, scipy_function("erf")), f.erf)
 erfc = special_unary("erfc", "erfc_vml_cpu", scipy_function("erfc"), f.erfc)
 erfinv = special_unary("erfinv", "erfinv_vml_cpu", scipy_function("erfinv"), special.erfinv)
 

@@ -8,7 +8,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native import math_special as special
-from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass, loops
+from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar
 from readtorch.aten.native.tensor_iterator import (
     binary_float_kernel,
@@ -147,7 +147,7 @@ elementwise(tanh_backward, f.tanh_backward)
 def tanh_backward_cpu(grad_output, output):
     g, y = grad_output._array, output._array
     if are_flat(g, y):
-        return in_one_pass("tanh_backward", g, y)
+        return in_one_pass(f.tanh_backward, g, y)
     return wrap_result(g * np.conj(1 - y * y) if y.dtype.kind == "c" else g * (1 - y * y))
 
 
@@ -174,7 +174,7 @@ def sigmoid_array(x):
 
 
 def sigmoid_in_one_pass(x):
-    return loop("sigmoid", x, kernels=loops) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
+    return loop(f.sigmoid, x) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
 
 
 sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass), f.sigmoid, float_result_type)
@@ -197,7 +197,7 @@ elementwise(sigmoid_backward, f.sigmoid_backward)
 def sigmoid_backward_cpu(grad_output, output):
     g, y = grad_output._array, output._array
     if are_flat(g, y):
-        return in_one_pass("sigmoid_backward", g, y)
+        return in_one_pass(f.sigmoid_backward, g, y)
     slope = (1 - y) * y
     return wrap_result(g * (np.conj(slope) if y.dtype.kind == "c" else slope))
 

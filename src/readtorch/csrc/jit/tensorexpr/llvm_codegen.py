@@ -21,7 +21,7 @@ import types
 
 from readtorch.aten.native import math as functions
 from readtorch.c10 import cache_dir_utils
-from readtorch.c10.global_names import names_in
+from readtorch.c10.global_names import uses
 
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/llvm_codegen.py."""
 from math import inf, nan  # noqa: F401
@@ -109,15 +109,9 @@ def _assignments(nest):
 
 def _remark(nest):
     """The last line of a loop. See Note [ Several vectors at a time ]."""
-    return ["interleave()"] if any(map(uses_math, nest.functions)) else []
-
-
-@functools.cache
-def uses_math(name):
-    """Whether the function `name` uses the module `math`, by itself or by what it calls."""
-    function = getattr(functions, name, None)
-    called = names_in(function.__code__) if isinstance(function, types.FunctionType) else set()
-    return "math" in called or any(map(uses_math, called))
+    called = [getattr(functions, name, None) for name in nest.functions]
+    use_math = any([uses(f, functions.math) for f in called if isinstance(f, types.FunctionType)])
+    return ["interleave()"] if use_math else []
 
 
 def module_text(nest, lines, reduces=False):
@@ -185,5 +179,5 @@ def functions_stamp():
     from readtorch.aten.cpu.compile import shared_stamp  # it imports numba
 
     room = pathlib.Path(__file__).parents[3] / "aten/native"
-    texts = [(room / part).read_text(encoding="utf8") for part in ("math.py", "cpu/sum_kernel.py")]
+    texts = [(room / part).read_text(encoding="utf8") for part in ("math.py", "cpu/loops.py", "cpu/sum_kernel.py")]
     return repr(shared_stamp()) + "".join(texts)
