@@ -17,7 +17,6 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
 
-from . import math as f
 from .binary_ops.arithmetic import mul_scalar
 from .exact_out import exact_out
 from .tensor_iterator import (

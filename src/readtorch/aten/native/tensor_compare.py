@@ -21,7 +21,6 @@ from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, uint8
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 
-from . import math as f
 from .exact_out import exact_out, found_dtype
 from .tensor_iterator import (
     F4,
