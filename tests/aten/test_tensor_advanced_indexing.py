@@ -220,3 +220,35 @@ WRITTEN_COPIES = {
 def test_copies_lie_row_by_row_or_as_the_original(name, order):
     x = torch.arange(12.0).reshape(*[(3, 4)[d] for d in order]).permute(order)
     both(WRITTEN_COPIES[name], x, LONG([0, 2]), torch.arange(8.0).reshape(2, 4), x > 5)
+
+
+def on_meta(T, *sizes, dtype="float32"):
+    return T.empty(*sizes, dtype=getattr(T, dtype), device="meta")
+
+
+def test_masks_cannot_index_on_meta_and_may_be_written_through():
+    for T in (rt, torch):
+        x, mask = on_meta(T, 3, 4), on_meta(T, 3, 4, dtype="bool")
+        with pytest.raises(NotImplementedError, match="nonzero"):
+            x[mask]
+        assert x[T.tensor([True, False, True])].shape == (2, 4)  # one on the CPU has elements
+        x[mask] = 1.0
+        x[mask] = on_meta(T, 5)
+        assert x[on_meta(T, 2, dtype="int64")].shape == (2, 4)
+
+
+def test_packing_on_meta_takes_lengths_of_the_cpu():
+    for T in (rt, torch):
+        pack = T.nn.utils.rnn.pack_padded_sequence
+        assert pack(on_meta(T, 3, 2, 2), T.tensor([3, 2])).data.shape == (5, 2)
+        with pytest.raises(RuntimeError, match="got 1D meta Long tensor"):
+            pack(on_meta(T, 3, 2, 2), on_meta(T, 2, dtype="int64"))
+
+
+def test_indices_of_sparse_tensors_on_meta_are_not_read():
+    for T in (rt, torch):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            T.sparse_coo_tensor([[0, 2]], [1.0, 2.0], device="meta")
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        x = on_meta(rt, 3).requires_grad_()
+        x.gather(0, on_meta(rt, 2, dtype="int64"), sparse_grad=True).sum().backward()

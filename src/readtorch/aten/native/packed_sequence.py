@@ -14,7 +14,8 @@ In PyTorch: `aten/src/ATen/native/PackedSequence.cpp`. Explained in the chapter 
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -39,9 +40,9 @@ pad_sequence = native_function(
 def check_lengths(lengths):
     """Raises RuntimeError for lengths, and for batch sizes, which PyTorch reports by the same name."""
     array = lengths._array
-    if array.ndim != 1 or array.dtype != np.int64:
+    if array.ndim != 1 or array.dtype != np.int64 or lengths.device.type != "cpu":
         raise RuntimeError(
-            f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D cpu "
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D {lengths.device.type} "
             f"{SCALAR_TYPE_NAMES[dtype_of(lengths)]} tensor"
         )
     return array
@@ -82,6 +83,17 @@ def _pack_padded_sequence_cpu(input, lengths, batch_first):
     batch_sizes = batch_sizes_of(x.shape, lengths)
     data = np.concatenate([x[t, :size] for t, size in enumerate(batch_sizes[: len(x)])])
     return wrap(data), wrap(batch_sizes)
+
+
+def pack_of_views(input, lengths, batch_first):
+    """The same on another device. The lengths are on the host, and so are the batch sizes."""
+    with below_autograd():
+        x = input.transpose(0, 1) if batch_first else input
+        sizes = batch_sizes_of(x._array.shape, lengths)
+        return at.cat([x[t, :size] for t, size in enumerate(sizes[: x._array.shape[0]].tolist())]), wrap(sizes)
+
+
+_pack_padded_sequence.kernel(pack_of_views, META)
 
 
 @_pack_padded_sequence.backward

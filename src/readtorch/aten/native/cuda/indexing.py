@@ -4,7 +4,6 @@ In PyTorch: `aten/src/ATen/native/cuda/Indexing.cu`.
 """
 
 from readtorch.aten.native import math as f
-from readtorch.aten.native.copy import check_broadcast
 from readtorch.aten.native.tensor_advanced_indexing import masked
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
 from readtorch.aten.native.tensor_iterator import refuse_overlap
@@ -90,8 +89,7 @@ def masked_fill_cuda(self, mask, value, out):
 @cuda_kernel(masked.masked_fill.inplace)
 def masked_fill_cuda_(self, mask, value):
     refuse_overlap(self)
-    check_broadcast(self._array.shape, mask._array.shape)
-    masked.masked_fill_meta(self, mask, value)
+    masked.masked_fill.inplace.shape_rule(self, mask, value)
     masked_fill_cuda(self, mask, value, self)
     self._counter[0] += 1
     return self

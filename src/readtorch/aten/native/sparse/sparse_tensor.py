@@ -12,7 +12,7 @@ from readtorch.aten.native_function import native_function
 from readtorch.aten.sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
 from readtorch.c10.dispatch_key import SPARSE_CPU
 from readtorch.c10.memory_format import preserve_format
-from readtorch.c10.tensor_impl import alias, dtype_of, legacy_type_name, wrap
+from readtorch.c10.tensor_impl import alias, dtype_of, host_array, legacy_type_name, wrap
 
 METHOD = "method"
 
@@ -75,7 +75,7 @@ def validate_sparse_coo_tensor_args(indices, values, size, is_coalesced, check_p
     """Raises RuntimeError unless these make a sparse tensor of that size."""
     check_indices_and_values(indices, values)
     check_dims(indices, expand_values_if_needed(values), size)
-    columns = indices._array
+    columns = host_array(indices)
     if columns.size:
         check_not_negative(columns)
         for dim, (highest, length) in enumerate(zip(columns.max(1), size)):
@@ -100,7 +100,7 @@ def check_not_negative(columns):
 def size_from(indices, values):
     """The smallest size that holds all indices."""
     check_indices_and_values(indices, values)
-    columns = indices._array
+    columns = host_array(indices)
     if columns.size:
         check_not_negative(columns)
     lengths = columns.max(1) + 1 if columns.size else [0] * columns.shape[0]

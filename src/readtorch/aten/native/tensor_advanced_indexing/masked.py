@@ -11,6 +11,7 @@ from readtorch.aten.empty_tensor import empty_meta
 from readtorch.aten.expand_utils import broadcast_error, broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
 from readtorch.aten.memory_overlap import warn_of_overlap
+from readtorch.aten.native.copy import check_broadcast
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.fill import number_for
 from readtorch.aten.native_function import BOTH, native_function, python_binding
@@ -114,6 +115,20 @@ def masked_fill_tensor_meta(self, mask, value):
             f"{value._array.ndim} dimension(s)."
         )
     return masked_fill_meta(self, mask, value)
+
+
+def in_place(describe):
+    """The shape rule of the form in place, which writes to expanded tensors as well, with a warning."""
+
+    def inplace_meta(self, mask, value):
+        check_broadcast(self._array.shape, mask._array.shape)
+        describe(self, mask, value)
+
+    return inplace_meta
+
+
+masked_fill.inplace.meta(in_place(masked_fill_meta))
+masked_fill_tensor.inplace.meta(in_place(masked_fill_tensor_meta))
 
 
 def fill_where(self, mask, value):

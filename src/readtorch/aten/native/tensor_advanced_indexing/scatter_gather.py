@@ -13,7 +13,7 @@ from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.overflows import number_as
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .index import INT, LONG, add_at, at_least_1d, row_major, writes_elements
@@ -94,7 +94,7 @@ def gather_sparse_backward(grad, size, dim, index):
     """Lists where each element was taken from and its gradient (`_gather_sparse_backward`)."""
     places = list(np.indices(index._array.shape, LONG))
     if places:
-        places[dim] = index._array
+        places[dim] = host_array(index)
     places = np.stack(places).reshape(len(places), -1) if places else np.empty((0, 1), LONG)
     return _sparse_coo_tensor_unsafe.call(wrap(places), grad.reshape(-1), size, None, None, None, None, None)
 

@@ -111,7 +111,8 @@ def joins(operator):
 
 
 def check_castable(i, out, result, inputs):
-    if not scalar_type.can_cast(described_dtype(result), dtype_of(out)):
+    """On Meta, where PyTorch's cat is written in Python, the usual check has the word."""
+    if not out._keys & META and not scalar_type.can_cast(described_dtype(result), dtype_of(out)):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPE_NAMES[dtype_of(out)]}"
         )
