@@ -17,18 +17,23 @@ from .tensor_iterator import not_implemented
 bincount = native_function("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", BOTH)
 
 
-@bincount.kernel
-def bincount_cpu(self, weights, minlength):
-    x, dtype = self._array, dtype_of(self)
+def check_bincount(self, weights, minlength, kernel_name, least):
+    """How many numbers there can be is known to the elements alone: no shape rule says it. least: asks for the least."""
+    dtype, shape = dtype_of(self), self._array.shape
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if dtype.category in (BOOL, FLOAT) or dtype.is_complex:
-        raise not_implemented("bincount_cpu")(dtype)
-    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise not_implemented(kernel_name)(dtype)
+    if len(shape) != 1 or (shape[0] and least() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is None:
-        return wrap(np.bincount(x, minlength=minlength))
-    if weights._array.shape != x.shape:
+    if weights is not None and weights._array.shape != shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
+
+
+@bincount.kernel
+def bincount_cpu(self, weights, minlength):
+    check_bincount(self, weights, minlength, "bincount_cpu", self._array.min)
+    if weights is None:
+        return wrap(np.bincount(self._array, minlength=minlength))
     target = np.float32 if weights._array.dtype == np.float32 else np.float64
-    return wrap(np.bincount(x, comparable(weights._array), minlength).astype(target))
+    return wrap(np.bincount(self._array, comparable(weights._array), minlength).astype(target))

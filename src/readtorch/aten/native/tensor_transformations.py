@@ -12,11 +12,12 @@ from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta, in_format_of, like
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.memory_format import contiguous_format
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.scalar_type import int32, int64
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dim_of_some, wrap_dims
 
 from .tensor_factories import check_size
+from .tensor_iterator import not_implemented
 from .tensor_shape.view import sizes_binding
 
 # ---------------------------------------------------------------------------------------------- flip and roll
@@ -220,15 +221,18 @@ def indices_meta(repeats, output_size):
 repeat_interleave_indices.kernel(indices_meta, META)
 
 
+def check_counts(repeats, kernel_name):
+    if repeats._array.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if dtype_of(repeats) not in (int64, int32):
+        raise not_implemented(kernel_name)(dtype_of(repeats))
+
+
 @repeat_interleave_indices.kernel
 def repeat_interleave_indices_cpu(repeats, output_size):
     """0 `repeats[0]` times, 1 `repeats[1]` times …"""
+    check_counts(repeats, "repeat_interleave_cpu")
     counts = repeats._array
-    if counts.ndim != 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if counts.dtype not in (np.int64, np.int32):
-        name = SCALAR_TYPE_NAMES[dtype_of(repeats)]
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{name}'")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != counts.sum():

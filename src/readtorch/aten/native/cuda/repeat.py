@@ -11,14 +11,11 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.native.tensor_transformations import side_by_side
+from readtorch.aten.native.tensor_transformations import check_counts, side_by_side
 from readtorch.c10.cuda.launch import blocks_of, launch
-from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy as copy_kernel
 from .loops import THREADS
-from .reduce_ops import LONG
 from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import contiguous
 
@@ -36,9 +33,6 @@ def repeat_kernel(ends, out):
             out[place] = i
 
 
-INT = np.dtype(np.int32)
-
-
 @cuda_impl(operator_named("repeat"))
 def repeat_cuda(self, repeats, out):
     if out._array.size:
@@ -50,10 +44,7 @@ def repeat_cuda(self, repeats, out):
 def repeat_interleave_cuda(repeats, output_size):
     """The host waits for the size of the result, unless the caller tells it."""
     counts = repeats._array
-    if counts.ndim != 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if counts.dtype not in (LONG, INT):
-        raise not_implemented("repeat_interleave_cuda")(dtype_of(repeats))
+    check_counts(repeats, "repeat_interleave_cuda")
     if not counts.size:
         return empty((0,), counts.dtype)
     ends = repeats.cumsum(0)

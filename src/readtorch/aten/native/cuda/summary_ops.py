@@ -7,8 +7,9 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.histogram import histogram_range
+from readtorch.aten.native.summary_ops import check_bincount
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.c10.scalar_type import BOOL, FLOAT, int64, op_math_type
+from readtorch.c10.scalar_type import int64, op_math_type
 from readtorch.c10.tensor_impl import dtype_of
 
 from .fill_kernel import filled
@@ -19,16 +20,8 @@ from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 @cuda_kernel(operator_named("bincount"))
 def bincount_cuda(self, weights, minlength):
     """Atomic additions; of floating-point weights the last digit may differ from call to call."""
-    x, dtype = self._array, dtype_of(self)
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    if dtype.category in (BOOL, FLOAT) or dtype.is_complex:
-        raise not_implemented("bincount_cuda")(dtype)
-    if x.ndim != 1 or (x.size and self.min().item() < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is not None and weights._array.shape != x.shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    bins = max(minlength, self.max().item() + 1 if x.size else 0)
+    check_bincount(self, weights, minlength, "bincount_cuda", lambda: self.min().item())
+    bins = max(minlength, self.max().item() + 1 if self._array.size else 0)
     if weights is None:
         weights = at.ones_like(self, dtype=int64)
     elif weights._array.dtype != np.float32:
