@@ -126,7 +126,7 @@ def test_as_pytorch_on_the_cpu(name):
 
 def test_random_numbers_as_on_simulated_devices():
     """There NumPy makes them of the same Philox states; these were compared with a GPU's: test_simulated_device.py."""
-    ours = {name: results_of_kernel(name) for name in DRAWN}
+    ours = {name: results_of_kernel(name) if name in REGISTERED else results_of(name)[0] for name in DRAWN}
     cuda.simulate(1, "64MiB")
     for name in DRAWN:
         rt.manual_seed(SEED)

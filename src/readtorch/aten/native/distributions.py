@@ -11,16 +11,18 @@ import math
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, below_autograd, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.register_dispatch_key import any_device, resize, write_out
+from readtorch.aten.register_dispatch_key import any_device, resize
+from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
 from readtorch.c10.cpu_generator_impl import of_thread
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl
+from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .cpu import distribution_kernels as kernels
 from .distribution_templates import (
@@ -33,6 +35,7 @@ from .distribution_templates import (
     closed_range,
     open_range,
 )
+from .exact_out import exact_out
 
 # ---------------------------------------------------------------------------------------------------- checks
 
@@ -134,13 +137,18 @@ uniform_ = filler("uniform_", "float from=0, float to=1")
 uniform_.backward(zero_gradient("UniformBackward0"))
 
 
-@uniform_.kernel
-def uniform_cpu_(self, low, high, generator):
+@uniform_.meta
+def uniform_meta_(self, low, high, generator):
     dtype = dtype_of(self)
     if not dtype.is_complex:
         check_uniform_bounds(dtype, low, high)
     elif self._array.size:
         check_uniform_bounds(dtype.to_real(), low, high)
+
+
+@uniform_.kernel
+def uniform_cpu_(self, low, high, generator):
+    uniform_meta_(self, low, high, generator)
     return fill(self, kernels.uniform_, low, high, generator_of(generator))
 
 
@@ -173,9 +181,14 @@ def check_std(std):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
+@normal_.meta
+def normal_meta_(self, mean, std, generator):
+    check_std(std)
+
+
 @normal_.kernel
 def normal_cpu_(self, mean, std, generator):
-    check_std(std)
+    normal_meta_(self, mean, std, generator)
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_complex:
         check_kernel_type(self, "normal_kernel_cpu", DRAWN_FLOATS)
@@ -187,10 +200,15 @@ log_normal_ = filler("log_normal_", "float mean=1, float std=2")
 log_normal_.backward(zero_gradient("LogNormalBackward0"))
 
 
-@log_normal_.kernel
-def log_normal_cpu_(self, mean, std, generator):
+@log_normal_.meta
+def log_normal_meta_(self, mean, std, generator):
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+
+
+@log_normal_.kernel
+def log_normal_cpu_(self, mean, std, generator):
+    log_normal_meta_(self, mean, std, generator)
     if self._array.size:
         check_kernel_type(self, "log_normal_cpu", DRAWN_FLOATS)
     return fill(self, kernels.log_normal_, mean, std, generator_of(generator))
@@ -202,16 +220,25 @@ exponential_ = filler("exponential_", "float lambd=1")
 exponential_.backward(zero_gradient("ExponentialBackward0"))
 
 
-@exponential_.kernel
-def exponential_cpu_(self, lambd, generator):
+@exponential_.meta
+def exponential_meta_(self, lambd, generator):
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+
+
+def check_exponential_type(self):
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_floating_point:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be "
             f"a floating point but you specified {SCALAR_TYPE_NAMES[dtype]}"
         )
+
+
+@exponential_.kernel
+def exponential_cpu_(self, lambd, generator):
+    exponential_meta_(self, lambd, generator)
+    check_exponential_type(self)
     return fill(self, kernels.exponential_, lambd, generator_of(generator))
 
 
@@ -219,10 +246,15 @@ geometric_ = filler("geometric_", "float p")
 geometric_.backward(zero_gradient("GeometricBackward0"))
 
 
-@geometric_.kernel
-def geometric_cpu_(self, p, generator):
+@geometric_.meta
+def geometric_meta_(self, p, generator):
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+
+
+@geometric_.kernel
+def geometric_cpu_(self, p, generator):
+    geometric_meta_(self, p, generator)
     if self._array.size:
         check_kernel_type(self, "geometric_cpu", DRAWN - {scalar_type.bool})
     return fill(self, kernels.geometric_, p, generator_of(generator))
@@ -232,8 +264,8 @@ cauchy_ = filler("cauchy_", "float median=0, float sigma=1")
 cauchy_.backward(zero_gradient("CauchyBackward0"))
 
 
-@cauchy_.kernel
-def cauchy_cpu_(self, median, sigma, generator):
+@cauchy_.meta
+def cauchy_meta_(self, median, sigma, generator):
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     dtype = dtype_of(self)
@@ -242,6 +274,11 @@ def cauchy_cpu_(self, median, sigma, generator):
             "Cauchy distribution is a continuous probability distribution. dtype must be "
             f"a floating point but you specified {CPP_NAMES[dtype]}"
         )
+
+
+@cauchy_.kernel
+def cauchy_cpu_(self, median, sigma, generator):
+    cauchy_meta_(self, median, sigma, generator)
     return fill(self, kernels.cauchy_, median, sigma, generator_of(generator))
 
 
@@ -274,9 +311,28 @@ def random_cpu_(self, generator):
     return fill(self, kernels.random_, generator_of(generator))
 
 
+@random_to.meta
+def random_to_meta_(self, to, generator):
+    random_from_meta_(self, 0, to, generator)
+
+
 @random_to.kernel
 def random_to_cpu_(self, to, generator):
     return random_from_cpu_(self, 0, to, generator)
+
+
+def ends_of(dtype, low, to):
+    """The first and the last number to draw; None for all of 64 bits."""
+    if to is not None:
+        return closed_range(dtype, low, to)
+    return None if low == INT64_MIN else open_range(dtype, low)
+
+
+@random_from.meta
+def random_from_meta_(self, low, to, generator):
+    ends = ends_of(dtype_of(self), low, to)
+    if ends is not None:
+        check_from_to_in_range(dtype_of(self), *ends)
 
 
 @random_from.kernel
@@ -284,11 +340,8 @@ def random_from_cpu_(self, low, to, generator):
     """Whole numbers of [low, to); without `to`, up to the type's largest."""
     check_no_internal_overlap(self._array)
     dtype = dtype_of(self)
-    if to is not None:
-        low, last = closed_range(dtype, low, to)
-    elif low != INT64_MIN:
-        low, last = open_range(dtype, low)
-    else:
+    ends = ends_of(dtype, low, to)
+    if ends is None:
         if self._array.size:
             check_kernel_type(self, "random_full_64_bits_range_kernel_cpu", NOT_HALF_OR_BOOL)
             if dtype not in FULL_RANGE:
@@ -296,6 +349,7 @@ def random_from_cpu_(self, low, to, generator):
                     "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16"
                 )
         return fill(self, kernels.random_from_to_, 0, 0, generator_of(generator))
+    low, last = ends
     check_from_to_in_range(dtype, low, last)
     return fill(self, kernels.random_from_to_, last - low + 1 & (1 << 64) - 1, low, generator_of(generator))
 
@@ -322,10 +376,15 @@ def bernoulli_binding(self, p=0.5, *, generator=None):
     return parse_bernoulli((self, p), {} if generator is None else {"generator": generator})
 
 
-@bernoulli_float_.kernel
-def bernoulli_float_cpu_(self, p, generator):
+@bernoulli_float_.meta
+def bernoulli_float_meta_(self, p, generator):
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+@bernoulli_float_.kernel
+def bernoulli_float_cpu_(self, p, generator):
+    bernoulli_float_meta_(self, p, generator)
     if self._array.size:
         check_no_internal_overlap(self._array)
         check_kernel_type(self, "bernoulli_scalar_cpu_", DRAWN)
@@ -369,9 +428,13 @@ for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometri
 FLOAT_OR_DOUBLE = frozenset({scalar_type.float32, scalar_type.float64})
 
 
+def row_by_row(self, *rest):
+    """A shape rule: the first argument's shape and type, rows first."""
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
 def empty_contiguous(t):
-    """A tensor of `t`'s shape and type, rows first."""
-    return wrap(np.empty(t._array.shape, t._array.dtype))
+    return at.empty_like(t, memory_format=contiguous_format)
 
 
 # ------------------------------------------------------------------------------------------------- bernoulli
@@ -382,13 +445,15 @@ bernoulli.backward(zero_gradient("BernoulliBackward0"))
 
 
 @bernoulli.kernel
-def bernoulli_cpu(self, generator):
+@any_device
+def bernoulli_any(self, generator):
     with below_autograd():
         return bernoulli_tensor_.call(empty_contiguous(self), self, generator)
 
 
 @bernoulli.out.kernel
-def bernoulli_out_cpu(self, generator, out):
+@any_device
+def bernoulli_out_any(self, generator, out):
     if out._array.shape != self._array.shape:
         resize(out, self._array.shape)
     with below_autograd():
@@ -410,7 +475,8 @@ multinomial = native_function(
 MOST_CATEGORIES = 2**24  # the largest whole number up to which float32 has all of them
 
 
-def check_multinomial(self, num_samples, replacement):
+@multinomial.meta
+def multinomial_meta(self, num_samples, replacement, generator):
     array, dtype = self._array, dtype_of(self)
     if array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -424,6 +490,7 @@ def check_multinomial(self, num_samples, replacement):
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if array.shape[-1] > MOST_CATEGORIES:
         raise RuntimeError("number of categories cannot exceed 2^24")
+    return TensorMeta((*array.shape[:-1], num_samples), scalar_type.int64)
 
 
 def check_race(rows):
@@ -456,7 +523,7 @@ def winners(race, count):
 
 @multinomial.kernel
 def multinomial_cpu(self, num_samples, replacement, generator):
-    check_multinomial(self, num_samples, replacement)
+    multinomial_meta(self, num_samples, replacement, generator)
     array = self._array
     rows = array if array.ndim == 2 else array[None]
     if not rows.shape[0]:
@@ -470,12 +537,7 @@ def multinomial_cpu(self, num_samples, replacement, generator):
     return wrap(np.ascontiguousarray(drawn if array.ndim == 2 else drawn[0]))
 
 
-@multinomial.out.kernel
-@any_device
-def multinomial_out(self, num_samples, replacement, generator, out):
-    if dtype_of(out) is not scalar_type.int64:
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {SCALAR_TYPE_NAMES[dtype_of(out)]}")
-    return write_out(multinomial.call(self, num_samples, replacement, generator), (out,))
+exact_out(multinomial, lambda out, *_: f"multinomial expects Long tensor out, got: {type_name(out)}")
 
 
 # --------------------------------------------------------------------------------------- poisson, binomial, …
@@ -483,14 +545,15 @@ def multinomial_out(self, num_samples, replacement, generator, out):
 poisson = native_function("poisson(Tensor self, Generator? generator=None) -> Tensor")
 
 
-@poisson.kernel
-def poisson_cpu(self, generator):
+poisson.meta(row_by_row)
+
+
+@poisson.impl()
+def poisson_cpu(self, generator, out):
     check_kernel_type(self, "poisson_cpu", DRAWN_FLOATS)
     if not (self._array >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    result = empty_contiguous(self)
-    run(kernels.poisson, result._array, self._array, generator_of(generator))
-    return result
+    run(kernels.poisson, out._array, self._array, generator_of(generator))
 
 
 @poisson.backward
@@ -502,25 +565,25 @@ class PoissonBackward0:
 binomial = native_function("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor")
 
 
-@binomial.kernel
-def binomial_cpu(count, prob, generator):
+@binomial.meta
+def binomial_meta(count, prob, generator):
     for name, t in (("count", count), ("prob", prob)):
         if not dtype_of(t).is_floating_point:
             raise ValueError(
                 f"binomial only supports floating-point dtypes for {name}, got: {SCALAR_TYPE_NAMES[dtype_of(t)]}"
             )
+    return TensorMeta(broadcast_shape(count._array.shape, prob._array.shape), dtype_of(count))
+
+
+@binomial.impl()
+def binomial_cpu(count, prob, generator, out):
     if dtype_of(count) is not dtype_of(prob):
         raise RuntimeError(
             f"Found dtype {SCALAR_TYPE_NAMES[dtype_of(prob)]} but expected {SCALAR_TYPE_NAMES[dtype_of(count)]}"
         )
     check_kernel_type(count, "binomial_cpu", FLOAT_OR_DOUBLE)
-    try:
-        trials, p = np.broadcast_arrays(count._array, prob._array)
-    except ValueError:
-        raise broadcast_error(count._array.shape, prob._array.shape) from None
-    result = wrap(np.empty(trials.shape, trials.dtype))
-    run(kernels.binomial, result._array, trials, p, generator_of(generator))
-    return result
+    trials, p = np.broadcast_arrays(count._array, prob._array)
+    run(kernels.binomial, out._array, trials, p, generator_of(generator))
 
 
 binomial.backward(NOT_IMPLEMENTED)
@@ -536,29 +599,35 @@ _dirichlet_grad = native_function("_dirichlet_grad(Tensor x, Tensor alpha, Tenso
 _dirichlet_grad.backward(NOT_IMPLEMENTED)
 
 
+@_dirichlet_grad.meta
+def dirichlet_grad_meta(x, alpha, total):
+    return TensorMeta(broadcast_shape(x._array.shape, alpha._array.shape, total._array.shape), dtype_of(x))
+
+
 @_dirichlet_grad.kernel
 def dirichlet_grad_cpu(x, alpha, total):
     """For `torch.distributions.Dirichlet`: the derivative of each part by its concentration."""
     check_kernel_type(x, "_dirichlet_grad_cpu", FLOAT_OR_DOUBLE)
-    try:
-        arrays = np.broadcast_arrays(x._array, alpha._array, total._array)
-    except ValueError:
-        raise broadcast_error(x._array.shape, alpha._array.shape, total._array.shape) from None
-    return wrap(kernels.dirichlet_grad(*arrays))
+    dirichlet_grad_meta(x, alpha, total)
+    return wrap(kernels.dirichlet_grad(*np.broadcast_arrays(x._array, alpha._array, total._array)))
 
 
-@_standard_gamma.kernel
-def standard_gamma_cpu(self, generator):
+_standard_gamma.meta(row_by_row)
+
+
+@_standard_gamma.impl()
+def standard_gamma_cpu(self, generator, out):
     check_kernel_type(self, "gamma_cpu", FLOAT_OR_DOUBLE)
-    result = empty_contiguous(self)
-    run(kernels.standard_gamma, result._array, self._array, generator_of(generator))
-    return result
+    run(kernels.standard_gamma, out._array, self._array, generator_of(generator))
 
 
 @_standard_gamma.backward
 class StandardGammaBackward0:
     def self(grad, self, result):
         return grad * at._standard_gamma_grad(self, result)
+
+
+_standard_gamma_grad.meta(lambda self, output: like(self))
 
 
 @_standard_gamma_grad.kernel
@@ -570,9 +639,10 @@ def standard_gamma_grad_cpu(self, output):
 _standard_gamma_grad.backward(NOT_IMPLEMENTED)
 
 
-@_sample_dirichlet.kernel
-def sample_dirichlet_cpu(self, generator):
+_sample_dirichlet.meta(row_by_row)
+
+
+@_sample_dirichlet.impl()
+def sample_dirichlet_cpu(self, generator, out):
     check_kernel_type(self, "dirichlet", FLOAT_OR_DOUBLE)
-    result = empty_contiguous(self)
-    run(kernels.dirichlet, result._array, self._array, generator_of(generator))
-    return result
+    run(kernels.dirichlet, out._array, self._array, generator_of(generator))

@@ -10,12 +10,13 @@ import numpy as np
 
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.register_dispatch_key import write_out
+from readtorch.aten.register_dispatch_key import any_device, check_result_type, resize_output, write_out
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 
-from .tensor_factories import OPTIONS, check_options
+from .tensor_factories import OPTIONS, check_options, described
 
 # ---------------------------------------------------------------------------------------------------- arange
 
@@ -69,21 +70,43 @@ def arithmetic_series(start, step, length, dtype):
     return wrap((start + np.arange(length, dtype=np.float64) * step).astype(dtype.numpy))
 
 
-@arange.kernel
-def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
-    """From `start` up to but without `end`; integers if all three are, else the default dtype."""
-    check_options(layout, device)
+def arange_type(start, end, step, dtype):
+    """The result's dtype: integers if all three are, else the default dtype. Raises RuntimeError for what is no range."""
     check_range(start, end, step)
     if dtype is None:
         floats = any(isinstance(v, float) for v in (start, end, step))
         dtype = scalar_type.get_default_dtype() if floats else scalar_type.int64
-    check_computable(dtype, "arange_cpu")
+    if dtype is scalar_type.int64 and int(step) == 0:  # it was a fraction
+        raise ValueError("step must be nonzero")
+    return dtype
+
+
+def arange_length(start, end, step, dtype):
     if dtype is scalar_type.int64:
         start, end, step = int(start), int(end), int(step)
-        if step == 0:  # it was a fraction
-            raise ValueError("step must be nonzero")
-        return wrap(np.arange(start, end, step))
-    return arithmetic_series(start, step, math.ceil((end - start) / step), dtype)
+    return math.ceil((end - start) / step)
+
+
+@arange.meta
+def arange_meta(start, end, step, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    dtype = arange_type(start, end, step, dtype)
+    return described((arange_length(start, end, step, dtype),), dtype)
+
+
+arange_start.meta(lambda start, end, *options: arange_meta(start, end, 1, *options))
+arange_end.meta(lambda end, *options: arange_meta(0, end, 1, *options))
+
+
+@arange.kernel
+def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
+    """From `start` up to but without `end`."""
+    check_options(layout, device)
+    dtype = arange_type(start, end, step, dtype)
+    check_computable(dtype, "arange_cpu")
+    if dtype is scalar_type.int64:
+        return wrap(np.arange(int(start), int(end), int(step)))
+    return arithmetic_series(start, step, arange_length(start, end, step, dtype), dtype)
 
 
 def warn_of_range():
@@ -95,26 +118,43 @@ def warn_of_range():
     )
 
 
+@range_.meta
+def range_meta(start, end, step, dtype, layout, device, pin_memory):
+    warn_of_range()
+    check_range(start, end, step)
+    return described((int((end - start) / step) + 1,), dtype)
+
+
 @range_.kernel
 def range_cpu(start, end, step, dtype, layout, device, pin_memory):
     """The old form, which includes `end`."""
-    warn_of_range()
-    check_range(start, end, step)
-    dtype = dtype or scalar_type.get_default_dtype()
-    check_computable(dtype, "range_cpu")
-    return arithmetic_series(start, step, int((end - start) / step) + 1, dtype)
+    output = range_meta(start, end, step, dtype, layout, device, pin_memory)
+    check_computable(output.dtype, "range_cpu")
+    return arithmetic_series(start, step, output.shape[0], output.dtype)
 
 
 def keeps_shape_of_out(operator):
     """Such a range goes into an `out` of any shape that has as many elements."""
 
     @operator.out.kernel
+    @any_device
     def fill_out(*arguments):
         *arguments, out = arguments
+        if out._keys & META:
+            return described_out(operator.shape_rule(*arguments), out)
         result = operator.call(*arguments)
         if result._array.size == out._array.size:
-            result = wrap(result._array.reshape(out._array.shape))
+            result = result.reshape(out._array.shape)
         return write_out(result, (out,))
+
+
+def described_out(output, out):
+    """`out` on the Meta device, as if this output had been written to it."""
+    check_result_type(output, out)
+    if out._array.size != math.prod(output.shape):
+        resize_output(out, output.shape)
+    out._counter[0] += 1
+    return out
 
 
 for _operator in (arange_end, arange_start, arange, range_):
@@ -136,39 +176,63 @@ def arange_binding(*bounds, **options):
 
 
 def _with_tensor_bounds(name, more, kernel):
-    """Declare `name` for numbers and for 0-dimensional tensors as bounds; both give the same."""
+    """Declare `name` for numbers and for 0-dimensional tensors as bounds; both give the same. Returns all four."""
     forms = {
         "Tensor_Tensor": ("Tensor", "Tensor"),
         "Tensor_Scalar": ("Tensor", "Scalar"),
         "Scalar_Tensor": ("Scalar", "Tensor"),
         "": ("Scalar", "Scalar"),
     }
-    for overload, (first, second) in forms.items():
-        dot = f".{overload}" if overload else ""
-        operator = native_function(
-            f"{name}{dot}({first} start, {second} end, int steps{more}, *, {OPTIONS}) -> Tensor", "function", out=True
+    return [
+        _with_bounds(f"{name}{'.' if overload else ''}{overload}({first} start, {second} end", name, more, kernel)
+        for overload, (first, second) in forms.items()
+    ]
+
+
+def _with_bounds(text, name, more, kernel):
+    operator = native_function(f"{text}, int steps{more}, *, {OPTIONS}) -> Tensor", "function", out=True)
+
+    @operator.meta
+    def series_meta(start, end, steps, *rest):
+        *_, dtype, layout, device, pin_memory = rest
+        check_options(layout, device)
+        check_bounds(name, start, end)
+        return described((steps,), series_type(name, start, end, dtype, steps))
+
+    @operator.kernel
+    def series_cpu(start, end, steps, *rest):
+        output = series_meta(start, end, steps, *rest)
+        check_computable(output.dtype, f"{name}_cpu")
+        return wrap(
+            kernel(number_of(start), number_of(end), steps, output.dtype, *rest[:-4]).astype(output.dtype.numpy)
         )
-        operator.kernel(lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
-        keeps_shape_of_out(operator)
+
+    keeps_shape_of_out(operator)
     return operator
 
 
-def bound(value, which, name):
+def check_bounds(name, *bounds):
+    for which, value in zip(("start", "end"), bounds):
+        if isinstance(value, TensorImpl) and value._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
+                f"{value._array.ndim} dimension(s)."
+            )
+
+
+def number_of(bound):
     """A bound as a Python number."""
-    if isinstance(value, (int, float, complex)):
-        return value
-    if value._array.ndim:
-        raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
-            f"{value._array.ndim} dimension(s)."
-        )
-    return value.item()
+    return bound.item() if isinstance(bound, TensorImpl) else bound
+
+
+def is_complex(bound):
+    return dtype_of(bound).is_complex if isinstance(bound, TensorImpl) else isinstance(bound, complex)
 
 
 def series_type(name, start, end, dtype, steps):
     """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold the bounds."""
     inferred = scalar_type.get_default_dtype()
-    if isinstance(start, complex) or isinstance(end, complex):
+    if is_complex(start) or is_complex(end):
         inferred = scalar_type.get_default_complex_dtype()
         if dtype is not None and not dtype.is_complex:
             raise RuntimeError(
@@ -178,9 +242,7 @@ def series_type(name, start, end, dtype, steps):
             )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    dtype = dtype or inferred
-    check_computable(dtype, f"{name}_cpu")
-    return dtype
+    return dtype or inferred
 
 
 def even_steps(start, end, steps, dtype, kind=None):
@@ -198,21 +260,13 @@ def even_steps(start, end, steps, dtype, kind=None):
     return np.where(np.arange(steps) < steps // 2, start + step * place, counted_down)
 
 
-def linspace_cpu(start, end, steps, dtype, layout, device, pin_memory):
-    check_options(layout, device)
-    dtype = series_type("linspace", start, end, dtype, steps)
-    return wrap(even_steps(start, end, steps, dtype).astype(dtype.numpy))
-
-
-def logspace_cpu(start, end, steps, base, dtype, layout, device, pin_memory):
+def logarithmic_steps(start, end, steps, dtype, base):
     """`base` to the power of each number that linspace gives."""
-    check_options(layout, device)
-    dtype = series_type("logspace", start, end, dtype, steps)
     if steps == 1 and dtype.category >= FLOAT:  # start itself, whatever the dtype makes of it
-        return wrap(np.power(base, np.array([start])).astype(dtype.numpy))
+        return np.power(base, np.array([start]))
     exponents = even_steps(start, end, steps, dtype, op_math_type(dtype).numpy)
-    return wrap(np.power(exponents.dtype.type(base), exponents).astype(dtype.numpy))
+    return np.power(exponents.dtype.type(base), exponents)
 
 
-linspace = _with_tensor_bounds("linspace", "", linspace_cpu)
-logspace = _with_tensor_bounds("logspace", ", float base=10.0", logspace_cpu)
+linspace = _with_tensor_bounds("linspace", "", even_steps)
+logspace = _with_tensor_bounds("logspace", ", float base=10.0", logarithmic_steps)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -103,6 +104,11 @@ def fast_forward(self, n, sobolstate, dimension, num_generated):
         self._array[...] ^= sobolstate._array[:, lowest_zero(i)]
     self._counter[0] += 1
     return self
+
+
+@_sobol_engine_draw.meta
+def draw_meta(quasi, n, sobolstate, dimension, num_generated, dtype):
+    return TensorMeta((n, dimension), dtype or scalar_type.float32), TensorMeta((dimension,), scalar_type.int64)
 
 
 @_sobol_engine_draw.kernel

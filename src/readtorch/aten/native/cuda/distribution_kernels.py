@@ -7,21 +7,10 @@ import ml_dtypes
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.distribution_templates import (
-    CPP_NAMES,
-    DRAWN,
-    check_from_to_in_range,
-    closed_range,
-    open_range,
-)
-from readtorch.aten.native.distributions import (
-    check_kernel_type,
-    check_no_internal_overlap,
-    check_std,
-    check_uniform_bounds,
-)
+from readtorch.aten.native import distributions as ops
+from readtorch.aten.native.distribution_templates import DRAWN, closed_range, open_range
+from readtorch.aten.native.distributions import check_kernel_type, check_no_internal_overlap
 from readtorch.aten.native.tensor_iterator import WIDENED
-from readtorch.aten.register_dispatch_key import resize
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda import runtime
 from readtorch.c10.device import current_device
@@ -44,7 +33,7 @@ from .distribution_templates import (
 )
 from .distributions import DOUBLE
 from .reduce_ops import LONG, converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_kernel, empty
 
 
 def most_blocks():
@@ -74,52 +63,44 @@ def drawn(self, engine, run, *parameters, at_once=None):
     return self
 
 
-@cuda_kernel(operator_named("uniform_"))
-def uniform_cuda_(self, low, high, generator):
-    check_uniform_bounds(dtype_of(self), low, high)
-    return drawn(self, generator, uniform, low, high)
+def drawing(operator, run):
+    """The CUDA kernel of an in-place operator of plain numbers."""
+
+    @cuda_kernel(operator)
+    def kernel_(self, *numbers_and_generator):
+        *numbers, generator = numbers_and_generator
+        operator.shape_rule(self, *numbers_and_generator)
+        return drawn(self, generator, run, *numbers)
+
+    return kernel_
 
 
-@cuda_kernel(operator_named("normal_"))
-def normal_cuda_(self, mean, std, generator):
-    check_std(std)
-    return drawn(self, generator, normal, mean, std)
+uniform_cuda_ = drawing(ops.uniform_, uniform)
+normal_cuda_ = drawing(ops.normal_, normal)
+exponential_cuda_ = drawing(ops.exponential_, exponential)
+drawing(ops.bernoulli_float_, bernoulli)
+drawing(ops.cauchy_, cauchy)
 
 
-@cuda_kernel(operator_named("log_normal_"))
+@cuda_kernel(ops.log_normal_)
 def log_normal_cuda_(self, mean, std, generator):
+    ops.log_normal_meta_(self, mean, std, generator)
     return at.exp_(normal_cuda_(self, mean, std, generator))
 
 
-@cuda_kernel(operator_named("exponential_"))
-def exponential_cuda_(self, lambd, generator):
-    if not lambd > 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    return drawn(self, generator, exponential, lambd)
-
-
-@cuda_kernel(operator_named("bernoulli_.float"))
-def bernoulli_cuda_(self, p, generator):
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return drawn(self, generator, bernoulli, p)
-
-
-@cuda_kernel(operator_named("random_.from"))
+@cuda_kernel(ops.random_from)
 def random_from_cuda_(self, low, to, generator):
-    dtype = dtype_of(self)
-    low, last = closed_range(dtype, low, to) if to is not None else open_range(dtype, low)
-    check_from_to_in_range(dtype, low, last)
-    at_once = 2 if last - low + 1 >= 1 << 28 else 4
-    return drawn(self, generator, integers, low, last + 1, at_once=at_once)
+    ops.random_from_meta_(self, low, to, generator)
+    low, last = closed_range(dtype_of(self), low, to) if to is not None else open_range(dtype_of(self), low)
+    return drawn(self, generator, integers, low, last + 1, at_once=2 if last - low + 1 >= 1 << 28 else 4)
 
 
-@cuda_kernel(operator_named("random_.to"))
+@cuda_kernel(ops.random_to)
 def random_to_cuda_(self, to, generator):
     return random_from_cuda_(self, 0, to, generator)
 
 
-@cuda_kernel(operator_named("bernoulli_.Tensor"))
+@cuda_kernel(ops.bernoulli_tensor_)
 def bernoulli_tensor_cuda_(self, p, generator):
     """The probabilities stay unchecked: to look at them, the host would have to wait."""
     array = self._array
@@ -134,39 +115,14 @@ def bernoulli_tensor_cuda_(self, p, generator):
     return self
 
 
-@cuda_kernel(operator_named("bernoulli"))
-def bernoulli_cuda(self, generator):
-    return bernoulli_tensor_cuda_(empty(self._array.shape, self._array.dtype), self, generator)
-
-
-@cuda_kernel(operator_named("bernoulli.out"))
-def bernoulli_out_cuda(self, generator, out):
-    if out._array.shape != self._array.shape:
-        resize(out, self._array.shape)
-    return bernoulli_tensor_cuda_(out, self, generator)
-
-
-@cuda_kernel(operator_named("geometric_"))
+@cuda_kernel(ops.geometric_)
 def geometric_cuda_(self, p, generator):
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    ops.geometric_meta_(self, p, generator)
     check_kernel_type(self, "geometric_cuda", DRAWN - {scalar_type.bool})
     return drawn(self, generator, geometric, p)
 
 
-@cuda_kernel(operator_named("cauchy_"))
-def cauchy_cuda_(self, median, sigma, generator):
-    if not sigma > 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    if not dtype_of(self).is_floating_point:
-        raise RuntimeError(
-            "Cauchy distribution is a continuous probability distribution. dtype must be "
-            f"a floating point but you specified {CPP_NAMES[dtype_of(self)]}"
-        )
-    return drawn(self, generator, cauchy, median, sigma)
-
-
-@cuda_kernel(operator_named("random_"))
+@cuda_kernel(ops.random_)
 def random_cuda_(self, generator):
     """Whole numbers from 0 to the largest of an integer type, or as many as a floating one has without
     gaps."""

@@ -19,18 +19,17 @@ import ml_dtypes
 import numpy as np
 from numba import cuda
 
-from readtorch.aten.expand_utils import broadcast_shape
+from readtorch.aten.native import distributions as ops
 from readtorch.aten.native.distribution_templates import DRAWN_FLOATS
 from readtorch.aten.native.distributions import FLOAT_OR_DOUBLE, check_kernel_type
 from readtorch.c10.cuda.launch import blocks_of, launch
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of
 
+from .copy import copy_elements
 from .distribution_templates import unit_64
 from .loops import THREADS
 from .philox_rng_engine import philox
 from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, empty
 
 DRAWS_USED = 256  # of one element; a sample that takes more (hardly ever) runs into the next call's
 u64 = np.uint64
@@ -175,32 +174,26 @@ def one_gamma(seed, element, draw, shape, _):
 DOUBLE = np.dtype(np.float64)
 
 
-def sampled(draw, generator, dtype, shape, *parameters):
-    """Samples of `dtype` by one of the functions above; the parameters are broadcast."""
+def sampled(draw, generator, shape, *parameters):
+    """Samples by one of the functions above, float64; the parameters are broadcast."""
     result = empty(shape, DOUBLE)
     if result._array.size:
         doubles = [converted(t, DOUBLE).expand(shape).contiguous()._array for t in parameters]
         sample(draw, generator.philox_state(DRAWS_USED), doubles, result._array)
-    return converted(result, dtype)
+    return result
 
 
-@cuda_kernel(operator_named("poisson"))
-def poisson_cuda(self, generator):
+@cuda_impl(ops.poisson)
+def poisson_cuda(self, generator, out):
     """The rates stay unchecked: to look at them, the host would have to wait."""
     check_kernel_type(self, "poisson_cuda", DRAWN_FLOATS)
-    return sampled(one_poisson, generator, self._array.dtype, self._array.shape, self)
+    copy_elements(sampled(one_poisson, generator, self._array.shape, self), out)
 
 
-@cuda_kernel(operator_named("binomial"))
-def binomial_cuda(count, prob, generator):
-    for name, t in (("count", count), ("prob", prob)):
-        if not dtype_of(t).is_floating_point:
-            raise ValueError(
-                f"binomial only supports floating-point dtypes for {name}, got: {SCALAR_TYPE_NAMES[dtype_of(t)]}"
-            )
+@cuda_impl(ops.binomial)
+def binomial_cuda(count, prob, generator, out):
     check_kernel_type(count, "binomial_cuda", FLOAT_OR_DOUBLE)
-    shape = broadcast_shape(count._array.shape, prob._array.shape)
-    return sampled(one_binomial, generator, count._array.dtype, shape, count, prob)
+    copy_elements(sampled(one_binomial, generator, out._array.shape, count, prob), out)
 
 
 def positive(t):
@@ -208,16 +201,16 @@ def positive(t):
     return t.clamp(min=float(ml_dtypes.finfo(t._array.dtype).smallest_normal))
 
 
-@cuda_kernel(operator_named("_standard_gamma"))
-def standard_gamma_cuda(self, generator):
+@cuda_impl(ops._standard_gamma)
+def standard_gamma_cuda(self, generator, out):
     check_kernel_type(self, "gamma_cuda", FLOAT_OR_DOUBLE)
-    return positive(sampled(one_gamma, generator, self._array.dtype, self._array.shape, self))
+    copy_elements(positive(converted(sampled(one_gamma, generator, self._array.shape, self), self._array.dtype)), out)
 
 
-@cuda_kernel(operator_named("_sample_dirichlet"))
-def sample_dirichlet_cuda(self, generator):
+@cuda_impl(ops._sample_dirichlet)
+def sample_dirichlet_cuda(self, generator, out):
     check_kernel_type(self, "dirichlet", FLOAT_OR_DOUBLE)
-    gamma = sampled(one_gamma, generator, DOUBLE, self._array.shape, self)
+    gamma = sampled(one_gamma, generator, self._array.shape, self)
     share = converted(gamma / gamma.sum(-1, True), self._array.dtype)
     below_one = np.nextafter(self._array.dtype.type(1), self._array.dtype.type(0))
-    return positive(share).clamp(max=float(below_one))
+    copy_elements(positive(share).clamp(max=float(below_one)), out)

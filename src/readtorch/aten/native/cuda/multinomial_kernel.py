@@ -14,15 +14,16 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.distributions import check_multinomial
+from readtorch.aten.native.distributions import multinomial
 from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.c10.cuda.launch import launch
 
+from .copy import copy_elements
 from .distribution_kernels import exponential_cuda_
 from .distribution_templates import unit
 from .philox_rng_engine import philox
 from .reduce_ops import LONG, converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
+from .register_dispatch_key import cuda_impl, empty
 
 THREADS, MOST_ROWS = 128, 65535
 u64 = np.uint64
@@ -73,17 +74,12 @@ def place_of(number, ends, probabilities, r):
     return begin
 
 
-@cuda_kernel(operator_named("multinomial"))
-def multinomial_cuda(self, num_samples, replacement, generator):
-    check_multinomial(self, num_samples, replacement)
+@cuda_impl(multinomial)
+def multinomial_cuda(self, num_samples, replacement, generator, out):
     rows = self if self._array.ndim == 2 else self.unsqueeze(0)
-    if not rows._array.shape[0]:
-        return empty((0, num_samples), LONG)
-    if replacement and num_samples > 1:
-        result = with_replacement(rows, num_samples, generator)
-    else:
-        result = winners(rows, num_samples, generator)
-    return result if self._array.ndim == 2 else owned(result.squeeze(0))
+    if rows._array.shape[0]:
+        draw = with_replacement if replacement and num_samples > 1 else winners
+        copy_elements(draw(rows, num_samples, generator).reshape(out._array.shape), out)
 
 
 def winners(rows, num_samples, generator):

@@ -161,7 +161,8 @@ fallbacks[CUDA] = follow
 
 
 def may_run(operator):
-    return CUDA in operator.kernels or operator.composite is not None or operator.schema.is_view
+    any_device = getattr(operator.kernels.get(CPU), "any_device", False)
+    return CUDA in operator.kernels or any_device or operator.composite is not None or operator.schema.is_view
 
 
 def still_on_device(results):
