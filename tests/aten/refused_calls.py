@@ -67,6 +67,10 @@ CALLS = {
     "max_unpool2d, no room": lambda T, t: T._C._nn.max_unpool2d(
         volume(t, 1, 1, 2, 2), volume(t, 1, 1, 2, 2).long(), (2, -2)
     ),
+    "interpolate, endless": lambda T, t: T.nn.functional.interpolate(volume(t, 1, 1, 2, 2), scale_factor=float("inf")),
+    "interpolate, too large": lambda T, t: T.nn.functional.interpolate(volume(t, 1, 1, 2, 2), scale_factor=1e30),
+    "upsample_nearest2d, negative": lambda T, t: T._C._nn.upsample_nearest2d(volume(t, 1, 1, 2, 2), (-1, 2)),
+    "upsample_bilinear2d, no size": lambda T, t: T._C._nn.upsample_bilinear2d(volume(t, 1, 1, 2, 2), (2,), False),
     "constant_pad_nd, length": lambda T, t: T.constant_pad_nd(t, (1, 1, 1)),
     "constant_pad_nd, dimensions": lambda T, t: T.constant_pad_nd(t, (1, 1, 1, 1, 1, 1)),
     "constant_pad_nd, too narrow": lambda T, t: T.constant_pad_nd(t, (-2, -2)),

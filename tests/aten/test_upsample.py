@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import readtorch
 from tests.programs import same
 from tests.reference import both
 from tests.strategies import tensors
@@ -152,3 +153,9 @@ def test_old_names_warn():
                 show.numbers(getattr(T.nn.functional, name)(x, size=5))
 
     same(program)
+
+
+@pytest.mark.parametrize("name", ["upsample_nearest2d", "_upsample_nearest_exact2d"])
+def test_a_scale_that_leads_far_beyond_the_end_gives_the_last_element(name):
+    x = readtorch.arange(9.0).reshape(1, 1, 3, 3)
+    assert getattr(readtorch._C._nn, name)(x, (2, 2), 1e-30, 1e-30)[0, 0, 1, 1] == 8

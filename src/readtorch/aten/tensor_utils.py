@@ -1,4 +1,4 @@
-"""The sizes of gradients: what backward kernels check before they rely on them, with the words of each family.
+"""What kernels have in common: checks of the sizes of gradients, with the words of each family, and memory to compute in.
 
 In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`, `upsample_2d_common_check` in
 `aten/src/ATen/native/UpSample.h`, `aten/src/ATen/native/AdaptivePooling.h`, `aten/src/ATen/native/Pool.h`.
@@ -7,6 +7,18 @@ In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`, `upsample_2d_co
 import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_error
+
+
+def memory_for(out, dtype):
+    """Contiguous memory of `dtype` in which to compute an output on the CPU: its own, if it is like that; see `put`."""
+    array = out._array
+    return array if array.flags.c_contiguous and array.dtype is dtype else np.empty(array.shape, dtype)
+
+
+def put(result, out):
+    """What was computed there, to the output."""
+    if result is not out._array:
+        np.copyto(out._array, result, casting="unsafe")
 
 
 def check_broadcasts(grad_output, sizes):

@@ -12,17 +12,16 @@ In PyTorch: `aten/src/ATen/native/UpSample.cpp`, `aten/src/ATen/native/UpSample.
 
 import functools
 import inspect
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from readtorch.aten import parallel
 from readtorch.aten.native_function import native_function
-from readtorch.aten.tensor_utils import check_resized
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.aten.tensor_meta import in_format_of, remembered
+from readtorch.aten.tensor_utils import check_resized, memory_for, put
+from readtorch.c10.tensor_impl import dtype_of
 
-from .copy import empty_in_format_of
+from .dispatch_stub import dispatch_stub
 from .tensor_iterator import F4, F8, not_implemented
 
 
@@ -112,15 +111,18 @@ def nearest(size_in, size_out, align_corners, scale, real, kept):
 def nearest_by_scale(size_in, size_out, align_corners, scale, real, kept):
     """The same by the rule alone."""
     step = scale_of(size_in, size_out, scale, np.float32)
-    index = np.floor(np.arange(size_out).astype(np.float32) * step).astype(np.int64)
-    return one_element(np.minimum(index, size_in - 1), real)
+    return one_element(whole(np.arange(size_out).astype(np.float32) * step, size_in), real)
 
 
 def nearest_exact(size_in, size_out, align_corners, scale, real, kept):
     """The element whose cell covers the middle of the output element's cell."""
     step = scale_of(size_in, size_out, scale, np.float32)
-    index = np.floor((np.arange(size_out).astype(np.float32) + np.float32(0.5)) * step).astype(np.int64)
-    return one_element(np.minimum(index, size_in - 1), real)
+    return one_element(whole((np.arange(size_out).astype(np.float32) + np.float32(0.5)) * step, size_in), real)
+
+
+def whole(place, size_in):
+    """The element in which each position lies; the last one beyond the end, however far."""
+    return np.minimum(np.floor(place), np.float64(size_in - 1)).astype(np.int64)
 
 
 def linear(size_in, size_out, align_corners, scale, real, kept):
@@ -239,86 +241,46 @@ def as_whole_numbers(weights):
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
 
 
-# ---------------------------------------------------------------------------------------------- the operators
-
 # ---------------------------------------------------------------------------------------------------- computing
 
-
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from .cpu import upsample_kernel
-
-    return upsample_kernel
+FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for
 
 
-# Results with fewer elements are not worth loading the compiler for.
-FROM_SIZE = 4096
-GRAIN = 1 << 15  # elements of a result that make a piece of work for a thread
-
-
-def share(count, size, body):
-    """`body(begin, end)` over `count` pieces of work that make a result of `size` elements."""
-    parallel.parallel_for(0, count, max(1, GRAIN * count // max(size, 1)), body)
-
-
-def times_band(band, x, axis):
-    """The product with a band along one dimension."""
-    shape = (*x.shape[:axis], len(band.start), *x.shape[axis + 1 :])
-    if math.prod(shape) < FROM_SIZE:
-        return times_small_band(band, x, axis)
-    x = np.ascontiguousarray(x)
-    result = np.empty(shape, x.dtype)
-    if axis == x.ndim - 1:
-        rows, out = x.reshape(-1, x.shape[-1]), result.reshape(-1, shape[-1])
-        share(len(rows), out.size, lambda b, e: loops().band_rows(rows, *band, out, b, e))
-        return result
-    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    lines, out = x.reshape(before, x.shape[axis], after), result.reshape(before, shape[axis], after)
-    share(before, out.size, lambda b, e: loops().band_lines(lines, *band, out, b, e))
-    return result
-
-
-def times_small_band(band, x, axis):
-    start, count, weights = band
-    lines = x.swapaxes(0, axis)
-    result = np.zeros((len(start), *lines.shape[1:]), x.dtype)
+@dispatch_stub("upsample_kernel", FROM_SIZE)
+def times_band(out, one, x, axis):
+    """out = the product of a Band and `x` along one dimension."""
+    start, count, weights = one
+    lines, result = x.swapaxes(0, axis), out.swapaxes(0, axis)
+    result[...] = 0
     for k in range(weights.shape[1]):
         rows = np.flatnonzero(count > k)
         weight = weights[rows, k].reshape(-1, *[1] * (x.ndim - 1))
         result[rows] += weight * lines[start[rows] + k]
-    return result.swapaxes(0, axis)
 
 
-def pick(x, indices):
-    """x[:, :, indices[0], indices[1], …]: each element of the result is a copy of one."""
-    if x.dtype not in (F4, F8) or x.size < FROM_SIZE:
-        for axis, index in enumerate(indices, 2):
-            x = x.take(index, axis)
-        return x
-    if len(indices) == 3:
-        x = x.take(indices[0], 2)
-    rows, columns = indices[-2] if len(indices) > 1 else np.arange(x.shape[1]), indices[-1]
-    planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
-    out = np.empty((len(planes), len(rows), len(columns)), x.dtype)
-    share(len(planes), out.size, lambda b, e: loops().pick(planes, rows, columns, out, b, e))
-    return out.reshape(*x.shape[:-2], *out.shape[1:])
+def times_bands(x, steps, out):
+    """out = `x` times several bands, each given with its dimension."""
+    if not steps:
+        out[...] = x
+    for left, (axis, one) in enumerate(steps, 1 - len(steps)):
+        product = np.empty((*x.shape[:axis], len(one.start), *x.shape[axis + 1 :]), x.dtype) if left else out
+        times_band(product, one, x, axis)
+        x = product
 
 
-def pick_backward(grad, bands):
-    if len(bands) != 2 or grad.dtype not in (F4, F8) or grad.size < FROM_SIZE:
-        for axis, one in enumerate(bands, 2):
-            grad = times_band(one, grad, axis)
-        return grad
-    rows, columns = bands
-    planes = np.ascontiguousarray(grad).reshape(-1, *grad.shape[2:])
-    out = np.empty((len(planes), len(rows.start), len(columns.start)), grad.dtype)
-    share(
-        len(planes),
-        grad.size,
-        lambda b, e: loops().pick_backward(planes, rows.start, rows.count, columns.start, columns.count, out, b, e),
-    )
-    return out.reshape(*grad.shape[:2], *out.shape[1:])
+@dispatch_stub("upsample_kernel", FROM_SIZE)
+def pick(x, indices, out):
+    """out = x[:, :, indices[0], indices[1], …]: each element is a copy of one."""
+    *others, last = enumerate(indices, 2)
+    for axis, index in others:
+        x = x.take(index, axis)
+    x.take(last[1], last[0], out=out, mode="clip")
+
+
+@dispatch_stub("upsample_kernel", FROM_SIZE)
+def pick_backward(grad, bands, out):
+    """The transposed of `pick`."""
+    times_bands(grad, list(enumerate(bands, 2)), out)
 
 
 def bands_of(make, method, input_size, output_size, align_corners, scales, dtype, *kept):
@@ -327,48 +289,45 @@ def bands_of(make, method, input_size, output_size, align_corners, scales, dtype
     return [make(method, n, m, align_corners, s, real, *kept) for n, m, s in zip(input_size[2:], output_size, scales)]
 
 
-def resize(x, method, output_size, align_corners, scales):
-    """`x` (N, C, *sizes) resized to (N, C, *output_size); the last dimension first."""
-    dtype = x.dtype
+def resize(x, method, align_corners, scales, out):
+    """Fill `out` (N, C, *output_size) with `x` (N, C, *sizes) resized; the last dimension first."""
+    dtype, output_size = x.dtype, out._array.shape[2:]
     if dtype.kind == "u" and not method.startswith("nearest"):
-        return resize_bytes(x, method, output_size, align_corners, scales)
+        return put(resize_bytes(x, method, output_size, align_corners, scales), out)
     if method == "nearest" and x.ndim != 4:
         method = "nearest_by_scale"  # in PyTorch too: only its loop for images, and backward, take the short cuts
     is_bilinear = method == "linear" and x.ndim == 4  # PyTorch's loop for these does not round the weights
     kept = dtype if dtype.itemsize == 2 and not is_bilinear else None
     bands = bands_of(band, method, x.shape, output_size, align_corners, scales, dtype, kept)
     if method.startswith("nearest"):
-        return pick(x, [one.start for one in bands])
-    if dtype.itemsize == 2:
-        x = x.astype(F4)
-    for axis in reversed(range(2, x.ndim)):
+        result = memory_for(out, dtype)
+        pick(x, [one.start for one in bands], result)
+    else:
+        x = x.astype(F4) if dtype.itemsize == 2 else x
+        result = memory_for(out, x.dtype)
         # in PyTorch: where antialiasing leaves one element in the last dimension, all rows come out as the first one
-        if not (method.endswith("_aa") and x.shape[axis] == output_size[axis - 2]):
-            x = times_band(bands[axis - 2], x, axis)
-    return x
+        steps = [
+            (axis, one)
+            for axis, one in enumerate(bands, 2)
+            if not (method.endswith("_aa") and x.shape[axis] == output_size[axis - 2])
+        ]
+        times_bands(x, steps[::-1], result)
+    put(result, out)
 
 
-def resize_backward(grad, method, input_size, output_size, align_corners, scales):
+def resize_backward(grad, method, output_size, align_corners, scales, out):
     """The transposed products; the first dimension first, while the last is long."""
-    if method == "cubic" and tuple(input_size[2:]) == tuple(output_size):
-        return grad  # in PyTorch too, whatever the scales
+    input_size = out._array.shape
+    if method == "cubic" and input_size[2:] == tuple(output_size):
+        return put(grad, out)  # in PyTorch too, whatever the scales
     bands = bands_of(transposed_band, method, input_size, output_size, align_corners, scales, grad.dtype)
-    if grad.dtype.itemsize == 2:
-        grad = grad.astype(F4)
+    grad = grad.astype(F4) if grad.dtype.itemsize == 2 else grad
+    result = memory_for(out, grad.dtype)
     if method.startswith("nearest"):
-        return pick_backward(grad, bands)
-    for axis, one in enumerate(bands, 2):
-        grad = times_band(one, grad, axis)
-    return grad
-
-
-def in_format_of(x, result):
-    """`result`, in memory of its own, with the dtype and the memory format of `x`."""
-    out = empty_in_format_of(x, result.shape)
-    if result.dtype == x.dtype and result.strides == out.strides and not np.may_share_memory(result, x):
-        return wrap(result)
-    out[...] = result
-    return wrap(out)
+        pick_backward(grad, bands, result)
+    else:
+        times_bands(grad, list(enumerate(bands, 2)), result)
+    put(result, out)
 
 
 # ------------------------------------------------------------------------------------------------------- checks
@@ -390,9 +349,13 @@ def check_sizes(input_size, output_size, dims):
         )
 
 
-def check_not_empty(x):
-    if x.shape[1] == 0:
-        raise RuntimeError(f"Non-empty {x.ndim}D data tensor expected but got a tensor with sizes {list(x.shape)}")
+@remembered
+def resized_shape(shape, output_size, dims):
+    """The shape of the result. Raises RuntimeError."""
+    check_sizes(shape, output_size, dims)
+    if shape[1] == 0:
+        raise RuntimeError(f"Non-empty {len(shape)}D data tensor expected but got a tensor with sizes {list(shape)}")
+    return (*shape[:2], *output_size)
 
 
 def check_dtype(self, method, dims):
@@ -426,7 +389,13 @@ def wanted_size(input_size, output_size, scale_factors):
         )
     if scale_factors is None:
         return tuple(output_size)
-    return tuple([int(n * factor) for n, factor in zip(input_size[2:], scale_factors)])
+    return tuple([whole_size(n * factor) for n, factor in zip(input_size[2:], scale_factors)])
+
+
+def whole_size(size):
+    if not -(2**63) <= size < 2**63:  # nan, too
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return int(size)
 
 
 # ---------------------------------------------------------------------------------------------------- operators
@@ -449,7 +418,6 @@ def declare(name, node, dims, method, has_corners=True):
     """The operator, its overload for `F.interpolate`, its backward, and the backward of that."""
     corners = "bool align_corners, " if has_corners else ""
     settings = corners + ", ".join(f"float? {s}=None" for s in SCALES[dims])
-    saved = [*["align_corners"] * has_corners, *SCALES[dims]]
     vec = native_function(
         f"{name}.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor", module="nn"
     )
@@ -469,24 +437,33 @@ def declare(name, node, dims, method, has_corners=True):
         size = wanted_size(input._array.shape, output_size, scale_factors)
         return operator.call(input, size, *align_corners, *(scale_factors or [None] * dims))
 
-    @operator.kernel
-    def resize_cpu(self, output_size, *settings):
-        x = self._array
-        check_sizes(x.shape, output_size, dims)
-        check_not_empty(x)
-        check_dtype(self, method, dims)
-        align_corners = has_corners and settings[0]
-        return in_format_of(x, resize(x, method, output_size, align_corners, settings[has_corners:]))
+    @operator.meta
+    def resize_meta(self, output_size, *settings):
+        return in_format_of(self, resized_shape(self._array.shape, output_size, dims))
 
-    @backward.kernel
-    def resize_backward_cpu(grad_output, output_size, input_size, *settings):
+    @operator.impl()
+    def resize_cpu(self, output_size, *settings_and_out):
+        check_dtype(self, method, dims)
+        *settings, out = settings_and_out
+        resize(self._array, method, has_corners and settings[0], settings[has_corners:], out)
+
+    @backward.meta
+    def resize_backward_meta(grad_output, output_size, input_size, *settings):
         check_sizes(input_size, output_size, dims)
         check_resized(grad_output, (*input_size[:2], *output_size))
-        g = grad_output._array
-        align_corners = has_corners and settings[0]
-        return in_format_of(
-            g, resize_backward(g, method, input_size, output_size, align_corners, settings[has_corners:])
-        )
+        return in_format_of(grad_output, input_size)
+
+    @backward.impl()
+    def resize_backward_cpu(grad_output, output_size, input_size, *settings_and_out):
+        *settings, out = settings_and_out
+        align_corners, scales = has_corners and settings[0], settings[has_corners:]
+        resize_backward(grad_output._array, method, output_size, align_corners, scales, out)
+
+    derivatives(operator, backward, node, [*["align_corners"] * has_corners, *SCALES[dims]])
+
+
+def derivatives(operator, backward, node, saved):
+    """Of an operator and of its backward: each is the other's transpose."""
 
     @operator.backward
     class UpsampleBackward:

@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.aten.native.tensor_iterator import WIDENED, cast, not_implemented
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.aten.tensor_utils import check_dim_sizes
+from readtorch.aten.tensor_utils import check_dim_sizes, memory_for, put
 from readtorch.c10.memory_format import contiguous_format, format_strides, suggested_format
 from readtorch.c10.tensor_impl import dtype_of
 
@@ -33,18 +33,6 @@ def _channels_last_like(shape, *inputs):
         if suggested_format(t._array) is not contiguous_format:
             strides = format_strides(t._array, shape)
     return TensorMeta(shape, dtype_of(inputs[0]), strides)
-
-
-def _memory_for(out, dtype):
-    """Contiguous memory of `dtype` in which to compute an output: its own, if it is like that."""
-    array = out._array
-    return array if array.flags.c_contiguous and array.dtype == dtype else np.empty(array.shape, dtype)
-
-
-def _put(result, out):
-    """What was computed, to the output."""
-    if result is not out._array:
-        out._array[...] = cast(result, out._array.dtype)
 
 
 # ------------------------------------------------------------------------------------------------ convolution
@@ -87,9 +75,9 @@ def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, 
     if transposed:
         _transposed_forward(wide_x, w, b, geometry, out)
     else:
-        result = _memory_for(out, wide)
+        result = memory_for(out, wide)
         _functions(wide_x, w, result.shape).forward(wide_x, w, b, geometry, result)
-        _put(result, out)
+        put(result, out)
 
 
 def _transposed_forward(x, w, b, geometry, out):
@@ -97,14 +85,14 @@ def _transposed_forward(x, w, b, geometry, out):
     large_padding = any(extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))
     if x.dtype != dtype and (dtype == np.float16 or large_padding):
         # 16-bit numbers that PyTorch does not give to oneDNN: it rounds the product of each kernel element.
-        result = _memory_for(out, dtype)
+        result = memory_for(out, dtype)
         kernel_offsets.grad_input(x, w, geometry, result)
     else:
-        result = _memory_for(out, x.dtype)
+        result = memory_for(out, x.dtype)
         _functions(x, w, x.shape).grad_input(x, w, geometry, result)
     if b is not None:
         result += b.reshape(-1, *[1] * (result.ndim - 2)).astype(result.dtype, copy=False)
-    _put(result, out)
+    put(result, out)
 
 
 def _check_dtype(input, geometry):
@@ -199,18 +187,18 @@ def convolution_backward_cpu(
     grad, x, w = [cast(t._array, wide) for t in (grad_output, input, weight)]
     functions = _functions(x, w, x.shape if transposed else grad.shape)
     if grad_input is not None:
-        result = _memory_for(grad_input, wide)
+        result = memory_for(grad_input, wide)
         if transposed:
             functions.forward(grad, w, None, geometry, result)
         else:
             functions.grad_input(grad, w, geometry, result)
-        _put(result, grad_input)
+        put(result, grad_input)
     if grad_weight is not None:
-        result = _memory_for(grad_weight, wide)
+        result = memory_for(grad_weight, wide)
         functions.grad_weight(*(x, grad) if transposed else (grad, x), geometry, result)
-        _put(result, grad_weight)
+        put(result, grad_weight)
     if grad_bias is not None:
-        _put(functions.grad_bias(grad), grad_bias)
+        put(functions.grad_bias(grad), grad_bias)
 
 
 def _fill_zeros(*outs):

@@ -20,15 +20,13 @@ from numba import cuda
 
 from readtorch.aten.native import upsample
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.tensor_utils import check_resized
 from readtorch.c10.cuda.device_memory import tensor_on
 from readtorch.c10.cuda.launch import blocks_of, launch
-from readtorch.c10.memory_format import format_strides
 from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy as copy_kernel
 from .loops import THREADS
-from .register_dispatch_key import cuda_kernel, empty, here, operator_named
+from .register_dispatch_key import cuda_impl, empty, here, operator_named
 from .rows import contiguous
 from .softmax import wide
 
@@ -57,13 +55,6 @@ def fill_times_bands(t, bands_of_axes, out, last_first=False):
     copy_kernel(x._array, out._array)
 
 
-def times_bands(t, bands_of_axes, last_first=False):
-    shape = (*t._array.shape[:2], *[len(one.start) for one in bands_of_axes])
-    out = empty(shape, t._array.dtype, format_strides(t._array, shape))
-    fill_times_bands(t, bands_of_axes, out, last_first)
-    return out
-
-
 def product_along(x, axis, one):
     """The band depends on sizes alone: the host works it out and sends it."""
     array, rows = contiguous(x._array), len(one.start)
@@ -72,14 +63,6 @@ def product_along(x, axis, one):
     sent = [tensor_on(here(), np.ascontiguousarray(a)) for a in one]
     outer, inner = math.prod(before), math.prod(after)
     times_band(*[t._array for t in sent], array.reshape(outer, size, inner), result._array.reshape(outer, rows, inner))
-    return result
-
-
-def in_format_of(t, x):
-    """The elements of `x` with the dtype and the memory format of `t`."""
-    strides = format_strides(t._array, x._array.shape)
-    result = empty(x._array.shape, t._array.dtype, strides)
-    copy_kernel(x._array, result._array)
     return result
 
 
@@ -105,22 +88,19 @@ def resizing(name, method, dims):
             make, method, input_size, output_size, has_corners and settings[0], settings[has_corners:], wide_dtype
         )
 
-    @cuda_kernel(operator_named(name))
-    def forward(self, output_size, *settings):
-        x = self._array
-        upsample.check_sizes(x.shape, output_size, dims)
-        upsample.check_not_empty(x)
+    @cuda_impl(operator_named(name))
+    def forward(self, output_size, *settings_and_out):
         if not dtype_of(self).is_floating_point:
             raise not_implemented(f"{name.removeprefix('_')}_out_frame")(dtype_of(self))
-        found = bands_for(upsample.band, x.shape, output_size, x.dtype, settings)
-        return times_bands(self, found, last_first=True)
+        *settings, out = settings_and_out
+        x = self._array
+        fill_times_bands(self, bands_for(upsample.band, x.shape, output_size, x.dtype, settings), out, last_first=True)
 
-    @cuda_kernel(operator_named(f"{name}_backward"))
-    def backward(grad_output, output_size, input_size, *settings):
-        upsample.check_sizes(input_size, output_size, dims)
-        check_resized(grad_output, (*input_size[:2], *output_size))
+    @cuda_impl(operator_named(f"{name}_backward"))
+    def backward(grad_output, output_size, input_size, *settings_and_out):
+        *settings, out = settings_and_out
         found = bands_for(upsample.transposed_band, input_size, output_size, grad_output._array.dtype, settings)
-        return times_bands(grad_output, found)
+        fill_times_bands(grad_output, found, out)
 
 
 for _name, _arguments in METHODS.items():
