@@ -22,7 +22,6 @@ from readtorch.c10.memory_format import (
     has_format,
     preserve_format,
     strides_in_format,
-    strides_in_order,
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
@@ -56,11 +55,6 @@ def allocate(size, strides, numpy_dtype):
 def allocate_like(array, memory_format=None, numpy_dtype=None):
     """Uninitialised memory for a copy of `array` in a memory format; without one, in its likeness."""
     return allocate(array.shape, strides_in_format(array, memory_format), numpy_dtype or array.dtype)
-
-
-def allocate_in_order(shape, order, numpy_dtype):
-    """Memory without gaps for `shape`; `order` names the dimensions from the fastest to the slowest."""
-    return allocate(shape, strides_in_order(shape, order), numpy_dtype)
 
 
 def lies_plainly(array, memory_format):

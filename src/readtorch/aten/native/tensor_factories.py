@@ -136,16 +136,18 @@ def zeros_meta(size, dtype, layout, device, pin_memory):
     return described(size, dtype)
 
 
-@zeros.kernel
-def zeros_cpu(size, dtype, layout, device, pin_memory):
-    check_options(layout, device, pin_memory)
-    return made(contiguous_array(np.zeros, size, numpy_type(dtype)), pin_memory)
+def of_size(make):
+    """The CPU kernel that makes a tensor by `make(size, dtype)`, a function of NumPy's."""
+
+    def kernel(size, dtype, layout, device, pin_memory):
+        check_options(layout, device, pin_memory)
+        return made(contiguous_array(make, size, numpy_type(dtype)), pin_memory)
+
+    return kernel
 
 
-@ones.kernel
-def ones_cpu(size, dtype, layout, device, pin_memory):
-    check_options(layout, device, pin_memory)
-    return made(contiguous_array(np.ones, size, numpy_type(dtype)), pin_memory)
+zeros.kernel(of_size(np.zeros))
+ones.kernel(of_size(np.ones))
 
 
 full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -272,13 +274,27 @@ def like(self, dtype, memory_format, numpy_make):
     array = self._array
     kind = array.dtype if dtype is None else dtype.numpy
     if memory_format is None and array.flags.c_contiguous and 1 not in array.shape and array.size:
-        return numpy_make(array.shape, kind)
+        return wrap(numpy_make(array.shape, kind))
     if lies_plainly(array, memory_format):
-        return contiguous_array(numpy_make, array.shape, kind)
+        return wrap(contiguous_array(numpy_make, array.shape, kind))
     result = allocate_like(array, memory_format, kind)
     if numpy_make is not np.empty:
         result[...] = numpy_make((), kind)
-    return result
+    return wrap(result)
+
+
+def like_self(make):
+    """The CPU kernel that makes a tensor in the likeness of another by `make(size, dtype)`."""
+
+    def kernel(self, dtype, layout, device, pin_memory, memory_format):
+        return like(self, dtype, memory_format, make)
+
+    return kernel
+
+
+empty_like.kernel(like_self(np.empty))
+zeros_like.kernel(like_self(np.zeros))
+ones_like.kernel(like_self(np.ones))
 
 
 @empty_like.meta
@@ -293,25 +309,10 @@ def full_like_meta(self, fill_value, dtype, layout, device, pin_memory, memory_f
     return empty_like_meta(self, dtype, layout, device, pin_memory, memory_format)
 
 
-@empty_like.kernel
-def empty_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
-    return wrap(like(self, dtype, memory_format, np.empty))
-
-
-@zeros_like.kernel
-def zeros_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
-    return wrap(like(self, dtype, memory_format, np.zeros))
-
-
-@ones_like.kernel
-def ones_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
-    return wrap(like(self, dtype, memory_format, np.ones))
-
-
 @full_like.kernel
 def full_like_cpu(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     number = number_as(fill_value, dtype or dtype_of(self))
-    return wrap(like(self, dtype, memory_format, lambda size, kind: np.full(size, number, kind)))
+    return like(self, dtype, memory_format, lambda size, kind: np.full(size, number, kind))
 
 
 new_empty = native_function(f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
@@ -340,19 +341,18 @@ def new_empty_strided_meta(self, size, stride, dtype, layout, device, pin_memory
     return empty_strided_meta(size, stride, dtype or dtype_of(self), layout, device, pin_memory)
 
 
-@new_empty.kernel
-def new_empty_cpu(self, size, dtype, layout, device, pin_memory):
-    return wrap(contiguous_array(np.empty, size, (dtype or dtype_of(self)).numpy))
+def of_type_of_self(make):
+    """The CPU kernel that makes a tensor of another's dtype by `make(size, dtype)`."""
+
+    def kernel(self, size, dtype, layout, device, pin_memory):
+        return wrap(contiguous_array(make, size, (dtype or dtype_of(self)).numpy))
+
+    return kernel
 
 
-@new_zeros.kernel
-def new_zeros_cpu(self, size, dtype, layout, device, pin_memory):
-    return wrap(contiguous_array(np.zeros, size, (dtype or dtype_of(self)).numpy))
-
-
-@new_ones.kernel
-def new_ones_cpu(self, size, dtype, layout, device, pin_memory):
-    return wrap(contiguous_array(np.ones, size, (dtype or dtype_of(self)).numpy))
+new_empty.kernel(of_type_of_self(np.empty))
+new_zeros.kernel(of_type_of_self(np.zeros))
+new_ones.kernel(of_type_of_self(np.ones))
 
 
 @new_full.kernel

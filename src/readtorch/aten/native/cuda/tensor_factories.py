@@ -10,14 +10,13 @@ from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import tensor_factories as factories
-from readtorch.aten.native.triangular_ops import check_rectangle
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda.launch import blocks_of, launch
 
+from .copy import copy_elements
 from .fill_kernel import filled
 from .loops import THREADS
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_impl, cuda_kernel, here, operator_named
+from .register_dispatch_key import cuda_impl, here, operator_named
 
 
 def eye(out):
@@ -47,13 +46,11 @@ cuda_impl(factories.new_full)(lambda self, size, fill_value, *a: filled(a[-1], f
 
 
 def triangle_indices(name, part):
-    @cuda_kernel(operator_named(name))
-    def kernel(row, col, offset, dtype, layout, device, pin_memory):
-        """The places of ones in such a matrix, for whose number the host waits. (In PyTorch: each thread
-        works out its own place.)"""
-        check_rectangle(name, dtype, row, col, layout, device)
-        ones = at.ones((row, col), dtype=scalar_type.float32, device=here())
-        return converted(part(ones, offset).nonzero().t().contiguous(), dtype.numpy)
+    @cuda_impl(operator_named(name))
+    def kernel(row, col, offset, dtype, layout, device, pin_memory, out):
+        """The places of ones in such a matrix. (In PyTorch: each thread works out its own place.)"""
+        ones = part(at.ones((row, col), dtype=scalar_type.float32, device=here()), offset)
+        copy_elements(ones.nonzero_static(size=out._array.shape[1]).t(), out)
 
 
 triangle_indices("tril_indices", at.tril)

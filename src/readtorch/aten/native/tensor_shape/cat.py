@@ -182,9 +182,9 @@ stack_structured = stack.kernels[CPU]
 def stack_cpu(tensors, dim):
     arrays = [t._array for t in tensors]
     shape, dtype = (arrays[0].shape, arrays[0].dtype) if arrays else ((), None)
-    if not shape or not all([a.shape == shape and a.dtype is dtype for a in arrays]):
+    if not arrays or not all([a.shape == shape and a.dtype is dtype for a in arrays]):
         return stack_structured(tensors, dim)
-    if dim != 0:
+    if dim != 0 or not shape:
         return wrap(np.ascontiguousarray(np.stack(arrays, wrap_dim(dim, len(shape) + 1))))
     if len(arrays) == 1:  # the last state of a recurrent layer
         return wrap(arrays[0][None].copy())
