@@ -245,6 +245,31 @@ CALLS = {
     "nll_loss of a volume": lambda T, t: T.nn.functional.nll_loss(t, t.long()),
     "nll_loss, sizes": lambda T, t: T.nn.functional.nll_loss(t, volume(t, 3).long()),
     "nll_loss, weight": lambda T, t: T.nn.functional.nll_loss(t, t[0].long(), weight=volume(t, 3)),
+    "nll_loss, gradient": lambda T, t: T.ops.aten.nll_loss_backward(
+        volume(t, 3), t, t[0].long(), None, 0, -100, t[0, 0]
+    ),
+    "nll_loss, gradient of a mean": lambda T, t: T.ops.aten.nll_loss_backward(
+        t[0], t, t[0].long(), None, 1, -100, t[0, 0]
+    ),
+    "nll_loss, total weight": lambda T, t: T.ops.aten.nll_loss_backward(t[0], t, t[0].long(), None, 0, -100, t[0]),
+    "nll_loss2d, sizes": lambda T, t: T.ops.aten.nll_loss2d_forward(
+        volume(t, 1, 2, 2, 2), volume(t, 1, 2, 3).long(), None, 0, -100
+    ),
+    "nll_loss2d, weight": lambda T, t: T.ops.aten.nll_loss2d_forward(
+        volume(t, 1, 2, 2, 2), volume(t, 1, 2, 2).long(), volume(t, 3), 0, -100
+    ),
+    "nll_loss2d of a matrix": lambda T, t: T.ops.aten.nll_loss2d_forward(t, volume(t, 1, 2, 2).long(), None, 0, -100),
+    "smooth_l1_loss, beta": lambda T, t: T.nn.functional.smooth_l1_loss(t, t, beta=-1.0),
+    "huber_loss, delta": lambda T, t: T.nn.functional.huber_loss(t, t, delta=0.0),
+    "mse_loss, shapes": lambda T, t: T.ops.aten.mse_loss_backward(t, volume(t, 3), t, 0),
+    "batch_norm, one statistic": lambda T, t: T.native_batch_norm(t, None, None, t[0], None, True, 0.1, 1e-5),
+    "group_norm, gradient": lambda T, t: T.ops.aten.native_group_norm_backward(
+        t.double(), t, t, t, None, 2, 2, 1, 2, [True, True, True]
+    ),
+    "renorm of ints": lambda T, t: t.long().renorm(2, 0, 1),
+    "ctc_loss, lengths of tensors": lambda T, t: T._ctc_loss(volume(t, 2, 1, 3), t[:1].long(), t[0, :1], t[0, :1]),
+    "_transform_bias_rescale_qkv": lambda T, t: T._transform_bias_rescale_qkv(volume(t, 1, 1, 6), volume(t, 6), 4),
+    "_masked_softmax, gradient": lambda T, t: T.ops.aten._masked_softmax_backward(t, t, t[0] > 0),
     "binary_cross_entropy, shapes": lambda T, t: T.nn.functional.binary_cross_entropy(t, t[0]),
     "ctc_loss of halves": lambda T, t: T.nn.functional.ctc_loss(
         volume(t, 2, 1, 2).half(), t[:1].long(), t[0, :1].long(), t[0, :1].long()

@@ -242,3 +242,36 @@ def test_strides_along_a_dimension(name, place):
             assert str(mine.device).startswith(place)
             assert mine.shape == reference.shape and str(mine.dtype) == str(reference.dtype), layout
             assert same_strides(mine, reference), (layout, mine.stride(), reference.stride())
+
+
+NORMALIZED_AND_COMPARED = {
+    "mse_loss": lambda T, x, t: T.nn.functional.mse_loss(x, t),
+    "smooth_l1_loss": lambda T, x, t: T.nn.functional.smooth_l1_loss(x, t, beta=0.1),
+    "huber_loss": lambda T, x, t: T.nn.functional.huber_loss(x, t, reduction="none"),
+    "soft_margin_loss": lambda T, x, t: T.nn.functional.soft_margin_loss(x, t, reduction="none"),
+    "binary_cross_entropy": lambda T, x, t: T.nn.functional.binary_cross_entropy(x, t, reduction="none"),
+    "with logits": lambda T, x, t: T.nn.functional.binary_cross_entropy_with_logits(x, t, reduction="none"),
+    "batch_norm": lambda T, x, t: T.nn.functional.batch_norm(x, None, None, training=True),
+    "instance_norm": lambda T, x, t: T.nn.functional.instance_norm(x),
+    "layer_norm": lambda T, x, t: T.nn.functional.layer_norm(x, x.shape[-1:]),
+    "rms_norm": lambda T, x, t: T.nn.functional.rms_norm(x, x.shape[-1:]),
+    "rms_norm, no graph": lambda T, x, t: T.nn.functional.rms_norm(t, x.shape[-1:]) + 0 * x,
+    "group_norm": lambda T, x, t: T.nn.functional.group_norm(x, 1),
+    "renorm": lambda T, x, t: x.renorm(2, 1, 0.5),
+    "weight_norm": lambda T, x, t: T._weight_norm(x, t[:, :1, :1, :1], 0),
+    "attention": lambda T, x, t: T.nn.functional.scaled_dot_product_attention(x, x, x),
+    "masked_softmax": lambda T, x, t: T._masked_softmax(x, t > 0.5, 3, 2),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZED_AND_COMPARED)
+def test_normalizations_and_losses(name):
+    """Their results and their gradients, each laid out by a rule of its own."""
+    for layout, operand in operands(torch.float32):
+        found = []
+        for T, values in ((torch, operand.clone()), (rt, to_readtorch(operand.clone()))):
+            x = values.detach().requires_grad_()
+            y = NORMALIZED_AND_COMPARED[name](T, x, values)
+            found.append((y, *T.autograd.grad(y.sum(), x)))
+        for theirs, ours in zip(*found, strict=True):
+            assert same_strides(ours, theirs), (layout, ours.stride(), theirs.stride())

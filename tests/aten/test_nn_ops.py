@@ -151,6 +151,18 @@ def test_cross_entropy_with_smoothing_and_with_probabilities(weighted, reduction
     )
 
 
+def test_cross_entropy_with_less_than_no_smoothing():
+    """It is taken for none."""
+    compare(
+        lambda T, x, t: T.nn.functional.cross_entropy(x, t, label_smoothing=-0.2),
+        numbers(4, 6),
+        torch.tensor([0, 1, 5, 3]),
+    )
+    compare(
+        lambda T, x, t: T.nn.functional.cross_entropy(x, t, label_smoothing=-0.2), numbers(4, 6), probabilities(4, 6)
+    )
+
+
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_binary_cross_entropy(weighted, reduction):

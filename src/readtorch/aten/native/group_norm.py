@@ -15,6 +15,7 @@ from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.memory_format import suggested_format
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -66,13 +67,19 @@ def check(input, weight, bias, channels, groups):
             )
 
 
+def in_own_format(t):
+    """`t` without gaps: row by row, or channels last if it is that already."""
+    array = t._array
+    return t if array.flags.c_contiguous else t.contiguous(memory_format=suggested_format(array))
+
+
 @group_norm.compose
 def group_norm_composite(input, num_groups, weight, bias, eps, cudnn_enabled):
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
     check(input, weight, bias, c, num_groups)
     pixels = math.prod(shape[2:])
-    return native_group_norm.call(input.contiguous(), weight, bias, n, c, pixels, num_groups, eps)[0]
+    return native_group_norm.call(in_own_format(input), weight, bias, n, c, pixels, num_groups, eps)[0]
 
 
 def in_groups(x, n, groups, channels, pixels):
@@ -160,7 +167,7 @@ class NativeGroupNormBackward0:
                 dy, dmean, drstd, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask
             )
         return native_group_norm_backward.call(
-            dy.contiguous(), input.contiguous(), result1, result2, weight, N, C, HxW, group, grad_input_mask
+            in_own_format(dy), in_own_format(input), result1, result2, weight, N, C, HxW, group, grad_input_mask
         )
 
 

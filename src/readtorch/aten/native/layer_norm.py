@@ -14,6 +14,7 @@ from readtorch.aten.native_function import below_autograd, native_function, pack
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.memory_format import contiguous_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -310,13 +311,20 @@ def fused_rms_norm_composite(input, normalized_shape, weight, eps):
     result = x.mul(rrms)
     if weight is not None:
         result = result.mul(weight)
+    if has_channels_last(input):
+        return result.type_as(input), rrms
     return result.contiguous().type_as(input), rrms.contiguous()
+
+
+def has_channels_last(t):
+    """in PyTorch: such a result stays as it is, any other lies row by row."""
+    return not t._array.flags.c_contiguous and suggested_format(t._array) is not contiguous_format
 
 
 @rms_norm.kernel
 def rms_norm_cpu(input, normalized_shape, weight, eps):
     """The same in one go, for calls of which no graph is kept."""
-    if not dtype_of(input).is_floating_point or are_mixed(input, weight):
+    if not dtype_of(input).is_floating_point or are_mixed(input, weight) or has_channels_last(input):
         with below_autograd():
             return rms_norm_composite(input, normalized_shape, weight, eps)
     normalized = tuple(normalized_shape)

@@ -38,7 +38,7 @@ def loss_meta(self, target, reduction, *parameters):
 
 def loss_backward_meta(grad_output, self, target, reduction, *parameters):
     """A gradient lies row by row, however the loss's operands lie."""
-    tensors = grad_output, self, target
+    tensors = self, target, grad_output
     return TensorMeta(broadcast_shape(*[t._array.shape for t in tensors]), result_type(*tensors))
 
 
@@ -68,11 +68,11 @@ def loss_backward_kernel(function):
     for a mean."""
 
     def kernel(grad_output, self, target, reduction, *parameters):
-        def backward(g, x, t):
+        def backward(x, t, g):
             slope = function(x, t, *parameters)
             return slope * (g / slope.dtype.type(slope.size) if reduction == MEAN else g)
 
-        result = computing(backward, grad_output, self, target)
+        result = computing(backward, self, target, grad_output)
         return result if result._array.flags.c_contiguous else wrap_reduced(result._array)
 
     return kernel

@@ -113,7 +113,7 @@ class MaskedSoftmaxBackward0:
 def masked_softmax_backward_meta(grad_output, output, mask, dim):
     if grad_output._array.shape != mask._array.shape:
         raise RuntimeError("Mask shape should match grad shape")
-    return like(output)
+    return TensorMeta(output._array.shape, dtype_of(output))
 
 
 @_masked_softmax_backward.kernel
@@ -121,9 +121,11 @@ def masked_softmax_backward_cpu(grad_output, output, mask, dim):
     masked_softmax_backward_meta(grad_output, output, mask, dim)
     g, y, hidden = grad_output._array, output._array, mask._array
     axis = -1 if dim is None else dim
-    return wrap(
-        compute(lambda g, y: np.where(hidden, y.dtype.type(0), softmax_slope(g, y, axis)), (g, y), dtype_of(output))
-    )
+
+    def masked_slope(g, y):
+        return np.ascontiguousarray(np.where(hidden, y.dtype.type(0), softmax_slope(g, y, axis)))
+
+    return wrap(compute(masked_slope, (g, y), dtype_of(output)))
 
 
 _masked_softmax_backward.backward(NOT_IMPLEMENTED)
