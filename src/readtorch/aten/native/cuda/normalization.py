@@ -88,8 +88,8 @@ def statistics(x, mean, variance):
     """Mean and variance (of the elements themselves, not an estimate) of each channel."""
     parts = parts_of(x)
     partial = scratch(x, (parts, x.shape[1]), x.dtype)
-    for result, kernel in ((mean, mean_kernel), (variance, variance_kernel)):
-        launch(kernel(x.dtype.type), (x.shape[1], parts), threads_of(x, parts), x, mean, partial)
+    for result, term in ((mean, itself), (variance, squared_distance)):
+        launch(total_kernel(term, x.dtype.type), (x.shape[1], parts), threads_of(x, parts), x, mean, partial)
         reduce(SUM, partial, (0,), result)
         pointwise(divided_by, [result], result, (x.dtype.type(x.shape[0] * x.shape[2]),))
 
@@ -172,31 +172,19 @@ def backward_kernel(has_weight):
     return backward
 
 
+def itself(x, center):
+    return x
+
+
+def squared_distance(x, center):
+    return (x - center) * (x - center)
+
+
 @functools.cache
-def mean_kernel(dtype):
-    """Each part's sum of a channel, to be divided later."""
+def total_kernel(term, dtype):
+    """Each part's sum of a channel, to be divided later; `term`: what an element adds to it, given the channel's mean."""
 
     def total(x, mean, partial):
-        shared = cuda.shared.array(32, dtype)
-        c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
-        length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
-        total = dtype(0)
-        for e in range(
-            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
-        ):
-            total += x[e // spatial, c, e % spatial]
-        total = block_sum(total, shared, dtype(0))
-        if cuda.threadIdx.x == 0:
-            partial[part, c] = total
-
-    return total
-
-
-@functools.cache
-def variance_kernel(dtype):
-    """Each part's sum of squares around the channel's mean."""
-
-    def squares(x, mean, partial):
         shared = cuda.shared.array(32, dtype)
         c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
         length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
@@ -204,13 +192,12 @@ def variance_kernel(dtype):
         for e in range(
             part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
         ):
-            d = x[e // spatial, c, e % spatial] - center
-            total += d * d
+            total += term(x[e // spatial, c, e % spatial], center)
         total = block_sum(total, shared, dtype(0))
         if cuda.threadIdx.x == 0:
             partial[part, c] = total
 
-    return squares
+    return total
 
 
 @functools.cache
