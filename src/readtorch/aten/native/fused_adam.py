@@ -4,8 +4,9 @@ In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" show
 """
 
 from readtorch.aten.native_function import native_function
+from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply
+from .multi_tensor_apply import multi_tensor_apply, only_counted
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
@@ -25,6 +26,11 @@ def fused_adam_cpu_(*arguments):
 @_fused_adamw_.kernel
 def fused_adamw_cpu_(*arguments):
     _step(*arguments, decoupled_weight_decay=True)
+
+
+# The gradients, and the counters of steps, which the optimizer moves on itself, are only read.
+_fused_adam_.kernel(only_counted(read_only=(1, 5)), META)
+_fused_adamw_.kernel(only_counted(read_only=(1, 5)), META)
 
 
 def _step(

@@ -4,8 +4,9 @@ In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. The chapter "torch.optim" shows
 """
 
 from readtorch.aten.native_function import native_function
+from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply
+from .multi_tensor_apply import multi_tensor_apply, only_counted
 
 _fused_sgd_ = native_function(
     "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
@@ -44,3 +45,6 @@ def fused_sgd_cpu_(
         flags=(nesterov, is_first_step),
         read_only=[1],
     )
+
+
+_fused_sgd_.kernel(only_counted(read_only=(1,)), META)

@@ -75,3 +75,15 @@ def write_back(result, array, first):
 
 def order(array):
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+
+
+def only_counted(read_only=()):
+    """The kernel of such an operator on the Meta device: the writes are counted, but for the lists at these positions."""
+
+    def kernel(*arguments):
+        lists = [a for a in arguments if isinstance(a, (list, tuple))]
+        for j in set(range(len(lists))).difference(read_only):
+            for t in lists[j]:
+                t._counter[0] += 1
+
+    return kernel
