@@ -392,3 +392,13 @@ def test_copies_and_pickles():
         file.seek(0)
         assert_close(readtorch.load(file)["a"], t)
         assert torch.equal(to_torch(ours).to_dense(), t.to_dense())
+
+
+def test_sparse_and_meta_tensors_do_not_meet():
+    for T in (readtorch, torch):
+        sparse, dense = T.ones(3, 3).to_sparse(), T.empty(3, 3, device="meta")
+        for call in (lambda: T.mm(sparse, dense), lambda: sparse * dense, lambda: dense.sparse_mask(sparse)):
+            with pytest.raises(NotImplementedError, match="from the 'SparseMeta' backend"):
+                call()
+        with pytest.raises(NotImplementedError):
+            dense.to_sparse()
