@@ -24,7 +24,7 @@ from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
-from readtorch.c10.tensor_impl import type_name, wrap_result
+from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 
@@ -46,6 +46,9 @@ def bitwise(name, ufunc, function, takes=is_bits, kernel_name=None, constants=No
 
     @of_tensors.kernel
     def kernel(self, other):
+        x, y = self._array, other._array
+        if x.dtype is y.dtype and x.ndim == 1 and x.shape == y.shape and x.dtype.kind in "iu":
+            return wrap(ufunc(x, y))
         common = result_type(self, other)
         if not takes(common):
             raise refusal(common)

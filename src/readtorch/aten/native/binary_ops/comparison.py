@@ -9,7 +9,6 @@ from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import (
     compute,
-    computing,
     elementwise,
     in_order,
     is_real,
@@ -19,9 +18,33 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
-from readtorch.c10.tensor_impl import wrap_result
+from readtorch.c10.tensor_impl import wrap, wrap_result
 
 # ------------------------------------------------------------------------------------------------ comparisons
+
+
+def bool_kernel(ufunc, name, kinds, takes=None):
+    """A CPU kernel whose result is bool. kinds: NumPy's letters of the dtypes that `ufunc` takes as they are."""
+    refusal = not_implemented(f"{name}_cpu")
+
+    def kernel(self, other):
+        x, y = self._array, other._array
+        try:
+            if x.dtype is y.dtype and x.dtype.kind in kinds:
+                value = ufunc(x, y)
+            else:
+                common = result_type(self, other)
+                if takes and not takes(common):
+                    raise refusal(common)
+                value = compute(ufunc, (x, y), common, scalar_type.bool)
+            n = x.ndim
+            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
+                return wrap(value)
+            return wrap_result(in_order(value, x, y) if n else value)
+        except ValueError:
+            raise broadcast_error(x.shape, y.shape) from None
+
+    return kernel
 
 
 def comparison(name, ufunc, function, takes=None):
@@ -34,25 +57,8 @@ def comparison(name, ufunc, function, takes=None):
     )
     with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
     elementwise(operator, function, result=scalar_type.bool, takes=takes)
+    operator.kernel(bool_kernel(ufunc, name, "biufV", takes))
     takes_number(with_number, operator)
-
-    @operator.kernel
-    def compare(self, other):
-        x, y = self._array, other._array
-        try:
-            if x.dtype is y.dtype and x.dtype.kind != "c":
-                value = ufunc(x, y)
-            else:
-                common = result_type(self, other)
-                if takes and not takes(common):
-                    raise not_implemented(f"{name}_cpu")(common)
-                value = compute(ufunc, (x, y), common, scalar_type.bool)
-            if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:
-                return wrap_result(value)
-            return wrap_result(in_order(value, x, y))
-        except ValueError:
-            raise broadcast_error(x.shape, y.shape) from None
-
     return operator
 
 
@@ -83,7 +89,7 @@ def logical(name, ufunc, function):
         f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True
     )
     elementwise(operator, function, result=scalar_type.bool)
-    operator.kernel(lambda self, other: computing(ufunc, self, other, result=scalar_type.bool))
+    operator.kernel(bool_kernel(ufunc, name, "biuf"))
     return operator
 
 

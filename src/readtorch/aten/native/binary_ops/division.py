@@ -24,7 +24,7 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
 from readtorch.aten.tensor_meta import broadcast
-from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.scalar_type import BOOL, COMPLEX, FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, wrap_result
 
 # -------------------------------------------------------------------------------------------------------- div
@@ -107,7 +107,7 @@ def arithmetic_kernel(function, name, exact_numbers=False):
 
     def kernel(self, other):
         common = result_type(self, other)
-        if not is_integer_or_floating(common):
+        if common.category in (BOOL, COMPLEX):
             raise refusal(common)
         return computing(function, self, other, common=common, exact_numbers=exact_numbers)
 
