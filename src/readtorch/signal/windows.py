@@ -112,8 +112,8 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
     if not a:
         raise ValueError("Coefficients cannot be empty")
     x = _steps(M, 0, 2 * math.pi / (M - 1 if sym else M), options)
-    weights = at.stack([at.full((), (-1) ** i * w, dtype=options["dtype"]) for i, w in enumerate(a)])
-    multiples = at.arange(len(a), dtype=options["dtype"])
+    weights = at.stack([at.full((), (-1) ** i * w, dtype=x.dtype, device=x.device) for i, w in enumerate(a)])
+    multiples = at.arange(len(a), dtype=x.dtype, device=x.device)
     return (weights.unsqueeze(-1) * (multiples.unsqueeze(-1) * x).cos()).sum(0)
 
 
