@@ -12,14 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readtorch.aten import parallel
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.aten.tensor_utils import memory_for, put
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap
 
 from .copy import constant_beside
+from .dispatch_stub import dispatch_stub
 from .grid_sampler_utils import BICUBIC, BILINEAR, NEAREST, ZEROS, corners, positions, taps_along
-from .tensor_iterator import F4, F8, not_implemented
+from .tensor_iterator import F4, not_implemented
 from .upsample import inner_cubic, outer_cubic
 
 _SETTINGS = "int interpolation_mode, int padding_mode, bool align_corners"
@@ -76,20 +79,7 @@ def check_dtypes(input, grid, dims):
 # --------------------------------------------------------------------------------------------------- computing
 
 
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from .cpu import grid_sampler_kernel
-
-    return grid_sampler_kernel
-
-
 FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for
-
-
-def serves(x, points, mode):
-    """Whether the compiled loops serve: bilinear sampling of many float32 or float64 points in images."""
-    return mode == BILINEAR and x.ndim == 4 and x.dtype in (F4, F8) and points.size * x.shape[1] >= FROM_SIZE
 
 
 def flattened(x, grid):
@@ -100,23 +90,18 @@ def flattened(x, grid):
     )
 
 
-def sample(x, grid, mode, padding_mode, align_corners):
-    """x (N, C, *sizes) at the points grid (N, *shape, D): (N, C, *shape)."""
-    images, points = flattened(x, grid)
-    n, c, _ = images.shape
-    result = np.zeros((n, c, points.shape[1]), x.dtype)
-    if serves(x, points, mode):
-        settings = (*x.shape[2:], padding_mode, align_corners)
-        parallel.parallel_for(0, n, 1, lambda b, e: loops().sample(images, points, *settings, result, b, e))
-    elif mode == BICUBIC:
-        four_by_four = list(corners(points, x.shape[2:], mode, padding_mode, align_corners))
+@dispatch_stub("grid_sampler_kernel", FROM_SIZE)
+def sample(result, images, points, sizes, mode, *how):
+    """result (N, C, P) = images (N, C, elements) of `sizes` at points (N, P, D)."""
+    result[...] = 0
+    if mode == BICUBIC:
+        four_by_four = list(corners(points, sizes, mode, *how))
         for row in (four_by_four[i : i + 4] for i in range(0, 16, 4)):  # in PyTorch too: along the rows first
             along = sum([values_at(images, corner) * corner.taps[0].weight[:, None] for corner in row])
             result += along * row[0].taps[1].weight[:, None]
     else:
-        for corner in corners(points, x.shape[2:], mode, padding_mode, align_corners):
+        for corner in corners(points, sizes, mode, *how):
             result += values_at(images, corner) * corner.weight()[:, None]
-    return result.reshape(n, c, *grid.shape[1:-1])
 
 
 def values_at(images, corner):
@@ -124,32 +109,20 @@ def values_at(images, corner):
     return np.where(corner.inside[:, None], np.take_along_axis(images, corner.index[:, None], 2), images.dtype.type(0))
 
 
-def sample_backward(grad, x, grid, mode, padding_mode, align_corners, output_mask):
-    """The gradients of x and grid; None for one that is not wanted."""
-    images, points = flattened(x, grid)
-    n, c, _ = images.shape
-    grad = np.ascontiguousarray(grad).reshape(n, c, points.shape[1])
-    grad_images, grad_points = np.zeros_like(images), np.zeros_like(points)
-    if serves(x, points, mode):
-        settings = (*x.shape[2:], padding_mode, align_corners)
-        parallel.parallel_for(
-            0,
-            n,
-            1,
-            lambda b, e: loops().sample_backward(grad, images, points, *settings, grad_images, grad_points, b, e),
-        )
-    else:
-        for corner in corners(points, x.shape[2:], mode, padding_mode, align_corners):
-            if output_mask[0]:
-                add_at(grad_images, corner, grad * corner.weight()[:, None])
-            if output_mask[1]:
-                part = (grad * values_at(images, corner)).sum(1)
-                for d in range(points.shape[-1]):
-                    grad_points[..., d] += part * corner.slope(d)
-    return (
-        grad_images.reshape(x.shape) if output_mask[0] else None,
-        grad_points.reshape(grid.shape) if output_mask[1] else None,
-    )
+@dispatch_stub("grid_sampler_kernel", FROM_SIZE)
+def sample_backward(grad, images, points, sizes, mode, *how_and_outputs):
+    """Fill the gradients of images and points; None for one that is not wanted."""
+    *how, grad_images, grad_points = how_and_outputs
+    for out in (grad_images, grad_points):
+        if out is not None:
+            out[...] = 0
+    for corner in corners(points, sizes, mode, *how):
+        if grad_images is not None:
+            add_at(grad_images, corner, grad * corner.weight()[:, None])
+        if grad_points is not None:
+            part = (grad * values_at(images, corner)).sum(1)
+            for d in range(points.shape[-1]):
+                grad_points[..., d] += part * corner.slope(d)
 
 
 def add_at(images, corner, values):
@@ -167,11 +140,6 @@ def wide(array):
     return array.astype(F4) if array.dtype.itemsize == 2 else array
 
 
-def narrow(result, like):
-    """`result` as a tensor with the dtype of the array `like`."""
-    return None if result is None else wrap(result.astype(like.dtype, copy=False))
-
-
 def declare(dims):
     sampler = native_function(f"grid_sampler_{dims}d(Tensor input, Tensor grid, {_SETTINGS}) -> Tensor", direct=True)
     backward = native_function(
@@ -180,19 +148,40 @@ def declare(dims):
         "",
     )
 
-    @sampler.kernel
-    def sample_cpu(input, grid, *settings):
-        x, points = input._array, grid._array
-        check_shapes(x.shape, points.shape)
-        check_dimensions(x.shape, points.shape, dims)
-        check_dtypes(input, grid, dims)
-        return wrap(sample(x, points, *settings))
+    @sampler.meta
+    def sample_meta(input, grid, interpolation_mode, padding_mode, align_corners):
+        shape, grid_shape = input._array.shape, grid._array.shape
+        check_shapes(shape, grid_shape)
+        check_dimensions(shape, grid_shape, dims)
+        return TensorMeta((*shape[:2], *grid_shape[1:-1]), dtype_of(input))
 
-    @backward.kernel
-    def sample_backward_cpu(grad_output, input, grid, *settings):
-        x, points = input._array, grid._array
-        of_input, of_grid = sample_backward(wide(grad_output._array), wide(x), wide(points), *settings)
-        return narrow(of_input, x), narrow(of_grid, points)
+    @sampler.impl()
+    def sample_cpu(input, grid, *settings_and_out):
+        check_dtypes(input, grid, dims)
+        *settings, out = settings_and_out
+        x = input._array
+        images, points = flattened(x, grid._array)
+        result = out._array.reshape(*images.shape[:2], points.shape[1])
+        sample(result, images, points, x.shape[2:], *settings)
+
+    @backward.meta
+    def sample_backward_meta(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask):
+        return [
+            TensorMeta(t._array.shape, dtype_of(t)) if is_wanted else None
+            for t, is_wanted in zip((input, grid), output_mask)
+        ]
+
+    @backward.impl()
+    def sample_backward_cpu(grad_output, input, grid, *rest):
+        *settings, output_mask, grad_input, grad_grid = rest
+        x = wide(input._array)
+        images, points = flattened(x, wide(grid._array))
+        grad = np.ascontiguousarray(wide(grad_output._array)).reshape(*images.shape[:2], points.shape[1])
+        pairs = [(out, memory_for(out, x.dtype)) if out is not None else None for out in (grad_input, grad_grid)]
+        flat = [pair and pair[1].reshape(like.shape) for pair, like in zip(pairs, (images, points))]
+        sample_backward(grad, images, points, x.shape[2:], *settings, *flat)
+        for out, result in filter(None, pairs):
+            put(result, out)
 
     @sampler.backward
     class GridSamplerBackward:
@@ -224,11 +213,18 @@ affine_grid_generator_backward = native_function(f"affine_grid_generator_backwar
 def base_grid(theta, size, align_corners):
     """(x, y, 1) or (x, y, z, 1) for each pixel: (N, pixels, D + 1), made by the host from sizes alone."""
     sizes = size[2:]
+    if theta._keys & META:
+        return theta.new_empty((size[0], math.prod(sizes), len(sizes) + 1))
     grid = np.ones((size[0], *sizes, len(sizes) + 1), np.float64)
     for d, n in enumerate(reversed(sizes)):
         line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
         grid[..., d] = (line if align_corners else line * (n - 1) / n).reshape(-1, *[1] * d)
     return constant_beside(theta, grid.reshape(size[0], -1, len(sizes) + 1).astype(theta._array.dtype))
+
+
+@affine_grid_generator.meta
+def affine_grid_generator_meta(theta, size, align_corners):
+    return TensorMeta((size[0], *size[2:], len(size) - 2), dtype_of(theta))
 
 
 @affine_grid_generator.kernel
@@ -340,6 +336,8 @@ class SmoothCorner:
 
 def double_backward(grads, grad_output, input, grid, *settings):
     """The gradients of grad_output, input and grid, given those of grad_input and grad_grid (one may be None)."""
+    if grid._keys & META:  # where the points lie is nowhere
+        return tuple([at.empty_like(t) for t in (grad_output, input, grid)])
     n, channels, *sizes = input._array.shape
     dims = range(len(sizes))
     images, arriving = input.reshape(n, channels, -1), grad_output.reshape(n, channels, -1)

@@ -8,7 +8,29 @@ In PyTorch: `aten/src/ATen/native/cpu/GridSamplerKernel.cpp`.
 import numpy as np
 
 from readtorch.aten.cpu.compile import kernel
-from readtorch.aten.native.grid_sampler_utils import REFLECTION, ZEROS
+from readtorch.aten.native import grid_sampler
+from readtorch.aten.native.dispatch_stub import register_dispatch
+from readtorch.aten.native.grid_sampler_utils import BILINEAR, REFLECTION, ZEROS
+from readtorch.aten.parallel import parallel_for
+
+
+@register_dispatch(grid_sampler.sample)
+def sample(result, images, points, sizes, mode, *how):
+    if mode != BILINEAR or len(sizes) != 2:
+        return grid_sampler.sample.plain(result, images, points, sizes, mode, *how)
+    parallel_for(0, len(images), 1, lambda b, e: sample_images(images, points, *sizes, *how, result, b, e))
+
+
+@register_dispatch(grid_sampler.sample_backward)
+def sample_backward(grad, images, points, sizes, mode, *how_and_outputs):
+    if mode != BILINEAR or len(sizes) != 2:
+        return grid_sampler.sample_backward.plain(grad, images, points, sizes, mode, *how_and_outputs)
+    *how, of_images, of_points = how_and_outputs
+    of_images = np.empty_like(images) if of_images is None else of_images
+    of_points = np.empty_like(points) if of_points is None else of_points
+    of_points[...] = 0
+    given = (grad, images, points, *sizes, *how, of_images, of_points)
+    parallel_for(0, len(images), 1, lambda b, e: sample_images_backward(*given, b, e))
 
 
 @kernel
@@ -75,7 +97,7 @@ def look(points, height, width, padding_mode, align_corners, index, part, slope)
 
 
 @kernel
-def sample(images, points, height, width, padding_mode, align_corners, out, begin, end):
+def sample_images(images, points, height, width, padding_mode, align_corners, out, begin, end):
     count = points.shape[1]
     index = np.empty((4, count), np.int64)
     part, slope = np.empty((2, count), points.dtype), np.empty((2, count), points.dtype)
@@ -94,7 +116,9 @@ def sample(images, points, height, width, padding_mode, align_corners, out, begi
 
 
 @kernel
-def sample_backward(grad, images, points, height, width, padding_mode, align_corners, of_images, of_points, begin, end):
+def sample_images_backward(
+    grad, images, points, height, width, padding_mode, align_corners, of_images, of_points, begin, end
+):
     count = points.shape[1]
     index = np.empty((4, count), np.int64)
     part, slope = np.empty((2, count), points.dtype), np.empty((2, count), points.dtype)

@@ -17,15 +17,15 @@ import math
 
 from numba import cuda
 
-from readtorch.aten.native.grid_sampler import base_grid, check_dtypes, check_shapes
-from readtorch.aten.native.grid_sampler import check_dimensions as check_dimensions_of_grid
+from readtorch.aten.native.grid_sampler import base_grid, check_dtypes
 from readtorch.aten.native.grid_sampler_utils import BICUBIC, NEAREST, REFLECTION, ZEROS
 from readtorch.c10.cuda.launch import blocks_of, launch
 
+from .copy import copy
 from .fill_kernel import filled
 from .loops import THREADS
-from .reduce_ops import converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
+from .pool import in_wide
+from .register_dispatch_key import cuda_impl, empty, operator_named
 from .rows import contiguous
 from .softmax import wide
 
@@ -261,43 +261,38 @@ def points_of(grid):
 def samplers(dims):
     name = f"grid_sampler_{dims}d"
 
-    @cuda_kernel(operator_named(name))
-    def sample(input, grid, mode, padding_mode, align_corners):
-        check_shapes(input._array.shape, grid._array.shape)
-        check_dimensions_of_grid(input._array.shape, grid._array.shape, dims)
+    @cuda_impl(operator_named(name))
+    def sample(input, grid, mode, padding_mode, align_corners, out):
         check_dtypes(input, grid, dims)
-        n, *sizes, _ = grid._array.shape
-        x = wide(input)
-        result = filled(empty((n, x._array.shape[1], *sizes), x._array.dtype), 0)
-        sample_points(
-            x._array, points_of(grid), mode, padding_mode, align_corners, result._array.reshape(n, -1, math.prod(sizes))
-        )
-        return converted(result, input._array.dtype)
+        x, points = wide(input)._array, points_of(grid)
+        with in_wide(out) as result:
+            places = filled(result, 0)._array.reshape(*x.shape[:2], points.shape[1])
+            sample_points(x, points, mode, padding_mode, align_corners, places)
 
-    @cuda_kernel(operator_named(f"{name}_backward"))
-    def backward(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
-        x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
-        grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
-        grad_grid = empty(grid._array.shape, x._array.dtype)
+    @cuda_impl(operator_named(f"{name}_backward"))
+    def backward(grad_output, input, grid, mode, padding_mode, align_corners, output_mask, grad_input, grad_grid):
+        x, g, points = wide(input)._array, contiguous(wide(grad_output)._array), points_of(grid)
+        grad_x, grad_points = filled(empty(x.shape, x.dtype), 0), empty(grid._array.shape, x.dtype)
         sample_backward(
             g.reshape(*g.shape[:2], points.shape[1]),
-            x._array,
+            x,
             points,
             mode,
             padding_mode,
             align_corners,
             grad_x._array,
-            grad_grid._array.reshape(points.shape),
+            grad_points._array.reshape(points.shape),
         )
-        wanted = zip((grad_x, grad_grid), output_mask)
-        return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
+        for out, result in ((grad_input, grad_x), (grad_grid, grad_points)):
+            if out is not None:
+                copy(result._array, out._array)
 
 
 samplers(2)
 samplers(3)
 
 
-@cuda_kernel(operator_named("affine_grid_generator"))
-def affine_grid_cuda(theta, size, align_corners):
+@cuda_impl(operator_named("affine_grid_generator"))
+def affine_grid_cuda(theta, size, align_corners, out):
     points = base_grid(theta, size, align_corners).bmm(theta.transpose(1, 2))
-    return owned(points.view(size[0], *size[2:], len(size) - 2))
+    copy(points._array.reshape(out._array.shape), out._array)
