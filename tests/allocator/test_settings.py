@@ -101,6 +101,15 @@ def test_unknown_keys_and_keys_of_cuda():
         config.read("pinned_num_register_threads:256")
     with pytest.raises(ValueError, match="options are native and cudaMallocAsync"):
         config.read("backend:other")
+    with pytest.raises(RuntimeError, match="load time, cudaMallocAsync != native"):
+        config.read("backend:cudaMallocAsync")
+    with pytest.raises(ValueError, match="has to be greater than 0"):
+        config.read("pinned_reserve_segment_size_mb:0")
+    for bound in ("0.0", "1.0"):
+        config.read(f"per_process_memory_fraction:{bound}")
+    for text in ("pinned_reserve_segment_size_mb:3", "pinned_num_register_threads:128"):
+        config.read(text)
+        assert getattr(config, text.partition(":")[0]) == int(text.partition(":")[2])
 
 
 def test_from_the_environment(monkeypatch):

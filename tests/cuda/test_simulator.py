@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import cuda
 
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.simulator import arithmetic
@@ -368,3 +369,61 @@ def test_numba_is_not_needed():
         env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2] / "src")},
     )
     assert done.stdout.strip() == "[0, 2, 4, 6, 8, 10, 12, 14]", done.stderr
+
+
+@each_mode
+def test_rows_and_slices(run):
+    """Parts of arrays, in device memory and in shared memory: read, written, refused beyond the end."""
+    x, out = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.zeros((2, 3, 4), np.float32)
+
+    def parts(x, out):
+        i = cuda.threadIdx.x
+        tile = cuda.shared.array((2, 4), np.float32)
+        tile[i] = x[i, 2]
+        cuda.syncthreads()
+        row = tile[1 - i]
+        out[i, 0] = row
+        out[i, 1, 1:3] = x[i, 1][1:3]
+        out[i, 2, :] = i + 0.5
+
+    run(parts, 1, 2, x, out)
+    expected = np.zeros_like(x)
+    expected[:, 0], expected[:, 1, 1:3] = x[::-1, 2], x[:, 1, 1:3]
+    expected[:, 2] = [[0.5], [1.5]]
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_memory_that_a_block_does_not_have():
+    def large(x):
+        tile = cuda.shared.array(20_000, np.float32)
+        tile[0] = x[0]
+
+    with pytest.raises(MemoryError, match="shared arrays of 80000 bytes: a kernel may have 49152"):
+        simulator.launch(large, 1, 1, floats(1))
+    for shared in (233_473, 1 << 20):
+        with pytest.raises(ValueError, match=f"{shared} bytes of shared memory"):
+            simulator.launch(kernels.histogram, 1, 1, floats(1), floats(1), shared=shared)
+    with pytest.raises(ValueError, match="1025 threads in a block"):
+        simulator.launch(kernels.histogram, 1, 1025, floats(1), floats(1))
+
+
+@pytest.mark.parametrize("value", [np.float16(1), np.int8(1), True])
+def test_shuffles_of_other_sizes(value):
+    def shuffled(out):
+        out[0] = cuda.shfl_sync(0xFFFFFFFF, value, 0) != 0
+
+    with pytest.raises(TypeError, match=f"a shuffle moves 32 or 64 bits, not {type(value).__name__}"):
+        simulator.launch(shuffled, 1, 32, np.zeros(1, np.int32))
+
+
+@each_mode
+def test_compare_and_swap(run):
+    x, old = np.zeros(3, np.int32), np.zeros(4, np.int32)
+
+    def swaps(x, old):
+        i = cuda.threadIdx.x
+        old[i] = cuda.atomic.cas(x, i % 3, 0, i + 10)
+
+    run(swaps, 1, 4, x, old)
+    assert x[1:].tolist() == [11, 12] and x[0] in (10, 13)
+    assert old[1:3].tolist() == [0, 0] and {int(old[0]), int(old[3])} == {0, int(x[0])}

@@ -207,7 +207,7 @@ def set_default_dtype(d):
     """Make `d` the default dtype. Raises TypeError unless `d` is a floating-point dtype."""
     global _default
     if type(d) is not dtype:
-        raise TypeError("invalid dtype object")
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _default = d
