@@ -31,8 +31,10 @@ def described(value):
         return value
     if isinstance(value, (tuple, list)):
         return kind, [described(v) for v in value]
-    if isinstance(value, (dict, set)):
-        return kind, sorted((str(key), described(value[key]) if isinstance(value, dict) else None) for key in value)
+    if isinstance(value, set):
+        return kind, sorted(map(str, value))
+    if isinstance(value, dict):  # keys that are numbers are ids of hooks, which count on for the whole process
+        return kind, [(key if isinstance(key, str) else type(key).__name__, described(v)) for key, v in value.items()]
     if "Uninitialized" not in kind and hasattr(value, "requires_grad"):
         return kind, tuple(value.shape), value.requires_grad
     return str(value).rpartition(".")[2] if kind == "dtype" else kind
