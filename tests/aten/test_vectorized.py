@@ -208,3 +208,19 @@ def test_clamp_keeps_nan_and_a_nan_bound_gives_nan():
 def test_a_long_sum_keeps_its_digits():
     x = torch.full((10_000_000,), 0.1)
     assert abs(readtorch.full((10_000_000,), 0.1).sum().item() - x.double().sum().item()) < 1
+
+
+@pytest.mark.parametrize("name, limits", [("hardtanh_backward", (-1, 1)), ("hardswish_backward", ())])
+def test_gradients_of_nan_are_those_of_vector_instructions(name, limits):
+    x = np.full(4096, np.nan, np.float32)
+    x[::3] = 0.5
+    grad = np.linspace(1, 2, 4096, dtype=np.float32)
+    theirs = getattr(torch.ops.aten, name)(torch.from_numpy(grad), torch.from_numpy(x), *limits)
+    ours = getattr(readtorch.ops.aten, name)(readtorch.from_numpy(grad), readtorch.from_numpy(x), *limits)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
+
+
+def test_mish_far_from_zero():
+    """tanh(softplus(x)) is computed from one exponential."""
+    x = np.concatenate([np.linspace(-40, 40, 9999), [25.0]]).astype(np.float32)
+    both(lambda lib, t: lib.nn.functional.mish(t), torch.from_numpy(x))

@@ -262,6 +262,21 @@ REFUSED = {
 }
 
 
+REFUSED |= {
+    "abs": lambda t: t.bool().abs(),
+    "ceil": lambda t: t.bool().ceil(),
+    "frac": lambda t: t.int().frac(),
+    "erf": lambda t: t.to(rt.complex64).erf(),
+    "silu": lambda t: F.silu(t.int()),
+    "mish": lambda t: F.mish(t.int()),
+    "gelu": lambda t: F.gelu(t.to(rt.complex64)),
+    "elu": lambda t: F.elu(t.int()),
+    "softplus": lambda t: F.softplus(t.int()),
+    "threshold": lambda t: F.threshold(t.bool(), 1, 0),
+    "addcmul": lambda t: rt.addcmul(t.bool(), t.bool(), t.bool()),
+}
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_types_without_a_kernel(name):
     with pytest.raises(NotImplementedError, match=f'"{name}_cuda" not implemented for'):
@@ -286,6 +301,19 @@ def test_errors_are_the_cpus():
         lambda t: F.multilabel_margin_loss(t, t[0].long()),
         lambda t: rt.isposinf(t, out=t.clone()),
         lambda t: t.to(rt.complex64).abs_(),
+        lambda t: -t.bool(),
+        lambda t: t.to(rt.complex64).sign(),
+        lambda t: t.to(rt.complex64).floor(),
+        lambda t: t.to(rt.complex64).deg2rad(),
+        lambda t: t.bool().relu(),
+        lambda t: F.hardtanh(t.bool()),
+        lambda t: F.hardtanh(t.to(rt.uint8), -1, 1),
+        lambda t: F.softshrink(t, -1),
+        lambda t: F.gelu(t, approximate="no"),
+        lambda t: F.glu(t[0, 0]),
+        lambda t: rt.lerp(t, t.double(), 0.5),
+        lambda t: rt.addcdiv(t.int(), t.int(), t.int()),
+        lambda t: rt.ops.aten.leaky_relu_backward(t, t, -1, True),
         lambda t: rt.nansum(t, out=t.long()),
     ):
         assert message("cuda", function) == message("cpu", function)

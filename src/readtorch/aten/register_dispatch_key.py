@@ -141,11 +141,12 @@ def out_kernel(operator):
     def kernel(*arguments):
         inputs, outs = arguments[:-count], arguments[-count:]
         check_apart(operator, inputs, outs)
-        describe = operator.shape_rule
-        results = operator.call(*inputs) if describe is None else describe(*inputs)
-        for i, (out, result) in enumerate(zip(outs, (results,) if count == 1 else results)):
-            prepare(operator, i, out, result, inputs)
-        if describe is not None:
+        described = operator.shape_rule is not None and described_first(operator, outs)
+        results = operator.shape_rule(*inputs) if described else operator.call(*inputs)
+        if described or operator.out_check is not None:
+            for i, (out, result) in enumerate(zip(outs, (results,) if count == 1 else results)):
+                prepare(operator, i, out, result, inputs)
+        if described:
             if fits(operator, inputs, outs, (results,) if count == 1 else results):
                 return filled(operator, inputs, outs)
             results = operator.call(*inputs)
@@ -154,11 +155,17 @@ def out_kernel(operator):
     return kernel
 
 
+def described_first(operator, outs):
+    """Whether results are described before they are computed: where `impl` may write them itself, where nothing is computed,
+    and where the functional form may return an input as it is."""
+    return CPU in operator.impls or outs[0]._keys & META or operator.composite is not None
+
+
 def check_apart(operator, inputs, outs):
     """Raises RuntimeError for an output that shares memory with an input in a way that the operator does not allow."""
     refuse = operator.out_shares_memory
     is_loop = operator.out_check is None or operator.scalar_function is not None
-    for t in tensors_among(inputs):
+    for t in tensors_among(inputs) if refuse or is_loop else ():
         for out in outs:
             if refuse and refuse(t, out):
                 raise overlap_error()

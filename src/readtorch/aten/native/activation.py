@@ -419,7 +419,8 @@ elementwise(hardtanh, f.clamp, scalars=lambda *limits: limits, check=hardtanh_li
 @hardtanh.kernel
 def hardtanh_cpu(self, min_val, max_val):
     x = self._array
-    min_val, max_val = hardtanh_limits(self, min_val, max_val)
+    if x.dtype is not F4:
+        min_val, max_val = hardtanh_limits(self, min_val, max_val)
     if not every_dtype_has(min_val, max_val):
         check_fits(min_val, dtype_of(self))
         check_fits(max_val, dtype_of(self))

@@ -10,6 +10,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
+from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar, mul_scalar
 from readtorch.aten.native.exact_out import exact_out, found_dtype
 from readtorch.aten.native.tensor_iterator import (
@@ -21,6 +22,7 @@ from readtorch.aten.native.tensor_iterator import (
     is_integer_or_floating,
     laid_out,
     not_implemented,
+    refuse_overlap,
     refusing,
     result_type,
     unary_float_kernel,
@@ -28,10 +30,9 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native.vectorized import or_loop
 from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
-from readtorch.aten.register_dispatch_key import write_result
 from readtorch.aten.tensor_meta import like
 from readtorch.c10.scalar_type import BOOL, FLOAT, int32, op_math_type
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
 
 def unary(name, kernel, function, common=result_type, converts_out=True, **options):
@@ -109,7 +110,10 @@ abs_meta_ = absolute.inplace.meta(refusing(refused_with("In-place abs is not sup
 @absolute.inplace.kernel
 def abs_cpu_(self):
     abs_meta_(self)
-    return write_result(self, absolute.call(self))
+    refuse_overlap(self)
+    np.copyto(self._array, absolute.call(self)._array)
+    self._counter[0] += 1
+    return self
 
 
 @absolute.backward
@@ -500,11 +504,16 @@ def frexp_meta(self):
     return like(self), like(self, int32)
 
 
-@frexp.impl()
-def frexp_cpu(self, mantissa, exponent):
-    """self = m · 2 ** e and 1/2 <= |m| < 1"""
-    x = cast(self._array, op_math_type(dtype_of(self)).numpy)
-    np.frexp(x, mantissa._array, exponent._array, casting="unsafe")
+@frexp.kernel
+def frexp_cpu(self):
+    """(m, e) with self = m · 2 ** e and 1/2 <= |m| < 1"""
+    dtype = dtype_of(self)
+    if not dtype.is_floating_point:
+        frexp_meta(self)
+    mantissa, exponent = np.frexp(cast(self._array, op_math_type(dtype).numpy))
+    return return_types.frexp(
+        wrap_result(mantissa.astype(dtype.numpy, copy=False)), wrap_result(exponent.astype(np.int32, copy=False))
+    )
 
 
 def wrong_type(name):

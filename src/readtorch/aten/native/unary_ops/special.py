@@ -214,19 +214,23 @@ class PolygammaBackward1:
 mvlgamma = native_function("mvlgamma(Tensor self, int p) -> Tensor", BOTH, inplace=True, out=True)
 
 
-@mvlgamma.meta
-def mvlgamma_meta(self, p):
+def check_mvlgamma(self, p):
     if self._array.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+
+
+@mvlgamma.meta
+def mvlgamma_meta(self, p):
+    check_mvlgamma(self, p)
     return TensorMeta(self._array.shape, float_result_type(self))
 
 
 @mvlgamma.kernel
 def mvlgamma_cpu(self, p):
     """log of the multivariate gamma function."""
-    mvlgamma_meta(self, p)
+    check_mvlgamma(self, p)
 
     def sum_of_logs(x):
         shifts = (np.arange(p) / 2 - (p - 1) / 2).astype(x.dtype)
