@@ -101,6 +101,11 @@ TABLE = {
         ]
     },
     "ctc_loss": (lambda x, n: F.ctc_loss(x.log_softmax(2), n[:2, :2], (5, 4), (2, 1)), numbers(5, 2, 4), WORDS),
+    "ctc_loss, lengths of tensors": (
+        lambda x, n: F.ctc_loss(x.log_softmax(2), n[:2, :2], rt.tensor([5, 4]), n[0, :2].clamp(1, 2)),
+        numbers(5, 2, 4),
+        WORDS,
+    ),
     "ctc_loss, impossible": (
         lambda x, n: F.ctc_loss(x.log_softmax(2), n[:3, 0], (1, 5), (2, 1), reduction="sum", zero_infinity=True),
         numbers(5, 2, 4),

@@ -707,8 +707,7 @@ renorm = native_function(
 )
 
 
-@renorm.meta
-def renorm_meta(self, p, dim, maxnorm):
+def check_renorm(self, p, maxnorm):
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -719,6 +718,11 @@ def renorm_meta(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self._array.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self._array.ndim} dimensions")
+
+
+@renorm.meta
+def renorm_meta(self, p, dim, maxnorm):
+    check_renorm(self, p, maxnorm)
     wrap_dim(dim, self._array.ndim)
     check_linalg_norm_type("linalg.vector_norm", self, None)
     return TensorMeta(self._array.shape, dtype_of(self))
@@ -732,7 +736,7 @@ def other_dims(self, dim):
 @renorm.kernel
 def renorm_cpu(self, p, dim, maxnorm):
     """Each slice along `dim` whose norm is greater than maxnorm is scaled down to it."""
-    renorm_meta(self, p, dim, maxnorm)
+    check_renorm(self, p, maxnorm)
     dims = other_dims(self, dim)
     with below_autograd():
         norm = vector_norm.call(self, p, dims, True, None)._array
