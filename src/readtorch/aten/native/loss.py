@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_shape
+from readtorch.aten.expand_utils import broadcast_error, broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
@@ -18,7 +18,7 @@ from readtorch.aten.tensor_utils import check_broadcasts
 from readtorch.c10.tensor_impl import wrap_result
 
 from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar, sub_scalar
-from .tensor_iterator import computing, not_implemented, result_type, wrap_reduced
+from .tensor_iterator import compute, computing, not_implemented, result_type, wrap_reduced
 
 # What becomes of the losses of the single elements (`at::Reduction`).
 NONE, MEAN, SUM = range(3)
@@ -72,8 +72,12 @@ def loss_backward_kernel(function):
             slope = function(x, t, *parameters)
             return slope * (g / slope.dtype.type(slope.size) if reduction == MEAN else g)
 
-        result = computing(backward, self, target, grad_output)
-        return result if result._array.flags.c_contiguous else wrap_reduced(result._array)
+        tensors = self, target, grad_output
+        arrays = [t._array for t in tensors]
+        try:
+            return wrap_reduced(compute(backward, arrays, result_type(*tensors)))
+        except ValueError:
+            raise broadcast_error(*[a.shape for a in arrays]) from None
 
     return kernel
 

@@ -43,7 +43,8 @@ def in_format(value, input):
     """`value` as a tensor of the shape, dtype and memory format of `input`."""
     x = input._array
     if x.flags.c_contiguous:
-        return wrap(cast(value, x.dtype).reshape(x.shape))
+        value = cast(value, x.dtype)
+        return wrap(value if value.shape == x.shape else value.reshape(x.shape))
     t = empty_cpu(in_format_of(input, x.shape))
     np.copyto(t._array, value.reshape(x.shape), casting="unsafe")
     return t
@@ -404,8 +405,11 @@ def native_batch_norm_backward_cpu(
         dx, dw, db = backward_by_loops(dy, x, layout, w, mean, rstd, train, output_mask[0])
     else:
         dx, dw, db = backward_by_numpy(dy, cast(x, wide), mean, rstd, w, train)
-    dw, db = [wrap(cast(v, kept)) if wanted else None for v, wanted in zip((dw, db), output_mask[1:])]
-    return in_format(dx, input) if output_mask[0] else None, dw, db
+    return (
+        in_format(dx, input) if output_mask[0] else None,
+        wrap(cast(dw, kept)) if output_mask[1] else None,
+        wrap(cast(db, kept)) if output_mask[2] else None,
+    )
 
 
 def backward_by_numpy(dy, x, mean, rstd, weight, train):

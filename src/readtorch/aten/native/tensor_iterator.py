@@ -131,6 +131,9 @@ def in_order(value, *operands):
     Note [ Whose order of dimensions ]."""
     if len(operands) == 2 and (operands[0].flags.c_contiguous and value.flags.c_contiguous or operands[1].ndim < 2):
         return value
+    first = operands[0] if operands[0].ndim else operands[1]
+    if first.shape == value.shape and first.flags.c_contiguous and value.flags.c_contiguous:
+        return value
     strides = pointwise_strides(value.shape, operands) or contiguous_strides(value.shape)
     wanted = [s * value.itemsize for s in strides]
     if all([n == 1 or a == b for n, a, b in zip(value.shape, value.strides, wanted)]):
