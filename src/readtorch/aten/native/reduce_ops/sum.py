@@ -427,7 +427,7 @@ def logsumexp_meta(self, dim, keepdim):
 
 @logsumexp.kernel
 def logsumexp_cpu(self, dim, keepdim):
-    dtype = float_result_type(self)
+    dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
     x = cast(self._array, op_math_type(dtype).numpy)
     result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
     return wrap_reduced(result.astype(dtype.numpy, copy=False))
