@@ -18,18 +18,15 @@ import math
 from numba import cuda
 
 from readtorch.aten.expand_utils import broadcast_shape
-from readtorch.aten.functions import at
 from readtorch.aten.native import distance as ops
 from readtorch.aten.native.distance import check_cdist_types
-from readtorch.aten.native.linear_algebra.norm import check_norm_type
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.tensor_impl import dtype_of
 
 from .fill_kernel import fill
 from .loops import THREADS
-from .reduce_ops import vector_norm_cuda
-from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
+from .register_dispatch_key import cuda_impl
 from .rows import contiguous
 
 
@@ -223,10 +220,3 @@ def pdist_backward_cuda(grad, self, p, pdist, out):
     fill(out._array, out._array.dtype.type(0))
     if p != 0:
         pdist_backward(grad._array, self._array, p, pdist._array, out._array)
-
-
-@cuda_kernel(operator_named("dist"))
-def dist_cuda(self, other, p):
-    difference = at.sub(self, other)
-    check_norm_type(difference)
-    return vector_norm_cuda(difference, p, None, False, None)

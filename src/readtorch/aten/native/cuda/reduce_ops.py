@@ -12,7 +12,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.reduce_ops.all_any import axes_of
 from readtorch.aten.native.reduce_ops.sum import reduced_count
-from readtorch.aten.native.reduce_ops_utils import axes_along, reduced_axes, reduction_meta
+from readtorch.aten.native.reduce_ops_utils import axes_along, reduced_axes
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, op_math_type
 from readtorch.c10.tensor_impl import dtype_of
@@ -21,7 +21,7 @@ from readtorch.c10.wrap_dim import wrap_dim
 from .copy import copy as copy_kernel
 from .reduce import ALL, AMAX, AMIN, ANY, COUNT, MEAN, NORM_1, NORM_2, NORM_INF, PROD, SUM, reduce
 from .reduce_arg_max_kernel import arg_reduce, largest, smallest
-from .register_dispatch_key import cuda_impl, cuda_kernel, empty, empty_here, operator_named
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import flat
 
 BOOL, LONG = np.dtype(np.bool_), np.dtype(np.int64)
@@ -155,29 +155,18 @@ variance_of("std", root=True)
 NORMS = {1: NORM_1, 2: NORM_2, math.inf: NORM_INF}
 
 
-@cuda_kernel(operator_named("linalg_vector_norm"))
-def vector_norm_cuda(self, ord, dim, keepdim, dtype):
+@cuda_impl(operator_named("linalg_vector_norm"))
+def vector_norm_cuda(self, ord, dim, keepdim, dtype, out):
     self = self if dtype is None else self.to(dtype)
     axes = reduced_axes(self, dim)
     if ord in NORMS:
-        out = empty_here(reduction_meta(self, axes, keepdim))
         reduce_to(NORMS[ord], self, axes, out)
-        return out
-    if ord == -math.inf:
-        return at.amin(self.abs(), axes, keepdim)
-    if ord == 0:
-        return at.sum(at.ne(self, 0).to(self.dtype), axes, keepdim)
-    return at.sum(self.abs() ** ord, axes, keepdim) ** (1.0 / ord)
-
-
-@cuda_kernel(operator_named("norm.ScalarOpt_dim"))
-def norm_dim_cuda(self, p, dim, keepdim):
-    return vector_norm_cuda(self, 2 if p is None else p, dim, keepdim, None)
-
-
-@cuda_kernel(operator_named("norm.Scalar"))
-def norm_cuda(self, p):
-    return vector_norm_cuda(self, p, None, False, None)
+    elif ord == -math.inf:
+        reduce_to(AMIN, self.abs(), axes, out)
+    elif ord == 0:
+        reduce_to(SUM, at.ne(self, 0).to(out.dtype), axes, out)
+    else:
+        copy_kernel((at.sum(self.abs() ** ord, axes, keepdim) ** (1.0 / ord))._array, out._array)
 
 
 # ------------------------------------------------------------------------------------------- made of other operators

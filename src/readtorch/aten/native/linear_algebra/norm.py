@@ -12,9 +12,11 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square
-from readtorch.aten.native.reduce_ops.sum import add_floats, add_up, reduced_axes, unreduce
+from readtorch.aten.native.reduce_ops.sum import add_floats, add_up
+from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, unreduce
 from readtorch.aten.native.tensor_iterator import cast, wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.register_dispatch_key import any_device
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name
@@ -29,6 +31,11 @@ vector_norm = native_function(
     name="vector_norm",
     out=True,
 )
+
+
+@vector_norm.meta
+def vector_norm_meta(self, order, dim, keepdim, dtype):
+    return reduction_meta(self, axes_of_norm(self, order, dim, dtype), keepdim, (dtype or dtype_of(self)).to_real())
 
 
 def norm_array(x, order, axes, keepdim):
@@ -52,7 +59,11 @@ def add_squares(x, axes, dtype, out, keepdim):
     return add_up(squares, axes, dtype, out, keepdim)
 
 
-def check_norm(self, order, axes, dtype):
+def axes_of_norm(self, order, dim, dtype):
+    """The axes that the norm runs over. RuntimeError for orders and dtypes that have none."""
+    axes = reduced_axes(self, dim)
+    if isinstance(order, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     own = dtype_of(self)
     if own.category < FLOAT:
         raise RuntimeError(
@@ -66,21 +77,22 @@ def check_norm(self, order, axes, dtype):
             else f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension {axes[0]} "
             "because this dimension is empty and the operation does not have an identity"
         )
-    if dtype is None:
-        return
+    if dtype is not None:
+        check_norm_dtype("linalg.vector_norm", own, dtype)
+    return axes
+
+
+def check_norm_dtype(name, own, dtype):
+    """Raises RuntimeError unless numbers of the dtype `own` may be converted to `dtype` for a norm."""
     if dtype.category < FLOAT:
-        raise RuntimeError(
-            f"linalg.vector_norm: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}"
-        )
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != own.is_complex:
-        kinds = ("complex", "real") if own.is_complex else ("real", "complex")
-        raise RuntimeError(
-            f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {SCALAR_TYPE_NAMES[dtype]}"
-        )
+        kind = "complex" if own.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(own, dtype) is not dtype:
         raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be "
-            f"convertible without narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})"
+            f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be convertible without "
+            f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})"
         )
 
 
@@ -90,10 +102,7 @@ def _shown(order):
 
 @vector_norm.kernel
 def vector_norm_cpu(self, order, dim, keepdim, dtype):
-    axes = reduced_axes(self, dim)
-    if isinstance(order, complex):
-        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
-    check_norm(self, order, axes, dtype)
+    axes = axes_of_norm(self, order, dim, dtype)
     target = dtype or dtype_of(self)
     x = cast(self._array, op_math_type(target).numpy)
     return wrap_reduced(norm_array(x, order, axes, keepdim).astype(target.to_real().numpy, copy=False))
@@ -160,10 +169,11 @@ def check_norm_type(t):
 
 
 @dist.kernel
-def dist_cpu(self, other, p):
+@any_device
+def norm_of_difference(self, other, p):
     difference = at.sub(self, other)
     check_norm_type(difference)
-    return vector_norm_cpu(difference, p, None, False, None)
+    return vector_norm.call(difference, p, None, False, None)
 
 
 @dist.backward
@@ -202,20 +212,8 @@ def check_linalg_norm_type(name, self, dtype):
     kind = dtype_of(self)
     if kind.category < FLOAT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(self)}")
-    if dtype is None:
-        return
-    if dtype.category < FLOAT:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
-    if dtype.is_complex != kind.is_complex:
-        raise RuntimeError(
-            f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for "
-            f"{'complex' if kind.is_complex else 'real'} inputs, but got {SCALAR_TYPE_NAMES[dtype]}"
-        )
-    if scalar_type.promote_types(kind, dtype) is not dtype:
-        raise RuntimeError(
-            f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without "
-            f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})"
-        )
+    if dtype is not None:
+        check_norm_dtype(name, kind, dtype)
 
 
 # ------------------------------------------------------------------------------------------ norms of matrices
@@ -330,8 +328,9 @@ p_norm_of_all = native_function("norm.Scalar(Tensor self, Scalar p=2) -> Tensor"
 
 
 @p_norm_of_all.kernel
-def p_norm_of_all_cpu(self, p):
-    return vector_norm_cpu(self, p, None, False, None)
+@any_device
+def norm_of_all(self, p):
+    return vector_norm.call(self, p, None, False, None)
 
 
 @p_norm_of_all.backward
@@ -341,8 +340,9 @@ class NormBackward0:
 
 
 @p_norm.kernel
-def p_norm_cpu(self, p, dim, keepdim):
-    return vector_norm_cpu(self, p, dim, keepdim, None)
+@any_device
+def norm_along(self, p, dim, keepdim):
+    return vector_norm.call(self, 2 if p is None else p, dim, keepdim, None)
 
 
 @p_norm.backward
