@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import readtorch
 from tests.reference import both
 
 
@@ -201,3 +202,46 @@ def test_a_failure_is_a_linalg_error():
 
 def test_named_results_print_as_in_the_reference():
     both(lambda T, a: repr(T.linalg.inv_ex(a)), torch.eye(2))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "linalg.lstsq(e(4, 3), e(4, 2).double())",
+        "linalg.lstsq(e(4, 3).int(), e(4, 2).int())",
+        "linalg.lstsq(e(4, 3).int(), e(4, 2).int(), rcond=0.1)",
+        "linalg.lstsq(e(4), e(5))",
+        "linalg.lstsq(e(4, 3), e(5))",
+        "linalg.lstsq(e(4, 3), e(5, 2))",
+        "linalg.lstsq(e(4, 3), e(2, 4, 2))",
+        "linalg.lstsq(e(2, 4, 3), e(3, 4, 2))",
+        "linalg.lu(e(2, 4), pivot=False)",
+    ],
+)
+def test_what_equations_refuse(expression):
+    def words(T):
+        with pytest.raises((RuntimeError, NotImplementedError)) as caught:
+            eval(expression, {"linalg": T.linalg, "e": lambda *sizes: T.ones(*sizes)})
+        return type(caught.value).__name__, str(caught.value)
+
+    assert words(readtorch) == words(torch)
+
+
+RESULTS = {
+    "lstsq": lambda T, e: T.linalg.lstsq(e(2, 5, 3), e(2, 5, 2)).solution,
+    "lstsq of vectors": lambda T, e: T.linalg.lstsq(e(2, 5, 3), e(2, 5)).solution,
+    "svd without vectors": lambda T, e: T.svd(e(2, 4), compute_uv=False)[2],
+    "matrix_power of a transposed matrix": lambda T, e: T.linalg.matrix_power(e(3, 3).mT, 1),
+    "qr without rows": lambda T, e: T.linalg.qr(e(0, 3))[1],
+    "solve without rows": lambda T, e: T.linalg.solve(e(2, 0, 0), e(2, 0, 2)),
+    "solve of no batch": lambda T, e: T.linalg.solve(e(0, 4, 4), e(0, 4, 2)),
+    "inverse of no batch": lambda T, e: T.linalg.inv(e(0, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_lie_column_by_column_also_where_there_are_few(name):
+    def strides(T):
+        return RESULTS[name](T, lambda *sizes: T.ones(*sizes)).stride()
+
+    assert strides(readtorch) == strides(torch)

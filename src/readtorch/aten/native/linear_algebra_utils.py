@@ -5,10 +5,11 @@ In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h` and `aten/src/ATen/nativ
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.numpy_errors import _LinAlgError
-from readtorch.c10.scalar_type import FLOAT
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import META
+from readtorch.c10.scalar_type import FLOAT, int32
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, host_array, type_name
 
 
 def check_floating(t, name, argument="A", low_precision=False):
@@ -35,13 +36,26 @@ def check_square_floating(t, name, argument="A"):
     check_floating(t, name, argument)
 
 
-def column_major(array):
-    """A copy in which each matrix lies column by column, as LAPACK leaves its results."""
-    return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+def column_major_strides(shape):
+    """Strides of matrices that lie column by column. In PyTorch: `batched_matrix_contiguous_strides`."""
+    return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
 
 
-def wrap_columns(array):
-    return wrap(column_major(array))
+def columns(t, shape=None, dtype=None):
+    """An output of matrices that lie column by column, as LAPACK leaves its results; by default of t's shape and dtype."""
+    shape = t._array.shape if shape is None else shape
+    return TensorMeta(shape, dtype or dtype_of(t), column_major_strides(shape))
+
+
+def pivots_of(A):
+    """An output for the rows that were exchanged in each matrix."""
+    *batch, m, n = A._array.shape
+    return TensorMeta((*batch, min(m, n)), int32)
+
+
+def info_of(A):
+    """An output for what LAPACK reports of each matrix."""
+    return TensorMeta(A._array.shape[:-2], int32)
 
 
 def lapack(name, array):
@@ -74,14 +88,16 @@ def svd(x, full_matrices=True, compute_uv=True):
     return parts
 
 
-def each_matrix(function, *arrays):
-    """Applies `function` to matrices, one batch element at a time; stacks each of the results it returns."""
-    batch = arrays[0].shape[:-2]
-    results = [function(*[a[index] for a in arrays]) for index in np.ndindex(batch)]
-    if not results:
-        probe = function(*[np.eye(*a.shape[-2:], dtype=a.dtype) for a in arrays])
-        return [np.zeros(batch + np.shape(p), np.asarray(p).dtype) for p in probe]
-    return [np.array(parts).reshape(batch + np.shape(parts[0])) for parts in zip(*results)]
+def each_matrix(function, inputs, outputs):
+    """Applies `function` to matrices, one batch element at a time, and stores the results that it returns."""
+    for index in np.ndindex(inputs[0].shape[:-2]):
+        for out, result in zip(outputs, function(*[a[index] for a in inputs])):
+            out[index] = result
+
+
+def repeated(array, batch):
+    """The matrices of `array`, as if there were one for each element of the batch."""
+    return np.broadcast_to(array, (*batch, *array.shape[-2:]))
 
 
 def first_failure(info):
@@ -96,7 +112,7 @@ def first_failure(info):
 
 def check_info(info, name, describe):
     """Raises _LinAlgError if LAPACK reported a failure; `describe(code)` says what it means."""
-    failure = first_failure(host_array(info))
+    failure = None if info._keys & META else first_failure(host_array(info))
     if failure is not None:
         raise _LinAlgError(f"{name}: {failure[0]}{describe(failure[1])}")
 
@@ -126,8 +142,10 @@ def lu_factor_one(a):
     return lu, (pivots + 1).astype(np.int32), np.int32(info)
 
 
-def lu_factor_arrays(a):
-    return each_matrix(lu_factor_one, a)
+def lu_factor(a, lu, pivots, info=None):
+    """Factors of each matrix."""
+    info = np.empty(a.shape[:-2], np.int32) if info is None else info
+    each_matrix(lu_factor_one, [a], [lu, pivots, info])
 
 
 def lu_solve_one(lu, pivots, b, adjoint):
@@ -137,15 +155,10 @@ def lu_solve_one(lu, pivots, b, adjoint):
     return lapack("getrs", lu)(lu, pivots - 1, b, trans)[0]
 
 
-def lu_solve_arrays(lu, pivots, b, adjoint=False):
-    """X in A X = B (or Aᴴ X = B) from A's factors; batches broadcast."""
-    batch = broadcast_shape(b.shape[:-2], lu.shape[:-2])
-    if 0 in batch:
-        return np.zeros(batch + b.shape[-2:], b.dtype)
-    lu = np.broadcast_to(lu, batch + lu.shape[-2:])
-    b = np.broadcast_to(b, batch + b.shape[-2:])
-    pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:])[..., None, :]
-    return each_matrix(lambda lu, p, b: (lu_solve_one(lu, p[0], b, adjoint),), lu, pivots, b)[0]
+def lu_solve(lu, pivots, b, x, adjoint=False):
+    """x: that of A x = b (or Aᴴ x = b), from A's factors; batches broadcast to that of x."""
+    inputs = [repeated(a, x.shape[:-2]) for a in (lu, pivots[..., None, :], b)]
+    each_matrix(lambda lu, p, b: (lu_solve_one(lu, p[0], b, adjoint),), inputs, [x])
 
 
 def parity(pivots):

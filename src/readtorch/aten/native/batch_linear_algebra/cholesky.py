@@ -5,21 +5,24 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
-from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import (
     check_info,
     check_square,
     check_square_floating,
+    columns,
     describe_indefinite,
     each_matrix,
+    info_of,
     lapack,
-    wrap_columns,
+    repeated,
 )
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.c10.tensor_impl import type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 # --------------------------------------------------------------------------------------------------- Cholesky
 
@@ -42,18 +45,17 @@ def cholesky_one(a, upper):
     return factor, np.int32(info)
 
 
-def cholesky_arrays(self, upper, name):
-    check_square_floating(self, name)
-    factor, info = each_matrix(lambda a: cholesky_one(a, upper), self._array)
-    return wrap_columns(factor), wrap(info)
+@cholesky_ex.meta
+def cholesky_ex_meta(self, upper, check_errors):
+    check_square_floating(self, "linalg.cholesky")
+    return columns(self), info_of(self)
 
 
-@cholesky_ex.kernel
-def cholesky_ex_cpu(self, upper, check_errors):
-    factor, info = cholesky_arrays(self, upper, "linalg.cholesky")
+@cholesky_ex.impl()
+def cholesky_ex_cpu(self, upper, check_errors, L, info):
+    each_matrix(lambda a: cholesky_one(a, upper), [self._array], [L._array, info._array])
     if check_errors:
         check_info(info, "linalg.cholesky_ex", describe_indefinite)
-    return return_types.linalg_cholesky_ex(factor, info)
 
 
 def cholesky_backward(grad, upper, factor):
@@ -82,11 +84,17 @@ def linalg_cholesky_composite(self, upper):
     return factor
 
 
-@cholesky.kernel
-def cholesky_cpu(self, upper):
-    factor, info = cholesky_arrays(self, upper, "cholesky")
+@cholesky.meta
+def cholesky_meta(self, upper):
+    check_square_floating(self, "cholesky")
+    return columns(self) if self._array.size else TensorMeta(self._array.shape, dtype_of(self))
+
+
+@cholesky.impl()
+def cholesky_cpu(self, upper, out):
+    info = empty_cpu(info_of(self))
+    cholesky_ex_cpu(self, upper, False, out, info)
     check_info(info, "cholesky", describe_indefinite)
-    return factor
 
 
 @cholesky.backward
@@ -113,11 +121,16 @@ def cholesky_inverse_one(factor, upper):
     return ((np.triu(half) if upper else np.tril(half)) + other.conj().T,)
 
 
-@cholesky_inverse.kernel
-def cholesky_inverse_cpu(self, upper):
-    """The inverse of the matrix that has this factor."""
+@cholesky_inverse.meta
+def cholesky_inverse_meta(self, upper):
     check_square(self, "cholesky_inverse")
-    return wrap_columns(each_matrix(lambda a: cholesky_inverse_one(a, upper), self._array)[0])
+    return columns(self)
+
+
+@cholesky_inverse.impl()
+def cholesky_inverse_cpu(self, upper, out):
+    """The inverse of the matrix that has this factor."""
+    each_matrix(lambda a: cholesky_inverse_one(a, upper), [self._array], [out._array])
 
 
 @cholesky_inverse.backward
@@ -151,21 +164,26 @@ def check_systems(b, A, name, few_dimensions):
         )
 
 
-def broadcast_systems(b, A):
-    """Arrays of both with the batch dimensions they have in common."""
-    batch = broadcast_shape(b._array.shape[:-2], A._array.shape[:-2])
-    return [np.broadcast_to(t._array, batch + t._array.shape[-2:]) for t in (b, A)]
+def columns_together(*tensors):
+    """Outputs like these batches of matrices, with the batch dimensions that they have in common."""
+    batch = broadcast_shape(*[t._array.shape[:-2] for t in tensors])
+    return [columns(t, (*batch, *t._array.shape[-2:])) for t in tensors]
 
 
-@cholesky_solve.kernel
-def cholesky_solve_cpu(self, input2, upper):
-    """X in A X = self, where input2 is A's Cholesky factor."""
+@cholesky_solve.meta
+def cholesky_solve_meta(self, input2, upper):
     check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead")
-    b, factor = broadcast_systems(self, input2)
-    if not b.size:
-        return wrap(np.zeros(b.shape, b.dtype))
-    solve = lapack("potrs", b)
-    return wrap_columns(each_matrix(lambda x, c: (solve(c, x, lower=not upper)[0],), b, factor)[0])
+    return columns_together(self, input2)[0]
+
+
+@cholesky_solve.impl()
+def cholesky_solve_cpu(self, input2, upper, out):
+    """X in A X = self, where input2 is A's Cholesky factor."""
+    if not out._array.size:
+        return
+    solve = lapack("potrs", out._array)
+    inputs = [repeated(t._array, out._array.shape[:-2]) for t in (self, input2)]
+    each_matrix(lambda b, factor: (solve(factor, b, lower=not upper)[0],), inputs, [out._array])
 
 
 @cholesky_solve.backward

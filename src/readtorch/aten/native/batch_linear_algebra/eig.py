@@ -8,10 +8,11 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_square_floating, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import check_square_floating, columns
 from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.tensor_impl import dtype_of
 
 from .svd import check_gauge, offdiagonal_difference, skew
 
@@ -35,17 +36,21 @@ eig = native_function(
 eigvals = native_function("linalg_eigvals(Tensor self) -> Tensor", module="linalg", name="eigvals", out=True)
 
 
-@eigh_full.kernel
-def eigh_cpu(A, UPLO, compute_v):
+@eigh_full.meta
+def eigh_meta(A, UPLO, compute_v):
     check_square_floating(A, "linalg.eigh")
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    if not compute_v:
-        return return_types.linalg_eigh(
-            wrap(np.linalg.eigvalsh(A._array, UPLO.upper())), wrap(np.empty(0, A._array.dtype))
-        )
-    values, vectors = np.linalg.eigh(A._array, UPLO.upper())
-    return return_types.linalg_eigh(wrap(values), wrap_columns(vectors))
+    values = TensorMeta(A._array.shape[:-1], dtype_of(A).to_real())
+    return values, columns(A) if compute_v else TensorMeta((0,), dtype_of(A))
+
+
+@eigh_full.impl()
+def eigh_cpu(A, UPLO, compute_v, eigenvalues, eigenvectors):
+    if compute_v:
+        eigenvalues._array[...], eigenvectors._array[...] = np.linalg.eigh(A._array, UPLO.upper())
+    else:
+        eigenvalues._array[...] = np.linalg.eigvalsh(A._array, UPLO.upper())
 
 
 @eigh_full.backward
@@ -76,13 +81,17 @@ def eigvalsh_composite(self, UPLO):
     return eigh_full.call(self, UPLO, self.requires_grad)[0]
 
 
-@eig.kernel
-def eig_cpu(self):
+@eig.meta
+def eig_meta(self):
     """Always complex, as a real matrix may have complex eigenvalues."""
     check_square_floating(self, "linalg.eig")
-    x = self._array.astype(dtype_of(self).to_complex().numpy)
-    values, vectors = np.linalg.eig(self._array)
-    return return_types.linalg_eig(wrap(values.astype(x.dtype)), wrap_columns(vectors.astype(x.dtype)))
+    dtype = dtype_of(self).to_complex()
+    return TensorMeta(self._array.shape[:-1], dtype), columns(self, dtype=dtype)
+
+
+@eig.impl()
+def eig_cpu(self, eigenvalues, eigenvectors):
+    eigenvalues._array[...], eigenvectors._array[...] = np.linalg.eig(self._array)
 
 
 @eig.backward

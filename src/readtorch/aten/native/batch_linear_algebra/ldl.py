@@ -13,15 +13,18 @@ from readtorch.aten.native.linear_algebra_utils import (
     check_info,
     check_square,
     check_square_floating,
+    columns,
     each_matrix,
+    info_of,
     lapack,
-    wrap_columns,
+    pivots_of,
+    repeated,
 )
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
-from .cholesky import broadcast_systems
+from .cholesky import columns_together
 
 # -------------------------------------------------------------------------------------------------------- LDL
 
@@ -57,14 +60,17 @@ def ldl_one(a, hermitian):
     return np.tril(factor), pivots.astype(np.int32), np.int32(info)
 
 
-@ldl_factor_ex.kernel
-def ldl_factor_ex_cpu(self, hermitian, check_errors):
+@ldl_factor_ex.meta
+def ldl_factor_ex_meta(self, hermitian, check_errors):
     check_square_floating(self, "torch.linalg.ldl_factor_ex")
-    factor, pivots, info = each_matrix(lambda a: ldl_one(a, hermitian), self._array)
-    info = wrap(np.asarray(info))
+    return columns(self), pivots_of(self), info_of(self)
+
+
+@ldl_factor_ex.impl()
+def ldl_factor_ex_cpu(self, hermitian, check_errors, LD, pivots, info):
+    each_matrix(lambda a: ldl_one(a, hermitian), [self._array], [LD._array, pivots._array, info._array])
     if check_errors:
         check_info(info, "torch.linalg.ldl_factor_ex", describe_zero_pivot)
-    return return_types.linalg_ldl_factor_ex(wrap_columns(factor), wrap(pivots), info)
 
 
 def describe_zero_pivot(code):
@@ -84,8 +90,8 @@ def ldl_factor_composite(self, hermitian):
     return return_types.linalg_ldl_factor(factor, pivots)
 
 
-@ldl_solve.kernel
-def ldl_solve_cpu(LD, pivots, B, hermitian):
+@ldl_solve.meta
+def ldl_solve_meta(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
     if dtype_of(LD) is not dtype_of(B):
         raise RuntimeError(
@@ -111,15 +117,19 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
             f"Incompatible matrix sizes for {name}: each A matrix is {n} by {n} but each b matrix is "
             f"{B._array.shape[-2]} by {B._array.shape[-1]}"
         )
-    b, factor = broadcast_systems(B, LD)
+    return columns_together(B, LD)[0]
+
+
+@ldl_solve.impl()
+def ldl_solve_cpu(LD, pivots, B, hermitian, out):
     if dtype_of(LD).itemsize == 2:
         raise not_implemented("ldl_solve_kernel_cpu")(dtype_of(LD))
-    check_blocks(pivots._array, n)
-    if not b.size:
-        return wrap_columns(b)
-    places = np.broadcast_to(pivots._array, factor.shape[:-1])[..., None, :]
-    solve = lapack(f"{symmetric_or_hermitian(factor, hermitian)}trs", factor)
-    return wrap_columns(each_matrix(lambda x, a, p: (solve(a, p[0], x, lower=1)[0],), b, factor, places)[0])
+    check_blocks(pivots._array, LD._array.shape[-1])
+    if not out._array.size:
+        return
+    solve = lapack(f"{symmetric_or_hermitian(out._array, hermitian)}trs", out._array)
+    inputs = [repeated(a, out._array.shape[:-2]) for a in (LD._array, pivots._array[..., None, :], B._array)]
+    each_matrix(lambda a, p, b: (solve(a, p[0], b, lower=1)[0],), inputs, [out._array])
 
 
 def check_blocks(pivots, rows):

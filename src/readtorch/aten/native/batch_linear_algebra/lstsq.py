@@ -5,13 +5,18 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra.pinv import LinalgPinvBackward0, pinv_float_composite
-from readtorch.aten.native.linear_algebra_utils import check_floating, each_matrix, infinite, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import columns, each_matrix, infinite, repeated
+from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import native_function
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+
+from .solve import is_vector
 
 # ---------------------------------------------------------------------------------------------- least squares
 
@@ -35,29 +40,64 @@ def lstsq_one(a, b, rcond):
     return solution, np.int64(rank), values
 
 
+def check_lstsq(A, b):
+    """Raises RuntimeError for what is no equation with matrices of floats. In PyTorch: in `linalg_lstsq_out`."""
+    name, kinds = "torch.linalg.lstsq", (type_name(A), type_name(b))
+    ndim, shape = A._array.ndim, b._array.shape
+    if ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if not shape:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if not 0 <= ndim - len(shape) <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    side = -1 if is_vector(A, b) else -2
+    if A._array.shape[-2] != shape[side]:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({side})")
+    if kinds[0] != kinds[1]:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype {kinds[0]} and "
+            f"other's dtype {kinds[1]}"
+        )
+
+
+def check_lstsq_type(A, rcond):
+    kind = dtype_of(A)
+    if kind.category < FLOAT or kind.itemsize == 2:
+        if rcond is None:
+            raise RuntimeError("This function doesn't handle types other than float and double")
+        raise not_implemented("linalg_lstsq_cpu")(kind)
+
+
 @lstsq.kernel
 def lstsq_cpu(self, b, rcond, driver):
-    """PyTorch's drivers differ in their further results: `gelsy` (default) has no singular values, `gels` no rank."""
-    check_floating(self, "torch.linalg.lstsq", "input")
+    """PyTorch's drivers differ in their further results: `gelsy` (default) has no singular values, `gels` no rank.
+
+    How many residuals there are depends on the rank, so there is no shape rule, and no answer on the Meta device.
+    """
+    check_lstsq(self, b)
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    a, y = self._array, b._array
-    vector = y.ndim == 1 or (a.ndim - 1 == y.ndim and y.shape == a.shape[:-1])
-    y = y[..., None] if vector else y
-    batch = broadcast_shape(a.shape[:-2], y.shape[:-2])
-    a, y = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(y, batch + y.shape[-2:])
-    eps = np.finfo(a.dtype).eps * max(a.shape[-2:]) if rcond is None else rcond
-    solution, rank, values = each_matrix(lambda a, y: lstsq_one(a, y, eps), a, y)
-    m, n = a.shape[-2:]
+    check_lstsq_type(self, rcond)
+    vector, (*own_batch, m, n) = is_vector(self, b), self._array.shape
+    y = b._array[..., None] if vector else b._array
+    batch = broadcast_shape(own_batch, y.shape[: len(own_batch)])
+    a, y = repeated(self._array, batch), repeated(y, batch)
+    eps = np.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
+    # LAPACK leaves the solution where the right hand sides were: it may be the beginning of taller columns.
+    solution = empty_cpu(columns(self, (*batch, max(m, n), y.shape[-1])))._array[..., :n, :]
+    rank, values = np.empty(batch, np.int64), np.empty((*batch, min(m, n)), dtype_of(self).to_real().numpy)
+    each_matrix(lambda a, y: lstsq_one(a, y, eps), [a, y], [solution, rank, values])
     full = m > n and driver != "gelsy" and bool((rank == n).all())
     residuals = (np.abs(y - a @ solution) ** 2).sum(-2) if full else np.empty(0, values.dtype)
-    solution = wrap(solution[..., 0]) if vector else wrap_columns(solution)
+    own = tuple(map(slice, own_batch))
     return return_types.linalg_lstsq(
-        solution,
+        wrap(solution[..., 0] if vector else solution),
         wrap(residuals),
-        wrap(np.empty(0, np.int64)) if driver == "gels" else wrap(np.asarray(rank)),
-        wrap(values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype)),
+        wrap(np.empty(0, np.int64) if driver == "gels" else np.asarray(rank[own])),
+        wrap(values[own] if driver in ("gelsd", "gelss") else np.empty(0, values.dtype)),
     )
 
 
@@ -68,7 +108,7 @@ class LinalgLstsqBackward0:
     def self__b(grads, self, b, solution):
         """Through solution = A⁺ b, and residuals = |A solution - b|²."""
         to_x, to_r = grads
-        vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and b.shape == self.shape[:-1])
+        vector = is_vector(self, b)
         y, x = (b.unsqueeze(-1), solution.unsqueeze(-1)) if vector else (b, solution)
         to_a = to_b = 0
         if to_x is not None:

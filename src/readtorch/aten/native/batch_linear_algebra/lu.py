@@ -5,22 +5,27 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_shape
+from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
-from readtorch.aten.native.copy import constant_beside
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import (
     check_floating,
     check_square,
-    lu_factor_arrays,
-    lu_solve_arrays,
-    wrap_columns,
+    columns,
+    first_failure,
+    info_of,
+    pivots_of,
 )
+from readtorch.aten.native.linear_algebra_utils import lu_factor as lu_factor_arrays
+from readtorch.aten.native.linear_algebra_utils import lu_solve as lu_solve_arrays
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, native_function, python_binding
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import META
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name
 
+from .cholesky import columns_together
 from .triangular import check_equation, solve_triangular
 
 # --------------------------------------------------------------------------------------------------------- LU
@@ -49,25 +54,23 @@ linalg_lu_solve = native_function(
 )
 
 
-def check_pivot(pivot, name):
-    if not pivot:
-        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
-
-
-@lu_factor_ex.kernel
-def lu_factor_ex_cpu(A, pivot, check_errors):
+@lu_factor_ex.meta
+def lu_factor_ex_meta(A, pivot, check_errors):
     check_floating(A, "torch.lu_factor")
-    check_pivot(pivot, "linalg.lu_factor")
-    packed, pivots, info = lu_factor_arrays(A._array)
+    return columns(A), pivots_of(A), info_of(A)
+
+
+@lu_factor_ex.impl()
+def lu_factor_ex_cpu(A, pivot, check_errors, LU, pivots, info):
+    if not pivot and A._array.size:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+    lu_factor_arrays(A._array, LU._array, pivots._array, info._array)
     if check_errors:
         check_zero_pivot(info)
-    return return_types.linalg_lu_factor_ex(wrap_columns(packed), wrap(pivots), wrap(np.asarray(info)))
 
 
 def check_zero_pivot(info):
-    from readtorch.aten.native.linear_algebra_utils import first_failure
-
-    failure = first_failure(np.asarray(info))
+    failure = None if info._keys & META else first_failure(host_array(info))
     if failure is not None:
         prefix, i = failure
         raise RuntimeError(
@@ -80,7 +83,7 @@ def check_zero_pivot(info):
 @lu_factor.compose
 def lu_factor_composite(A, pivot):
     packed, pivots, info = lu_factor_ex.call(A, pivot, False)
-    check_zero_pivot(host_array(info))
+    check_zero_pivot(info)
     return return_types.linalg_lu_factor(packed, pivots)
 
 
@@ -95,17 +98,25 @@ def permutation_arrays(pivots, m):
     return result
 
 
-@linalg_lu.kernel
-def lu_cpu(A, pivot):
+@linalg_lu.meta
+def lu_meta(A, pivot):
     check_floating(A, "linalg.lu")
-    check_pivot(pivot, "linalg.lu")
-    packed, pivots, _ = lu_factor_arrays(A._array)
-    m, n = packed.shape[-2:]
+    return unpacked(A, pivot, True)
+
+
+def unpacked(A, with_pivots, with_factors):
+    """Outputs for P, L and U; empty ones for what is not wanted."""
+    *batch, m, n = A._array.shape
     k = min(m, n)
-    lower = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
-    upper = np.triu(packed[..., :k, :])
-    P = permutation_arrays(pivots, m).astype(packed.dtype)
-    return return_types.linalg_lu(wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper)))
+    wanted = ((m, m), with_pivots), ((m, k), with_factors), ((k, n), with_factors)
+    return [TensorMeta((*batch, *size) if asked else (0,), dtype_of(A)) for size, asked in wanted]
+
+
+@linalg_lu.impl()
+def lu_cpu(A, pivot, P, L, U):
+    packed, pivots, info = [empty_cpu(output) for output in lu_factor_ex_meta(A, pivot, False)]
+    lu_factor_ex_cpu(A, pivot, False, packed, pivots, info)
+    lu_unpack_cpu(packed, pivots, True, pivot, P, L, U)
 
 
 def lu_backward_square(gL, gU, L, U):
@@ -161,12 +172,12 @@ class LinalgLuFactorExBackward0:
         k = min(m, n)
         L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype, device=LU.device)
         U = LU[..., :k, :].triu()
-        P = constant_beside(LU, permutation_arrays(host_array(pivots), m).astype(LU._array.dtype))
+        P = lu_unpack.call(LU, pivots, False, True)[0]
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
 
 
-def check_lu_solve(LU, pivots, B, left):
-    """Raises RuntimeError for what is no matrix with pivots of its size, or does not fit B."""
+@linalg_lu_solve.meta
+def lu_solve_meta(LU, pivots, B, left, adjoint):
     if dtype_of(LU) is not dtype_of(B):
         raise RuntimeError(
             "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
@@ -184,6 +195,8 @@ def check_lu_solve(LU, pivots, B, left):
             f"with shape {list(pivots._array.shape)} instead"
         )
     check_floating(LU, "torch.linalg.lu_solve", low_precision=True)
+    output = columns_together(B, LU)[0]
+    return output if left else TensorMeta(output.shape, output.dtype)
 
 
 def check_rows(pivots, rows):
@@ -199,20 +212,19 @@ def check_rows(pivots, rows):
         )
 
 
-@linalg_lu_solve.kernel
-def lu_solve_cpu(LU, pivots, B, left, adjoint):
+@linalg_lu_solve.impl()
+def lu_solve_cpu(LU, pivots, B, left, adjoint, out):
     """XA = B is solved as Aᴴ Xᴴ = Bᴴ."""
-    check_lu_solve(LU, pivots, B, left)
-    broadcast_shape(B._array.shape[:-2], LU._array.shape[:-2])
     if dtype_of(LU).itemsize == 2:
         raise not_implemented("linalg.lu_solve_cpu")(dtype_of(LU))
     if B._array.size:
         check_rows(pivots._array, LU._array.shape[-1])
     if left:
-        return wrap_columns(lu_solve_arrays(LU._array, pivots._array, B._array, adjoint))
-    b = B._array.conj().swapaxes(-1, -2)
-    x = lu_solve_arrays(LU._array, pivots._array, b, not adjoint).conj().swapaxes(-1, -2)
-    return wrap(np.ascontiguousarray(x))
+        lu_solve_arrays(LU._array, pivots._array, B._array, out._array, adjoint)
+    else:
+        b, x = B._array.conj().swapaxes(-1, -2), out._array.swapaxes(-1, -2)
+        lu_solve_arrays(LU._array, pivots._array, b, x, not adjoint)
+        np.conj(x, x)
 
 
 @linalg_lu_solve.backward
@@ -225,7 +237,7 @@ class LinalgLuSolveBackward0:
         a, b = (to_b, result.mH) if left else (result.mH, to_b)
         to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
         n = LU.shape[-1]
-        P = constant_beside(LU, permutation_arrays(host_array(pivots), n).astype(LU._array.dtype))
+        P = lu_unpack.call(LU, pivots, False, True)[0]
         L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
         moved = P.mT.matmul(to_a)
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
@@ -270,34 +282,38 @@ def lu(A, pivot=True, get_infos=False, out=None):
 lu_solve.compose(lambda self, LU_data, LU_pivots: linalg_lu_solve.call(LU_data, LU_pivots, self, True, False))
 
 
-@lu_unpack.kernel
-def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots):
-    """P, L and U as matrices; an empty tensor for what is not asked for."""
-    packed, pivots = LU_data._array, LU_pivots._array
-    if packed.ndim < 2:
+@lu_unpack.meta
+def lu_unpack_meta(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    shape = LU_data._array.shape
+    if len(shape) < 2:
         raise RuntimeError(
-            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(packed.shape)} instead"
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(shape)} instead"
         )
-    if unpack_pivots and pivots.dtype != np.int32:
+    if unpack_pivots and LU_pivots._array.dtype != np.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by "
             "torch.linalg.lu_factor"
         )
+    return unpacked(LU_data, unpack_pivots, unpack_data)
+
+
+@lu_unpack.impl()
+def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U):
+    """P, L and U as matrices."""
+    packed, pivots = LU_data._array, LU_pivots._array
     m, n = packed.shape[-2:]
     k = min(m, n)
-    P = L = U = wrap(np.empty(0, packed.dtype))
     if unpack_pivots:
         if pivots.size and not (1 <= pivots.min() and pivots.max() <= m):
             raise RuntimeError(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
                 "pass the result of lu_factor?"
             )
-        P = wrap(permutation_arrays(pivots, m).astype(packed.dtype))
+        P._array[...] = permutation_arrays(pivots, m)
     if unpack_data:
-        L = wrap(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype))
-        U = wrap(np.triu(packed[..., :k, :]))
-    return return_types.lu_unpack(P, L, U)
+        L._array[...] = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
+        U._array[...] = np.triu(packed[..., :k, :])
 
 
 @lu_unpack.backward

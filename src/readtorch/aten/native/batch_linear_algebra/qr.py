@@ -5,15 +5,17 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_floating, each_matrix, lapack, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import check_floating, columns, each_matrix, lapack
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, can_cast
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of
 
 # --------------------------------------------------------------------------------------------------------- QR
 
@@ -23,19 +25,26 @@ linalg_qr = native_function(
 qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=True)
 
 
-@linalg_qr.kernel
-def qr_cpu(A, mode):
+@linalg_qr.meta
+def qr_meta(A, mode):
     check_floating(A, "linalg.qr", low_precision=True)
-    if dtype_of(A).itemsize == 2:
-        raise not_implemented("geqrf_cpu")(dtype_of(A))
     if mode not in ("reduced", "r", "complete"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
+    *batch, m, n = A._array.shape
+    k = m if mode == "complete" else min(m, n)
+    Q = TensorMeta((0,), dtype_of(A)) if mode == "r" else columns(A, (*batch, m, k))
+    return Q, columns(A, (*batch, k, n))
+
+
+@linalg_qr.impl()
+def qr_cpu(A, mode, Q, R):
+    check_lapack_type(A, "geqrf_cpu")
     if mode == "r":
-        return return_types.linalg_qr(wrap(np.empty(0, A._array.dtype)), wrap_columns(np.linalg.qr(A._array, "r")))
-    Q, R = np.linalg.qr(A._array, mode)
-    return return_types.linalg_qr(wrap_columns(Q), wrap_columns(R))
+        R._array[...] = np.linalg.qr(A._array, "r")
+    else:
+        Q._array[...], R._array[...] = np.linalg.qr(A._array, mode)
 
 
 def hermitian_from_upper(x):
@@ -175,10 +184,13 @@ def geqrf_one(a):
 
 @geqrf.kernel
 def geqrf_cpu(self):
+    """Without a shape rule: PyTorch's has no answer on the Meta device."""
     check_matrices(self, "geqrf", "input")
     check_lapack_type(self, "geqrf_cpu")
-    packed, tau = each_matrix(geqrf_one, self._array)
-    return return_types.geqrf(wrap_columns(packed), wrap(tau))
+    *batch, m, n = self._array.shape
+    packed, tau = empty_cpu(columns(self)), empty_cpu(TensorMeta((*batch, min(m, n)), dtype_of(self)))
+    each_matrix(geqrf_one, [self._array], [packed._array, tau._array])
+    return return_types.geqrf(packed, tau)
 
 
 @geqrf.backward
@@ -204,7 +216,8 @@ def check_tau(input, tau, operator):
         )
 
 
-def check_householder_product(input, tau):
+@householder_product.meta
+def householder_product_meta(input, tau):
     name = "linalg.householder_product"
     check_matrices(input, name, "input")
     m, n = input._array.shape[-2:]
@@ -216,7 +229,7 @@ def check_householder_product(input, tau):
     ours, theirs = SCALAR_TYPE_NAMES[dtype_of(input)], SCALAR_TYPE_NAMES[dtype_of(tau)]
     if ours != theirs:
         raise RuntimeError(f"torch.{name}: tau dtype {theirs} does not match input dtype {ours}")
-    check_lapack_type(input, "orgqr_cpu")
+    return columns(input)
 
 
 def named(real, a):
@@ -231,11 +244,10 @@ def householder_product_one(a, tau):
     return named("orgqr", a)(a, tau[0])[:1]
 
 
-@householder_product.kernel
-def householder_product_cpu(input, tau):
-    check_householder_product(input, tau)
-    (result,) = each_matrix(householder_product_one, input._array, tau._array[..., None, :])
-    return wrap_columns(result)
+@householder_product.impl()
+def householder_product_cpu(input, tau, out):
+    check_lapack_type(input, "orgqr_cpu")
+    each_matrix(householder_product_one, [input._array, tau._array[..., None, :]], [out._array])
 
 
 @orgqr.compose
@@ -280,7 +292,8 @@ class LinalgHouseholderProductBackward0:
 # ----------------------------------------------------------------------------------------------------- ormqr
 
 
-def check_ormqr(self, tau, other, left):
+@ormqr.meta
+def ormqr_meta(self, tau, other, left, transpose):
     check_matrices(self, "ormqr", "input")
     check_matrices(other, "ormqr", "other")
     side = -2 if left else -1
@@ -293,7 +306,9 @@ def check_ormqr(self, tau, other, left):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     check_tau(self, tau, "ormqr")
     check_other(self, other)
-    check_ormqr_types(self, tau, other)
+    check_same_type(dtype_of(self), dtype_of(tau), "tau")
+    check_same_type(dtype_of(self), dtype_of(other), "other")
+    return columns(other)
 
 
 def check_other(self, other):
@@ -309,12 +324,6 @@ def check_other(self, other):
         )
 
 
-def check_ormqr_types(self, tau, other):
-    check_same_type(dtype_of(self), dtype_of(tau), "tau")
-    check_same_type(dtype_of(self), dtype_of(other), "other")
-    check_lapack_type(self, "ormqr_cpu")
-
-
 def ormqr_one(a, tau, c, left, transpose):
     if not c.size or not tau.size:
         return (c.copy(),)
@@ -325,13 +334,11 @@ def ormqr_one(a, tau, c, left, transpose):
     return apply(*arguments, workspace)[:1]
 
 
-@ormqr.kernel
-def ormqr_cpu(self, input2, input3, left, transpose):
-    check_ormqr(self, input2, input3, left)
-    (result,) = each_matrix(
-        lambda a, tau, c: ormqr_one(a, tau, c, left, transpose), self._array, input2._array[..., None, :], input3._array
-    )
-    return wrap_columns(result)
+@ormqr.impl()
+def ormqr_cpu(self, input2, input3, left, transpose, out):
+    check_lapack_type(self, "ormqr_cpu")
+    inputs = [self._array, input2._array[..., None, :], input3._array]
+    each_matrix(lambda a, tau, c: ormqr_one(a, tau, c, left, transpose), inputs, [out._array])
 
 
 @ormqr.backward

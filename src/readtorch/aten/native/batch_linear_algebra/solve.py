@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/cs
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.copy import constant_beside
@@ -12,21 +13,23 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import (
     check_info,
     check_square_floating,
-    column_major,
+    columns,
     describe_singular,
     each_matrix,
-    lu_factor_arrays,
+    info_of,
+    lu_factor,
     lu_factor_one,
-    lu_solve_arrays,
+    lu_solve,
     lu_solve_one,
     parity,
-    wrap_columns,
+    pivots_of,
 )
 from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.numpy_errors import _LinAlgError
-from readtorch.c10.dispatch_key import grad_mode_enabled
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import META, grad_mode_enabled
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name
 
 # ---------------------------------------------------------------------------------------------------- inverse
 
@@ -46,14 +49,17 @@ def inverse_one(a):
     return lu_solve_one(lu, pivots, np.eye(*a.shape, dtype=a.dtype), False), info
 
 
-@inv_ex.kernel
-def inv_ex_cpu(A, check_errors):
+@inv_ex.meta
+def inv_ex_meta(A, check_errors):
     check_square_floating(A, "linalg.inv")
-    result, info = each_matrix(inverse_one, A._array)
-    info = wrap(info)
+    return columns(A), info_of(A)
+
+
+@inv_ex.impl()
+def inv_ex_cpu(A, check_errors, inverse, info):
+    each_matrix(inverse_one, [A._array], [inverse._array, info._array])
     if check_errors:
         check_info(info, "linalg.inv_ex", describe_singular)
-    return return_types.linalg_inv_ex(wrap_columns(result), info)
 
 
 @inv_ex.backward
@@ -84,13 +90,18 @@ det = native_function("linalg_det(Tensor A) -> Tensor", module="linalg", name="d
 torch_det = native_function("det(Tensor self) -> Tensor", BOTH)
 
 
-@det_with_factors.kernel
-def det_cpu(A):
-    """The product of U's diagonal, and a sign for the rows that were exchanged."""
+@det_with_factors.meta
+def det_meta(A):
     check_square_floating(A, "linalg.det")
-    lu, pivots, _ = lu_factor_arrays(A._array)
-    result = np.diagonal(lu, axis1=-2, axis2=-1).prod(-1) * parity(pivots).astype(lu.dtype)
-    return wrap(np.asarray(result)), wrap_columns(lu), wrap(pivots)
+    return TensorMeta(A._array.shape[:-2], dtype_of(A)), columns(A), pivots_of(A)
+
+
+@det_with_factors.impl()
+def det_cpu(A, result, LU, pivots):
+    """The product of U's diagonal, and a sign for the rows that were exchanged."""
+    lu_factor(A._array, LU._array, pivots._array)
+    diagonal = np.diagonal(LU._array, axis1=-2, axis2=-1)
+    result._array[...] = diagonal.prod(-1) * parity(pivots._array)
 
 
 @det_with_factors.backward
@@ -170,15 +181,21 @@ torch_slogdet = native_function("slogdet(Tensor self) -> (Tensor sign, Tensor lo
 logdet = native_function("logdet(Tensor self) -> Tensor", BOTH)
 
 
-@slogdet_with_factors.kernel
-def slogdet_cpu(A):
+@slogdet_with_factors.meta
+def slogdet_meta(A):
     check_square_floating(A, "linalg.slogdet")
-    lu, pivots, _ = lu_factor_arrays(A._array)
-    diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
+    batch, kind = A._array.shape[:-2], dtype_of(A)
+    return TensorMeta(batch, kind), TensorMeta(batch, kind.to_real()), columns(A), pivots_of(A)
+
+
+@slogdet_with_factors.impl()
+def slogdet_cpu(A, sign, logabsdet, LU, pivots):
+    lu_factor(A._array, LU._array, pivots._array)
+    diagonal = np.diagonal(LU._array, axis1=-2, axis2=-1)
     size = np.abs(diagonal)
     signs = np.where(size == 0, 0, diagonal / np.where(size == 0, 1, size))
-    sign = (signs.prod(-1) * parity(pivots)).astype(lu.dtype)
-    return wrap(np.asarray(sign)), wrap(np.asarray(np.log(size).sum(-1))), wrap_columns(lu), wrap(pivots)
+    sign._array[...] = signs.prod(-1) * parity(pivots._array)
+    logabsdet._array[...] = np.log(size).sum(-1)
 
 
 @slogdet_with_factors.backward
@@ -239,7 +256,8 @@ def is_vector(A, B):
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
-def check_solve(A, B, left):
+@solve_with_factors.meta
+def solve_meta(A, B, left, check_errors):
     check_square_floating(A, "linalg.solve")
     if dtype_of(A) is not dtype_of(B):
         raise RuntimeError(
@@ -260,31 +278,30 @@ def check_solve(A, B, left):
             f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
             f"({n}x{n} and {sizes[0]}x{sizes[1]})"
         )
-    return vector
+    batch = broadcast_shape(A._array.shape[:-2], B._array.shape[: -1 if vector else -2])
+    shape = (*batch, n) if vector else (*batch, *sizes)
+    by_columns = left and len(shape) > 1  # also where the columns hold a batch of vectors
+    solution = columns(A, shape) if by_columns else TensorMeta(shape, dtype_of(A))
+    return solution, columns(A), pivots_of(A), info_of(A)
 
 
-@solve_with_factors.kernel
-def solve_cpu(A, B, left, check_errors):
+@solve_with_factors.impl()
+def solve_cpu(A, B, left, check_errors, result, LU, pivots, info):
     """XA = B is solved as AᵀXᵀ = Bᵀ."""
-    vector = check_solve(A, B, left)
-    b = B._array[..., None] if vector else B._array
-    a = A._array if left else A._array.swapaxes(-1, -2)
-    lu, pivots, info = lu_factor_arrays(a)
-    info = wrap(np.asarray(info))
-    x = lu_solve_arrays(lu, pivots, b if left else b.swapaxes(-1, -2))
+    a, b, x = A._array, B._array, result._array
+    if is_vector(A, B):
+        b, x = b[..., None], x[..., None]
+    if not left:
+        a, b, x = (array.swapaxes(-1, -2) for array in (a, b, x))
+    lu_factor(a, LU._array, pivots._array, info._array)
+    lu_solve(LU._array, pivots._array, b, x)
     if check_errors:
         check_singular(info)
-    return wrap(laid_out(x, vector, left)), wrap_columns(lu), wrap(pivots), info
-
-
-def laid_out(x, vector, left):
-    """The solution in PyTorch's memory format: column-major, also where the columns hold a batch."""
-    if vector:
-        return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
-    return column_major(x) if left else column_major(x).swapaxes(-1, -2)
 
 
 def check_singular(info):
+    if info._keys & META:
+        return
     failure = np.flatnonzero(host_array(info).reshape(-1))
     if len(failure):
         place = f"(Batch element {failure[0]}): " if info._array.ndim else ""

@@ -3,18 +3,14 @@
 In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 
-import numpy as np
-
-from readtorch.aten.expand_utils import broadcast_shape
-from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_square, each_matrix, lapack, wrap_columns
+from readtorch.aten.native.linear_algebra_utils import check_square, each_matrix, lapack, repeated
 from readtorch.aten.native.tensor_iterator import conj, not_implemented
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
-from .cholesky import broadcast_systems, check_systems
+from .cholesky import check_systems, columns_together
 
 # --------------------------------------------------------------------------------------- triangular equations
 
@@ -32,11 +28,11 @@ def solve_triangular_one(a, b, upper, unitriangular):
     return lapack("trtrs", a)(a, b, lower=not upper, unitdiag=unitriangular)[0]
 
 
-def check_triangular(A, B, left):
-    check_square(A, "linalg.solve_triangular")
-    check_equation(A, B, left, "linalg.solve_triangular")
-    if dtype_of(A).category < FLOAT or dtype_of(A).itemsize == 2:
-        raise not_implemented("triangular_solve_cpu")(dtype_of(A))
+@solve_triangular.meta
+def solve_triangular_meta(self, B, upper, left, unitriangular):
+    check_square(self, "linalg.solve_triangular")
+    check_equation(self, B, left, "linalg.solve_triangular")
+    return columns_together(B, self)[0]
 
 
 def check_equation(A, B, left, name):
@@ -51,17 +47,16 @@ def check_equation(A, B, left, name):
         )
 
 
-@solve_triangular.kernel
-def solve_triangular_cpu(self, B, upper, left, unitriangular):
+@solve_triangular.impl()
+def solve_triangular_cpu(self, B, upper, left, unitriangular, out):
     """X in A X = B; X A = B is solved as Aᵀ Xᵀ = Bᵀ. Batches broadcast."""
-    check_triangular(self, B, left)
-    a, b = self._array, B._array
+    if dtype_of(self).category < FLOAT or dtype_of(self).itemsize == 2:
+        raise not_implemented("triangular_solve_cpu")(dtype_of(self))
+    a, b, x = self._array, B._array, out._array
     if not left:
-        a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
-    batch = broadcast_shape(b.shape[:-2], a.shape[:-2])
-    a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
-    (x,) = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
-    return wrap_columns(x) if left else wrap_columns(x.swapaxes(-1, -2))
+        a, b, x, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), x.swapaxes(-1, -2), not upper
+    inputs = [repeated(array, x.shape[:-2]) for array in (a, b)]
+    each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), inputs, [x])
 
 
 @solve_triangular.backward
@@ -88,23 +83,30 @@ triangular_solve = native_function(
 )
 
 
-@triangular_solve.kernel
-def triangular_solve_cpu(self, A, upper, transpose, unitriangular):
-    """(X in A X = self, or Aᵀ X = self; a copy of A)"""
+@triangular_solve.meta
+def triangular_solve_meta(self, A, upper, transpose, unitriangular):
     check_systems(
         self,
         A,
         "triangular_solve",
         "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead",
     )
-    b, a = broadcast_systems(self, A)
-    solution = b
-    if b.size:
-        solve = lapack("trtrs", b)
-        solution = each_matrix(
-            lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],), b, a
-        )[0]
-    return return_types.triangular_solve(wrap_columns(solution), wrap_columns(a))
+    return columns_together(self, A)
+
+
+@triangular_solve.impl()
+def triangular_solve_cpu(self, A, upper, transpose, unitriangular, solution, cloned_coefficient):
+    """solution: X in A X = self, or Aᵀ X = self."""
+    a, x = cloned_coefficient._array, solution._array
+    a[...] = A._array
+    if not x.size:
+        return
+    solve = lapack("trtrs", x)
+    each_matrix(
+        lambda a, b: (solve(a, b, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],),
+        [a, repeated(self._array, x.shape[:-2])],
+        [x],
+    )
 
 
 @triangular_solve.backward

@@ -9,13 +9,12 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.cross import linalg_cross, linalg_cross_meta
-from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .batch_linear_algebra import eigh_cuda, svd_cuda, units, zeros
-from .fill_kernel import filled
-from .reduce_ops import LONG
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .batch_linear_algebra import copy_to, units
+from .blas import mm_cuda
+from .fill_kernel import fill, filled
+from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 
 
 def on_this_device(number, dtype):
@@ -33,43 +32,38 @@ def tolerance(A, values, atol, rtol):
     return relative if atol is None else at.maximum(relative, atol.to(values.device))
 
 
-@cuda_kernel(operator_named("linalg_pinv.atol_rtol_tensor"))
-def pinv_cuda(self, atol, rtol, hermitian):
-    check_floating(self, "linalg.pinv")
-    *batch, m, n = self._array.shape
+@cuda_impl(operator_named("linalg_pinv.atol_rtol_tensor"))
+def pinv_cuda(self, atol, rtol, hermitian, out):
     if not self._array.size:
-        return empty((*batch, n, m), self._array.dtype)
+        return
     if hermitian:
-        values, U = eigh_cuda(self, "L", True)
+        values, U = at._linalg_eigh(self)
         Vh = U.mT
     else:
-        U, values, Vh = svd_cuda(self, False, True, None)
+        U, values, Vh = at._linalg_svd(self)
     limit = tolerance(self, values.abs(), atol, rtol).unsqueeze(-1)
     inverse = at.where(values.abs() > limit, 1 / values, 0.0).to(self.dtype)
-    return (Vh.mT * inverse.unsqueeze(-2)) @ U.mT
+    mm_cuda(Vh.mT * inverse.unsqueeze(-2), U.mT, out)
 
 
-def rank(A, atol, rtol, hermitian):
-    check_floating(A, "linalg.matrix_rank")
+@cuda_impl(operator_named("linalg_matrix_rank.atol_rtol_tensor"), operator_named("linalg_matrix_rank.atol_rtol_float"))
+def matrix_rank_cuda(A, atol, rtol, hermitian, out):
     if not A._array.size:
-        return zeros(A._array.shape[:-2], LONG)
-    values = eigh_cuda(A, "L", False)[0].abs() if hermitian else svd_cuda(A, False, False, None)[1]
-    return (values > tolerance(A, values, atol, rtol).unsqueeze(-1)).sum(-1)
+        fill(out._array, np.int64(0))
+        return
+    values = at._linalg_eigh(A, "L", False)[0].abs() if hermitian else at._linalg_svd(A, False, False)[1]
+    copy_to(out, (values > tolerance(A, values, atol, rtol).unsqueeze(-1)).sum(-1))
 
 
-cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_tensor"))(rank)
-cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_float"))(rank)
-
-
-@cuda_kernel(operator_named("linalg_matrix_rank"))
-def rank_by_tolerance(self, tol, hermitian):
-    return rank(self, tol, 0.0, hermitian)
+@cuda_impl(operator_named("linalg_matrix_rank"))
+def rank_by_tolerance(self, tol, hermitian, out):
+    matrix_rank_cuda(self, tol, 0.0, hermitian, out)
 
 
 def series(A):
     """The power series of exp up to A¹⁵ with six products: four polynomials in A, A² and A³, which are those
     in A⁴. For a norm up to 1/2, more terms would change nothing."""
-    powers = [units(A._array.shape, A._array.dtype), A, A @ A]
+    powers = [units(A, A._array.shape), A, A @ A]
     powers.append(powers[2] @ A)
     fourth, result = powers[2] @ powers[2], None
     for first in (12, 8, 4, 0):
@@ -78,22 +72,21 @@ def series(A):
     return result
 
 
-@cuda_kernel(operator_named("linalg_matrix_exp"))
-def matrix_exp_cuda(self):
+@cuda_impl(operator_named("linalg_matrix_exp"))
+def matrix_exp_cuda(self, out):
     """exp(A) = exp(A / 2ˢ) squared s times. The host waits for the norm. (In PyTorch: polynomials of degree
     1 to 18, each matrix's by its norm.)"""
-    check_square(self, "linalg.matrix_exp")
-    check_floating(self, "linalg.matrix_exp", low_precision=True)
     if not self._array.size:
-        return at.empty_like(self)
+        return
     norm = self.abs().sum(-2).max().item()
     if not math.isfinite(norm):
-        return at.full_like(self, math.nan)
+        fill(out._array, out._array.dtype.type(math.nan))
+        return
     squarings = max(0, math.ceil(math.log2(norm)) + 1) if norm else 0
     result = series(self / 2.0**squarings)
     for _ in range(squarings):
         result = result @ result
-    return result.contiguous()
+    copy_to(out, result)
 
 
 @cuda_kernel(linalg_cross)

@@ -11,24 +11,28 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
 from readtorch.aten.native.tensor_iterator import cast
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import BOOL
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, type_name
 
 linalg_matrix_exp = native_function("linalg_matrix_exp(Tensor self) -> Tensor", module="linalg", name="matrix_exp")
 matrix_exp = native_function("matrix_exp(Tensor self) -> Tensor", "function, method")
 
 
-@linalg_matrix_exp.kernel
-def matrix_exp_cpu(self):
-    """In double precision: SciPy's quotient of polynomials loses digits where PyTorch does not."""
+@linalg_matrix_exp.meta
+def matrix_exp_meta(self):
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp", low_precision=True)
+    return TensorMeta(self._array.shape, dtype_of(self))
+
+
+@linalg_matrix_exp.impl()
+def matrix_exp_cpu(self, out):
+    """In double precision: SciPy's quotient of polynomials loses digits where PyTorch does not."""
     x = self._array
-    if not x.size:
-        return wrap(np.empty(x.shape, x.dtype))
-    double = np.complex128 if x.dtype.kind == "c" else np.float64
-    return wrap(np.ascontiguousarray(cast(exponential(cast(x, double)), x.dtype)))
+    if x.size:
+        out._array[...] = exponential(cast(x, np.complex128 if x.dtype.kind == "c" else np.float64))
 
 
 def exponential(x):
@@ -82,7 +86,7 @@ def matrix_power_composite(self, n):
     base = self if n > 0 else inv_composite(self)
     n = abs(n)
     if n == 1:
-        return self.clone() if base is self else base
+        return self.clone(memory_format=contiguous_format) if base is self else base
     if n == 3:
         return base.matmul(base).matmul(base)
     result, power = None, base

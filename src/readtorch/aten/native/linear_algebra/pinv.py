@@ -9,6 +9,8 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating
 from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.scalar_type import int64
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 # ------------------------------------------------------------------------------------ pseudo-inverse and rank
@@ -47,12 +49,18 @@ def as_array(t):
     return None if t is None else t._array
 
 
-@pinv_tensor.kernel
-def pinv_cpu(self, atol, rtol, hermitian):
+@pinv_tensor.meta
+def pinv_meta(self, atol, rtol, hermitian):
     check_floating(self, "linalg.pinv")
+    *batch, m, n = self._array.shape
+    return TensorMeta((*batch, n, m), dtype_of(self))
+
+
+@pinv_tensor.impl()
+def pinv_cpu(self, atol, rtol, hermitian, out):
     x = self._array
     if not x.size:
-        return wrap(np.empty(x.shape[:-2] + (x.shape[-1], x.shape[-2]), x.dtype))
+        return
     if hermitian:
         values, vectors = np.linalg.eigh(x)
         U, S, Vh = vectors, values, vectors.conj().swapaxes(-1, -2)
@@ -60,8 +68,7 @@ def pinv_cpu(self, atol, rtol, hermitian):
         U, S, Vh = lapack_svd(x, full_matrices=False)
     limit = tolerance(x, np.abs(S), as_array(atol), as_array(rtol))
     inverse = np.where(np.abs(S) > limit[..., None], 1 / S, 0).astype(S.dtype)
-    result = (Vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ U.conj().swapaxes(-1, -2)
-    return wrap(np.ascontiguousarray(result.astype(x.dtype, copy=False)))
+    np.matmul(Vh.conj().swapaxes(-1, -2) * inverse[..., None, :], U.conj().swapaxes(-1, -2), out=out._array)
 
 
 @pinv_tensor.backward
@@ -117,25 +124,33 @@ rank_tol = native_function(
 )
 
 
-@rank_float.kernel
-def matrix_rank_cpu(self, atol, rtol, hermitian):
+@rank_tensor.meta
+@rank_float.meta
+@rank_tol.meta
+def matrix_rank_meta(self, *_):
     check_floating(self, "linalg.matrix_rank")
+    return TensorMeta(self._array.shape[:-2], int64)
+
+
+@rank_float.impl()
+def matrix_rank_cpu(self, atol, rtol, hermitian, out):
     x = self._array
     if not x.size:
-        return wrap(np.zeros(x.shape[:-2], np.int64))
+        out._array[...] = 0
+        return
     values = np.abs(np.linalg.eigvalsh(x)) if hermitian else lapack_svd(x, compute_uv=False)
     limit = tolerance(x, values, atol, rtol)
-    return wrap(np.asarray((values > limit[..., None]).sum(-1), np.int64))
+    (values > limit[..., None]).sum(-1, out=out._array)
 
 
-@rank_tensor.kernel
-def matrix_rank_tensor_cpu(input, atol, rtol, hermitian):
-    return matrix_rank_cpu(input, as_array(atol), as_array(rtol), hermitian)
+@rank_tensor.impl()
+def matrix_rank_tensor_cpu(input, atol, rtol, hermitian, out):
+    matrix_rank_cpu(input, as_array(atol), as_array(rtol), hermitian, out)
 
 
-@rank_tol.kernel
-def matrix_rank_tol_cpu(self, tol, hermitian):
-    return matrix_rank_cpu(self, tol, 0.0, hermitian)
+@rank_tol.impl()
+def matrix_rank_tol_cpu(self, tol, hermitian, out):
+    matrix_rank_cpu(self, tol, 0.0, hermitian, out)
 
 
 for _operator in (pinv_tensor, pinv_float, pinv_rcond, rank_tensor, rank_float, rank_tol):

@@ -27,7 +27,7 @@ def kron_composite(self, other):
     b = (1,) * (ndim - other._array.ndim) + other._array.shape
     left = at._unsafe_view(self, [n for size in a for n in (size, 1)])
     right = at._unsafe_view(other, [n for size in b for n in (1, size)])
-    return at._unsafe_view(left * right, [m * n for m, n in zip(a, b)])
+    return at._unsafe_view((left * right).contiguous(), [m * n for m, n in zip(a, b)])
 
 
 # ----------------------------------------------------------------------------------------- chains of matrices
