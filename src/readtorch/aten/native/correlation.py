@@ -38,8 +38,13 @@ def check_weights(name, weights, fits, kind, observations):
             f"cov(): expected {name} to have the same numel as there are observations in the input "
             f"but got {weights.numel()} != {observations}"
         )
-    if observations and bool(weights.min() < 0):
+    if observations and is_true(weights.min() < 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def is_true(t):
+    """The truth of a tensor of one element, which the Meta device has not: `equal` says so there, as in PyTorch."""
+    return at.equal(t, at.ones_like(t))
 
 
 def weights_of(fweights, aweights, observations):
@@ -58,7 +63,7 @@ def divisor_of(total, weights, aweights, correction):
         divisor = total - correction * (weights * aweights).sum() / total
     else:
         divisor = total - correction if correction else total
-    if bool(divisor <= 0):
+    if is_true(divisor <= 0):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             stacklevel=2,
@@ -81,7 +86,7 @@ def cov_composite(self, correction, fweights, aweights):
     observations = x.shape[1]
     weights = weights_of(fweights, aweights, observations)
     total = at.scalar_tensor(observations, dtype=int64, device=self.device) if weights is None else weights.sum()
-    if weights is not None and not bool(total != 0):
+    if weights is not None and not is_true(total != 0):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     weighted = (lambda x: x) if weights is None else (lambda x: x * weights)
     mean = weighted(x).sum(1) / total
