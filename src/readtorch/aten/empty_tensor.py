@@ -72,6 +72,8 @@ def empty_cpu(output):
         array = np.empty(output.shape, output.dtype.numpy)
         if array.size:
             return wrap(array)
+    elif len(output.shape) == 2 and output.strides == (1, output.shape[0]) and 0 not in output.shape:
+        return wrap(np.empty(output.shape, output.dtype.numpy, "F"))
     return wrap(over(StorageImpl(np.empty(reach_of(output), np.uint8)), output))
 
 
