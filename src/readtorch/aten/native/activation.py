@@ -32,7 +32,6 @@ from .tensor_iterator import (
     conj,
     elementwise,
     is_floating,
-    is_floating_or_complex,
     is_integer_or_floating,
     not_implemented,
     refuse_overlap,
@@ -791,6 +790,7 @@ elementwise(
     gelu_backward,
     lambda approximate: f.gelu_tanh_backward if approximate == "tanh" else f.gelu_backward,
     by_number=True,
+    takes=is_floating,
 )
 
 
@@ -843,8 +843,8 @@ def gelu_curvature_tanh(x):
 
 silu = declare("silu(Tensor self) -> Tensor")
 silu_backward = native_function("silu_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-elementwise(silu, f.silu, takes=is_floating_or_complex)
-elementwise(silu_backward, f.silu_backward)
+elementwise(silu, f.silu, takes=is_floating)
+elementwise(silu_backward, f.silu_backward, takes=is_floating)
 silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True, compiled=f.silu))
 
 
@@ -872,7 +872,7 @@ class SiluBackward0:
 mish = declare("mish(Tensor self) -> Tensor")
 mish_backward = native_function("mish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
 elementwise(mish, f.mish, takes=is_floating)
-elementwise(mish_backward, f.mish_backward)
+elementwise(mish_backward, f.mish_backward, takes=is_floating)
 mish.kernel(activation(lambda x: x * np.tanh(np.logaddexp(0, x)), "mish_cpu", compiled=f.mish))
 
 
@@ -905,7 +905,9 @@ softplus_backward = native_function(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", module="nn"
 )
 elementwise(softplus, f.softplus, scalars=lambda beta, threshold: (beta, threshold), takes=is_floating)
-elementwise(softplus_backward, f.softplus_backward, scalars=lambda beta, threshold: (beta, threshold))
+elementwise(
+    softplus_backward, f.softplus_backward, takes=is_floating, scalars=lambda beta, threshold: (beta, threshold)
+)
 softplus.kernel(
     activation(
         lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta),

@@ -20,6 +20,7 @@ from readtorch.aten.native.tensor_iterator import (
     float_result_type,
     is_floating,
     is_integer_or_floating,
+    is_real,
     laid_out,
     not_implemented,
     refuse_overlap,
@@ -46,6 +47,14 @@ def unary(name, kernel, function, common=result_type, converts_out=True, **optio
     if not converts_out:
         exact_out(operator, found_dtype)
     return operator
+
+
+def unary_float(name, compute, function):
+    """`unary` for functions whose results are floats. compute: NumPy's.
+
+    # in PyTorch: on CUDA complex numbers, too (thrust's functions). Those of math.py know real numbers alone.
+    """
+    return unary(name, unary_float_kernel(compute), function, float_result_type, takes=is_real)
 
 
 def node_of_its_own(operator):
@@ -190,7 +199,7 @@ def square_composite_(self):
     return self.pow_(2)
 
 
-sqrt = unary("sqrt", unary_float_kernel(np.sqrt), f.sqrt, float_result_type)
+sqrt = unary_float("sqrt", np.sqrt, f.sqrt)
 
 
 @sqrt.backward
@@ -203,7 +212,7 @@ def rsqrt_array(x):
     return np.reciprocal(np.sqrt(x))
 
 
-rsqrt = unary("rsqrt", unary_float_kernel(or_loop(f.rsqrt, rsqrt_array)), f.rsqrt, float_result_type)
+rsqrt = unary_float("rsqrt", or_loop(f.rsqrt, rsqrt_array), f.rsqrt)
 
 
 @rsqrt.backward
@@ -223,7 +232,7 @@ class ReciprocalBackward0:
 
 # ------------------------------------------------------------------------------------------- exponential, log
 
-exp = unary("exp", unary_float_kernel(np.exp), f.exp, float_result_type)
+exp = unary_float("exp", np.exp, f.exp)
 
 
 @exp.backward
@@ -245,7 +254,7 @@ class Exp2Backward0:
         return mul_scalar.call(grad * conj(result), math.log(2))
 
 
-expm1 = unary("expm1", unary_float_kernel(np.expm1), f.expm1, float_result_type)
+expm1 = unary_float("expm1", np.expm1, f.expm1)
 
 
 @expm1.backward
@@ -254,7 +263,7 @@ class Expm1Backward0:
         return grad * add_scalar.call(conj(result), 1, 1)
 
 
-log = unary("log", unary_float_kernel(np.log), f.log, float_result_type)
+log = unary_float("log", np.log, f.log)
 
 
 @log.backward
@@ -267,7 +276,7 @@ def log2_array(x):
     return np.log(x) / math.log(2) if x.dtype.kind == "c" else np.log2(x)
 
 
-log2 = unary("log2", unary_float_kernel(log2_array), f.log2, float_result_type)
+log2 = unary_float("log2", log2_array, f.log2)
 
 
 @log2.backward
@@ -276,7 +285,7 @@ class Log2Backward0:
         return grad / mul_scalar.call(conj(self), math.log(2))
 
 
-log10 = unary("log10", unary_float_kernel(np.log10), f.log10, float_result_type)
+log10 = unary_float("log10", np.log10, f.log10)
 
 
 @log10.backward
@@ -285,7 +294,7 @@ class Log10Backward0:
         return grad / mul_scalar.call(conj(self), math.log(10))
 
 
-log1p = unary("log1p", unary_float_kernel(np.log1p), f.log1p, float_result_type)
+log1p = unary_float("log1p", np.log1p, f.log1p)
 
 
 @log1p.backward

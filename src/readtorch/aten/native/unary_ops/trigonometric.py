@@ -24,16 +24,16 @@ from readtorch.aten.native.vectorized import loop
 from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10.tensor_impl import wrap_result
 
-from .elementary import node_of_its_own, unary
+from .elementary import node_of_its_own, unary_float
 
 # --------------------------------------------------------------------------------------------------- circular
 
-sin = unary("sin", unary_float_kernel(np.sin), f.sin, float_result_type)
-cos = unary("cos", unary_float_kernel(np.cos), f.cos, float_result_type)
-tan = unary("tan", unary_float_kernel(np.tan), f.tan, float_result_type)
-asin = unary("asin", unary_float_kernel(np.arcsin), f.asin, float_result_type)
-acos = unary("acos", unary_float_kernel(np.arccos), f.acos, float_result_type)
-atan = unary("atan", unary_float_kernel(np.arctan), f.atan, float_result_type)
+sin = unary_float("sin", np.sin, f.sin)
+cos = unary_float("cos", np.cos, f.cos)
+tan = unary_float("tan", np.tan, f.tan)
+asin = unary_float("asin", np.arcsin, f.asin)
+acos = unary_float("acos", np.arccos, f.acos)
+atan = unary_float("atan", np.arctan, f.atan)
 
 
 @sin.backward
@@ -74,12 +74,12 @@ class AtanBackward0:
 
 # ------------------------------------------------------------------------------------------------- hyperbolic
 
-sinh = unary("sinh", unary_float_kernel(np.sinh), f.sinh, float_result_type)
-cosh = unary("cosh", unary_float_kernel(np.cosh), f.cosh, float_result_type)
-tanh = unary("tanh", unary_float_kernel(np.tanh), f.tanh, float_result_type)
-asinh = unary("asinh", unary_float_kernel(np.arcsinh), f.asinh, float_result_type)
-acosh = unary("acosh", unary_float_kernel(np.arccosh), f.acosh, float_result_type)
-atanh = unary("atanh", unary_float_kernel(np.arctanh), f.atanh, float_result_type)
+sinh = unary_float("sinh", np.sinh, f.sinh)
+cosh = unary_float("cosh", np.cosh, f.cosh)
+tanh = unary_float("tanh", np.tanh, f.tanh)
+asinh = unary_float("asinh", np.arcsinh, f.asinh)
+acosh = unary_float("acosh", np.arccosh, f.acosh)
+atanh = unary_float("atanh", np.arctanh, f.atanh)
 
 
 @sinh.backward
@@ -140,7 +140,7 @@ for _name in ("sin", "cos", "tan"):
     alias_of(f"arc{_name}h", f"a{_name}h")
 
 tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True)
-elementwise(tanh_backward, f.tanh_backward)
+elementwise(tanh_backward, f.tanh_backward, takes=is_real)
 
 
 @tanh_backward.kernel
@@ -177,7 +177,7 @@ def sigmoid_in_one_pass(x):
     return loop(f.sigmoid, x) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
 
 
-sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass), f.sigmoid, float_result_type)
+sigmoid = unary_float("sigmoid", sigmoid_in_one_pass, f.sigmoid)
 alias_of("expit", "sigmoid", module="special")
 
 
@@ -190,7 +190,7 @@ class SigmoidBackward0:
 sigmoid_backward = native_function(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True
 )
-elementwise(sigmoid_backward, f.sigmoid_backward)
+elementwise(sigmoid_backward, f.sigmoid_backward, takes=is_real)
 
 
 @sigmoid_backward.kernel
