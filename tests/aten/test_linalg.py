@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -122,6 +123,19 @@ def test_eigh_up_to_signs(dtype, side):
 
     both(parts, positive(2, 3, 3, dtype=dtype))
     both(lambda T, a: T.linalg.eigvalsh(a, side), positive(3, 3, dtype=dtype), grad=2)
+
+
+@pytest.mark.parametrize("tolerances", [(2, 1), (4, 2, 3), (), (1, 3)])
+@pytest.mark.parametrize("shape", [(2, 3, 2, 2), (2, 3, 0, 2), (1, 3, 2, 4)])
+def test_a_rank_for_each_tolerance(shape, tolerances):
+    def ranks(T):
+        generator = np.random.default_rng(0)
+        a = T.tensor(generator.standard_normal(shape))
+        limits = T.tensor(generator.uniform(0, 2, tolerances))
+        return T.linalg.matrix_rank(a, atol=limits), T.linalg.matrix_rank(a, rtol=limits / 3)
+
+    for ours, theirs in zip(ranks(readtorch), ranks(torch)):
+        assert ours.shape == theirs.shape and ours.tolist() == theirs.tolist()
 
 
 @pytest.mark.parametrize("shape", RECTANGULAR, ids=str)

@@ -66,6 +66,6 @@ def test_an_in_place_form_takes_the_time_of_its_two_kernels():
     runtime.driver().streams.timeline = timeline = []
     x = rt.ones(10, device="cuda")
     timeline.clear()
-    x.sinc_()
-    assert [(label, end - start) for _, _, label, start, end in timeline] == [("sinc", 1.0), ("copy_", 1.0)]
+    x.cumsum_(0)
+    assert [(label, end - start) for _, _, label, start, end in timeline] == [("cumsum", 1.0), ("copy_", 1.0)]
     assert x._version == 1

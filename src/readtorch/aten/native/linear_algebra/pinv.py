@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; `pinv_backward` in `torch/
 
 import numpy as np
 
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating
 from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
@@ -124,12 +125,21 @@ rank_tol = native_function(
 )
 
 
-@rank_tensor.meta
 @rank_float.meta
 @rank_tol.meta
 def matrix_rank_meta(self, *_):
     check_floating(self, "linalg.matrix_rank")
     return TensorMeta(self._array.shape[:-2], int64)
+
+
+@rank_tensor.meta
+def matrix_rank_tensor_meta(input, atol, rtol, hermitian):
+    """A tolerance for each matrix, or for more than there are: the shapes broadcast."""
+    check_floating(input, "linalg.matrix_rank")
+    shape = input._array.shape[:-2]
+    if input._array.size:
+        shape = broadcast_shape(*[t._array.shape for t in (atol, rtol) if t is not None], shape)
+    return TensorMeta(shape, int64)
 
 
 @rank_float.impl()
