@@ -34,21 +34,31 @@ class _NoMemory:
 
     def __init__(self, storage, nbytes):
         self.storage = weakref.ref(storage)
-        self.__array_interface__ = {"data": (next(_places), False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {"data": (storage.place, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 class MetaStorageImpl(StorageImpl):
     """The storage of tensors on the Meta device: it has a size and no bytes."""
 
-    __slots__ = ()
+    __slots__ = ("place",)  # the address that it does not have
     keys = META_TENSOR
 
     def __init__(self, nbytes):
         super().__init__(None, meta)
+        self.place = next(_places)
         self.resize(nbytes)
 
     def resize(self, nbytes):
         self.buffer = np.asarray(_NoMemory(self, nbytes))
+
+    def as_strided(self, numpy_dtype, sizes, strides, offset):
+        """An array at an offset, which may go past the end: nothing is written there, either."""
+        reach = offset + 1 + sum([(n - 1) * s for n, s in zip(sizes, strides)]) if 0 not in sizes else 0
+        within = self.buffer
+        if reach * numpy_dtype.itemsize > within.nbytes:
+            within = np.asarray(_NoMemory(self, reach * numpy_dtype.itemsize))
+        steps = tuple([s * numpy_dtype.itemsize for s in strides])
+        return np.ndarray(sizes, numpy_dtype, within, offset * numpy_dtype.itemsize, steps)
 
     def data_ptr(self):
         return 0

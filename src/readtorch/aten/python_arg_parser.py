@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.c10 import memory_format as memory_formats
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import threads_with_modes, tls
+from readtorch.c10.dispatch_key import META, threads_with_modes, tls
 from readtorch.c10.layout import layout
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
@@ -258,7 +258,7 @@ def _bool(value):
 
 def _scalar(value):
     if isinstance(value, TensorImpl):
-        fits = value._array.ndim == 0 and not value.requires_grad
+        fits = value._array.ndim == 0 and not value.requires_grad and not value._keys & META
         return _number_in(value, "as_scalar") if fits else REJECTED
     if isinstance(value, np.generic):
         return value.item()

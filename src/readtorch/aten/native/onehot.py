@@ -23,7 +23,7 @@ def one_hot_composite(self, num_classes):
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if self._keys & META:
         places = at.arange(num_classes if num_classes != -1 else self.max().item() + 1, device=self.device)
-        return at.eq(self.unsqueeze(-1), places).to(int64)
+        return at.eq(self.unsqueeze(-1), places).to(int64).contiguous()
     if array.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
