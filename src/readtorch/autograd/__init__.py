@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.c10.dispatch_key import BACKENDS, CPU
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import input_metadata
-from readtorch.csrc.autograd.variable import gradient_edge
+from readtorch.csrc.autograd.variable import gradient_edge, requires_grad
 from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -224,13 +225,13 @@ def _make_grad(i, output, given, batched):
 
 
 def _ones_for(output, shape, dtype):
-    if not isinstance(output, GradientEdge) and not output.requires_grad:
+    if not isinstance(output, GradientEdge) and not requires_grad(output):
         return None
     if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
-    if isinstance(output, GradientEdge) or output.device.type == "cpu":
+    if isinstance(output, GradientEdge) or output._keys & BACKENDS == CPU:
         return wrap(np.ones(shape, dtype))
     return at.ones_like(output)
 
