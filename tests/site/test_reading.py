@@ -38,7 +38,7 @@ def test_corresponding_lines_can_be_aligned(visit, book_site):
         .map(e => e.dataset.letter))].map(letter => ['theirs', 'ours'].map(side => {
             const source = document.querySelector('.rt-source:has(.rt-align)');
             const found = source.querySelector(`.rt-${side} .rt-letter[data-letter="${letter}"]`);
-            return found && Math.round(found.parentElement.getBoundingClientRect().top);
+            return found && Math.round(found.parentElement.getBoundingClientRect().top - source.getBoundingClientRect().top);
         })).filter(([a, b]) => a && b)"""
     with visit(book_site / "book/one_operator_call.html", width=1400) as seen:
         before = seen.page.evaluate(tops)

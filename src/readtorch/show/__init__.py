@@ -236,7 +236,7 @@ class same(_Display):
     def __init__(self, what: str = "output", cells: int = 1):
         _same.compare(_same.cells_before(cells))
         self.text = f"✓ the same in readtorch: {what}"
-        self.html = f'<p class="rt-same">{escape(self.text)}</p>'
+        self.html = f'<div class="rt-show"><p class="rt-same">{escape(self.text)}</p></div>'
 
 
 class table(_Display):

@@ -359,6 +359,8 @@ rfftfreq = declare("rfftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 @fftfreq.compose
 def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … and from the middle on the negative ones, in cycles per unit if samples are `d` apart."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {[n]}")
     places = at.arange(n, dtype=dtype or scalar_type.get_default_dtype(), device=device)
     return in_cycles(at.where(places < (n + 1) // 2, places, places - n), n, d)
 
