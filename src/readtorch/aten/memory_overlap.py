@@ -31,11 +31,14 @@ def check_no_partial_overlap(written, read):
         a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)
     ):
         if is_non_overlapping_and_dense(a) and is_non_overlapping_and_dense(b):
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the written-to tensor "
-                "refer to a single memory location. Please clone() the tensor before performing the "
-                "operation."
-            )
+            raise overlap_error()
+
+
+def overlap_error():
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
 
 
 def warn_of_overlap(t, name, example):

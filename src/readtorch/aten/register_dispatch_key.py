@@ -23,7 +23,7 @@ from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, 
 from .common_device import MIXED
 from .dispatcher import fallbacks, registry, structured_kernels
 from .empty_tensor import empty_cpu, empty_meta, still_on_meta
-from .memory_overlap import check_no_overlap, check_no_partial_overlap
+from .memory_overlap import check_no_overlap, check_no_partial_overlap, overlap_error
 from .tensor_meta import TensorMeta
 
 # ------------------------------------------------------------------------------------------------- functional
@@ -173,13 +173,6 @@ def check_apart(operator, inputs, outs):
                 check_no_partial_overlap(out, t)
 
 
-def overlap_error():
-    return RuntimeError(
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-        "location. Please clone() the tensor before performing the operation."
-    )
-
-
 def tensors_among(arguments):
     """The tensors among an operator's arguments and in its lists."""
     for a in arguments:
@@ -192,6 +185,12 @@ def prepare(operator, i, out, result, inputs):
     """Check output number `i` against its result (a tensor, or a TensorMeta) and give it the result's shape."""
     if operator.out_check is not None:
         operator.out_check(i, out, result, inputs)
+    fit_output(out, result, operator.out_is_row_major)
+
+
+def fit_output(out, result, row_major=False):
+    """What every caller's output must pass: device, dtype, no overlap; then it gets the shape of the result (a tensor, or a
+    TensorMeta), and its strides unless row_major."""
     if type(result) is TensorMeta:
         shape, strides = tuple(result.shape), result.strides
     else:
@@ -202,7 +201,7 @@ def prepare(operator, i, out, result, inputs):
     if 0 in out._array.strides:
         check_no_overlap(out)
     if out._array.shape != shape:
-        resize_output(out, shape, None if operator.out_is_row_major else strides)
+        resize_output(out, shape, None if row_major else strides, stacklevel=6)
 
 
 def fits(operator, inputs, outs, outputs):
@@ -248,13 +247,7 @@ def check_same_backend(result, out):
 
 
 def _write_one(result, out):
-    if (out._keys | result._keys) & (CUDA | META):
-        check_same_backend(result, out)
-    check_result_type(result, out)
-    if 0 in out._array.strides:
-        check_no_overlap(out)
-    if out._array.shape != result._array.shape:
-        resize_output(out, result._array.shape, strides_of(result))
+    fit_output(out, result)
     if out._keys & (CUDA | META):
         registry["aten::copy_"].call(out, result, False)
         return out
@@ -263,7 +256,7 @@ def _write_one(result, out):
     return out
 
 
-def resize_output(out, shape, strides=None):
+def resize_output(out, shape, strides=None, stacklevel=5):
     """Give `out` a new shape; warns when it held elements (`resize_output` in `aten/src/ATen/native/Resize.cpp`)."""
     if out._array.size:
         warnings.warn(
@@ -271,7 +264,7 @@ def resize_output(out, shape, strides=None):
             f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
             "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     resize(out, shape, strides)
 
