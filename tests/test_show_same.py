@@ -63,6 +63,9 @@ def test_in_a_notebook():
         done = shell.run_cell("show.same('values')", store_history=True)
         assert done.success and repr(done.result) == "✓ the same in readtorch: values"
         assert "✓ the same in readtorch: values" in done.result._repr_html_()
+        assert "The cell above has run once more" in done.result._repr_html_()
+        done = shell.run_cell("assert 1 < 2\nshow.same('order', cells=0)", store_history=True)
+        assert repr(done.result) == "✓ the same in readtorch: order" and "asserted" in done.result._repr_html_()
         shell.run_cell("torch.__file__", store_history=True)
         assert not shell.run_cell("show.same()", store_history=True).success
     finally:

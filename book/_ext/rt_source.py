@@ -1,4 +1,5 @@
-"""The Sphinx side of `readtorch.show`: one style sheet for the site instead of one in every panel."""
+"""The Sphinx side of `readtorch.show`: one style sheet for the site instead of one in every panel, and cells that compare
+folded into the line that says the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +22,37 @@ class DropEmbeddedSheets(SphinxPostTransform):
         for node in list(self.document.findall(nodes.raw)):
             text = node.astext()
             if show.CSS_BEGIN in text:
-                node.replace_self(nodes.raw("", EMBEDDED.sub("", text), format="html"))
+                node.replace_self(raw(EMBEDDED.sub("", text)))
+
+
+class FoldComparisons(SphinxPostTransform):
+    """Move the code of a cell that ends in `show.same` into its line, in place of the theme's "Show code cell source"."""
+
+    default_priority = 190  # before myst-nb folds inputs (199)
+
+    def run(self, **kwargs):
+        for line in list(self.document.findall(nodes.raw)):
+            before, slot, after = line.astext().partition(show.CODE_SLOT)
+            if slot:
+                output = nodes.container("", raw(before), *taken_code(line), raw(after), classes=line["classes"])
+                line.parent.replace(line, output)
+
+
+def raw(html: str) -> nodes.raw:
+    return nodes.raw("", html, format="html")
+
+
+def taken_code(output: nodes.Node) -> list[nodes.Node]:
+    """The code that a folded cell's output belongs to, out of its cell."""
+    cell = output
+    while cell is not None and cell.get("nb_element") != "cell_code":
+        cell = cell.parent
+    if cell is None or not cell.attributes.pop("hide_mode", ""):
+        return []
+    code = [part for part in cell.children if part.get("nb_element") == "cell_code_source"]
+    for part in code:
+        cell.remove(part)
+    return code
 
 
 def write_sheet(app):
@@ -33,6 +64,7 @@ def write_sheet(app):
 
 def setup(app):
     app.add_post_transform(DropEmbeddedSheets)
+    app.add_post_transform(FoldComparisons)
     app.add_css_file(SHEET)
     app.connect("builder-inited", write_sheet)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

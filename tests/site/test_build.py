@@ -88,7 +88,7 @@ def test_a_chapter_can_be_taken_along_as_notebook(fixture_site, tmp_path):
     notebook = fixture_site / "_sources/book/parts.ipynb"
     assert "_sources/book/parts.ipynb" in (fixture_site / "book/parts.html").read_text()
     cells = json.loads(notebook.read_text())["cells"]
-    assert sum(cell["cell_type"] == "code" for cell in cells) == 11
+    assert sum(cell["cell_type"] == "code" for cell in cells) == 12
     assert any("Every part of a chapter" in "".join(cell["source"]) for cell in cells)
 
 

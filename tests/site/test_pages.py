@@ -27,7 +27,7 @@ CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .
 # block that may break between lines.
 NOT_PRINTED = """() => [...document.querySelectorAll('.bd-article .cell_input, .bd-article pre, .solution > *')].filter(one => {
     for (let at = one; at !== document.body; at = at.parentElement) if (getComputedStyle(at).opacity !== '1') return true;
-    return !one.getClientRects().length && !one.closest('.rt-folded, .rt-static, [hidden], .sd-d-none');
+    return !one.getClientRects().length && !one.closest('.rt-folded, .rt-same, .rt-static, [hidden], .sd-d-none');
     }).map(one => one.textContent.slice(0, 80))"""
 MOVED = """() => [...document.querySelectorAll('.cell_input, .cell_output, .cell_input .highlight, .cell details, .bd-article table')].filter(one => {
     const style = getComputedStyle(one);
@@ -41,6 +41,11 @@ WIDE_PICTURES = """() => [...document.querySelectorAll('.rt-static canvas')].fil
     one.style.width = width;
     return wide;
     }).map(one => one.className)"""
+
+# Code and what it prints; figures are judged by themselves.
+SIDEWAYS = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .highlight, .bd-article .rt-code')].filter(one =>
+    one.getClientRects().length && one.scrollWidth > one.clientWidth + 1 && !one.closest('.rt-static')
+    && getComputedStyle(one).overflowX !== 'hidden').map(one => one.textContent.slice(0, 80))"""
 
 # Figures and pages have style sheets of their own, on one page.
 UNREADABLE = """() => [...document.querySelectorAll('.rt-static *')].filter(one => {
@@ -114,6 +119,9 @@ def test_a_telephone_in_the_dark(seen, axe):
     seen.view(390, "dark")
     assert seen.problems == []
     assert seen.width() <= 390, "the page scrolls sideways"
+    seen.page.evaluate(UNFOLD)
+    assert seen.page.evaluate(SIDEWAYS) == [], "code scrolls sideways"
+    seen.page.evaluate(FOLD)
     assert seen.audit(axe) == []
 
 

@@ -60,6 +60,35 @@ def test_folded_lines_open_in_place(visit, parts):
         assert line.is_visible()
 
 
+def test_the_line_that_says_the_same_opens_the_code_that_compared(visit, parts):
+    with visit(parts) as seen:
+        cell = seen.page.locator(".cell:has(.rt-same)")
+        line, code = cell.locator("summary"), cell.locator("pre")
+        assert line.inner_text().strip() == "✓ the same in readtorch: values"
+        assert not code.is_visible()
+        line.focus()
+        seen.page.keyboard.press("Enter")
+        assert 'show.same("values")' in code.inner_text() and code.is_visible()
+        assert "run once more" in cell.inner_text()
+
+
+def test_a_long_line_of_code_hangs_on_a_phone_and_is_copied_whole(visit, parts):
+    copied = """selector => {
+        getSelection().selectAllChildren([...document.querySelectorAll(selector)].at(-1));
+        return getSelection().toString();
+    }"""
+    longest = ".tag_hide-input .cell_input pre"
+    texts = []
+    for width in (1400, 390):
+        with visit(parts, width=width) as seen:
+            seen.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+            texts.append(seen.page.evaluate(copied, longest))
+            lines = seen.page.locator(f"{longest} .rt-l")
+            heights = [line.bounding_box()["height"] for line in lines.all()]
+    assert texts[0] == texts[1] and texts[0].startswith("for i in range(3):\n    print(i, ")
+    assert heights[-1] > 2 * heights[-2]
+
+
 def test_copied_source_is_code_alone(visit, parts):
     with visit(parts) as seen:
         copied = seen.page.evaluate("""() => {

@@ -31,6 +31,8 @@ __all__ = ["digest", "functions", "same", "source", "stack", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
+# And here it puts the code of a cell that compares.
+CODE_SLOT = "<!--rt-show-code-->"
 _serial = itertools.count(1)
 
 
@@ -229,14 +231,19 @@ class same(_Display):
 
         show.same("values, names, the error's words")
 
-    what: what there was to compare, as the page says it. cells: how many of them.
+    what: what there was to compare, as the page says it. cells: how many of them; 0 if the cell itself has asserted it.
     Raises AssertionError with both outputs where they differ.
+    The line opens: it says what was done, and in the book shows the code of its own cell.
     """
 
     def __init__(self, what: str = "output", cells: int = 1):
-        _same.compare(_same.cells_before(cells))
+        if cells:
+            _same.compare(_same.cells_before(cells))
         self.text = f"✓ the same in readtorch: {what}"
-        self.html = f'<div class="rt-show"><p class="rt-same">{escape(self.text)}</p></div>'
+        self.html = (
+            f'<div class="rt-show"><details class="rt-same"><summary>{escape(self.text)}</summary>'
+            f"<p>{_same.how(cells)}</p>{CODE_SLOT}</details></div>"
+        )
 
 
 class table(_Display):

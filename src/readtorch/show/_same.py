@@ -107,3 +107,14 @@ def cells_before(count: int) -> list[str]:
     if shell is None:
         raise RuntimeError("show.same compares the cells before it: it works in a notebook")
     return shell.user_ns["In"][-1 - count : -1]
+
+
+def how(cells: int) -> str:
+    """What a comparison did, for the reader who opens its line."""
+    if not cells:
+        return "This cell asserted it, and would have failed otherwise."
+    which = "The cell above has" if cells == 1 else f"The {cells} cells above have"
+    return (
+        f"{which} run once more, with <code>import readtorch as torch</code>. What both libraries print, the value of the last "
+        "expression and the error are the same text; otherwise this cell would have failed."
+    )
