@@ -19,6 +19,7 @@ SAME_NAME = 0.70  # of the modules that have a counterpart carry its name
 NO_COUNTERPART = (
     "viz",  # the widgets of the book
     "show",  # quotations in the book
+    "mini",  # the reader's program: a module a chapter
     "c10/cuda/simulator",  # runs kernels without a GPU
     "__main__.py",  # `python -m readtorch`
     "_as_torch.py",  # `import torch` means readtorch

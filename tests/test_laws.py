@@ -151,6 +151,18 @@ def test_the_engine_knows_no_operation():
     assert wrong == []
 
 
+def test_mini_stands_by_itself():
+    """A copy of the reader's program runs without the house: `tests/mini` tries it, this says which line is wrong."""
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in modules()
+        if name.startswith("readtorch.mini")
+        for line, target, _ in imports(name)
+        if ours(target) and not target.startswith("readtorch.mini")
+    ]
+    assert wrong == []
+
+
 # -- law 7 --------------------------------------------------------------------------------------
 
 

@@ -21,13 +21,13 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from readtorch.show import _links, _same, _stack
+from readtorch.show import _links, _program, _same, _stack
 from readtorch.show._functions import functions_html, functions_text
 from readtorch.show._locate import Quote, is_ours, locate, parse_place
 from readtorch.show._render import HOW_TO_GET_IT, Pair, Pane, panel
 from readtorch.show._source_tree import NoTree
 
-__all__ = ["digest", "functions", "same", "source", "stack", "table"]
+__all__ = ["digest", "functions", "program", "same", "source", "stack", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
@@ -244,6 +244,18 @@ class same(_Display):
             f'<div class="rt-show"><details class="rt-same"><summary>{escape(self.text)}</summary>'
             f"<p>{_same.how(cells)}</p>{CODE_SLOT}</details></div>"
         )
+
+
+class program(_Display):
+    """The reader's own program, folded: a module of `readtorch.mini` and all that it imports, with the number of lines.
+
+    show.program("tensor")
+    """
+
+    def __init__(self, last: str):
+        found = _program.quotes(last)
+        self.text = "\n\n".join([_program.headline(found), *("\n".join(quote.lines) for quote in found)])
+        self.html = _program.program_html(found)
 
 
 class table(_Display):

@@ -1,0 +1,29 @@
+"""What the reader's program can do at the end of a chapter, with the files of that stage alone, is what PyTorch does."""
+
+import pytest
+import torch
+
+from tools import mini
+
+from .test_extract import run_alone
+
+
+def views():
+    x = torch.arange(12).view(3, 4)
+    corner = x.t()[1:3, ::2]
+    corner += torch.tensor([[100], [200]])
+    return f"{x.tolist()}\n{corner.stride()} {corner.is_contiguous()}\n{(corner * corner[0]).tolist()}\n"
+
+
+# the name of a cell's tag -> what PyTorch prints
+MILESTONES = {"views": views}
+
+
+def test_each_milestone_is_in_the_book():
+    assert mini.milestones().keys() == MILESTONES.keys()
+
+
+@pytest.mark.parametrize("name", MILESTONES)
+def test_milestone(name, tmp_path):
+    chapter, program = mini.milestones()[name]
+    assert run_alone(mini.stages()[chapter], program, tmp_path) == MILESTONES[name]()

@@ -1,0 +1,26 @@
+"""`show.program`: a module of the reader's program with what it imports, folded, and the number of lines."""
+
+import pytest
+
+from readtorch import show
+from readtorch.show import _program
+
+
+def test_a_module():
+    shown = show.program("tensor")
+    lines = (_program.resources.files(_program.PACKAGE) / "tensor.py").read_text().count("\n")
+    assert repr(shown).startswith(f"Your program now: 1 module, {lines} lines\n")
+    assert f"<summary>Your program now: 1 module, {lines} lines</summary>" in shown._repr_html_()
+    assert "readtorch.mini.tensor" in shown.html and "def as_strided" in repr(shown)
+
+
+def test_what_it_imports_comes_before_it(monkeypatch, tmp_path):
+    for name, text in {"c": "from .a import x\nfrom .b import y\n", "b": "from .a import x\n", "a": "x = 1\n"}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(_program.resources, "files", lambda package: tmp_path)
+    assert _program.modules("c") == ["a", "b", "c"]
+
+
+def test_a_module_that_is_not_there():
+    with pytest.raises(FileNotFoundError):
+        show.program("nothing")
