@@ -72,3 +72,30 @@ def test_a_dimension_that_is_repeated_says_nothing():
         repeated, vector = T.ones(2, 1, 4).expand(SHAPE), T.ones(4)
         found.append([(x + laid_out(T, order, False)).stride() for x in (repeated, vector, 2.0) for order in ORDERS])
     assert found[0] == found[1]
+
+
+def strides_of_gradients(T, function, *operands):
+    operands = [t.requires_grad_() for t in operands]
+    result = function(*operands)
+    return [grad.stride() for grad in T.autograd.grad(result, operands, T.ones_like(result))]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_gradient_summed_over_what_was_broadcast_lies_row_by_row(order):
+    found = [
+        strides_of_gradients(T, lambda x, y: x * y, laid_out(T, order, False), T.ones(SHAPE[1:]))
+        for T in (readtorch, torch)
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("cotangent", ORDERS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_logsigmoid_s_gradient_lies_as_what_arrives(order, cotangent):
+    found = []
+    for T in (readtorch, torch):
+        x = laid_out(T, order, False).requires_grad_()
+        result = T.nn.functional.logsigmoid(x)
+        arriving = laid_out(T, cotangent, False), T.ones(2, 3, 1).expand(SHAPE)
+        found.append([T.autograd.grad(result, x, g, retain_graph=True)[0].stride() for g in arriving])
+    assert found[0] == found[1]

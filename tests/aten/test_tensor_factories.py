@@ -276,3 +276,41 @@ def test_normal_numbers_on_meta_look_at_no_deviation():
         assert T.normal(0.0, std).shape == T.normal(std, 1.0).shape == T.normal(std, std[0]).shape == (2, 3)
         assert T.normal(0.0, 1.0, (2, 3), device="meta").device.type == "meta"
         assert T.randperm(3, out=T.empty(0, dtype=T.int64, device="meta")).shape == (3,)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("out_dtype", ["float32", "complex64", "int64", "bool"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda T, x, out: T.normal(x, x, out=out),
+        lambda T, x, out: T.normal(x, 2.0, out=out),
+        lambda T, x, out: T.normal(1.0, x, out=out),
+        lambda T, x, out: T.normal(0.0, 1.0, (2, 3), out=out),
+        lambda T, x, out: out.normal_(),
+    ],
+)
+def test_normal_numbers_are_one_write_to_an_output(call, out_dtype, device):
+    """What is no number of floating point is refused by the CPU, and on meta where no tensor is a parameter."""
+    found = []
+    for T in (rt, torch):
+        out = T.ones(2, 3, dtype=getattr(T, out_dtype), device=device)
+        try:
+            assert call(T, T.ones(2, 3, device=device), out) is out
+            found.append(out._version)
+        except RuntimeError as error:
+            found.append(f"{type(error).__name__} {error}".replace("readtorch.", "torch."))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("geometry", [((2, 2), (1, 2), 10), ((20,), (1,), 0), ((2, 2), (1, 2), 6), ((0,), (1,), 50)])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_view_on_meta_may_pass_the_end_of_its_storage_but_not_in_place(geometry, device):
+    for method in ("as_strided", "as_strided_"):
+        found = []
+        for T in (rt, torch):
+            try:
+                found.append(getattr(T.ones(10, device=device), method)(*geometry).shape)
+            except RuntimeError as error:
+                found.append(str(error))
+        assert found[0] == found[1], method

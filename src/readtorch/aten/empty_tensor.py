@@ -17,7 +17,7 @@ import numpy as np
 from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import META_TENSOR
 from readtorch.c10.storage_impl import StorageImpl, owner_of
-from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, wrap
+from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, storage_nbytes, wrap
 
 from .tensor_meta import reach_of
 
@@ -53,12 +53,11 @@ class MetaStorageImpl(StorageImpl):
 
     def as_strided(self, numpy_dtype, sizes, strides, offset):
         """An array at an offset, which may go past the end: nothing is written there, either."""
-        reach = offset + 1 + sum([(n - 1) * s for n, s in zip(sizes, strides)]) if 0 not in sizes else 0
-        within = self.buffer
-        if reach * numpy_dtype.itemsize > within.nbytes:
-            within = np.asarray(_NoMemory(self, reach * numpy_dtype.itemsize))
-        steps = tuple([s * numpy_dtype.itemsize for s in strides])
-        return np.ndarray(sizes, numpy_dtype, within, offset * numpy_dtype.itemsize, steps)
+        itemsize, within = numpy_dtype.itemsize, self.buffer
+        reach = storage_nbytes(sizes, strides, itemsize, offset)
+        if reach > within.nbytes:
+            within = np.asarray(_NoMemory(self, reach))
+        return np.ndarray(sizes, numpy_dtype, within, offset * itemsize, tuple([s * itemsize for s in strides]))
 
     def data_ptr(self):
         return 0

@@ -18,7 +18,15 @@ import numpy as np
 
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import BACKENDS, CPU, CUDA, META, highest_key
-from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+from readtorch.c10.tensor_impl import (
+    TensorImpl,
+    contiguous_strides,
+    dtype_of,
+    storage_impl,
+    storage_nbytes,
+    storage_offset,
+    strides_of,
+)
 
 from .common_device import MIXED
 from .dispatcher import fallbacks, registry, structured_kernels
@@ -275,8 +283,7 @@ def resize(out, shape, strides=None):
     strides = contiguous_strides(shape) if strides is None else strides
     storage = storage_impl(out)
     offset = storage_offset(out)
-    last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if all(shape) else 0
-    needed = (offset + last) * array.itemsize
+    needed = storage_nbytes(shape, strides, array.itemsize, offset)
     if needed > storage.nbytes:
         storage.resize(needed)
     out._array = storage.as_strided(array.dtype, tuple(shape), strides, offset)

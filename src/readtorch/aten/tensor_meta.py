@@ -22,7 +22,7 @@ from readtorch.c10.memory_format import (
     strides_in_order,
     suggested_format,
 )
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, storage_nbytes
 
 from .expand_utils import broadcast_shape, broadcast_strides
 
@@ -101,8 +101,7 @@ def reach_of(meta):
     if 0 in shape:
         return 0
     strides = contiguous_strides(shape) if meta.strides is None else meta.strides
-    last = sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1
-    nbytes = last * meta.dtype.numpy.itemsize
+    nbytes = storage_nbytes(shape, strides, meta.dtype.numpy.itemsize)
     if nbytes > MOST or math.prod(shape) > MOST:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     return nbytes

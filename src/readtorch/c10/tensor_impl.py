@@ -189,6 +189,14 @@ def contiguous_strides(shape):
     return tuple(reversed(strides))
 
 
+def storage_nbytes(shape, strides, itemsize, offset=0):
+    """How large a storage must be for a tensor of these sizes and strides, which starts `offset` elements behind its beginning.
+
+    In PyTorch: `computeStorageNbytes` in `aten/src/ATen/EmptyTensor.cpp`.
+    """
+    return (offset + 1 + sum([(n - 1) * s for n, s in zip(shape, strides)])) * itemsize if 0 not in shape else 0
+
+
 def storage_offset(t):
     """How many elements lie between the start of the storage and the tensor's first element."""
     buffer = storage_impl(t).buffer

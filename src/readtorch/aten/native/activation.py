@@ -11,10 +11,11 @@ import ml_dtypes
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import write_result
-from readtorch.aten.tensor_meta import TensorMeta, broadcast, like
+from readtorch.aten.tensor_meta import TensorMeta, broadcast, like, pointwise_strides
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
 from readtorch.c10.scalar_type import FLOAT, int64, op_math_type
 from readtorch.c10.scalar_type import bool as bool_
@@ -988,20 +989,19 @@ class LogSigmoidBackward0:
 
 @log_sigmoid_backward.meta
 def log_sigmoid_backward_meta(grad_output, self, buffer):
-    return broadcast(dtype_of(grad_output), grad_output, self)
+    """It lies in memory as `grad_output` does."""
+    shape = broadcast_shape(grad_output._array.shape, self._array.shape)
+    return TensorMeta(shape, dtype_of(grad_output), pointwise_strides(shape, [grad_output._array]))
 
 
-@log_sigmoid_backward.kernel
-def log_sigmoid_backward_cpu(grad_output, self, buffer):
-    g, x, z = grad_output._array, self._array, buffer._array
-    negative = x < 0
-    return wrap_result(
-        compute(
-            lambda g, z: g * (negative - np.where(negative, 1, -1).astype(g.dtype) * (z / (1 + z))),
-            (g, z),
-            dtype_of(grad_output),
-        )
-    )
+@log_sigmoid_backward.impl()
+def log_sigmoid_backward_cpu(grad_output, self, buffer, grad_input):
+    negative = self._array < 0
+
+    def slope(g, z):
+        return g * (negative - np.where(negative, 1, -1).astype(g.dtype) * (z / (1 + z)))
+
+    grad_input._array[...] = compute(slope, (grad_output._array, buffer._array), dtype_of(grad_output))
 
 
 @log_sigmoid_backward.backward

@@ -25,7 +25,7 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, only_element, wrap
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, only_element, storage_nbytes, wrap
 
 from .tensor_iterator import refuse_overlap
 
@@ -47,8 +47,7 @@ def allocate(size, strides, numpy_dtype):
     """Uninitialised memory for `size` and `strides`, which count elements."""
     if min(strides, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(strides)}")
-    last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
-    buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
+    buffer = np.empty(storage_nbytes(size, strides, numpy_dtype.itemsize), np.uint8)
     return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
 
 

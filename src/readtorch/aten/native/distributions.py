@@ -20,8 +20,9 @@ from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
 from readtorch.c10.cpu_generator_impl import of_thread
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.memory_format import contiguous_format
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .cpu import distribution_kernels as kernels
@@ -184,11 +185,13 @@ def check_std(std):
 @normal_.meta
 def normal_meta_(self, mean, std, generator):
     check_std(std)
+    if self._keys & META and dtype_of(self).category < FLOAT:
+        raise RuntimeError(f"expected a floating-point or complex dtype, but got dtype={dtype_of(self)}")
 
 
 @normal_.kernel
 def normal_cpu_(self, mean, std, generator):
-    normal_meta_(self, mean, std, generator)
+    check_std(std)
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_complex:
         check_kernel_type(self, "normal_kernel_cpu", DRAWN_FLOATS)

@@ -12,7 +12,15 @@ from readtorch.aten.register_dispatch_key import only_geometry, resize
 from readtorch.c10.dispatch_key import AUTOGRAD
 from readtorch.c10.memory_format import format_strides_of, preserve_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
+from readtorch.c10.tensor_impl import (
+    contiguous_strides,
+    dtype_of,
+    storage_impl,
+    storage_nbytes,
+    storage_offset,
+    strides_of,
+    wrap,
+)
 
 resize_ = native_function(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", "method"
@@ -89,14 +97,23 @@ def set_storage(self, storage, offset, size, stride):
             f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
             f'"{storage.device}".  This is no longer allowed; the devices must match.'
         )
-    item = self._array.itemsize
     stride = stride or contiguous_strides(size)
-    needed = (offset + sum([(n - 1) * s for n, s in zip(size, stride)]) + 1) * item if 0 not in size else 0
+    needed = storage_nbytes(size, stride, self._array.itemsize, offset)
     if needed > storage.nbytes:
         storage.resize(needed)
     self._array = storage.as_strided(self._array.dtype, tuple(size), stride, offset if needed else 0)
     self._storage_impl = storage
     self._counter[0] += 1
+
+
+def check_in_bounds(storage, size, stride, offset, itemsize):
+    """RuntimeError unless a tensor of these sizes and strides fits into the storage."""
+    needed = storage_nbytes(size, stride, itemsize, offset)
+    if needed > storage.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
+            f"requiring a storage size of {needed} are out of bounds for storage of size {storage.nbytes}"
+        )
 
 
 is_set_to = native_function("is_set_to(Tensor self, Tensor tensor) -> bool", "method")

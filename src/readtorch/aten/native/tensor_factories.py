@@ -733,15 +733,21 @@ def is_number(value):
     return not isinstance(value, TensorImpl)
 
 
-def normal_into(out, mean, std, generator):
-    """`out` filled with mean + std * (standard normal numbers); a tensor `std` multiplies afterwards."""
+def draw_normal(out, mean, std, generator):
+    """Fill `out` with mean + std * (standard normal numbers); a tensor `std` multiplies afterwards.
+
+    The steps do not count as writes to `out`. On Meta they are not taken: PyTorch accepts an `out` of every dtype there.
+    """
+    if out._keys & META:
+        return
+    drawn = detached(out)
     with below_autograd():
         if is_number(std):
-            normal_.call(out, 0.0, std, generator)
+            normal_.call(drawn, 0.0, std, generator)
         else:
-            normal_.call(out, 0.0, 1.0, generator)
-            at.mul_(out, std)
-        return at.add_(out, mean)
+            normal_.call(drawn, 0.0, 1.0, generator)
+            at.mul_(drawn, std)
+        at.add_(drawn, mean)
 
 
 def normal_shape(mean, std):
@@ -753,7 +759,8 @@ def normal_new(mean, std, generator):
     check_std(std) if is_number(std) else check_std_tensor(std)
     like = std if is_number(mean) else mean
     new = empty.call(normal_shape(mean, std), dtype_of(like), None, like.device, None, None)
-    return detached(normal_into(new, mean, std, generator))
+    draw_normal(new, mean, std, generator)
+    return new
 
 
 @any_device
@@ -762,7 +769,9 @@ def normal_out(mean, std, generator, out):
     shape = normal_shape(mean, out if is_number(std) else std)  # a mean alone must fit what is there
     if out._array.shape != shape:
         resize_output(out, shape)
-    return normal_into(out, mean, std, generator)
+    draw_normal(out, mean, std, generator)
+    out._counter[0] += 1
+    return out
 
 
 for operator in (normal_tensors, normal_mean, normal_std):

@@ -36,6 +36,18 @@ def triangle(operator, part):
             triangle_meta(self, diagonal)
         return wrap_reduced(part(self._array, diagonal))
 
+    @operator.inplace.meta
+    def triangle_meta_(self, diagonal):
+        triangle_meta(self, diagonal)
+
+    @operator.inplace.kernel
+    def triangle_cpu_(self, diagonal):
+        """The other side becomes zeros. `self` may be expanded: an element that shows on both sides becomes 0, too."""
+        triangle_meta(self, diagonal)
+        self._array[..., ~part(np.ones(self._array.shape[-2:], bool), diagonal)] = 0
+        self._counter[0] += 1
+        return self
+
 
 triangle(tril, np.tril)
 triangle(triu, np.triu)

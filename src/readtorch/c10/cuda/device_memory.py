@@ -12,7 +12,7 @@ import numpy as np
 from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
 from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
-from readtorch.c10.tensor_impl import contiguous_strides, wrap
+from readtorch.c10.tensor_impl import contiguous_strides, storage_nbytes, wrap
 
 from . import runtime
 from .cuda_stream import current_stream
@@ -172,8 +172,7 @@ def empty_on(device, shape, numpy_dtype, strides=None):
     tensor."""
     shape = tuple(shape)
     strides = contiguous_strides(shape) if strides is None else strides
-    count = sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1 if 0 not in shape else 0
-    storage = new_storage(device, count * numpy_dtype.itemsize)
+    storage = new_storage(device, storage_nbytes(shape, strides, numpy_dtype.itemsize))
     return _over(storage, storage.as_strided(numpy_dtype, shape, strides, 0))
 
 

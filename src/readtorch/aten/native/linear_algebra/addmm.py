@@ -14,6 +14,7 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, laid_out, result_type
 from readtorch.aten.native.tensor_shape.view import expand_cpu
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.register_dispatch_key import inplace_kernel
 from readtorch.aten.tensor_meta import TensorMeta, pointwise_strides
 from readtorch.c10.overflows import check_fits, number_as
 from readtorch.c10.scalar_type import op_math_type
@@ -270,6 +271,29 @@ def baddbmm_cpu(self, batch1, batch2, beta, alpha):
     baddbmm_meta(self, batch1, batch2)
     refuse_bool(batch1, "baddbmm")
     return add_product(self, batch1._array, batch2._array, beta, alpha)
+
+
+derived_baddbmm_ = inplace_kernel(baddbmm)
+
+
+@baddbmm.inplace.meta
+def baddbmm_meta_(self, batch1, batch2, *_):
+    baddbmm_meta(self, batch1, batch2)
+
+
+@baddbmm.inplace.kernel
+def baddbmm_cpu_(self, batch1, batch2, beta, alpha):
+    """Of an expanded `self` an element takes up the product of each place that shows it, one after the other."""
+    r, x, y = self._array, batch1._array, batch2._array
+    if 0 not in r.strides or not r.size:
+        return derived_baddbmm_(self, batch1, batch2, beta, alpha)
+    baddbmm_meta(self, batch1, batch2)
+    refuse_bool(batch1, "baddbmm")
+    for b, i, j in np.ndindex(r.shape):
+        product = alpha * x[b, i].dot(y[b, :, j])
+        r[b, i, j] = product + beta * r[b, i, j] if beta else product
+    self._counter[0] += 1
+    return self
 
 
 @baddbmm.backward

@@ -162,7 +162,7 @@ def sum_to_size_cpu(self, size):
     if added > 0 and x.shape[added:] == tuple(size):
         if x.dtype is F4 and x.ndim == 2 and added == 1 and 0 < x.size <= MANY:
             return wrap(ones(len(x)).dot(x))
-        return wrap_result(sum_array(x, tuple(range(added)), False, None))
+        return wrap_reduced(sum_array(x, tuple(range(added)), False, None))
     return sum_to_size_composite(self, size)
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import constant_beside
+from readtorch.aten.native.resize import check_in_bounds
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.dispatch_key import META
-from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of, wrap
+from readtorch.c10.tensor_impl import storage_impl, storage_nbytes, storage_offset, strides_of, wrap
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -33,17 +34,17 @@ def check_strides(size, stride, offset):
 
 @as_strided.kernel
 def as_strided_cpu(self, size, stride, offset):
+    return restrided(self, size, stride, offset, may_pass_end=self._keys & META)
+
+
+def restrided(self, size, stride, offset, may_pass_end=False):
+    """A view of the storage of `self`; on Meta one may pass its end, unless `self` becomes it in place."""
     storage, dtype = storage_impl(self), self._array.dtype
     offset = storage_offset(self) if offset is None else offset
     check_strides(size, stride, offset)
-    needed = (offset + reach(size, stride)) * dtype.itemsize if 0 not in size else 0
-    if needed > storage.nbytes and not self._keys & META:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
-            f"itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
-            f"storage of size {storage.nbytes}"
-        )
-    return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
+    if not may_pass_end:
+        check_in_bounds(storage, size, stride, offset, dtype.itemsize)
+    return view_of(self, storage.as_strided(dtype, size, stride, 0 if 0 in size else offset))
 
 
 @as_strided.backward
@@ -56,12 +57,8 @@ becomes_view(
     as_strided,
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
     "AsStridedBackward1",
+    restrided,
 )
-
-
-def reach(size, stride):
-    """How many elements of storage a tensor of these sizes and strides spans."""
-    return 0 if 0 in size else sum([(n - 1) * s for n, s in zip(size, stride)]) + 1
 
 
 def may_overlap(size, stride):
@@ -89,7 +86,7 @@ def as_strided_backward(grad, base, size, stride, offset):
     grad, size, stride = sum_over_expanded(grad, size, stride)
     shared = min(base.offset, offset)
     base_start, start = base.offset - shared, offset - shared
-    length = max(base_start + reach(base.sizes, base.strides), start + reach(size, stride))
+    length = max(storage_nbytes(base.sizes, base.strides, 1, base_start), storage_nbytes(size, stride, 1, start))
     storage = at.new_zeros(grad, (length,))
     if may_overlap(size, stride):
         places = constant_beside(grad, window_of(length, size, stride, start))
