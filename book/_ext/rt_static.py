@@ -4,6 +4,8 @@
   pages into one script for each kind of figure, loaded once by the reader's browser and cached.
 * The widget state that myst-nb adds for Jupyter's own front end, and that front end (from a CDN), are
 dropped.
+* Links that move a figure, ``[event 1,311](#fig=allocator&step=1311)`` or with a chapter's file before the #, stay
+as they are: they name no place of the page, and mount.js follows them.
 * A page with a widget of another library fails the strict build, since it would show nothing without a
 kernel.
 """
@@ -15,6 +17,8 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
@@ -25,6 +29,31 @@ ASSET = re.compile(r'<script type="application/json" data-rt-asset="([^"]+)">(.*
 MOUNT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 EXPORT = re.compile(r"^export default (\{[^;]*\});?\s*$", re.MULTILINE)
 OURS = {"AnyModel", "LayoutModel"}
+
+
+class KeepFigureLinks(SphinxTransform):
+    """Of links within the page MyST asks where they lead (at priority 879)."""
+
+    default_priority = 870
+
+    def apply(self, **kwargs):
+        for link in self.document.findall(nodes.reference):
+            if link.get("refuri", "").startswith("#fig="):
+                del link["id_link"]
+                link["internal"] = True
+
+
+class ResolveFigureLinks(SphinxPostTransform):
+    """… and of links to another page, when they are resolved (at priority 9)."""
+
+    default_priority = 8
+
+    def run(self, **kwargs):
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            fragment = link.get("reftargetid") or ""
+            if fragment.startswith("fig="):
+                page = self.app.builder.get_relative_uri(self.env.docname, link["reftarget"])
+                link.replace_self(nodes.reference("", "", *link.children, refuri=f"{page}#{fragment}", internal=True))
 
 
 class HoistAssets(SphinxPostTransform):
@@ -97,6 +126,8 @@ def drop_widget_state(app, doctree):
 
 
 def setup(app):
+    app.add_transform(KeepFigureLinks)
+    app.add_post_transform(ResolveFigureLinks)
     app.add_post_transform(HoistAssets)
     app.connect("doctree-read", drop_widget_state)
     app.connect("html-page-context", add_page_files)

@@ -1,5 +1,6 @@
 """Reading built pages: which there are, what they link to, what they load."""
 
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -38,11 +39,15 @@ class Page(HTMLParser):
     def __init__(self, file: Path):
         super().__init__()
         self.links, self.loads, self.anchors = [], [], set()
+        self.figures = Counter()
         self.feed(file.read_text(encoding="utf8"))
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.anchors.update(filter(None, (attributes.get("id"), tag == "a" and attributes.get("name"))))
+        if figure := attributes.get("data-rt-name"):  # what an address may move: see mount.js
+            self.figures[figure] += 1
+            self.anchors.add(f"fig={figure}" if self.figures[figure] == 1 else f"fig={figure}-{self.figures[figure]}")
         target = attributes.get(LINKING.get(tag))
         if target:
             loaded = tag != "a" and not (tag == "link" and POINTS.intersection((attributes.get("rel") or "").split()))
@@ -64,7 +69,8 @@ def dead_links(site: Path) -> list[str]:
                 dead.append(f"{name}: {link}")
             elif url.fragment and target.suffix == ".html":
                 anchors = pages[target.relative_to(site.resolve()).as_posix()].anchors
-                if unquote(url.fragment) not in anchors:
+                fragment = url.fragment.partition("&")[0] if url.fragment.startswith("fig=") else url.fragment
+                if unquote(fragment) not in anchors:
                     dead.append(f"{name}: {link} (no such anchor)")
     return sorted(dead)
 

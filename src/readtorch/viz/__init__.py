@@ -31,6 +31,7 @@ that shows itself when it is the last value of a cell::
     viz.ir(traced)                                    # a graph line by line: who makes and who uses what
     viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
+    viz.figure("strides", sizes=[2, 6])               # a figure whose inputs the reader changes, without a kernel
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install "readtorch[viz]"``.
@@ -46,6 +47,7 @@ __all__ = [
     "checkpoint_diff",
     "device_timeline",
     "dispatch",
+    "figure",
     "fusion",
     "hook_timeline",
     "house_map",
@@ -130,6 +132,19 @@ def dispatch(function, *args, title="Dispatch stepper", **kwargs):
     from .dispatch_steps import record_dispatch
 
     return DispatchStepper(record_dispatch(function, args, kwargs), title=title)
+
+
+def figure(name, *, title=None, step=0, **inputs):
+    """A figure whose inputs the reader changes, on the page too: its model stands there in JavaScript.
+
+    name: one of ``viz.figures``. inputs: by name; the others have their defaults. step: the one shown first, where
+    the figure has steps; negative ones count from the end. The widget's ``inputs`` can be set, and ``result`` is
+    what the model makes of them. Raises ``inputs.Refusal``, with a sentence, when there is no result.
+    """
+    from ._widgets import widget_of
+    from .figure_kit import find
+
+    return widget_of(find(name))(inputs, title, step)
 
 
 def hook_timeline(module, *args, title="Hook timeline", **kwargs):

@@ -52,9 +52,14 @@ class StaticWidget(anywidget.AnyWidget):
     A subclass sets ``_esm = front_end("its-file")``, ``fallback`` (the sentence that stands in its place
     without JavaScript) and its traits, tagged ``sync=True`` and holding JSON only. ``Note [ One module, two
     homes ]``
+
+    kind: its name in addresses, that of its file; ``#fig=allocator&step=7`` moves an allocator explorer, and
+    the second one of a page is ``allocator-2``. Every trait but ``data`` can be set so. ``Note [ Figures in
+    the address ]`` in mount.js
     """
 
     _css = read_static("widgets.css")
+    kind = ""
     fallback = "Interactive figure (needs JavaScript)."
 
     data = traitlets.Dict().tag(sync=True)
@@ -73,11 +78,14 @@ class StaticWidget(anywidget.AnyWidget):
         names = [k for k in self.keys if not k.startswith("_") and k not in JUPYTERS_OWN_TRAITS]
         return self.get_state(names)
 
+    def fallback_html(self) -> str:
+        return f'<p class="rt-fallback">{html.escape(self.fallback)}</p>'
+
     def static_html(self) -> str:
         key, assets = self.static_assets()
         return (
-            f'<div class="rt-static" data-rt-module="{key}" data-rt-model="{self.model_id}">'
-            f'<p class="rt-fallback">{html.escape(self.fallback)}</p>'
+            f'<div class="rt-static" data-rt-module="{key}" data-rt-model="{self.model_id}" data-rt-name="{self.kind}">'
+            f"{self.fallback_html()}"
             f'<script type="application/json" class="rt-state">{script_json(self.static_state())}</script>'
             "</div>"
             f'{BEGIN}<script type="application/json" data-rt-asset="{key}">{script_json(assets)}</script>'

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from ._base import StaticWidget, front_end  # isort: skip  it says what is missing
 
-from traitlets import Bool, Int, List, Unicode
+import functools
+import html
+
+from traitlets import Bool, Dict, Int, List, Unicode, validate
+
+from .figure_kit import Figure, last_step, sentence
+from .picture import as_image
 
 
 class AutogradExplorer(StaticWidget):
-    _esm = front_end("autograd")
+    kind = "autograd"
+    _esm = front_end(kind)
     fallback = "Autograd explorer: the graph behind a tensor and the order of backward (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
@@ -19,7 +26,8 @@ class AutogradExplorer(StaticWidget):
 
 
 class StrideExplorer(StaticWidget):
-    _esm = front_end("strides")
+    kind = "strides"
+    _esm = front_end(kind)
     fallback = "Stride explorer: where each element of a tensor lies in its storage (needs JavaScript)."
 
     view = Int(0).tag(sync=True)  # the view that is looked at
@@ -27,28 +35,32 @@ class StrideExplorer(StaticWidget):
 
 
 class ModuleTree(StaticWidget):
-    _esm = front_end("module_tree")
+    kind = "module_tree"
+    _esm = front_end(kind)
     fallback = "Module tree: what a module holds and where it is registered (needs JavaScript)."
 
     selected = Unicode("").tag(sync=True)  # a dotted path; "" is the module itself
 
 
 class DispatchStepper(StaticWidget):
-    _esm = front_end("dispatch")
+    kind = "dispatch"
+    _esm = front_end(kind)
     fallback = "Dispatch stepper: one operator call from its Python name to its kernel (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
 
 
 class HookTimeline(StaticWidget):
-    _esm = front_end("hooks")
+    kind = "hooks"
+    _esm = front_end(kind)
     fallback = "Hook timeline: what runs around each module's forward and backward (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
 
 
 class CheckpointDiff(StaticWidget):
-    _esm = front_end("checkpoint_diff")
+    kind = "checkpoint_diff"
+    _esm = front_end(kind)
     fallback = "Checkpoint diff: two state dicts side by side, name by name (needs JavaScript)."
 
     selected = Unicode("").tag(sync=True)  # a name; the first row if it is none
@@ -56,7 +68,8 @@ class CheckpointDiff(StaticWidget):
 
 
 class HouseMap(StaticWidget):
-    _esm = front_end("house_map")
+    kind = "house_map"
+    _esm = front_end(kind)
     fallback = "Map of the house: the rooms of the package and who imports whom (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
@@ -67,7 +80,8 @@ class HouseMap(StaticWidget):
 
 
 class SchedulePlotter(StaticWidget):
-    _esm = front_end("schedules")
+    kind = "schedules"
+    _esm = front_end(kind)
     fallback = "Schedule plotter: learning rates over the epochs of a training (needs JavaScript)."
 
     epoch = Int(0).tag(sync=True)
@@ -77,7 +91,8 @@ class SchedulePlotter(StaticWidget):
 
 
 class LossSurface(StaticWidget):
-    _esm = front_end("surface")
+    kind = "surface"
+    _esm = front_end(kind)
     fallback = "Loss-surface paths: where optimizers go, step by step (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
@@ -85,7 +100,8 @@ class LossSurface(StaticWidget):
 
 
 class WorkerTimeline(StaticWidget):
-    _esm = front_end("loader")
+    kind = "loader"
+    _esm = front_end(kind)
     fallback = "Worker timeline: who fetched which batch, and how long it was waited for (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # the place of a batch among the run's
@@ -93,7 +109,8 @@ class WorkerTimeline(StaticWidget):
 
 
 class AccessViewer(StaticWidget):
-    _esm = front_end("accesses", "_cells")
+    kind = "accesses"
+    _esm = front_end(kind, "_cells")
     fallback = "Thread and memory access viewer: who touches which address when (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # so many accesses and barriers have been
@@ -102,7 +119,8 @@ class AccessViewer(StaticWidget):
 
 
 class IRViewer(StaticWidget):
-    _esm = front_end("ir")
+    kind = "ir"
+    _esm = front_end(kind)
     fallback = "IR viewer: a graph line by line, and what passes do to it (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # the stage that is shown
@@ -110,14 +128,16 @@ class IRViewer(StaticWidget):
 
 
 class FusionViewer(StaticWidget):
-    _esm = front_end("fusion")
+    kind = "fusion"
+    _esm = front_end(kind)
     fallback = "Fusion viewer: a graph beside the kernels that its operators became (needs JavaScript)."
 
     selected = Int(-1).tag(sync=True)  # the key of an operator; -1: none
 
 
 class DeviceTimeline(StaticWidget):
-    _esm = front_end("devices")
+    kind = "devices"
+    _esm = front_end(kind)
     fallback = "Device timeline: what each device does, kernel by kernel, and when it waits (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # the place of a piece among the run's
@@ -126,7 +146,8 @@ class DeviceTimeline(StaticWidget):
 
 
 class RankTimeline(StaticWidget):
-    _esm = front_end("ranks")
+    kind = "ranks"
+    _esm = front_end(kind)
     fallback = "Rank timeline: what each rank computes, sends and waits for (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # the place of a span among the run's
@@ -134,7 +155,8 @@ class RankTimeline(StaticWidget):
 
 
 class ActivationStatistics(StaticWidget):
-    _esm = front_end("activations")
+    kind = "activations"
+    _esm = front_end(kind)
     fallback = "Activation statistics: what comes out of each layer during a training (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
@@ -142,7 +164,8 @@ class ActivationStatistics(StaticWidget):
 
 
 class AllocatorExplorer(StaticWidget):
-    _esm = front_end("allocator", "_history", "_memory_chart", "_memory_rows")
+    kind = "allocator"
+    _esm = front_end(kind, "_history", "_memory_chart", "_memory_rows")
     fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
@@ -152,9 +175,58 @@ class AllocatorExplorer(StaticWidget):
 
 
 class ImportTimeline(StaticWidget):
-    _esm = front_end("imports")
+    kind = "imports"
+    _esm = front_end(kind)
     fallback = "Import timeline: which module imports which, and how long it takes (needs JavaScript)."
 
     run = Int(0).tag(sync=True)
     selected = Unicode("").tag(sync=True)  # a module's name; "" is the program itself
     zoom = Unicode("").tag(sync=True)  # the module that fills the picture's width
+
+
+class FigureWidget(StaticWidget):
+    """A figure with inputs that the reader changes (see figure_kit.py). In a notebook its inputs can be set, and
+    ``result`` is what the Python model makes of them."""
+
+    figure: Figure
+
+    inputs = Dict().tag(sync=True)
+    step = Int(0).tag(sync=True)
+
+    def __init__(self, values: dict, title: str | None = None, step: int = 0):
+        figure = self.figure
+        start = figure.read(values)
+        last = last_step(figure.model(start))
+        data = {
+            "inputs": [one.described() for one in figure.inputs],
+            "start": start,
+            "hint": figure.hint,
+            "name": self.kind,
+        }
+        super().__init__(data, title or figure.title, inputs=start, step=step if step >= 0 else last + 1 + step)
+
+    @property
+    def result(self) -> dict:
+        return self.figure.model(self.inputs)
+
+    @validate("inputs")
+    def _checked(self, proposal):
+        checked = self.figure.read(proposal["value"])
+        self.figure.model(checked)
+        return checked
+
+    def fallback_html(self) -> str:
+        result, title = self.result, self.data["title"]
+        step = min(self.step, last_step(result))
+        said = html.escape(f"{title}. {sentence(result, step)} (With JavaScript it can be changed here.)")
+        image = as_image(self.figure.picture(result, step), title)
+        return f'<figure class="rt-fallback">{image}<figcaption>{said}</figcaption></figure>'
+
+
+@functools.cache
+def widget_of(figure: Figure) -> type[FigureWidget]:
+    """The widget class of a figure: its front end is the kit, its model and its drawing."""
+    parts = ("_figure", *figure.helpers, f"models/{figure.name}")
+    return type(figure.name, (FigureWidget,), {
+        "figure": figure, "kind": figure.name, "_esm": front_end(figure.name, *parts), "__doc__": figure.title,
+    })  # fmt: skip

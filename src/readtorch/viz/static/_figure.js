@@ -1,0 +1,330 @@
+// The figure kit: fields for declared inputs, undo, the sentence, the steps. See figure_kit.py.
+//
+//   const model = (inputs) => ({ …, say: "a sentence" });       in models/NAME.js, and in Python
+//   const draw = ({ result, inputs, step, set, go }) => h(…);    in NAME.js
+//   export default { render: figure(model, draw) };
+
+// ---- refusing: one sentence for the reader; the figure keeps its last result
+
+class Refusal extends Error {}
+const refuse = (sentence) => {
+  throw new Refusal(sentence);
+};
+
+// ---- reading what somebody typed, as inputs.py does
+
+const plainNumber = (value) => String(value).trim().replace(/[,_]/g, "");
+const INTEGER = /^[+-]?[0-9]+$/;
+const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
+const within = ({ low, high }, number) => low <= number && number <= high;
+
+const READ = {
+  number(spec, value) {
+    const text = plainNumber(value);
+    return NUMBER.test(text) && within(spec, Number(text)) ? Number(text) : refuse(spec.wanted);
+  },
+  integer(spec, value) {
+    const text = plainNumber(value);
+    return INTEGER.test(text) && within(spec, Number(text)) ? Number(text) + 0 : refuse(spec.wanted);
+  },
+  integers(spec, value) {
+    const text = Array.isArray(value) ? value.join(",") : String(value).trim().replace(/^[()[\]]+|[()[\]]+$/g, "");
+    const parts = text.split(/[,\s]+/).filter(Boolean);
+    const right = spec.shortest <= parts.length && parts.length <= spec.longest;
+    const good = right && parts.every((part) => INTEGER.test(part) && within(spec, Number(part)));
+    return good ? parts.map((part) => Number(part) + 0) : refuse(spec.wanted);
+  },
+  choice(spec, value) {
+    return spec.options.some(([option]) => option === value) ? value : refuse(spec.wanted);
+  },
+  switch(spec, value) {
+    const text = String(value).trim().toLowerCase();
+    if (["true", "on", "yes", "1"].includes(text)) return true;
+    return ["false", "off", "no", "0"].includes(text) ? false : refuse(spec.wanted);
+  },
+  text(spec, value) {
+    const text = String(value).trim();
+    return [...text].length <= spec.longest ? text : refuse(spec.wanted);
+  },
+};
+READ.expression = READ.text;
+
+const readInput = (spec, value) => READ[spec.kind](spec, value);
+const readInputs = (specs, values) =>
+  Object.fromEntries(specs.map((spec) => [spec.name, readInput(spec, values[spec.name])]));
+
+const commas = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 12 });
+const equal = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const inputText = (value) => (Array.isArray(value) ? value.join(", ") : String(value));
+
+// ---- fields: { part, show(value), text(), input } each
+
+const TYPING = /^(text|number|search)$/;
+const isTyping = (el) => el instanceof HTMLInputElement && TYPING.test(el.type);
+
+// Arrow up and down change the number at the caret.
+function turnNumber(input, by) {
+  const at = input.selectionStart;
+  const found = [...input.value.matchAll(/-?[0-9]+(\.[0-9]+)?/g)];
+  const one = found.find((match) => at <= match.index + match[0].length) ?? found.at(-1);
+  if (!one) return false;
+  const digits = (one[1]?.length ?? 1) - 1;
+  const next = (Number(one[0]) + by).toFixed(Math.max(digits, String(by).split(".")[1]?.length ?? 0));
+  input.value = input.value.slice(0, one.index) + next + input.value.slice(one.index + one[0].length);
+  input.setSelectionRange(one.index, one.index + next.length);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  return true;
+}
+
+// edit(value, final): what was typed so far, or in the end
+function textField(spec, edit) {
+  const list = spec.examples?.length ? uniqueId("list") : null;
+  const input = h("input", {
+    type: "text", class: `rt-input rt-in-${spec.kind}`, spellcheck: "false", autocomplete: "off",
+    autocapitalize: "off", list, "data-focus": `input-${spec.name}`,
+    inputmode: { number: "decimal", integer: "numeric" }[spec.kind] ?? "text",
+    oninput: () => edit(input.value, false),
+    onchange: () => edit(input.value, true),
+  }); // prettier-ignore
+  const step = spec.step ?? 1;
+  const turn = (by) => () => spec.kind !== "text" && spec.kind !== "expression" && turnNumber(input, by);
+  onKeys(input, { ArrowUp: turn(step), ArrowDown: turn(-step) });
+  const examples =
+    list && h("datalist", { id: list }, spec.examples.map((value) => h("option", { value }))); // prettier-ignore
+  return { input, extra: examples, show: (value) => (input.value = inputText(value)) };
+}
+function numberField(spec, edit) {
+  const field = textField(spec, edit);
+  if (!spec.slider) return field;
+  const slider = h("input", {
+    type: "range", min: spec.low, max: spec.high, step: spec.step, class: "rt-inslider",
+    "aria-label": spec.label, "data-focus": `slider-${spec.name}`, oninput: () => edit(slider.value, true),
+  }); // prettier-ignore
+  const show = (value) => {
+    field.show(value);
+    slider.value = value;
+    slider.setAttribute("aria-valuetext", `${commas(value)} ${spec.unit}`.trim());
+  };
+  return { ...field, extra: slider, show };
+}
+function choiceField(spec, edit) {
+  const input = h(
+    "select",
+    { class: "rt-select", "data-focus": `input-${spec.name}`, onchange: () => edit(input.value, true) },
+    spec.options.map(([value, text]) => h("option", { value }, text)),
+  );
+  return { input, show: (value) => (input.value = value) };
+}
+function switchField(spec, edit) {
+  const input = h("input", {
+    type: "checkbox", "data-focus": `input-${spec.name}`, onchange: () => edit(input.checked, true),
+  }); // prettier-ignore
+  return { input, show: (value) => (input.checked = value) };
+}
+const FIELDS = {
+  number: numberField, integer: numberField, choice: choiceField, switch: switchField,
+  integers: textField, text: textField, expression: textField,
+}; // prettier-ignore
+
+function makeField(spec, edit) {
+  const { input, extra, show } = FIELDS[spec.kind](spec, (value, final) => edit(spec, value, final));
+  const unit = spec.unit ? h("span", { class: "rt-dim" }, spec.unit) : null;
+  const label = h("label", { class: `rt-field rt-f-${spec.kind}`, title: spec.hint || null }, [
+    spec.kind === "switch" ? [input, spec.label] : [h("span", {}, spec.label), input, unit],
+  ]);
+  return { spec, input, show, part: extra ? h("span", { class: "rt-fields1" }, label, extra) : label };
+}
+
+// ---- the figure
+
+ICON.undo = "M7 2v3h2a5 5 0 0 1 0 10H5v-2h4a3 3 0 0 0 0-6H7v3L2 6z";
+ICON.redo = "M9 2v3H7a5 5 0 0 0 0 10h4v-2H7a3 3 0 0 1 0-6h2v3l5-4z";
+ICON.reset = "M8 2a6 6 0 1 1-5.7 4.1l1.9.6A4 4 0 1 0 8 4v3L3.5 3.5 8 0z";
+ICON.link = "M7 5H4a3 3 0 0 0 0 6h3V9.5H4a1.5 1.5 0 0 1 0-3h3zM9 5h3a3 3 0 0 1 0 6H9V9.5h3a1.5 1.5 0 0 0 0-3H9zM5 7.3h6v1.4H5z";
+
+const SOON = 600; // milliseconds without a key until an unfinished text is refused
+
+const figure =
+  (model, draw) =>
+  ({ model: state, el }) => {
+    const { title, inputs: specs, start, hint, name } = state.get("data");
+    const past = [],
+      future = [];
+    const pending = {}; // what stands in fields and was refused
+    let edited = null; // the field whose keystrokes make one entry of undo
+    let timer = null;
+
+    // ---- changing
+    const compute = (values) => {
+      const inputs = readInputs(specs, values);
+      return { inputs, result: model(inputs) };
+    };
+    let good = compute(start); // the last inputs that the model took, and their result
+    // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
+    function change(changes, field = null) {
+      let next;
+      try {
+        next = compute({ ...good.inputs, ...pending, ...changes });
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        return error.message;
+      }
+      if (!equal(next.inputs, good.inputs)) {
+        if (field === null || field !== edited) past.push(good.inputs);
+        future.length = 0;
+        edited = field;
+      }
+      accept(next);
+      return "";
+    }
+    function accept(next) {
+      good = next;
+      for (const key of Object.keys(pending)) delete pending[key];
+      tell("");
+      state.set("inputs", good.inputs);
+      state.set("step", Math.min(state.get("step"), lastStep()));
+      state.save_changes();
+    }
+    const lastStep = () => (Array.isArray(good.result.say) ? good.result.say.length - 1 : 0);
+    function edit(spec, value, final) {
+      clearTimeout(timer);
+      const problem = change({ [spec.name]: value }, final ? null : spec.name);
+      const { input } = fields.find((field) => field.spec === spec);
+      if (!problem) {
+        if (final) edited = null;
+        return;
+      }
+      pending[spec.name] = value;
+      const say = () => {
+        input.setAttribute("aria-invalid", "true");
+        tell(problem);
+      };
+      if (final) say();
+      else timer = setTimeout(say, SOON);
+    }
+    function move(from, to) {
+      if (!from.length) return;
+      to.push(good.inputs);
+      edited = null;
+      accept(compute(from.pop()));
+    }
+    const undo = () => move(past, future);
+    const redo = () => move(future, past);
+    function reset() {
+      for (const key of Object.keys(pending)) delete pending[key];
+      change(start);
+      go(0);
+      update();
+    }
+    function go(step) {
+      assign(state, "step", Math.max(0, Math.min(lastStep(), step)));
+    }
+    const set = (changes) => {
+      for (const key of Object.keys(pending)) delete pending[key];
+      const problem = change(changes);
+      tell(problem);
+      return problem;
+    };
+
+    // ---- the parts
+    const refusal = h("p", { class: "rt-refusal", id: uniqueId("refusal"), role: "status" });
+    const tell = (sentence) => {
+      clearTimeout(timer);
+      refusal.textContent = sentence;
+      if (!sentence) fields.forEach(({ input }) => input.removeAttribute("aria-invalid"));
+    };
+    const fields = specs.filter((spec) => !spec.hidden).map((spec) => makeField(spec, edit));
+    for (const { input, spec, show } of fields) {
+      input.setAttribute("aria-describedby", refusal.id);
+      onKeys(input, {
+        Escape: () => {
+          if (!isTyping(input)) return false;
+          delete pending[spec.name];
+          show(good.inputs[spec.name]);
+          tell("");
+        },
+        Enter: () => {
+          if (!isTyping(input)) return false;
+          edit(spec, input.value, true);
+        },
+      });
+    }
+    const play = player({ last: () => lastStep(), what: title, get: () => state.get("step"), set: go });
+    const buttons = [
+      ["Undo", "undo", undo],
+      ["Redo", "redo", redo],
+      ["Reset", "reset", reset],
+    ].map(([label, face, act]) => iconButton(label, face, act));
+    const link = state.link && iconButton("Copy a link to this state", "link", copyLink);
+    async function copyLink() {
+      const address = state.link();
+      try {
+        await navigator.clipboard.writeText(address);
+        tell("The link is copied.");
+      } catch {
+        tell("The address of this page now leads here.");
+      }
+    }
+    const playing = h("div", { class: "rt-bar" }, play.buttons);
+    const stage = h("div", { class: "rt-drawing" });
+    const root = h(
+      "div",
+      { class: `rt-w rt-fig rt-${name}`, role: "group", "aria-label": title, tabindex: -1 },
+      h("div", { class: "rt-fighead" }, h("p", { class: "rt-title" }, title), h("div", { class: "rt-bar" }, buttons, link)),
+      h("div", { class: "rt-inputs" }, fields.map(({ part }) => part)), // prettier-ignore
+      refusal,
+      playing,
+      play.slider,
+      play.now,
+      stage,
+      hint && h("p", { class: "rt-hint" }, hint),
+    );
+    const unlessTyping = (act) => (event) => (isTyping(event.target) ? false : act());
+    onKeys(root, Object.fromEntries(Object.entries(play.keys).map(([key, act]) => [key, unlessTyping(act)])));
+    root.addEventListener("keydown", (event) => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+      const key = event.key.toLowerCase();
+      if (key !== "z" && key !== "y") return;
+      if (isTyping(event.target) && Object.keys(pending).length) return; // the browser's own undo, of letters
+      event.preventDefault();
+      event.stopPropagation();
+      (key === "y" || event.shiftKey ? redo : undo)();
+    });
+    el.append(root);
+
+    // ---- drawing: all anew; what had the focus gets it back by its data-focus
+    function update() {
+      const { inputs, result } = good,
+        step = Math.min(state.get("step"), lastStep());
+      const held = stage.contains(document.activeElement) && document.activeElement.dataset.focus;
+      stage.replaceChildren(...[draw({ result, inputs, step, set, go })].flat(Infinity).filter(Boolean));
+      if (held) stage.querySelector(`[data-focus="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
+      for (const { spec, input, show } of fields)
+        if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, input)))
+          show(inputs[spec.name]);
+      playing.hidden = play.slider.hidden = !lastStep();
+      play.show([result.say].flat()[step]);
+      // not `disabled`: a button that goes away takes the focus with it
+      [past, future].forEach((list, i) => buttons[i].setAttribute("aria-disabled", String(!list.length)));
+    }
+    // Whether the field already means what it should: "3,4" is not rewritten to "3, 4" below the caret.
+    function same(spec, input) {
+      try {
+        return equal(readInput(spec, input.value), good.inputs[spec.name]);
+      } catch {
+        return false;
+      }
+    }
+    // Inputs that come from elsewhere: an address, a kernel, another display of this figure.
+    function arrive() {
+      const given = state.get("inputs");
+      if (!equal(given, good.inputs)) {
+        const problem = change(given);
+        if (problem) state.set("inputs", good.inputs);
+        tell(problem);
+      }
+      update();
+    }
+
+    return bind(state, ["inputs", "step"], arrive);
+  };

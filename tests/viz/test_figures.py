@@ -1,0 +1,254 @@
+"""Figures with inputs: both models of each give the same, and the kit does what it promises in a real browser."""
+
+import json
+import math
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from readtorch import viz
+from readtorch.viz._base import STATIC, front_end
+from readtorch.viz._widgets import widget_of
+from readtorch.viz.figure_kit import Figure, find, last_step, names, sentence
+from readtorch.viz.inputs import Choice, Expression, Integer, Integers, Number, Refusal, Switch, Text
+from tests.browsing import examine
+
+NAMES = pytest.mark.parametrize("name", names())
+VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
+SCREEN = 900  # pixels: what the reader changes and what comes of it stand on one screen
+GUIDE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+DRAWS = 200
+
+INPUTS = (
+    Number("x", "rate", 0.5, low=-1, high=2.5),
+    Integer("n", "count", 3, low=0, high=1_000_000, slider=True, unit="bytes"),
+    Integers("sizes", "sizes", [3, 4], low=-2, high=9, longest=3),
+    Choice("dtype", "type", "float32", options=["float32", "int64"]),
+    Switch("on", "gradients", False),
+    Text("word", "name", "x", longest=5),
+    Expression("code", "program", "x.t()", longest=9, examples=("x", "x.t()")),
+)
+
+
+# ---- both models
+
+
+class Scripts:
+    """Front ends without a figure to draw: their models and their readers of inputs, in a page of the browser."""
+
+    RUN = """([source, what, calls]) => {
+        const { model, readInput, Refusal } = new Function(source)();
+        return JSON.stringify(JSON.parse(calls).map(call => {
+            try {
+                return { value: what === "model" ? model(call) : readInput(...call) };
+            } catch (error) {
+                if (!(error instanceof Refusal)) throw error;
+                return { refusal: error.message };
+            }
+        }));
+    }"""
+
+    def __init__(self, browser):
+        self.page = browser.new_page()
+
+    def run(self, esm, what, calls):
+        source = re.sub(r"^export default.*", "return { model, readInput, Refusal };", esm, flags=re.MULTILINE)
+        return json.loads(self.page.evaluate(self.RUN, [source, what, json.dumps(calls)]))
+
+
+@pytest.fixture
+def scripts(browser):
+    made = Scripts(browser)
+    yield made
+    made.page.close()
+
+
+def outcome(function, *arguments):
+    try:
+        return {"value": function(*arguments)}
+    except Refusal as refusal:
+        return {"refusal": str(refusal)}
+
+
+def equal(one, other):
+    """JSON is equal when its numbers are, up to what rounding does to them."""
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(equal(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return isinstance(other, (list, tuple)) and len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, bool) or not isinstance(one, (int, float)):
+        return type(one) is type(other) and one == other
+    return type(other) is not bool and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def assert_equal_models(scripts, figure, esm):
+    generator = random.Random(21)
+    inputs = [figure.read({}), *(figure.random_inputs(generator) for _ in range(DRAWS))]
+    python = [outcome(figure.model, one) for one in inputs]
+    for one, ours, theirs in zip(inputs, python, scripts.run(esm, "model", inputs), strict=True):
+        assert equal(ours, theirs), f"{figure.name}({one})\nPython:     {ours}\nJavaScript: {theirs}"
+    given = sum("value" in one for one in python)
+    assert given > DRAWS / 4, f"{given} of {DRAWS} random inputs have a result: give the figure a `sample`"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@NAMES
+def test_both_models_give_the_same(scripts, name):
+    figure = find(name)
+    assert_equal_models(scripts, figure, str(widget_of(figure)._esm))
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_difference_between_the_models_is_found(scripts):
+    inputs = (Integer("n", "n", 1, low=0, high=9),)
+    wrong = Figure("wrong", "", inputs, lambda given: {"n": given["n"] // 2, "say": "half"}, lambda result, step: "")
+    esm = front_end("_figure") + "const model = ({ n }) => ({ n: n / 2, say: 'half' });\nexport default {};"
+    with pytest.raises(AssertionError, match="JavaScript"):
+        assert_equal_models(scripts, wrong, esm)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_figure_of_the_guide(scripts):
+    """The three files that CONTRIBUTING.md shows."""
+    part = GUIDE.read_text(encoding="utf8").split("### A figure")[1].split("\n### ")[0]
+    (python,) = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+    model, drawing = re.findall(r"```js\n(.*?)```", part, re.DOTALL)
+    module = {}
+    exec(python, module)
+    figure = module["FIGURE"]
+    assert_equal_models(scripts, figure, front_end("_figure") + model + drawing)
+    assert figure.picture(figure.result(size=1), 0).startswith("<svg")
+    assert figure.result(size=1000)["block"] == 1024
+
+
+TYPED = [
+    "",
+    " ",
+    "3",
+    "3.5",
+    "-1",
+    "1e-1",
+    "1,000",
+    "x",
+    "3, 4",
+    "(3, 4)",
+    "[1 2 3]",
+    "3,,4",
+    "1, 2, 3, 4",
+    "-3",
+    "10",
+    "on",
+    "OFF",
+]
+TYPED += [
+    "true",
+    "float32",
+    "int8",
+    "abcdef",
+    "x.t()",
+    "a long program",
+    "1e999",
+    "٣",
+    "+2",
+    ".5",
+    "5.",
+    "1_0",
+    "nan",
+    "( )",
+]
+VALUES = {"x": [0, 3, 2.5], "n": [0, 2.5], "sizes": [[3, 4], [], [1, 2, 3, 4], [9, 10]], "on": [True, False]}
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_both_read_what_is_typed_alike(scripts):
+    calls = [(spec, value) for spec in INPUTS for value in [*TYPED, *VALUES.get(spec.name, [])]]
+    esm = front_end("_figure") + "const model = null;\nexport default {};"
+    found = scripts.run(esm, "read", [(spec.described(), value) for spec, value in calls])
+    for (spec, value), theirs in zip(calls, found, strict=True):
+        ours = outcome(spec.read, value)
+        assert equal(ours, theirs), f"{spec.name}, {value!r}: {ours} in Python, {theirs} in JavaScript"
+
+
+# ---- inputs and figures in Python
+
+
+@pytest.mark.parametrize("spec", INPUTS, ids=lambda spec: spec.name)
+def test_samples_are_good(spec):
+    generator = random.Random(0)
+    for _ in range(50):
+        value = spec.sample(generator)
+        assert spec.read(value) == value
+    assert spec.read(spec.default) == spec.default
+
+
+@pytest.mark.parametrize(
+    "place, value, said",
+    [
+        (0, "3", "Rate takes a number from -1 to 2.5."),
+        (1, "2000000", "Count takes a whole number from 0 to 1,000,000."),
+        (2, "1, x", "Sizes takes 0 to 3 whole numbers from -2 to 9, such as 3, 4."),
+        (3, "int8", "Type is one of float32, int64."),
+        (4, "perhaps", "Gradients is on or off."),
+        (5, "too long", "Name takes at most 5 characters."),
+    ],
+)
+def test_a_refusal_is_a_sentence(place, value, said):
+    with pytest.raises(Refusal, match=re.escape(said)):
+        INPUTS[place].read(value)
+
+
+def test_an_unknown_figure_or_input():
+    with pytest.raises(ValueError, match="there is no figure 'none'"):
+        viz.figure("none")
+    with pytest.raises(TypeError, match="has no input colour"):
+        viz.figure(names()[0], colour="red")
+
+
+@NAMES
+def test_a_figure_without_javascript_has_a_picture_and_its_sentence(name):
+    made = viz.figure(name)
+    fallback = made.static_html().partition("<script")[0]
+    assert '<img alt="' in fallback and "data:image/svg+xml" in fallback
+    said = sentence(made.result, 0)
+    assert made.figure.title and said[:1].isupper() | (not said[:1].isalpha()) and said.endswith((".", "!", "?"))
+    for step in range(last_step(made.result) + 1):
+        assert made.figure.picture(made.result, step).startswith("<svg")
+
+
+@NAMES
+def test_a_figure_has_its_three_files(name):
+    figure = find(name)
+    assert figure.name == name
+    assert (STATIC / f"{name}.js").exists() and (STATIC / "models" / f"{name}.js").exists()
+    assert not {one.name for one in figure.inputs} & {"step", "title", "data", "name", "fig"}
+
+
+@NAMES
+def test_a_kernel_sets_inputs_and_asks_for_the_result(name):
+    made = viz.figure(name)
+    drawn = made.figure.random_inputs(random.Random(1))
+    if "value" in outcome(made.figure.model, drawn):
+        made.inputs = drawn
+        assert made.result == made.figure.model(drawn)
+    with pytest.raises(Refusal):
+        made.inputs = {made.figure.inputs[0].name: "no such value, and far too long for a text of an input" * 9}
+
+
+# ---- in a browser
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@NAMES
+def test_loads_without_a_request_fits_one_screen_and_is_accessible(visit, axe, page_with, name, view):
+    page = page_with(viz.figure(name))
+    examine(visit, axe, page, *view)
+    with visit(page, width=view[0], scheme=view[1]) as seen:
+        assert seen.page.locator(".rt-fig").bounding_box()["height"] <= SCREEN
