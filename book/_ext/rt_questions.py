@@ -1,0 +1,32 @@
+"""The page "Questions": a field above it leaves the questions that hold the words that were typed.
+
+`questions.html?q=retain_graph` opens the page so; without the script it shows all of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILES = ["rt_questions.css", "rt_questions.js"]
+PAGE = "book/questions"
+
+
+def write_files(app):
+    if app.builder.format == "html":
+        static = Path(app.outdir) / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            (static / name).write_text((HERE / name).read_text(encoding="utf8"), encoding="utf8")
+
+
+def add_files(app, pagename, templatename, context, doctree):
+    if pagename == PAGE:
+        app.add_css_file("rt_questions.css")
+        app.add_js_file("rt_questions.js", loading_method="defer")
+
+
+def setup(app):
+    app.connect("builder-inited", write_files)
+    app.connect("html-page-context", add_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
