@@ -21,7 +21,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export IPYTHONDIR := $(CURDIR)/_build/.ipython
 export PYTHONPATH :=
 
-.PHONY: help setup pytorch-source book chapter test lab serve bench gpu clean distclean
+.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu clean distclean
 
 help:
 	@echo "make book             set up, run every chapter, build the site"
@@ -30,6 +30,7 @@ help:
 	@echo "make lab              the chapters in JupyterLab"
 	@echo "make serve            the built site at http://localhost:$(PORT)"
 	@echo "make chapter NAME=x   build book/x.md alone, with the same strict checks"
+	@echo "make notebooks        run every notebook that the site offers, each in an empty folder (ARGS='autograd hooks' for some)"
 	@echo "make bench            compare speed with PyTorch on this machine"
 	@echo "make gpu              tests and benchmarks that need an NVIDIA GPU, with the system's python3"
 	@echo "make clean            remove what was built; make distclean: the environment too"
@@ -63,6 +64,9 @@ chapter: $(READY)
 	READTORCH_ONE_CHAPTER=1 $(BIN)/jupyter-book build . --toc _build/one/$(NAME)/_toc.yml --path-output _build/one/$(NAME) \
 		$(call STRICT,_build/one/$(NAME))
 	@echo "The chapter is built: file://$(CURDIR)/_build/one/$(NAME)/_build/html/book/$(NAME).html"
+
+notebooks: $(READY)
+	$(BIN)/python tools/run_notebooks.py $(ARGS)
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS) $(ARGS)

@@ -18,7 +18,7 @@ def wheel(tmp_path_factory):
     if find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed beside this Python")
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(
         ROOT / "src/readtorch", folder / "src/readtorch", ignore=shutil.ignore_patterns("__pycache__", ".*")

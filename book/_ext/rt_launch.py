@@ -13,15 +13,21 @@ Three addresses decide what is offered; a checkout without them gives a site wit
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rt_notebook import as_notebook, installing
+from sphinx.util import logging
+
 from readtorch.show import _links
 
+LOG = logging.getLogger(__name__)
 BRANCH = "main"
 NOTEBOOKS = "notebooks"  # the branch of .ipynb files; cells are not committed to main
-NEEDED = "show,viz,reference,simulator,tensorboard,onnx"  # what chapters import
-CLONED = "readtorch-book"  # two chapters read files beside the package, so a whole checkout is made
+WHEELS = "_downloads"  # of the site
 
 
 # -- addresses ----------------------------------------------------------------------------------------
@@ -50,7 +56,29 @@ def _site_of_github_pages() -> str:
     return f"https://{home}/" if name.lower() == home else f"https://{home}/{name}/"
 
 
-# -- the notebook to download -------------------------------------------------------------------------
+# -- the notebook to download, and the package that it needs ------------------------------------------
+
+
+def make_wheel(app):
+    """Put the package's wheel into the site. Kept under the package's hash: it takes some seconds."""
+    app.config.rt_wheel = ""
+    tool = Path(app.confdir) / "tools/wheel.py"
+    if app.builder.format != "html" or os.environ.get("READTORCH_ONE_CHAPTER") or not tool.exists():
+        return
+    kept = Path(app.srcdir) / "_build" / "wheel" / app.config.rt_package_hash
+    if not list(kept.glob("*.whl")):
+        shutil.rmtree(kept.parent, ignore_errors=True)
+        done = subprocess.run([sys.executable, tool, kept], capture_output=True, text=True)
+        if done.returncode:
+            LOG.info(
+                "the site has no wheel for download: %s", (done.stderr.strip() or "no reason given").splitlines()[-1]
+            )
+            return
+    [wheel] = kept.glob("*.whl")
+    folder = Path(app.outdir) / WHEELS
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(wheel, folder)
+    app.config.rt_wheel = f"{WHEELS}/{wheel.name}"
 
 
 def add_buttons(app, pagename, templatename, context, doctree):
@@ -60,11 +88,17 @@ def add_buttons(app, pagename, templatename, context, doctree):
         return
     target = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(as_notebook(source.read_text(encoding="utf8"), app.config.rt_repository), encoding="utf8")
+    site, wheel = app.config.html_baseurl, app.config.rt_wheel
+    install = installing(app.config.rt_repository, wheel, site)
+    target.write_text(as_notebook(source.read_text(encoding="utf8"), install, site, pagename), encoding="utf8")
     groups = context.get("header_buttons", [])
     for group in groups:
         if group.get("label") == "download-buttons":
-            group["buttons"].insert(0, _download(context["pathto"](f"_sources/{pagename}.ipynb", 1)))
+            notebook = context["pathto"](f"_sources/{pagename}.ipynb", 1)
+            group["buttons"].insert(0, _download(notebook, ".ipynb", "Download this chapter as a notebook", "notebook"))
+            if wheel:
+                tooltip = "Download the package that the notebook needs"
+                group["buttons"].insert(1, _download(context["pathto"](wheel, 1), ".whl", tooltip, "package"))
     if machines := launchers(app.config.rt_repository, pagename):
         groups.insert(
             0,
@@ -78,44 +112,15 @@ def add_buttons(app, pagename, templatename, context, doctree):
         )
 
 
-def _download(url: str) -> dict:
+def _download(url: str, text: str, tooltip: str, label: str) -> dict:
     return {
         "type": "link",
         "url": url,
-        "text": ".ipynb",
+        "text": text,
         "icon": "fas fa-code",
-        "label": "download-notebook-button",
-        "tooltip": "Download this chapter as a notebook",
+        "label": f"download-{label}-button",
+        "tooltip": tooltip,
     }
-
-
-def as_notebook(text: str, repository: str = "") -> str:
-    import jupytext
-
-    notebook = jupytext.reads(text, fmt="md:myst")
-    notebook.metadata.pop("jupytext", None)
-    notebook.cells[:0] = jupytext.reads(installing(repository), fmt="md:myst").cells
-    for n, cell in enumerate(notebook.cells):
-        cell["id"] = f"cell-{n}"  # jupytext's are random; the same page should give the same file
-    return jupytext.writes(notebook, fmt="ipynb")
-
-
-def installing(repository: str) -> str:
-    """What a notebook away from its checkout begins with."""
-    if not repository:
-        return "*This notebook needs the package `readtorch`: run it where a checkout of the book is installed.*\n"
-    return f"""\
-*This notebook needs the package `readtorch`. The next cell installs it where it is missing.*
-
-```{{code-cell}} python
-import importlib.util
-
-if importlib.util.find_spec("readtorch") is None:
-    !git clone --quiet --depth 1 {repository} {CLONED}
-    %pip install --quiet "./{CLONED}[{NEEDED}]"
-    %cd -q {CLONED}/book
-```
-"""
 
 
 # -- machines that run it -----------------------------------------------------------------------------
@@ -146,6 +151,8 @@ def _launch(where: str, url: str) -> dict:
 
 def setup(app):
     app.add_config_value("rt_repository", "", "env")
+    app.add_config_value("rt_wheel", "", "")
     app.connect("config-inited", settle_addresses)
+    app.connect("builder-inited", make_wheel)
     app.connect("html-page-context", add_buttons, priority=600)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,6 +17,7 @@ from .conftest import HERE
 pytestmark = pytest.mark.slow
 
 REPOSITORY = "https://github.com/somebody/readtorch"
+NEEDED = "show,viz,reference,simulator,tensorboard,onnx"
 WAYS_OUT = [
     f"{REPOSITORY}/edit/main/book/page.md",
     f"{REPOSITORY}/issues/new?title=Issue%20on%20page%20%2Fbook/page.html&body=Your%20issue%20content%20here.",
@@ -48,11 +49,27 @@ def test_a_notebook_installs_what_it_needs(launch, published_site, fixture_site)
     source = "".join(cells[1]["source"])
     assert cells[1]["cell_type"] == "code"
     assert 'find_spec("readtorch") is None' in source
-    assert f"git clone --quiet --depth 1 {REPOSITORY} " in source
+    assert f'%pip install --quiet "readtorch[{NEEDED}] @ git+{REPOSITORY}"' in source
     project = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())["project"]
-    assert set(launch.NEEDED.split(",")) <= set(project["optional-dependencies"])
+    assert set(NEEDED.split(",")) <= set(project["optional-dependencies"])
     first = json.loads((fixture_site / "_sources/book/parts.ipynb").read_text())["cells"][0]
     assert "needs the package `readtorch`" in "".join(first["source"])
+
+
+@pytest.mark.parametrize(
+    ("site", "requirement"),
+    [
+        (
+            "https://example.org/book/",
+            f"readtorch[{NEEDED}] @ https://example.org/book/_downloads/readtorch-1-py3-none-any.whl",
+        ),
+        ("", f"./readtorch-1-py3-none-any.whl[{NEEDED}]"),
+    ],
+)
+def test_without_a_repository_the_site_s_wheel_is_installed(launch, site, requirement):
+    text = launch.installing(wheel="_downloads/readtorch-1-py3-none-any.whl", site=site)
+    assert f'%pip install --quiet "{requirement}"' in text
+    assert ("put `readtorch-1-py3-none-any.whl` beside" in text) == (not site)
 
 
 def test_only_github_has_machines(launch):

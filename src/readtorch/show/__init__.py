@@ -27,7 +27,7 @@ from readtorch.show._locate import Quote, is_ours, locate, parse_place
 from readtorch.show._render import HOW_TO_GET_IT, Pair, Pane, panel
 from readtorch.show._source_tree import NoTree
 
-__all__ = ["digest", "functions", "program", "same", "source", "stack", "table"]
+__all__ = ["checkout", "digest", "functions", "program", "same", "source", "stack", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
@@ -111,6 +111,14 @@ class source(_Display):
         self.text = "\n\n".join("\n".join([f"# {p.quote.where}", *p.quote.lines]) for p in panes)
         if missing:
             self.text = f"# {missing}: {HOW_TO_GET_IT}\n\n{self.text}".rstrip()
+
+
+def checkout() -> Path:
+    """The folder that `book`, `tests` and `benchmarks` stand in, for chapters that show recorded runs and results.
+
+    It is the repository's; an installed package has brought along what the chapters read.
+    """
+    return _links.checkout()
 
 
 def digest(name: str) -> str:
@@ -278,11 +286,12 @@ class table(_Display):
 class functions(_Display):
     """The functions that a program runs, by the chapters that explain them.
 
-    recorded: what `readtorch.viz.record_core` gives; book: the folder of the chapters, for their titles and their order.
+    recorded: what `readtorch.viz.record_core` gives; book: the folder of the chapters, for their titles and their order, if it is
+    not the checkout's.
     """
 
-    def __init__(self, recorded, book):
-        self.html = functions_html(recorded, Path(book).resolve())
+    def __init__(self, recorded, book=None):
+        self.html = functions_html(recorded, Path(book).resolve() if book else checkout() / "book")
         self.text = functions_text(recorded)
 
 

@@ -30,6 +30,12 @@ def our_root() -> Path:
     return Path(next(iter(readtorch.__path__))).resolve()
 
 
+def checkout() -> Path:
+    """The folder of the repository; of an installed package, the folder with what its wheel took along of it."""
+    folder = our_root().parents[1]
+    return folder if (folder / "_config.yml").exists() else our_root() / "_checkout"
+
+
 # -- the reference ------------------------------------------------------------------------------
 
 
