@@ -18,7 +18,7 @@ OPTION = re.compile(r"^:([\w-]+):")
 ROLE = re.compile(r"(?<!`)\{(term|ref|numref|doc|any|eq|math|abbr|sub|sup)\}`([^`<]+?)(?:\s*<([^>`]*)>)?`")
 LABEL = re.compile(r"^\([\w-]+\)=\n?", re.M)
 EQUATION = re.compile(r"^(\$\$)[ \t]*\([\w-]+\)[ \t]*$", re.M)
-CHAPTER = re.compile(r"\]\((?!\w+:)([\w/.-]+)\.md(#[^)\s]*)?\)")
+CHAPTER = re.compile(r"\]\((?!\w+:)([\w/.-]+)\.md(#(?:[^()\s]|\([^()\s]*\))*)?\)")
 
 
 def as_notebook(text: str, install: str, site: str = "", page: str = "") -> str:
