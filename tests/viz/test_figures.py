@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from readtorch import viz
 from readtorch.viz._base import STATIC, front_end
@@ -252,3 +253,178 @@ def test_loads_without_a_request_fits_one_screen_and_is_accessible(visit, axe, p
     examine(visit, axe, page, *view)
     with visit(page, width=view[0], scheme=view[1]) as seen:
         assert seen.page.locator(".rt-fig").bounding_box()["height"] <= SCREEN
+
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Figures</title><body><main>
+<p><a id="go" href="#fig=strides&amp;sizes=2,6&amp;strides=6,1&amp;program=x.view(12)">two rows</a>
+<a id="other" href="#fig=strides-2&amp;offset=3&amp;sizes=3&amp;strides=2&amp;program=x">the second</a></p>
+<div style="height: 900px"></div>{figures}<div style="height: 900px"></div></main></body></html>"""
+
+
+@pytest.fixture
+def opened(visit, tmp_path):
+    """Two stride figures in a long page with links, and the page's file."""
+    file = tmp_path / "figures.html"
+    figures = viz.strides().static_html() + viz.strides(program="x").static_html()
+    file.write_text(PAGE.replace("{figures}", figures), encoding="utf8")
+    with visit(file) as seen:
+        yield seen
+        assert seen.problems == []
+
+
+class Hands:
+    """The first figure of a page, by its parts."""
+
+    def __init__(self, page, number=0):
+        self.page = page
+        self.figure = page.locator(".rt-fig").nth(number)
+
+    def say(self):
+        return self.figure.locator(".rt-now").inner_text()
+
+    def refusal(self):
+        return self.figure.locator(".rt-refusal").inner_text()
+
+    def field(self, label):
+        return self.figure.get_by_label(label, exact=True)
+
+    def button(self, name):
+        return self.figure.get_by_role("button", name=name, exact=True)
+
+
+X_T = "After x.t() the strides are (1, 4); element [1, 0] is in cell 0 + 1·1 + 0·4 = 1."
+X = "For x the strides are (4, 1); element [1, 0] is in cell 0 + 1·4 + 0·1 = 4."
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_field_changes_the_result_and_a_refusal_keeps_it(opened):
+    figure = Hands(opened.page)
+    assert figure.say() == X_T
+    figure.field("program").fill("x.t().view(12)")
+    figure.field("program").press("Enter")
+    assert figure.refusal().startswith("RuntimeError: view size is not compatible") and figure.say() == X_T
+    assert figure.field("program").get_attribute("aria-invalid") == "true"
+    described = figure.field("program").get_attribute("aria-describedby")
+    assert opened.page.locator(f"#{described}").inner_text() == figure.refusal()
+    figure.field("program").fill("x.t().reshape(12)")
+    assert figure.refusal() == "" and "element [0] is in cell 0 + 0·1 = 0 of a new storage." in figure.say()
+    assert figure.field("program").get_attribute("aria-invalid") is None
+    figure.field("sizes").fill("3, x")
+    opened.page.wait_for_timeout(800)
+    assert figure.refusal() == "Sizes takes 0 to 4 whole numbers from 0 to 16, such as 3, 4."
+    figure.field("sizes").press("Escape")
+    assert figure.refusal() == "" and figure.field("sizes").input_value() == "3, 4"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_two_fields_that_must_agree_can_be_changed_one_after_the_other(opened):
+    figure = Hands(opened.page, 1)
+    figure.field("sizes").fill("12")
+    figure.field("sizes").press("Enter")
+    assert figure.refusal() == "RuntimeError: mismatch in length of strides and shape"
+    figure.field("strides").fill("1")
+    assert figure.refusal() == "" and figure.say() == "For x the strides are (1,); element [0] is in cell 0 + 0·1 = 0."
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_undo_redo_and_reset(opened):
+    page, figure = opened.page, Hands(opened.page, 1)
+    figure.field("program").press("End")
+    figure.field("program").press_sequentially(".t()")  # what is typed at a time is undone at a time
+    assert figure.field("program").input_value() == "x.t()" and figure.say() == X_T
+    figure.button(".view(-1)").click()
+    assert "view size is not compatible" in figure.refusal()
+    figure.button(".reshape(-1)").click()
+    assert "of a new storage" in figure.say()
+    figure.button("Undo").click()
+    assert figure.say() == X_T
+    page.keyboard.press("Control+z")
+    assert figure.say() == X and figure.button("Undo").get_attribute("aria-disabled") == "true"
+    page.keyboard.press("Control+Shift+z")
+    assert figure.say() == X_T
+    figure.button("Redo").click()
+    assert "of a new storage" in figure.say()
+    figure.button("Reset").click()
+    assert figure.say() == X
+    figure.button("Undo").click()
+    assert "of a new storage" in figure.say()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_arrows_move_in_the_tensor_in_the_storage_and_in_a_number(opened):
+    page, figure = opened.page, Hands(opened.page)
+    figure.figure.locator("[role=grid] [tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert "element [2, 1] is in cell 0 + 2·1 + 1·4 = 6." in figure.say()
+    assert figure.figure.locator(".rt-cell.rt-is-pick").inner_text() == "6"
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    assert "element [3, 1]" in figure.say()
+    assert page.evaluate("document.activeElement.textContent") == "7"
+    strides = figure.field("strides")
+    strides.focus()
+    strides.evaluate("field => field.setSelectionRange(0, 0)")
+    page.keyboard.press("ArrowDown")
+    assert strides.input_value() == "3, 1" and "After x.t() the strides are (1, 3)" in figure.say()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_link_moves_a_figure_and_back_returns(opened):
+    page, figure, second = opened.page, Hands(opened.page), Hands(opened.page, 1)
+    second.field("program").fill("x[1]")
+    page.locator("#go").click()
+    assert figure.say().startswith("After x.view(12) the strides are (1,)")
+    assert page.evaluate("scrollY") > 500 and "rt-fig" in page.evaluate("document.activeElement.className")
+    page.locator("#other").click()
+    assert second.say() == "For x the strides are (2,); element [0] is in cell 3 + 0·2 = 3."
+    figure.button("x").click()
+    page.wait_for_timeout(500)
+    assert page.url.endswith("#fig=strides&sizes=2,6&strides=6,1&program=x&fig=strides-2&sizes=3&strides=2&offset=3")
+    page.go_back()
+    page.wait_for_timeout(200)
+    assert figure.say().startswith("After x.view(12)") and second.say().startswith("After x[1] ")
+    page.go_back()
+    page.wait_for_timeout(200)
+    assert figure.say() == X_T and second.say().startswith("After x[1] ") and page.evaluate("scrollY") < 500
+    page.go_forward()
+    page.wait_for_timeout(200)
+    assert figure.say().startswith("After x.view(12)")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_an_address_opens_the_state_and_a_bad_one_is_refused(opened):
+    page = opened.page
+    plain = page.url
+    page.goto("about:blank")
+    page.goto(f"{plain}#fig=strides-2&program=x.t()&index=2,1&fig=strides&sizes=nonsense")
+    page.wait_for_selector(".rt-static[data-rt-mounted=yes] >> nth=1")
+    page.wait_for_function("document.activeElement.classList.contains('rt-fig')")
+    first, second = Hands(page), Hands(page, 1)
+    assert "element [2, 1] is in cell 0 + 2·1 + 1·4 = 6." in second.say()
+    assert first.say() == X_T and first.refusal().startswith("Sizes takes")
+    second.button("Copy a link to this state").click()
+    page.wait_for_function("[...document.querySelectorAll('.rt-refusal')].some(one => /link/.test(one.textContent))")
+    assert page.url == f"{plain}#fig=strides-2&program=x.t()&index=2,1"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_addresses_move_recordings_too(visit, page_with):
+    x = torch.ones(2, requires_grad=True)
+    figure = viz.autograd((x * 2).sum(), title="A small graph")
+    with visit(page_with(figure)) as seen:
+        page = seen.page
+        page.locator(".rt-slider").focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(500)
+        assert "#fig=autograd&" in page.url and "&step=1" in page.url
+        page.evaluate("location.hash = '#fig=autograd&step=2'")
+        page.wait_for_function("document.querySelector('.rt-count').textContent.startsWith('step 2')")
+        assert seen.problems == []

@@ -11,7 +11,7 @@ that shows itself when it is the last value of a cell::
     viz.house_map(step, title="One training step")    # … and the rooms that step() enters, one by one
     viz.import_timeline("import torch")               # which module imports which, and how long it takes
     viz.strides(x)                                    # an element's place: offset + sum of index * stride
-    viz.strides([("x", x), ("x.t()", x.t())])         # views of one storage side by side
+    viz.strides([("x", x), ("x.t()", x.t())])         # … of views of one storage
     viz.dispatch(lambda: a + b)                       # one operator call, from Python down to its kernel
     viz.dispatch("softmax", x, dim=-1)                # … the same by name
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
@@ -99,16 +99,20 @@ def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0)
     return AutogradExplorer(record_backward(outputs, names, grad), title=title, step=step)
 
 
-def strides(tensors, title="Stride explorer"):
-    """Where each element of a tensor lies in its storage (the chapter "Tensor and Storage").
+def strides(tensors=None, title=None, **inputs):
+    """Where each element of a tensor lies in its storage (the chapter "Tensor and Storage"). The reader changes sizes,
+    strides and offset, and writes programs of view operations.
 
-    tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)``. Tensors that share a
-    storage are drawn over the same storage. At most 400 elements each.
+    tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)`` of views of one storage, of one dtype
+    and at most 100 elements: the first is shown, the others are offered. Without tensors a storage counts its elements.
+    inputs: ``count``, ``dtype``, ``sizes``, ``strides``, ``offset``, ``program``, ``index``, in place of those.
     """
-    from ._widgets import StrideExplorer
+    from ._widgets import widget_of
+    from .figure_kit import find
     from .storage_layout import describe_views
 
-    return StrideExplorer(describe_views(tensors), title=title)
+    start, extra = ({}, None) if tensors is None else describe_views(tensors)
+    return widget_of(find("strides"))({**start, **inputs}, title, extra=extra)
 
 
 def module_tree(module, name="net", title="Module tree"):

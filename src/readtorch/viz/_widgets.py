@@ -25,15 +25,6 @@ class AutogradExplorer(StaticWidget):
     selected = Int(-1).tag(sync=True)
 
 
-class StrideExplorer(StaticWidget):
-    kind = "strides"
-    _esm = front_end(kind)
-    fallback = "Stride explorer: where each element of a tensor lies in its storage (needs JavaScript)."
-
-    view = Int(0).tag(sync=True)  # the view that is looked at
-    index = List(Int()).tag(sync=True)  # the element of it that is picked
-
-
 class ModuleTree(StaticWidget):
     kind = "module_tree"
     _esm = front_end(kind)
@@ -193,7 +184,7 @@ class FigureWidget(StaticWidget):
     inputs = Dict().tag(sync=True)
     step = Int(0).tag(sync=True)
 
-    def __init__(self, values: dict, title: str | None = None, step: int = 0):
+    def __init__(self, values: dict, title: str | None = None, step: int = 0, extra=None):
         figure = self.figure
         start = figure.read(values)
         last = last_step(figure.model(start))
@@ -202,6 +193,7 @@ class FigureWidget(StaticWidget):
             "start": start,
             "hint": figure.hint,
             "name": self.kind,
+            "extra": extra,  # what the drawing of this one knows besides
         }
         super().__init__(data, title or figure.title, inputs=start, step=step if step >= 0 else last + 1 + step)
 

@@ -1,7 +1,7 @@
 // The figure kit: fields for declared inputs, undo, the sentence, the steps. See figure_kit.py.
 //
 //   const model = (inputs) => ({ …, say: "a sentence" });       in models/NAME.js, and in Python
-//   const draw = ({ result, inputs, step, set, go }) => h(…);    in NAME.js
+//   const draw = ({ result, inputs, step, set, go, focus, extra }) => h(…);    in NAME.js
 //   export default { render: figure(model, draw) };
 
 // ---- refusing: one sentence for the reader; the figure keeps its last result
@@ -147,8 +147,9 @@ const SOON = 600; // milliseconds without a key until an unfinished text is refu
 const figure =
   (model, draw) =>
   ({ model: state, el }) => {
-    const { title, inputs: specs, start, hint, name } = state.get("data");
-    const past = [],
+    const { title, inputs: specs, start, hint, name, extra } = state.get("data");
+    const firstStep = state.get("step"),
+      past = [],
       future = [];
     const pending = {}; // what stands in fields and was refused
     let edited = null; // the field whose keystrokes make one entry of undo
@@ -160,6 +161,8 @@ const figure =
       return { inputs, result: model(inputs) };
     };
     let good = compute(start); // the last inputs that the model took, and their result
+    // What undo goes back over: not what the drawing alone sets, such as the element that is looked at.
+    const seen = (inputs) => specs.filter((spec) => !spec.hidden).map((spec) => inputs[spec.name]);
     // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
     function change(changes, field = null) {
       let next;
@@ -169,7 +172,9 @@ const figure =
         if (!(error instanceof Refusal)) throw error;
         return error.message;
       }
-      if (!equal(next.inputs, good.inputs)) {
+      // A click outside ends the typing; nothing may be drawn anew between its press and its release.
+      if (equal(next.inputs, good.inputs) && !Object.keys(pending).length) return "";
+      if (!equal(seen(next.inputs), seen(good.inputs))) {
         if (field === null || field !== edited) past.push(good.inputs);
         future.length = 0;
         edited = field;
@@ -213,7 +218,7 @@ const figure =
     function reset() {
       for (const key of Object.keys(pending)) delete pending[key];
       change(start);
-      go(0);
+      go(firstStep);
       update();
     }
     function go(step) {
@@ -292,13 +297,15 @@ const figure =
     });
     el.append(root);
 
+    const focus = (key) => stage.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+
     // ---- drawing: all anew; what had the focus gets it back by its data-focus
     function update() {
       const { inputs, result } = good,
         step = Math.min(state.get("step"), lastStep());
       const held = stage.contains(document.activeElement) && document.activeElement.dataset.focus;
-      stage.replaceChildren(...[draw({ result, inputs, step, set, go })].flat(Infinity).filter(Boolean));
-      if (held) stage.querySelector(`[data-focus="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
+      stage.replaceChildren(...[draw({ result, inputs, step, set, go, focus, extra })].flat(Infinity).filter(Boolean));
+      if (held) focus(held);
       for (const { spec, input, show } of fields)
         if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, input)))
           show(inputs[spec.name]);

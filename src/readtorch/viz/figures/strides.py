@@ -1,0 +1,249 @@
+"""Where the elements of a tensor lie in its storage, for sizes, strides, an offset and a program of view operations (the
+chapter "Tensor and Storage").
+
+Note [ Cells and elements ]
+The storage is drawn in cells, one for each element that it has room for, and a cell shows its own number. Element [i, j]
+is in cell offset + i * stride[0] + j * stride[1]; its first byte is that times the bytes of an element.
+"""
+
+from __future__ import annotations
+
+from readtorch.viz.figure_kit import Figure
+from readtorch.viz.inputs import Choice, Expression, Integer, Integers, Refusal
+from readtorch.viz.picture import box, drawing, text
+from readtorch.viz.view_operations import (
+    ITEMSIZES,
+    MOST_DIMENSIONS,
+    MOST_ELEMENTS,
+    OPERATIONS,
+    Strided,
+    bracketed,
+    carry_out,
+    groups_of,
+    is_contiguous,
+    placed,
+    steps_of,
+)
+
+
+def model(inputs):
+    """Stages of the program, what is said about the last, and the picked element of it."""
+    stages = run(inputs)
+    name, x = stages[-1]
+    index = picked(inputs["index"], x.sizes)
+    used = sorted(set(x.cells()))
+    return {
+        "stages": [described(name, stage) for name, stage in stages],
+        "places": x.places,
+        "itemsize": ITEMSIZES[x.dtype],
+        "index": index,
+        "cell": x.cell(index) if x.numel() else None,
+        "used": used,
+        "facts": [["contiguous", about_contiguity(x)], ["view", about_view(x)], ["memory", about_memory(x, len(used))]],
+        "say": said(name, x, index, len(stages)),
+    }
+
+
+def run(inputs):
+    places = list(range(inputs["count"]))
+    x = placed(Strided(inputs["sizes"], inputs["strides"], inputs["offset"], 0, places, inputs["dtype"]))
+    name, stages = "x", [("x", small(x))]
+    for step in steps_of(inputs["program"]):
+        name += step[0]
+        x = small(carry_out(x, step))
+        stages.append((name, x))
+    return stages
+
+
+def small(x):
+    if len(x.sizes) > MOST_DIMENSIONS:
+        raise Refusal(f"The figure draws {MOST_DIMENSIONS} dimensions; this tensor has {len(x.sizes)}.")
+    if x.numel() > MOST_ELEMENTS:
+        raise Refusal(f"The figure draws {MOST_ELEMENTS} elements; this tensor has {x.numel()}.")
+    return x
+
+
+def described(name, x):
+    return {
+        "name": name,
+        "sizes": x.sizes,
+        "strides": x.strides,
+        "offset": x.offset,
+        "storage": x.storage,
+        "values": [x.places[cell] for cell in x.cells()],
+    }
+
+
+def picked(index, sizes):
+    """The nearest index that these sizes have."""
+    if len(index) != len(sizes) or 0 in sizes:
+        return [0] * len(sizes)
+    return [min(i, size - 1) for i, size in zip(index, sizes)]
+
+
+# ---- sentences
+
+
+def tupled(numbers) -> str:
+    return f"({', '.join(map(str, numbers))}{',' if len(numbers) == 1 else ''})"
+
+
+def said(name, x, index, stages):
+    strides = f"{'After' if stages > 1 else 'For'} {name} the strides are {tupled(x.strides)}"
+    if not x.numel():
+        return f"{strides}; the sizes are {tupled(x.sizes)}, so there are no elements."
+    copy = " of a new storage" if x.storage else ""
+    terms = "".join(f" + {i}·{stride}" for i, stride in zip(index, x.strides))
+    total = f"{x.offset}{terms} = {x.cell(index)}" if index else f"{x.offset}"
+    return f"{strides}; element {bracketed(index)} is in cell {total}{copy}."
+
+
+def about_contiguity(x):
+    if is_contiguous(x):
+        return "yes: the elements follow one another in the order of their indices."
+    step = 1
+    for d in reversed(range(len(x.sizes))):
+        if x.sizes[d] != 1 and x.strides[d] != step:
+            return (
+                f"no: the stride of dimension {d} is {x.strides[d]}, and elements without gaps, in order, need {step}."
+            )
+        step *= x.sizes[d]
+
+
+def about_view(x):
+    """Which dimensions merge, so that view may cut their elements anew."""
+    numel = x.numel()
+    if not numel or len(x.sizes) < 2:
+        return f"any shape with {counted(numel, 'element')}."
+    groups = groups_of(x.sizes, x.strides)
+    if len(groups) == 1:
+        return f"any shape with {numel} elements: all dimensions merge{example_of_merging(x)}."
+    cut = " | ".join(bracketed(x.sizes[d] for d in group) for group in groups)
+    last, end = groups[-1], groups[-1][-1]
+    count = product_of(x.sizes[d] for d in last)
+    return (
+        f"only shapes that keep the cut {cut}: dimensions {last[0] - 1} and {last[0]} do not merge, because the stride "
+        f"{x.strides[last[0] - 1]} is not {count}·{x.strides[end]} = {count * x.strides[end]}."
+    )
+
+
+def example_of_merging(x):
+    for d in range(len(x.sizes) - 1):
+        if x.sizes[d] != 1:
+            return f", as the stride {x.strides[d]} is {product_of(x.sizes[d + 1 :])}·{x.strides[-1]}"
+    return ""
+
+
+def product_of(numbers):
+    result = 1
+    for number in numbers:
+        result *= number
+    return result
+
+
+def counted(number, word) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def about_memory(x, cells):
+    itemsize, numel = ITEMSIZES[x.dtype], x.numel()
+    elements = f"{counted(numel, 'element')} of {counted(itemsize, 'byte')}"
+    shared = (
+        f"{elements} in {counted(cells, 'cell')}: some share a cell."
+        if cells < numel
+        else f"{elements}, each in a cell of its own."
+    )
+    return f"{shared} The storage has {len(x.places) * itemsize} bytes."
+
+
+# ---- the picture of a page without JavaScript
+
+
+def picture(result, step):
+    last = result["stages"][-1]
+    parts = [text("storage", 8, 18, "dim")]
+    for cell, place in enumerate(result["places"][:24]):
+        role = "pick" if cell == result["cell"] else "pale" if cell in result["used"] else "free"
+        parts.append(box(8 + 30 * (cell % 12), 26 + 30 * (cell // 12), 28, 26, role, str(place)))
+    top = 26 + 30 * (1 + (min(len(result["places"]), 24) - 1) // 12) + 22
+    parts.append(text(last["name"], 8, top, "mono"))
+    parts.append(text(f"sizes {bracketed(last['sizes'])}, strides {bracketed(last['strides'])}", 8, top + 18, "dim"))
+    columns = last["sizes"][-1] if last["sizes"] else 1
+    at = product_of(last["sizes"]) and place_of(result["index"], last["sizes"])
+    for number, value in enumerate(last["values"]):
+        x, y = 8 + 30 * (number % columns), top + 28 + 30 * (number // columns)
+        parts.append(box(x, y, 28, 26, "pick" if number == at else "plain", str(value)))
+    rows = -(-len(last["values"]) // max(columns, 1))
+    return drawing(max(376, 16 + 30 * columns), top + 40 + 30 * rows, *parts)
+
+
+def place_of(index, sizes):
+    """The place of an index in row-major order."""
+    at = 0
+    for i, size in zip(index, sizes):
+        at = at * size + i
+    return at
+
+
+# ---- random inputs for the test of the models
+
+
+def sample(random):
+    sizes = [random.randint(1, 4) for _ in range(random.randint(0, 3))]
+    strides = [random.randint(0, 6) for _ in sizes]
+    if random.random() < 0.5:
+        strides = [product_of(sizes[d + 1 :]) for d in range(len(sizes))]
+    if random.random() < 0.1:
+        sizes = [0, *sizes[1:]]
+    program = "x" + "".join(random_step(random) for _ in range(random.randint(0, 3)))
+    return {
+        "count": random.randint(16, 64),
+        "sizes": sizes,
+        "strides": strides,
+        "offset": random.randint(0, 3),
+        "program": program,
+    }
+
+
+ITEMS = "0|-1|:|1:|::2|:, 1|None|..., 0|:-1|2|0, 0|1:3:2|..., None|:, ::3".split("|")
+ARGUMENTS = {
+    "view": "-1|2, -1|-1, 3|4, -1|-1, 1|12|3, 4|(6, 2)|1, -1, 2|-1, 2, 2".split("|"),
+    "reshape": "-1|2, -1|-1, 3|4, -1|(12)|[6, 2]|1, -1, 2|2, 3, -1".split("|"),
+    "permute": "1, 0|0|2, 0, 1|0, 2, 1|-1, 0|1, 1|".split("|"),
+    "expand": "2, -1|2, -1, -1|4|-1|3, 4|2, 3, 4|-1, 2, 2".split("|"),
+    "as_strided": "(2, 2), (1, 3)|(3, 2), (1, 1), 4|[4], [5]|(2,), (-1,)|(2, 2), (1,)|(9, 9), (9, 1)".split("|"),
+}
+
+
+def random_step(random):
+    if random.random() < 0.2:
+        return f"[{random.choice(ITEMS)}]"
+    name = random.choice(list(OPERATIONS))
+    if name in ARGUMENTS:
+        return f".{name}({random.choice(ARGUMENTS[name])})"
+    numbers = (random.choice([-1, 0, 0, 1, 1, 2, 3]) for _ in range(OPERATIONS[name][2]))
+    return f".{name}({', '.join(map(str, numbers))})"
+
+
+FIGURE = Figure(
+    name="strides",
+    title="A tensor and its storage",
+    inputs=(
+        Integer(
+            "count", "storage", 12, low=1, high=128, unit="elements", hint="how many elements the storage has room for"
+        ),
+        Choice("dtype", "dtype", "float32", options=list(ITEMSIZES)),
+        Integers("sizes", "sizes", [3, 4], low=0, high=16, longest=4),
+        Integers("strides", "strides", [4, 1], low=0, high=128, longest=4),
+        Integer("offset", "offset", 0, low=0, high=128),
+        Expression(
+            "program", "program", "x.t()", examples=("x", "x.t()", "x[1:, ::2]", "x.t().view(12)", "x.t().reshape(12)")
+        ),
+        Integers("index", "index", [1, 0], low=0, high=128, longest=MOST_DIMENSIONS, hidden=True),
+    ),
+    model=model,
+    picture=picture,
+    helpers=("models/view_operations",),
+    sample=sample,
+    hint="Keys: arrows move in the tensor and in the storage; in a field of numbers, up and down change the one at the caret.",
+)
