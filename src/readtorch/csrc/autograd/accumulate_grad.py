@@ -21,6 +21,7 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     # The same for all of them, so a new one costs little: a leaf needs one for every graph it takes part in.
+    __init__ = object.__init__
     namespace = "torch::autograd::"
     _seq_nr = FIRST  # a gradient that is complete is delivered before anything else runs
     _next_edges = ()

@@ -96,6 +96,7 @@ def _make_node_class(formulas):
         f"saved_{name}" for name, (kind, _) in formulas.saved.items() if kind in ("tensor", "output", "list")
     )
     namespace = {
+        "__init__": object.__init__,  # `Node_()` runs no Python: the Autograd kernel fills the node
         "__slots__": slots + (("list_lengths",) if formulas.has_list else ()),
         "saved_names": variables,
         "apply": _make_apply(formulas),

@@ -15,7 +15,7 @@ from .gen_autograd_functions import FACTS, Formulas, node_class
 from .node import NotImplemented as NotImplementedNode
 from .node import next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
-from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, requires_grad
+from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, refresh_view, requires_grad
 
 
 def make_autograd_kernel(operator, keys):
@@ -39,6 +39,7 @@ def make_autograd_kernel(operator, keys):
         "NO_EDGE": NO_EDGE,
         "gradient_edge": gradient_edge,
         "leaf_edge": leaf_edge,
+        "refresh_view": refresh_view,
         "SavedVariable": SavedVariable,
         "save_list": save_list,
         "INFERENCE_TENSOR": INFERENCE_TENSOR,
@@ -69,7 +70,7 @@ def kernel_source(operator, formulas, may_be_stale):
             edge_other = other._edge or leaf_edge(other)
             if edge_self is NO_EDGE and edge_other is NO_EDGE: return kernel(self, other)
             result = kernel(self, other)
-            node = new(Node_)
+            node = Node_()
             node._seq_nr = next_sequence_nr()
             node._hooks = None
             node._next_edges = (edge_self, edge_other,)
@@ -125,7 +126,7 @@ def _inplace_lines(formulas, call, may_be_stale):
                 return kernel(self)
             check_inplace(self, True)
             original_self = self.clone()
-            node = new(Node_)
+            node = Node_()
             node._seq_nr = next_sequence_nr()
             node._hooks = None
             node._next_edges = (edge_self,)
@@ -158,12 +159,18 @@ def _edge_lines(formulas, may_be_stale):
     """`edge_x = …` for each input x: where its gradient goes."""
     lines = []
     for a in formulas.inputs:
+        name = a.name
         if a.type.is_list:
             inner = "NO_EDGE if t is None else gradient_edge(t)" if a.type.inner_optional else "gradient_edge(t)"
-            lines.append(f"edge_{a.name} = tuple([{inner} for t in {_list(a)}])")
-        else:
-            edge = f"gradient_edge({a.name})" if may_be_stale else f"{a.name}._edge or leaf_edge({a.name})"
-            lines.append(f"edge_{a.name} = {f'NO_EDGE if {a.name} is None else ' if a.type.optional else ''}{edge}")
+            lines.append(f"edge_{name} = tuple([{inner} for t in {_list(a)}])")
+        elif a.type.optional:
+            edge = f"gradient_edge({name})" if may_be_stale else f"{name}._edge or leaf_edge({name})"
+            lines.append(f"edge_{name} = NO_EDGE if {name} is None else {edge}")
+        else:  # `gradient_edge(name)` spelled out
+            if may_be_stale:
+                is_stale = f"{name}._base is not None and {name}._view_version != {name}._counter[0]"
+                lines.append(f"if {is_stale}: refresh_view({name})")
+            lines.append(f"edge_{name} = {name}._edge or leaf_edge({name})")
     return lines
 
 
@@ -187,7 +194,7 @@ def _node_lines(formulas):
     """Lines that make the node; `Node_(…)` spelled out, because this runs in every operation that is recorded."""
     edges = ", ".join(f"{'*' if a.type.is_list else ''}edge_{a.name}" for a in formulas.inputs)
     lines = [
-        "node = new(Node_)",
+        "node = Node_()",
         "node._seq_nr = next_sequence_nr()",
         "node._hooks = None",
         f"node._next_edges = ({edges},)",

@@ -10,7 +10,7 @@ from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
 from readtorch.c10.dispatch_key import AUTOGRAD, grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
-from readtorch.c10.tensor_impl import NO_EDGE, Creation, new
+from readtorch.c10.tensor_impl import NO_EDGE, Creation
 
 from .accumulate_grad import AccumulateGrad
 from .gen_autograd_functions import node_class
@@ -57,7 +57,7 @@ def leaf_edge(leaf):
     meta = leaf._meta or autograd_meta(leaf)
     node = meta.accumulator()
     if node is None:
-        node = new(AccumulateGrad)
+        node = AccumulateGrad()
         node.variable = leaf
         node._hooks = (
             meta.hooks
@@ -182,7 +182,8 @@ def mark_view(t, base, creation=Creation.DEFAULT):
 def as_strided_node(v):
     """A node that hands the gradient of the view `v` to its base, wherever `v`'s elements lie in it."""
     base, view = v._base, TensorGeometry(v)
-    node = node_class(registry["aten::as_strided"])((gradient_edge(base),), view.sizes, view.dtype)
+    node = node_class(registry["aten::as_strided"])()
+    Node.__init__(node, (gradient_edge(base),), view.sizes, view.dtype)
     node.saved_self_geometry = TensorGeometry(base)
     node.saved_size, node.saved_stride, node.saved_storage_offset = view.sizes, view.strides, view.offset
     return node

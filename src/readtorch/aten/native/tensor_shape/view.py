@@ -6,12 +6,13 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 
 import numpy as np
 
+from readtorch.aten.codegen import compile_binding
+from readtorch.aten.dispatcher import MASK, run_lines
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
-from readtorch.aten.numpy_errors import FOREIGN, restate
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
-from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.dispatch_key import AUTOGRAD, CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import address_of
 from readtorch.c10.tensor_impl import (
@@ -37,36 +38,48 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 
-def sizes_binding(name, operator, variants="method", *more):
+def sizes_binding(name, operator, variants="method", extra=""):
     """The Python binding of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
 
-    What is not simply ints goes to the argument parser. `more`: the operator's other arguments.
-    """
-    table, parse = operator.table, None
+    What is not simply ints goes to the argument parser. extra: the operator's other arguments, as the text of a call has them.
+    For `view` it writes:
 
-    def binding(self, *sizes, **kwargs):
-        nonlocal parse
-        try:
+        def binding(self, *sizes, **kwargs):
             for n in sizes:
-                if type(n) is not int:
-                    break
+                if type(n) is not int: break
             else:
                 if sizes and not kwargs:
-                    return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes, *more)
-            one = sizes[0] if len(sizes) == 1 and not kwargs else None
-            if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
-                return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
-                    self, tuple(sizes[0]), *more
-                )
-        except FOREIGN as error:
-            restate(error)
-            raise
-        parse = parse or make_parser(packets["torch", name], variants == "method")
-        return parse((self, *sizes), kwargs)
-
-    binding.__name__ = binding.__qualname__ = name
+                    try: return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes)
+                    except FOREIGN as error:
+                        restate(error)
+                        raise
+            if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return operator.call(self, tuple(sizes[0]))
+            return parse((self, *sizes), kwargs)
+    """
+    run = run_lines(
+        f"table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes{extra})", indent=12
+    )
+    source = (
+        "def binding(self, *sizes, **kwargs):\n"
+        "    for n in sizes:\n"
+        "        if type(n) is not int: break\n"
+        "    else:\n"
+        "        if sizes and not kwargs:\n"
+        f"{run}"
+        f"    if len(sizes) == 1 and not kwargs and are_ints(sizes[0]):"
+        f" return operator.call(self, tuple(sizes[0]){extra})\n"
+        "    return parse((self, *sizes), kwargs)\n"
+    )
+    names = {"table": operator.table, **MASK, "are_ints": are_ints, "operator": operator}
+    names["parse"] = make_parser(packets["torch", name], variants == "method")
+    binding = compile_binding(name, source, names)
     binding.__doc__ = f"`{operator.schema}`"
     return python_binding(name, variants)(binding)
+
+
+def are_ints(sizes):
+    """Whether it is a tuple or a list of nothing but ints, none of a subclass."""
+    return isinstance(sizes, (tuple, list)) and _INT.issuperset(map(type, sizes))
 
 
 _INT = frozenset({int})
@@ -237,7 +250,7 @@ def expand_cpu(self, size, implicit):
     return view_of(self, restrided(self, sizes, strides))
 
 
-sizes_binding("expand", expand, "method", False)
+sizes_binding("expand", expand, extra=", False")
 
 
 @expand.backward
