@@ -105,11 +105,7 @@ def inplace_kernel(operator):
 def write_result(self, result):
     """Finish an in-place call: copy `result` into `self`, whose shape must already be the result's."""
     check_inplace_result(self, result)
-    if self._keys & (CUDA | META):
-        return registry["aten::copy_"].call(self, result, False)
-    np.copyto(self._array, result._array, casting="unsafe")
-    self._counter[0] += 1
-    return self
+    return store(result, self)
 
 
 def check_inplace_result(self, result):
@@ -149,16 +145,17 @@ def out_kernel(operator):
     def kernel(*arguments):
         inputs, outs = arguments[:-count], arguments[-count:]
         check_apart(operator, inputs, outs)
-        described = operator.shape_rule is not None and described_first(operator, outs)
-        results = operator.shape_rule(*inputs) if described else operator.call(*inputs)
-        if described or operator.out_check is not None:
-            for i, (out, result) in enumerate(zip(outs, (results,) if count == 1 else results)):
-                prepare(operator, i, out, result, inputs)
-        if described:
-            if fits(operator, inputs, outs, (results,) if count == 1 else results):
+        if operator.shape_rule is not None and described_first(operator, outs):
+            outputs = operator.shape_rule(*inputs)
+            prepare(operator, inputs, outs, outputs)
+            if fits(operator, inputs, outs, outputs):
                 return filled(operator, inputs, outs)
-            results = operator.call(*inputs)
-        return write_out(results, outs)
+            return write_out(operator.call(*inputs), outs)
+        results = operator.call(*inputs)
+        if operator.out_check is None:
+            return write_out(results, outs)
+        prepare(operator, inputs, outs, results)
+        return stored(results, outs)
 
     return kernel
 
@@ -183,33 +180,45 @@ def check_apart(operator, inputs, outs):
 
 def tensors_among(arguments):
     """The tensors among an operator's arguments and in its lists."""
+    found = []
     for a in arguments:
-        for t in a if isinstance(a, (list, tuple)) else (a,):
-            if isinstance(t, TensorImpl):
-                yield t
+        if isinstance(a, TensorImpl):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += [t for t in a if isinstance(t, TensorImpl)]
+    return found
 
 
-def prepare(operator, i, out, result, inputs):
-    """Check output number `i` against its result (a tensor, or a TensorMeta) and give it the result's shape."""
-    if operator.out_check is not None:
-        operator.out_check(i, out, result, inputs)
-    fit_output(out, result, operator.out_is_row_major)
+def prepare(operator, inputs, outs, results):
+    """Check the outputs against their results (tensors, or TensorMetas) and give them the results' shapes."""
+    check, row_major = operator.out_check, operator.out_is_row_major
+    for i, out in enumerate(outs):
+        result = results if len(outs) == 1 else results[i]
+        if check is not None:
+            check(i, out, result, inputs)
+        fit_output(out, result, row_major)
 
 
 def fit_output(out, result, row_major=False):
     """What every caller's output must pass: device, dtype, no overlap; then it gets the shape of the result (a tensor, or a
     TensorMeta), and its strides unless row_major."""
+    array = out._array
     if type(result) is TensorMeta:
-        shape, strides = tuple(result.shape), result.strides
+        shape, dtype = tuple(result.shape), result.dtype.numpy
     else:
-        shape, strides = result._array.shape, strides_of(result)
-        if (out._keys | result._keys) & (CUDA | META):
+        shape, dtype = result._array.shape, result._array.dtype
+        if (out._keys | result._keys) & NOT_HERE:
             check_same_backend(result, out)
-    check_result_type(result, out)
-    if 0 in out._array.strides:
+    if array.dtype is not dtype:
+        check_result_type(result, out)
+    if 0 in array.strides:
         check_no_overlap(out)
-    if out._array.shape != shape:
+    if array.shape != shape:
+        strides = result.strides if type(result) is TensorMeta else strides_of(result)
         resize_output(out, shape, None if row_major else strides, stacklevel=6)
+
+
+NOT_HERE = CUDA | META  # what NumPy cannot write
 
 
 def fits(operator, inputs, outs, outputs):
@@ -219,8 +228,10 @@ def fits(operator, inputs, outs, outputs):
         return True
     if backend != CPU or CPU not in operator.impls:
         return False
-    for out, output in zip(outs, outputs):
-        if dtype_of(out) is not output.dtype or strides_of(out) != (output.strides or contiguous_strides(output.shape)):
+    for out, output in zip(outs, (outputs,) if len(outs) == 1 else outputs):
+        if out._array.dtype is not output.dtype.numpy:
+            return False
+        if strides_of(out) != (output.strides or contiguous_strides(output.shape)):
             return False
         for t in tensors_among(inputs):
             if np.may_share_memory(t._array, out._array):
@@ -240,28 +251,33 @@ def filled(operator, inputs, outs):
 def write_out(results, outs):
     """Finish an `out=` call: resize each output to its result and copy."""
     if len(outs) == 1:
-        return _write_one(results, outs[0])
-    return (
-        type(results)(*[_write_one(r, o) for r, o in zip(results, outs)])
-        if hasattr(results, "_fields")
-        else tuple([_write_one(r, o) for r, o in zip(results, outs)])
-    )
+        fit_output(outs[0], results)
+        return store(results, outs[0])
+    for result, out in zip(results, outs):
+        fit_output(out, result)
+    return stored(results, outs)
+
+
+def stored(results, outs):
+    """The outputs, which have their results' shapes, written to."""
+    if len(outs) == 1:
+        return store(results, outs[0])
+    stored = [store(r, o) for r, o in zip(results, outs)]
+    return type(results)(*stored) if hasattr(results, "_fields") else tuple(stored)
+
+
+def store(result, out):
+    if out._keys & NOT_HERE:
+        return registry["aten::copy_"].call(out, result, False)
+    out._array[...] = result._array
+    out._counter[0] += 1
+    return out
 
 
 def check_same_backend(result, out):
     """Raises RuntimeError for an output on another device."""
-    if (out._keys ^ result._keys) & (CUDA | META) or out._keys & CUDA and out.device != result.device:
+    if (out._keys ^ result._keys) & NOT_HERE or out._keys & CUDA and out.device != result.device:
         raise RuntimeError(f"Expected out tensor to have device {result.device}, but got {out.device} instead")
-
-
-def _write_one(result, out):
-    fit_output(out, result)
-    if out._keys & (CUDA | META):
-        registry["aten::copy_"].call(out, result, False)
-        return out
-    np.copyto(out._array, result._array, casting="unsafe")
-    out._counter[0] += 1
-    return out
 
 
 def resize_output(out, shape, strides=None, stacklevel=5):

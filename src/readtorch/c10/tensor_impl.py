@@ -213,9 +213,12 @@ def host_array(t):
 
 def only_element(t):
     """The array of a tensor of one element where the host can read it. RuntimeError if there are no elements."""
+    storage = t._storage_impl
+    if storage is None:
+        return t._array
     if t._keys & dispatch_key.META:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    return host_array(t)
+    return storage.host_array(t._array)
 
 
 def type_name(t):

@@ -132,14 +132,26 @@ def in_order(value, *operands):
     if len(operands) == 2 and (operands[0].flags.c_contiguous and value.flags.c_contiguous or operands[1].ndim < 2):
         return value
     first = operands[0] if operands[0].ndim else operands[1]
-    if first.shape == value.shape and first.flags.c_contiguous and value.flags.c_contiguous:
-        return value
+    if first.shape == value.shape:
+        if first.flags.c_contiguous and value.flags.c_contiguous:
+            return value
+        if says_all(first):
+            return value if value.strides == first.strides else copied(value, np.empty_like(first, value.dtype))
     strides = pointwise_strides(value.shape, operands) or contiguous_strides(value.shape)
     wanted = [s * value.itemsize for s in strides]
     if all([n == 1 or a == b for n, a, b in zip(value.shape, value.strides, wanted)]):
         return value
-    result = empty_strided_array(value.shape, strides, value.dtype)
-    np.copyto(result, value)
+    return copied(value, empty_strided_array(value.shape, strides, value.dtype))
+
+
+def says_all(array):
+    """Whether no two dimensions of `array` could change places without its strides showing it: then its order is the loop's."""
+    strides = array.strides
+    return 1 not in array.shape and 0 not in strides and len(set(strides)) == len(strides)
+
+
+def copied(value, result):
+    result[...] = value
     return result
 
 

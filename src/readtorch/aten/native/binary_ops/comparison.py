@@ -29,8 +29,9 @@ def bool_kernel(ufunc, name, kinds, takes=None):
 
     def kernel(self, other):
         x, y = self._array, other._array
+        dtype = x.dtype
         try:
-            if x.dtype is y.dtype and x.dtype.kind in kinds:
+            if dtype is y.dtype and dtype.kind in kinds:
                 value = ufunc(x, y)
             else:
                 common = result_type(self, other)
