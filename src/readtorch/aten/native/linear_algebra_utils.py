@@ -38,7 +38,8 @@ def check_square_floating(t, name, argument="A"):
 
 def column_major_strides(shape):
     """Strides of matrices that lie column by column. In PyTorch: `batched_matrix_contiguous_strides`."""
-    return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
+    own = (1, max(shape[-2], 1))
+    return own if len(shape) == 2 else (*contiguous_strides(shape)[:-2], *own)
 
 
 def columns(t, shape=None, dtype=None):
@@ -79,9 +80,9 @@ def infinite(x):
 
 def svd(x, full_matrices=True, compute_uv=True):
     """NumPy's singular value decomposition. See Note [ Infinite numbers in LAPACK ]."""
-    endless = infinite(x)
-    if not endless.any():
+    if np.isfinite(x).all():
         return np.linalg.svd(x, full_matrices, compute_uv)
+    endless = infinite(x)
     parts = np.linalg.svd(np.where(endless[..., None, None], 0, x), full_matrices, compute_uv)
     for part in parts if compute_uv else [parts]:
         part[endless] = np.nan
