@@ -91,9 +91,9 @@ def permutation_arrays(pivots, m):
     """The permutation matrices P for which A = P L U, from the row exchanges that LAPACK reports."""
     result = np.empty(pivots.shape[:-1] + (m, m))
     for index in np.ndindex(pivots.shape[:-1]):
-        rows = np.arange(m)
-        for i, p in enumerate(pivots[index] - 1):
-            rows[[i, p]] = rows[[p, i]]
+        rows = list(range(m))
+        for i, p in enumerate(pivots[index].tolist()):
+            rows[i], rows[p - 1] = rows[p - 1], rows[i]
         result[index] = np.eye(m)[:, rows]
     return result
 
@@ -116,7 +116,7 @@ def unpacked(A, with_pivots, with_factors):
 def lu_cpu(A, pivot, P, L, U):
     packed, pivots, info = [empty_cpu(output) for output in lu_factor_ex_meta(A, pivot, False)]
     lu_factor_ex_cpu(A, pivot, False, packed, pivots, info)
-    lu_unpack_cpu(packed, pivots, True, pivot, P, L, U)
+    unpack(packed._array, pivots._array, True, pivot, P, L, U)
 
 
 def lu_backward_square(gL, gU, L, U):
@@ -300,16 +300,20 @@ def lu_unpack_meta(LU_data, LU_pivots, unpack_data, unpack_pivots):
 
 @lu_unpack.impl()
 def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U):
-    """P, L and U as matrices."""
     packed, pivots = LU_data._array, LU_pivots._array
+    if unpack_pivots and pivots.size and not (1 <= pivots.min() and pivots.max() <= packed.shape[-2]):
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+            "pass the result of lu_factor?"
+        )
+    unpack(packed, pivots, unpack_data, unpack_pivots, P, L, U)
+
+
+def unpack(packed, pivots, unpack_data, unpack_pivots, P, L, U):
+    """P, L and U as matrices."""
     m, n = packed.shape[-2:]
     k = min(m, n)
     if unpack_pivots:
-        if pivots.size and not (1 <= pivots.min() and pivots.max() <= m):
-            raise RuntimeError(
-                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
-                "pass the result of lu_factor?"
-            )
         P._array[...] = permutation_arrays(pivots, m)
     if unpack_data:
         L._array[...] = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
