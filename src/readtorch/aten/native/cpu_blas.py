@@ -20,16 +20,22 @@ LARGE = 200_000  # from about here on BLAS would use threads of its own
 
 def multiply(x, y):
     """x @ y for vectors, matrices and batches of matrices of one dtype."""
-    if x.ndim > 2 or y.ndim > 2:
-        return multiply_batches(x, y)
-    if x.ndim == 2 == y.ndim and x.size * y.shape[1] >= LARGE:
-        numpy_takes_one_thread()
-        if x.size * y.shape[1] < 2 * GRAIN or parallel.get_num_threads() == 1:
-            return x.dot(y)
-        out = np.empty((x.shape[0], y.shape[1]), x.dtype)
-        in_blocks(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
-        return out
-    return x.dot(y)
+    if x.ndim == 2 == y.ndim:
+        return multiply_matrices(x, y)
+    return multiply_batches(x, y) if x.ndim > 2 or y.ndim > 2 else x.dot(y)
+
+
+def multiply_matrices(x, y):
+    """x @ y for matrices of one dtype."""
+    work = x.size * y.shape[1]
+    if work < LARGE:
+        return x.dot(y)
+    numpy_takes_one_thread()
+    if work < 2 * GRAIN or parallel.get_num_threads() == 1:
+        return x.dot(y)
+    out = np.empty((x.shape[0], y.shape[1]), x.dtype)
+    in_blocks(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
+    return out
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
-from readtorch.aten.native.cpu_blas import multiply
+from readtorch.aten.native.cpu_blas import multiply, multiply_matrices
 from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
 from readtorch.aten.native_function import BOTH, native_function
@@ -70,7 +70,7 @@ def mm_cpu(self, mat2):
     x, y = self._array, mat2._array
     if x.ndim == 2 == y.ndim and x.dtype is F4 is y.dtype:
         try:
-            return wrap(multiply(x, y))
+            return wrap(multiply_matrices(x, y))
         except ValueError:
             raise inner_sizes_error(x, y) from None
     check_mm(self, mat2)
