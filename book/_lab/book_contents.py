@@ -65,7 +65,9 @@ class BookContents(build_async_jupytext_contents_manager_class(KeptHeaders)):
         if not await self.file_exists("_toc.yml"):
             return
         contents = (await super().get("_toc.yml", type="file", format="text"))["content"]
-        titles = {f"{BOOK}/index.md": "(Front page)"} | {f"{file}.md": title for file, title in LISTED.findall(contents)}
+        titles = {f"{BOOK}/index.md": "(Front page)"} | {
+            f"{file}.md": title for file, title in LISTED.findall(contents)
+        }
         for entry in entries:
             if title := titles.get(entry["path"]):
                 entry["name"] = f"{title.replace('/', ' ')}.md"
