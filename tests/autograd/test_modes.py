@@ -83,6 +83,41 @@ def test_inference_mode():
     same(program)
 
 
+def test_inside_inference_mode_its_tensors_may_require_grad():
+    def program(T, show):
+        with T.inference_mode():
+            z = T.ones(2)
+            z.requires_grad_()
+            show(z.requires_grad, z.is_leaf, (z * 2).requires_grad)
+        show(z.requires_grad, (z * 2).requires_grad)
+        show.error(lambda: z.detach().requires_grad_())
+        show(z.clone().requires_grad)
+
+    same(program)
+
+
+def test_an_uncounted_write_gives_a_wrong_gradient():
+    def program(T, show):
+        x, w = T.tensor([1.0, 2.0]), T.ones(2, requires_grad=True)
+        loss = (x * w).sum()
+        with T.autograd._unsafe_preserve_version_counter(x):
+            x.mul_(10)
+            show(x._version)
+        show(x._version, x[:1]._version)
+        loss.backward()
+        show(w.grad)
+        with T.autograd._unsafe_preserve_version_counter((x, w)):
+            x.add_(1)
+            with T.no_grad():
+                w.add_(1)
+        show(x._version, w._version)
+        with T.inference_mode():
+            z = T.ones(2)
+        show.error(lambda: T.autograd._unsafe_preserve_version_counter(z))
+
+    same(program)
+
+
 def test_modes_belong_to_their_thread():
     seen = []
     with readtorch.no_grad():

@@ -18,6 +18,7 @@ from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import (
+    _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
     is_grad_enabled,

@@ -152,3 +152,23 @@ class set_multithreading_enabled(_ModeContext):
     @staticmethod
     def _mask(mask):
         return mask
+
+
+class _unsafe_preserve_version_counter:
+    """What is written to these tensors inside is not counted, so autograd does not notice it.
+
+    tensors: one or a tuple. RuntimeError for inference tensors, which have no counter. It serves a tensor that is freed
+    and filled again with the same numbers; anything else gives wrong gradients without a word.
+    Explained in the chapter "The tensor as an object".
+    """
+
+    def __init__(self, tensors):
+        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.previous = [t._version for t in self.tensors]
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        for t, version in zip(self.tensors, self.previous):
+            t._counter[0] = version
