@@ -11,7 +11,7 @@ import torch
 
 from readtorch import viz
 from readtorch.viz._base import STATIC, front_end
-from readtorch.viz._widgets import widget_of
+from readtorch.viz._widgets import FigureWidget, widget_of
 from readtorch.viz.figure_kit import Figure, find, last_step, names, sentence
 from readtorch.viz.inputs import Choice, Expression, Integer, Integers, Number, Refusal, Switch, Text
 from tests.browsing import examine
@@ -428,3 +428,121 @@ def test_addresses_move_recordings_too(visit, page_with):
         page.evaluate("location.hash = '#fig=autograd&step=2'")
         page.wait_for_function("document.querySelector('.rt-count').textContent.startsWith('step 2')")
         assert seen.problems == []
+
+
+# ---- a figure of every kind of input, with steps
+
+
+def described(given):
+    return f"{given['n']} {given['unit']} at {given['x']:g}, {'on' if given['on'] else 'off'}, {given['word']}"
+
+
+def probe_model(given):
+    if given["n"] == 13:
+        raise Refusal("Thirteen is refused.")
+    return {"say": [f"Step {i} of {described(given)}." for i in range(given["n"])]}
+
+
+PROBE = Figure(
+    name="probe",
+    title="Probe",
+    inputs=(
+        Number("x", "rate", 0.5, low=-1, high=2.5, step=0.25),
+        Integer("n", "steps", 3, low=1, high=20, unit="steps", slider=True),
+        Choice("unit", "unit", "bytes", options={"bytes": "bytes of it", "bits": "bits of it"}),
+        Switch("on", "gradients", False),
+        Text("word", "name", "w", longest=5),
+    ),
+    model=probe_model,
+    picture=lambda result, step: "<svg></svg>",
+)
+PROBE_SCRIPT = """
+const model = ({ n, unit, x, on, word }) => {
+  if (n === 13) refuse("Thirteen is refused.");
+  const about = `${n} ${unit} at ${x}, ${on ? "on" : "off"}, ${word}`;
+  return { say: Array.from({ length: n }, (_, i) => `Step ${i} of ${about}.`) };
+};
+const draw = ({ result, step, go }) =>
+  result.say.map((_, i) => h("button", { class: "rt-chip", "data-focus": i, onclick: () => go(i) }, `go to ${i}`));
+export default { render: figure(model, draw) };
+"""
+
+
+@pytest.fixture
+def probe(page_with):
+    own = {"figure": PROBE, "kind": "probe", "_esm": front_end("_figure") + PROBE_SCRIPT}
+    return page_with(type("Probe", (FigureWidget,), own)({}))
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+def test_every_kind_of_field_is_accessible(visit, axe, probe, view):
+    examine(visit, axe, probe, *view)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_every_kind_of_field_by_keyboard(visit, probe):
+    with visit(probe) as seen:
+        page, figure = seen.page, Hands(seen.page)
+        press = page.keyboard.press
+        figure.field("rate").focus()
+        press("ArrowUp")
+        assert figure.say() == "Step 0 of 3 bytes at 0.75, off, w."
+        slider = figure.figure.locator(".rt-inslider")
+        assert slider.get_attribute("aria-valuetext") == "3 steps"
+        slider.focus()
+        for _ in range(2):
+            press("ArrowRight")
+        assert figure.say() == "Step 0 of 5 bytes at 0.75, off, w."
+        assert slider.get_attribute("aria-valuetext") == "5 steps"
+        figure.figure.get_by_label("unit").select_option("bits")
+        figure.field("gradients").focus()
+        press("Space")
+        figure.field("name").fill("abc")
+        assert figure.say() == "Step 0 of 5 bits at 0.75, on, abc."
+        figure.field("name").focus()
+        press(",")  # is written here, and steps elsewhere
+        assert figure.say().endswith("on, abc,.")
+        figure.button("go to 2").focus()
+        press("Enter")
+        assert (
+            figure.say().startswith("Step 2 of 5") and page.evaluate("document.activeElement.textContent") == "go to 2"
+        )
+        press(".")
+        assert figure.say().startswith("Step 3 of 5")
+        figure.figure.locator("[aria-label='Step of Probe']").focus()
+        press("End")
+        spoken = figure.figure.locator("[aria-label='Step of Probe']").get_attribute("aria-valuetext")
+        assert spoken == f"step 4 of 4: {figure.say()}"
+        page.wait_for_timeout(500)
+        assert page.url.endswith("#fig=probe&x=0.75&n=5&unit=bits&on=true&word=abc,&step=4")
+        figure.field("steps").fill("2")
+        assert figure.say().startswith("Step 1 of 2"), "a step that is gone gives way to the last"
+        figure.field("steps").fill("13")
+        figure.field("steps").press("Enter")
+        assert figure.refusal() == "Thirteen is refused." and figure.say().startswith("Step 1 of 2")
+        assert seen.problems == []
+        page.wait_for_timeout(500)
+        page.reload()
+        page.wait_for_selector(".rt-static[data-rt-mounted=yes]")
+        assert figure.say() == "Step 1 of 2 bits at 0.75, on, abc,."
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_slider_that_is_dragged_is_undone_at_once(visit, probe):
+    with visit(probe) as seen:
+        figure = Hands(seen.page)
+        box = figure.figure.locator(".rt-inslider").bounding_box()
+        middle = box["y"] + box["height"] / 2
+        seen.page.mouse.move(box["x"] + 30, middle)
+        seen.page.mouse.down()
+        for x in range(40, 170, 10):
+            seen.page.mouse.move(box["x"] + x, middle)
+        seen.page.mouse.up()
+        assert "of 3 " not in figure.say()
+        figure.button("Undo").click()
+        assert figure.say() == "Step 0 of 3 bytes at 0.5, off, w."
+        assert figure.button("Undo").get_attribute("aria-disabled") == "true"

@@ -227,7 +227,7 @@ def random_step(random):
 
 FIGURE = Figure(
     name="strides",
-    title="A tensor and its storage",
+    title="Tensor and storage",
     inputs=(
         Integer(
             "count", "storage", 12, low=1, high=128, unit="elements", hint="how many elements the storage has room for"

@@ -98,7 +98,9 @@ function numberField(spec, edit) {
   if (!spec.slider) return field;
   const slider = h("input", {
     type: "range", min: spec.low, max: spec.high, step: spec.step, class: "rt-inslider",
-    "aria-label": spec.label, "data-focus": `slider-${spec.name}`, oninput: () => edit(slider.value, true),
+    "aria-label": spec.label, "data-focus": `slider-${spec.name}`,
+    oninput: () => edit(slider.value, false),
+    onchange: () => edit(slider.value, true),
   }); // prettier-ignore
   const show = (value) => {
     field.show(value);
@@ -274,7 +276,7 @@ const figure =
     const stage = h("div", { class: "rt-drawing" });
     const root = h(
       "div",
-      { class: `rt-w rt-fig rt-${name}`, role: "group", "aria-label": title, tabindex: -1 },
+      { class: `rt-w rt-fig rt-fig-${name}`, role: "group", "aria-label": title, tabindex: -1 },
       h("div", { class: "rt-fighead" }, h("p", { class: "rt-title" }, title), h("div", { class: "rt-bar" }, buttons, link)),
       h("div", { class: "rt-inputs" }, fields.map(({ part }) => part)), // prettier-ignore
       refusal,

@@ -46,7 +46,7 @@ function suggestions({ sizes }) {
   const reversed = range(n).reverse().join(", ");
   return [
     n === 2 && ".t()",
-    n > 1 && `.transpose(0, ${last})`,
+    n > 2 && `.transpose(0, ${last})`,
     n > 2 && `.permute(${reversed})`,
     ".view(-1)",
     ".reshape(-1)",
@@ -131,9 +131,11 @@ function draw({ result, inputs, set, focus, extra }) {
   const between = stages.slice(1, -1).map(({ name, sizes, strides }) =>
     h("li", {}, h("code", {}, name), ` sizes ${shapeText(sizes)}, strides ${shapeText(strides)}`),
   ); // prettier-ignore
+  const chips = (name, buttons) =>
+    h("div", { class: "rt-chips", role: "group", "aria-label": name }, h("span", { class: "rt-dim" }, name), buttons);
   return [
-    views.length > 1 && h("div", { class: "rt-chips", role: "group", "aria-label": "views" }, views),
-    h("div", { class: "rt-chips", role: "group", "aria-label": "add an operation" }, chip("x", { program: "x" }), steps),
+    views.length > 1 && chips("views", views),
+    chips("operations", [chip("x", { program: "x" }), steps]),
     h("div", { class: "rt-views" }, stages.length > 1 && original, picture),
     between.length > 0 && h("ul", { class: "rt-dim rt-between" }, between),
     h("p", { class: "rt-vname" }, last.storage ? "A new storage" : "Storage"),
