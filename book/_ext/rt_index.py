@@ -75,8 +75,8 @@ class Mention(NamedTuple):
 
 def collect(app, doctree):
     docname = app.env.docname
-    if "kernelspec" not in app.env.metadata.get(docname, {}):
-        return  # no chapter: this page itself, the glossary, the API reference
+    if docname == app.config.root_doc or "kernelspec" not in app.env.metadata.get(docname, {}):
+        return  # no chapter: the front page, this page itself, the glossary, the API reference
     mentions = [*quotations(doctree, docname), *names(doctree, docname)]
     kept(app.env)[docname] = mentions
     app.env.rt_index_changed = True

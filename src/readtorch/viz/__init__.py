@@ -32,6 +32,7 @@ that shows itself when it is the last value of a cell::
     viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
     viz.figure("strides", sizes=[2, 6])               # a figure whose inputs the reader changes, without a kernel
+    viz.round_trip(lambda: {"x": x, "y": y, "loss": loss})  # values forward and gradients back, as a moving picture
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install "readtorch[viz]"``.
@@ -58,6 +59,7 @@ __all__ = [
     "module_tree",
     "plot",
     "rank_timeline",
+    "round_trip",
     "schedule_plotter",
     "strides",
     "worker_timeline",
@@ -204,6 +206,17 @@ def import_timeline(programs, run=0, selected="", zoom="", title="Import timelin
     from .record_imports import record_imports
 
     return ImportTimeline(record_imports(programs), title=title, run=run, selected=selected, zoom=zoom)
+
+
+def round_trip(run):
+    """A chain of operations: the values on their way forward, then the gradients on their way back (the front page).
+
+    run: makes the chain and returns it as {name: tensor}, from the first to the last, a single number, from which
+    backward begins. The tensors, readtorch's or PyTorch's, have few elements; all of them require grad.
+    """
+    from .round_trips import round_trip
+
+    return round_trip(run)
 
 
 def schedule_plotter(
