@@ -215,25 +215,46 @@ def test_headers_are_quoted_by_name():
 
 # -- generated files ----------------------------------------------------------------------------
 
-OPERATORS = ["add.Tensor", "mul_.Tensor", "relu", "exp", "sum.dim_IntList", "mm", "sigmoid_", "index_select"]
-KEYS = {"Autograd": "AutogradCPU", "ADInplaceOrView": "ADInplaceOrView", "Tracer": "Tracer"}
+OPERATORS = ["add.Tensor", "mul_.Tensor", "relu_", "exp", "sum.dim_IntList", "view", "sigmoid_", "select.int"]
+
+
+def dispatch_table(operator):
+    return torch._C._dispatch_dump_table(f"aten::{operator}")
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_the_library_was_built_from_these_very_lines(operator):
     """The dispatcher says in which file and line a kernel was registered: there the generated file has the registration."""
-    table = torch._C._dispatch_dump_table(f"aten::{operator}")
-    places = {
-        key: re.search(rf"^{row}: registered at \S*?(torch/csrc/\S+):(\d+)", table, re.M) for key, row in KEYS.items()
-    }
-    assert places["Autograd"] and places["Tracer"]
-    for key, place in places.items():
-        if place is None:
-            continue  # a fallthrough: PyTorch writes no kernel for this key
-        [file] = _generated.files(place[1])
-        first, *rest = file.read_text().split("\n")[int(place[2]) - 1 :]
-        assert first.startswith(f"TORCH_LIBRARY_IMPL(aten, {key}, m)")
-        assert f'm.impl("{operator}",' in "\n".join(rest).partition("TORCH_LIBRARY_IMPL")[0]
+    assert _generated.misplaced(operator, dispatch_table(operator)) == []
+
+
+def test_all_three_keys_are_asked_about():
+    table = dispatch_table("add_.Tensor")
+    for key, row in _generated.KEYS.items():
+        [line] = re.findall(rf"^{row}: registered at .*generated/\S+:(\d+)", table, re.M)
+        moved = re.sub(rf"^({row}: registered at \S+):\d+", rf"\1:{int(line) + 1}", table, flags=re.M)
+        assert re.fullmatch(
+            rf"add_.Tensor: \S+:{int(line) + 1} does not register it for {key}",
+            *_generated.misplaced("add_.Tensor", moved),
+        )
+        through = re.sub(rf"^{row}: .*", f"{row}: fallthrough registered at x.cpp:1", table, flags=re.M)
+        assert _generated.misplaced("add_.Tensor", through) == [
+            f"add_.Tensor: the dispatch table and the generated files differ about {key}"
+        ]
+
+
+def test_the_build_asks_about_eight_operators(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "book/_ext"))
+    import rt_source
+
+    assert len(rt_source.ASKED) == 8 and _generated.folder() and _generated.are_there()
+    told = []
+    monkeypatch.setattr(rt_source.LOG, "warning", lambda *words, **options: told.append(words[1]))
+    rt_source.check_places(None, None)
+    assert told == []
+    monkeypatch.setattr(_generated, "_registers", lambda key, operator: True)
+    rt_source.check_places(None, None)
+    assert [words.partition(":")[0] for words in told] == ["add.Tensor", "mm", "index_select"]
 
 
 def test_generated_functions_are_quoted_by_name():

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 
 from readtorch import show
+from readtorch.show import _generated
 
+LOG = logging.getLogger(__name__)
 SHEET = "rt-show.css"
 EMBEDDED = re.compile(f"{re.escape(show.CSS_BEGIN)}.*?{re.escape(show.CSS_END)}", re.S)
 
@@ -62,9 +65,25 @@ def write_sheet(app):
         (static / SHEET).write_text(show.stylesheet(), encoding="utf8")
 
 
+# Of each kind some: functions, in-place forms, views.
+ASKED = ["add.Tensor", "mm", "index_select", "add_.Tensor", "relu_", "view", "transpose.int", "expand"]
+
+
+def check_places(app, env):
+    """Quoted C++ that was generated here is what the library was built from: its dispatcher names the very lines."""
+    if not _generated.are_there():
+        return
+    import torch
+
+    for operator in ASKED:
+        for problem in _generated.misplaced(operator, torch._C._dispatch_dump_table(f"aten::{operator}")):
+            LOG.warning("generated C++ is not that of the installed PyTorch: %s", problem, type="rt_source")
+
+
 def setup(app):
     app.add_post_transform(DropEmbeddedSheets)
     app.add_post_transform(FoldComparisons)
     app.add_css_file(SHEET)
     app.connect("builder-inited", write_sheet)
+    app.connect("env-check-consistency", check_places)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

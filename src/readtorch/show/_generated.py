@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from readtorch.c10.cache_dir_utils import cache_directory
@@ -53,6 +55,61 @@ def files(path: str) -> list[Path]:
     return whole or sorted(file for place in places for file in place.glob(f"{stem}_[0-9]*{suffix}"))
 
 
+# The dispatcher says where each kernel was registered: rows of its table, and the keys that the generated files register for.
+KEYS = {"Autograd": "AutogradCPU", "ADInplaceOrView": "ADInplaceOrView", "Tracer": "Tracer"}
+
+
+def misplaced(operator: str, table: str) -> list[str]:
+    """Where the generated files are not those that the installed library was built from; nothing if they are.
+
+    operator: "add.Tensor"; table: the text of `torch._C._dispatch_dump_table("aten::add.Tensor")`. At the place that it names for a
+    key the files must have the registration; where it says fallthrough, they may have none.
+    """
+    return [problem for key, row in KEYS.items() if (problem := _misplaced(operator, key, row, table))]
+
+
+def _misplaced(operator: str, key: str, row: str, table: str) -> str | None:
+    place = re.search(rf"^{row}: registered at \S*?(torch/csrc/\S+):(\d+)", table, re.M)
+    if place is None:
+        if re.search(rf"^{row}: fallthrough ", table, re.M) and not _registers(key, operator):
+            return None
+        return f"{operator}: the dispatch table and the generated files differ about {key}"
+    path, line = place[1], int(place[2])
+    found = files(path)
+    if found and operator in _block(found[0], key, line):
+        return None
+    return f"{operator}: {path}:{line} does not register it for {key}"
+
+
+def _registers(key: str, operator: str) -> bool:
+    name = {"Autograd": "VariableType", "ADInplaceOrView": "ADInplaceOrViewType", "Tracer": "TraceType"}[key]
+    shards = files(f"torch/csrc/autograd/generated/{name}.cpp")
+    return any(f'm.impl("{operator}",' in _text(file) for file in shards)
+
+
+def _block(file: Path, key: str, line: int) -> set[str]:
+    """The operators that the TORCH_LIBRARY_IMPL which begins in this line registers for the key."""
+    lines = _text(file).split("\n")
+    if line > len(lines) or not lines[line - 1].startswith(f"TORCH_LIBRARY_IMPL(aten, {key}, m)"):
+        return set()
+    block = "\n".join(lines[line:]).partition("TORCH_LIBRARY_IMPL")[0]
+    return set(re.findall(r'm\.impl\("([^"]+)",', block))
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf8")
+
+
+def are_there() -> bool:
+    """Whether they have been made. (A book that quotes none of them need not wait for them.)"""
+    return _place().exists()
+
+
+def _place() -> Path:
+    return kept() / f"generated-{_links.torch_release()}"
+
+
 def path_of(file: Path) -> str:
     """Where a build of PyTorch has this file."""
     room = next(room for room, parts in ROOMS.items() if file.parent.name in parts)
@@ -70,7 +127,7 @@ def kept() -> Path:
 
 def folder() -> Path:
     """The folder with the generated files of the installed release; they are made if they are not there yet."""
-    done = kept() / f"generated-{_links.torch_release()}"
+    done = _place()
     if not done.exists():
         done.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(done.with_name(f"{done.name}.lock")):
