@@ -10,7 +10,6 @@ from readtorch.aten.native.cuda import (
     adaptive_average_pooling,
     adaptive_max_pooling2d,
     adaptive_max_pooling3d,
-    average_pool2d,
     average_pool3d,
     batch_linear_algebra_lib,
     bucketization,
@@ -206,10 +205,7 @@ def image_cases():
     yield "conv2d backward input", conv_shared.conv2d_backward_input, (out, weight, *how, x)
     yield "conv2d backward weight", conv_shared.conv2d_backward_weight, (out, x, *how, weight, 2)
     small, where = floats(1, 2, 2, 2), np.zeros((1, 2, 2, 2), np.int64)
-    yield "max_pool2d", dilated_max_pool2d.max_pool2d, (x, *ones, (1, 1), small, where)
     yield "max_pool2d backward", dilated_max_pool2d.max_pool2d_backward, (small, where, *ones, (1, 1), x)
-    yield "avg_pool2d", average_pool2d.avg_pool2d, (x, *ones, True, 0, small)
-    yield "avg_pool2d backward", average_pool2d.avg_pool2d_backward, (small, *ones, True, 0, x)
     yield "adaptive_avg_pool2d", adaptive_average_pooling.adaptive_avg_pool2d, (x, small)
     yield "adaptive_avg_pool2d backward", adaptive_average_pooling.adaptive_avg_pool2d_backward, (small, x)
 
@@ -263,7 +259,6 @@ def resizing_cases():
     places = np.zeros(5, np.int64)
     yield "times_band", up_sample.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
     where = np.zeros((1, 2, 2, 2), np.int64)
-    yield "adaptive_max_pool2d", adaptive_max_pooling2d.adaptive_max_pool2d, (x, floats(1, 2, 2, 2), where)
     yield (
         "adaptive_max_pool2d backward",
         adaptive_max_pooling2d.adaptive_max_pool2d_backward,
@@ -324,8 +319,8 @@ def volume_cases():
         x, small = np.ones((1, 2, 4, 4, 4), dtype), np.ones((1, 2, 2, 2, 2), dtype)
         where = np.zeros((1, 2, 2, 2, 2), np.int64)
         name, two = dtype.__name__, ((2, 2, 2), (2, 2, 2), (0, 0, 0))
-        yield f"avg_pool3d {name}", average_pool3d.avg_pool3d, (x, *two, True, 0, small)
-        yield f"avg_pool3d backward {name}", average_pool3d.avg_pool3d_backward, (small, *two, True, 0, x)
+        yield f"avg_pool3d {name}", average_pool3d.avg_pool, (x, *two, True, 0, small)
+        yield f"avg_pool3d backward {name}", average_pool3d.avg_pool_backward, (small, *two, True, 0, x)
         yield f"max_pool3d {name}", dilated_max_pool3d.max_pool3d, (x, *two, (1, 1, 1), small, where)
         yield f"adaptive_max_pool3d {name}", adaptive_max_pooling3d.adaptive_max_pool3d, (x, small, where)
         yield (

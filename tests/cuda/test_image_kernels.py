@@ -5,7 +5,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from readtorch.aten.native.cuda import adaptive_average_pooling, average_pool2d, conv_shared, dilated_max_pool2d
+from readtorch.aten.native.cuda import (
+    adaptive_average_pooling,
+    average_pool3d,
+    conv_shared,
+    dilated_max_pool2d,
+    dilated_max_pool3d,
+)
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from tests.cuda.launches import checked, floats
@@ -60,6 +66,12 @@ def test_convolution_without_a_race():
     checked(conv_shared.conv2d_backward_input, out, weight, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(x))
 
 
+def of_one_layer(window, stride, padding, dilation=None):
+    """Numbers of a window on images as those of one on volumes."""
+    numbers = [(1, *window), (1, *stride), (0, *padding)]
+    return numbers if dilation is None else [*numbers, (1, *dilation)]
+
+
 POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)), ((2, 3), (3, 4), (0, 1))]
 
 
@@ -74,7 +86,8 @@ def test_max_pool2d(window, stride, padding, dilation, ceil_mode):
     expected.backward(torch.from_numpy(grad))
     out, indices = np.zeros(expected.shape, np.float32), np.zeros(where.shape, np.int64)
     grad_input = np.zeros_like(x)
-    checked(dilated_max_pool2d.max_pool2d, x, window, stride, padding, dilation, out, indices)
+    layers = [a[:, :, None] for a in (x, out, indices)]
+    checked(dilated_max_pool3d.max_pool3d, layers[0], *of_one_layer(window, stride, padding, dilation), *layers[1:])
     close(out, expected)
     np.testing.assert_array_equal(indices, where)
     checked(dilated_max_pool2d.max_pool2d_backward, grad, indices, window, stride, padding, dilation, grad_input)
@@ -91,9 +104,10 @@ def test_avg_pool2d(window, stride, padding, ceil_mode, include, divisor):
     grad = floats(*expected.shape, seed=1)
     expected.backward(torch.from_numpy(grad))
     out, grad_input = np.zeros(expected.shape, np.float32), np.zeros_like(x)
-    checked(average_pool2d.avg_pool2d, x, window, stride, padding, include, divisor or 0, out)
+    how = *of_one_layer(window, stride, padding), include, divisor or 0
+    checked(average_pool3d.avg_pool, x[:, :, None], *how, out[:, :, None])
     close(out, expected)
-    checked(average_pool2d.avg_pool2d_backward, grad, window, stride, padding, include, divisor or 0, grad_input)
+    checked(average_pool3d.avg_pool_backward, grad[:, :, None], *how, grad_input[:, :, None])
     close(grad_input, theirs.grad)
 
 
@@ -114,6 +128,6 @@ def test_adaptive_avg_pool2d(size):
 def test_max_pool_keeps_nan():
     x = floats(1, 1, 4, 4)
     x[0, 0, 1, 1] = np.nan
-    out, indices = np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 2, 2), np.int64)
-    checked(dilated_max_pool2d.max_pool2d, x, (2, 2), (2, 2), (0, 0), (1, 1), out, indices)
-    np.testing.assert_array_equal(out, F.max_pool2d(torch.from_numpy(x), 2))
+    out, indices = np.zeros((1, 1, 1, 2, 2), np.float32), np.zeros((1, 1, 1, 2, 2), np.int64)
+    checked(dilated_max_pool3d.max_pool3d, x[:, :, None], *of_one_layer((2, 2), (2, 2), (0, 0), (1, 1)), out, indices)
+    np.testing.assert_array_equal(out[:, :, 0], F.max_pool2d(torch.from_numpy(x), 2))

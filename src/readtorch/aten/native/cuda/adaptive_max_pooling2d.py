@@ -1,38 +1,20 @@
-"""adaptive_max_pool2d, forward and backward.
+"""adaptive_max_pool2d, forward and backward. Forward an image is a volume of one layer (adaptive_max_pooling3d.py).
 
 In PyTorch: `aten/src/ATen/native/cuda/AdaptiveMaxPooling2d.cu`.
 """
 
 from numba import cuda
 
-from .kernel_utils import begin_of, end_of, position, run
-from .pool import check_floating, in_wide, planes
+from .adaptive_max_pooling3d import adaptive_max_pool3d
+from .kernel_utils import position, run
+from .pool import check_floating, in_wide, planes, volumes
 from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
 
-def adaptive_max_pool2d(x, out, indices):
-    """The largest element of each of these windows, and where in its image it lies."""
-    run(adaptive_max_kernel, out, contiguous(x), out, indices)
-
-
 def adaptive_max_pool2d_backward(grad, indices, grad_input):
     run(adaptive_max_backward_kernel, grad_input, contiguous(grad), contiguous(indices), grad_input)
-
-
-def adaptive_max_kernel(x, out, indices):
-    height, width = x.shape[2], x.shape[3]
-    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-        n, c, oy, ox = position(e, out.shape)
-        top, left = begin_of(oy, out.shape[2], height), begin_of(ox, out.shape[3], width)
-        largest, index = x[n, c, top, left], top * width + left
-        for iy in range(top, end_of(oy, out.shape[2], height)):
-            for ix in range(left, end_of(ox, out.shape[3], width)):
-                v = x[n, c, iy, ix]
-                if v > largest or v != v:
-                    largest, index = v, iy * width + ix
-        out[n, c, oy, ox], indices[n, c, oy, ox] = largest, index
 
 
 def adaptive_max_backward_kernel(grad, indices, out):
@@ -52,7 +34,7 @@ def adaptive_max_backward_kernel(grad, indices, out):
 def adaptive_max_pool2d_cuda(self, output_size, values, indices):
     check_floating("adaptive_max_pool2d_cuda", self)
     with in_wide(values) as out:
-        adaptive_max_pool2d(planes(wide(self)), planes(out), planes(indices))
+        adaptive_max_pool3d(*[volumes(t, 2) for t in (wide(self), out, indices)])
 
 
 @cuda_impl(operator_named("adaptive_max_pool2d_backward"))

@@ -1,32 +1,38 @@
-"""avg_pool3d, forward and backward: a thread adds up the window of one result, or the shares of one element of the
-input.
+"""avg_pool2d and avg_pool3d, forward and backward: a thread adds up the window of one result, or the shares of one element
+of the input.
 
-All arrays are (N, C, D, H, W).
+All arrays are (N, C, D, H, W). An image is a volume of one layer.
 
-In PyTorch: `aten/src/ATen/native/cuda/AveragePool3d.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/AveragePool2d.cu`, `aten/src/ATen/native/cuda/AveragePool3d.cu`.
 """
 
 from numba import cuda
 
 from readtorch.aten.native.pooling.windows import sliding
 
-from .average_pool2d import extent
 from .kernel_utils import first_window, run, voxel
-from .pool import check_floating, in_wide, numbers_of, volumes
+from .pool import check_floating, in_wide, numbers_in_space, volumes
 from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
 
-def avg_pool3d(x, window, stride, padding, count_include_pad, divisor, out):
+def avg_pool(x, window, stride, padding, count_include_pad, divisor, out):
     """divisor: what to divide by, or 0 for the number of elements in the window."""
     scalars = (*window, *stride, *padding, int(count_include_pad), divisor)
     run(average_kernel, out, contiguous(x), scalars, out)
 
 
-def avg_pool3d_backward(grad, window, stride, padding, count_include_pad, divisor, grad_input):
+def avg_pool_backward(grad, window, stride, padding, count_include_pad, divisor, grad_input):
     scalars = (*window, *stride, *padding, int(count_include_pad), divisor)
     run(average_backward_kernel, grad_input, contiguous(grad), scalars, grad_input)
+
+
+def extent(o, window, stride, padding, size):
+    """(begin, end, length with padding) of a window, cut off at the edges."""
+    begin = o * stride - padding
+    end = min(begin + window, size + padding)
+    return max(begin, 0), min(end, size), end - begin
 
 
 def divided_by(seen, covered, include_padding, divisor):
@@ -67,20 +73,26 @@ def average_backward_kernel(grad, scalars, out):
         out[n, c, iz, iy, ix] = total
 
 
-@cuda_impl(operator_named("avg_pool3d"))
-def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
-    check_floating("avg_pool3d_out_cuda", self)
-    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding)
-    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
-    with in_wide(out) as means:
-        avg_pool3d(volumes(wide(self)), *how, volumes(means))
+def register(name, dims, kernel_name):
+    def how(kernel_size, stride, padding, count_include_pad, divisor_override):
+        window = numbers_in_space(sliding(name, dims, kernel_size, stride, padding))
+        return *window, count_include_pad, divisor_override or 0
+
+    @cuda_impl(operator_named(name))
+    def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out):
+        check_floating(kernel_name, self)
+        numbers = how(kernel_size, stride, padding, count_include_pad, divisor_override)
+        with in_wide(out) as means:
+            avg_pool(volumes(wide(self), dims), *numbers, volumes(means, dims))
+
+    @cuda_impl(operator_named(f"{name}_backward"))
+    def backward(
+        grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
+    ):
+        numbers = how(kernel_size, stride, padding, count_include_pad, divisor_override)
+        with in_wide(grad_input) as sums:
+            avg_pool_backward(volumes(wide(grad_output), dims), *numbers, volumes(sums, dims))
 
 
-@cuda_impl(operator_named("avg_pool3d_backward"))
-def avg_pool3d_backward_cuda(
-    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_input
-):
-    slide = sliding("avg_pool3d", 3, kernel_size, stride, padding)
-    how = (*numbers_of(slide), count_include_pad, divisor_override or 0)
-    with in_wide(grad_input) as sums:
-        avg_pool3d_backward(volumes(wide(grad_output)), *how, volumes(sums))
+register("avg_pool2d", 2, "avg_pool2d_out_cuda_frame")
+register("avg_pool3d", 3, "avg_pool3d_out_cuda")

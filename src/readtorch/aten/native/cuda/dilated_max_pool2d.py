@@ -1,8 +1,7 @@
-"""max_pool2d, forward and backward.
+"""max_pool2d, forward and backward. Forward an image is a volume of one layer (dilated_max_pool3d.py).
 
-Grid: blocks of 256 threads with a grid-stride loop. Forward a thread makes one result. Backward it gathers
-for one element of the input what the windows that saw it send back: no two threads write one place, and no
-atomics are needed.
+Grid: blocks of 256 threads with a grid-stride loop. Backward a thread gathers for one element of the input what the
+windows that saw it send back: no two threads write one place, and no atomics are needed.
 
 In PyTorch: `aten/src/ATen/native/cuda/DilatedMaxPool2d.cu`.
 """
@@ -11,40 +10,17 @@ from numba import cuda
 
 from readtorch.aten.native.pooling.windows import sliding
 
+from .dilated_max_pool3d import max_pool3d
 from .kernel_utils import first_window, position, run
-from .pool import check_floating, in_wide, numbers_of, planes
+from .pool import check_floating, in_wide, numbers_in_space, numbers_of, planes, volumes
 from .register_dispatch_key import cuda_impl, operator_named
 from .rows import contiguous
 from .softmax import wide
 
 
-def max_pool2d(x, window, stride, padding, dilation, out, indices):
-    """x (N, C, H, W). indices (int64): where in its image, counted through, each maximum lies."""
-    run(max_kernel, out, contiguous(x), (*window, *stride, *padding, *dilation), out, indices)
-
-
 def max_pool2d_backward(grad, indices, window, stride, padding, dilation, grad_input):
     scalars = (*window, *stride, *padding, *dilation)
     run(max_backward_kernel, grad_input, contiguous(grad), contiguous(indices), scalars, grad_input)
-
-
-def max_kernel(x, scalars, out, indices):
-    wh, ww, sy, sx, py, px, dy, dx = scalars
-    height, width = x.shape[2], x.shape[3]
-    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-        n, c, oy, ox = position(e, out.shape)
-        top, left = oy * sy - py, ox * sx - px
-        while top < 0:
-            top += dy
-        while left < 0:
-            left += dx
-        largest, index = x[n, c, top, left], top * width + left
-        for iy in range(top, min(oy * sy - py + (wh - 1) * dy + 1, height), dy):
-            for ix in range(left, min(ox * sx - px + (ww - 1) * dx + 1, width), dx):
-                v = x[n, c, iy, ix]
-                if v > largest or v != v:
-                    largest, index = v, iy * width + ix
-        out[n, c, oy, ox], indices[n, c, oy, ox] = largest, index
 
 
 def max_backward_kernel(grad, indices, scalars, out):
@@ -65,7 +41,8 @@ def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode, val
     check_floating("max_pool2d_with_indices_out_cuda_frame", self)
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation)
     with in_wide(values) as out:
-        max_pool2d(planes(wide(self)), *numbers_of(slide), slide.dilation, planes(out), planes(indices))
+        x, *outs = [volumes(t, 2) for t in (wide(self), out, indices)]
+        max_pool3d(x, *numbers_in_space(slide), (1, *slide.dilation), *outs)
 
 
 @cuda_impl(operator_named("max_pool2d_with_indices_backward"))

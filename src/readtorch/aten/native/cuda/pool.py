@@ -22,13 +22,21 @@ def planes(t):
     return t._array if t._array.ndim == 4 else t._array[None]
 
 
-def volumes(t):
-    """(N, C, D, H, W) of a tensor with or without N."""
-    return t._array if t._array.ndim == 5 else t._array[None]
+def volumes(t, dims=3):
+    """(N, C, D, H, W) of volumes, with or without N; or of images (2 dims), as volumes of one layer."""
+    array = t._array if t._array.ndim == dims + 2 else t._array[None]
+    return array if dims == 3 else array[:, :, None]
 
 
 def numbers_of(slide):
     return slide.kernel, slide.stride, slide.padding
+
+
+def numbers_in_space(slide):
+    """(kernel, stride, padding) for volumes: of a window on images one that is one layer deep."""
+    if len(slide.kernel) == 3:
+        return numbers_of(slide)
+    return (1, *slide.kernel), (1, *slide.stride), (0, *slide.padding)
 
 
 def check_floating(name, self):

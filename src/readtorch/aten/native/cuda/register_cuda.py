@@ -15,7 +15,6 @@ from . import (  # noqa: F401
     adaptive_max_pooling2d,
     adaptive_max_pooling3d,
     attention,
-    average_pool2d,
     average_pool3d,
     batch_linear_algebra,
     binary_ops,
