@@ -60,7 +60,7 @@ def native_function(
 
     variants: "function", "method", "function, method" or "" for one that has no Python binding of its own.
     inplace, out: also derive the in-place (`name_`) and the `out=` operator. out: True, or the outputs' names where the
-    schema gives none.
+    schema gives none, or a function that is given the operator and returns one of these (exact_out.py).
     direct: the Python binding may pass its arguments on as they are (tensors and numbers only).
     numbers_as_tensors: a Python number may stand where the schema says Tensor.
     name: the Python name, if it is not the schema's.
@@ -77,6 +77,8 @@ def native_function(
     packet.numbers_as_tensors |= numbers_as_tensors
     if inplace:
         _derive_inplace(operator, packet)
+    if callable(out):
+        out = out(operator)
     if out:
         _derive_out(operator, packet, None if out is True else out)
     return operator

@@ -106,9 +106,9 @@ def activation_backward(function, compiled=None):
     return kernel
 
 
-def declare(text, variants="function", module="nn"):
+def declare(text, variants="function", module="nn", out=True):
     """An activation with its in-place and out= forms."""
-    return native_function(text, variants, module=module, inplace=True, out=True, direct=True)
+    return native_function(text, variants, module=module, inplace=True, out=out, direct=True)
 
 
 I4 = np.dtype(np.int32)
@@ -742,7 +742,7 @@ class CeluBackward1:
 
 # ------------------------------------------------------------------------------------------------------- gelu
 
-gelu = declare("gelu(Tensor self, *, str approximate='none') -> Tensor")
+gelu = declare("gelu(Tensor self, *, str approximate='none') -> Tensor", out=exact_out(found_dtype))
 gelu_backward = native_function(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", module="nn"
 )
@@ -779,7 +779,6 @@ _gelus = {
 _gelu_backward = activation_backward(gelu_slope)
 
 
-exact_out(gelu, found_dtype)
 elementwise(
     gelu,
     lambda approximate: f.gelu_tanh if approximate == "tanh" else f.gelu,
@@ -900,7 +899,10 @@ class MishBackward0:
 # ----------------------------------------------------------------------------------- softplus and log_sigmoid
 
 softplus = native_function(
-    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", module="nn", out=True, direct=True
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    module="nn",
+    out=exact_out(found_dtype),
+    direct=True,
 )
 softplus_backward = native_function(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", module="nn"
@@ -916,9 +918,6 @@ softplus.kernel(
         compiled=f.softplus,
     )
 )
-
-
-exact_out(softplus, found_dtype)
 
 
 def softplus_slope(g, x, beta, threshold):
@@ -945,14 +944,16 @@ class SoftplusBackwardBackward0:
         return grad * grad_output * s * (1 - s) * (self * beta < threshold) * beta
 
 
-log_sigmoid = native_function("log_sigmoid(Tensor self) -> Tensor", module="nn", out=True, direct=True)
+log_sigmoid = native_function(
+    "log_sigmoid(Tensor self) -> Tensor",
+    module="nn",
+    out=exact_out(lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}"),
+    direct=True,
+)
 log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn")
 log_sigmoid_backward = native_function(
     "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", module="nn"
 )
-
-
-exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}")
 
 
 @log_sigmoid.compose

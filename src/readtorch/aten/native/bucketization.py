@@ -16,23 +16,6 @@ from .tensor_iterator import scalar_tensor
 
 # ------------------------------------------------------------------------------------ searchsorted, bucketize
 
-searchsorted = native_function(
-    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
-    "side=None, Tensor? sorter=None) -> Tensor",
-    out=True,
-)
-searchsorted_number = native_function(
-    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
-    "side=None, Tensor? sorter=None) -> Tensor",
-    out=True,
-)
-bucketize = native_function(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True
-)
-bucketize_number = native_function(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True
-)
-
 
 def type_not_asked_for(out, result, *_):
     return (
@@ -42,8 +25,24 @@ def type_not_asked_for(out, result, *_):
     )
 
 
-for _operator in (searchsorted, searchsorted_number, bucketize, bucketize_number):
-    exact_out(_operator, type_not_asked_for)
+searchsorted = native_function(
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
+    "side=None, Tensor? sorter=None) -> Tensor",
+    out=exact_out(type_not_asked_for),
+)
+searchsorted_number = native_function(
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
+    "side=None, Tensor? sorter=None) -> Tensor",
+    out=exact_out(type_not_asked_for),
+)
+bucketize = native_function(
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    out=exact_out(type_not_asked_for),
+)
+bucketize_number = native_function(
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    out=exact_out(type_not_asked_for),
+)
 
 
 @searchsorted.meta

@@ -57,7 +57,7 @@ def copying_form(view):
     schema = view.schema
     text = without_aliases(schema.text).replace(schema.name, f"{schema.name}_copy", 1)
     is_list = schema.returns[0].type.is_list
-    operator = native_function(text, "function", out=not is_list)
+    operator = native_function(text, "function", out=not is_list and exact_out())
 
     @operator.kernel
     @any_device
@@ -68,8 +68,6 @@ def copying_form(view):
 
     if is_list:
         list_out(operator, text)
-    else:
-        exact_out(operator)
     if view.derivative is not None:
         formulas = {name: f for name, f in vars(view.derivative).items() if not name.startswith("__")}
         operator.backward(type(f"{view.derivative.__name__}_copy", (), formulas))
@@ -105,9 +103,8 @@ for _name in COPIED:
 registry["aten::detach_copy"].backward(NOT_IMPLEMENTED)
 
 narrow_copy = native_function(
-    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "function, method", out=True
+    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "function, method", out=exact_out()
 )
-exact_out(narrow_copy)
 
 
 @narrow_copy.kernel

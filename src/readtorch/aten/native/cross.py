@@ -19,13 +19,9 @@ from .tensor_iterator import compute, conj, result_type
 # ---------------------------------------------------------------------------------------------- cross, vecdot
 
 linalg_cross = native_function(
-    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", module="linalg", name="cross", out=True
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", module="linalg", name="cross", out=exact_out()
 )
-cross = native_function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", BOTH, out=True)
-
-
-exact_out(linalg_cross)
-exact_out(cross)
+cross = native_function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", BOTH, out=exact_out())
 
 
 @linalg_cross.meta

@@ -473,7 +473,7 @@ def bernoulli_p_composite(self, p, generator):
 multinomial = native_function(
     "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     BOTH,
-    out=True,
+    out=exact_out(lambda out, *_: f"multinomial expects Long tensor out, got: {type_name(out)}"),
 )
 MOST_CATEGORIES = 2**24  # the largest whole number up to which float32 has all of them
 
@@ -538,9 +538,6 @@ def multinomial_cpu(self, num_samples, replacement, generator):
         check_race(rows)
         drawn = winners(run(kernels.exponential_race, rows, generator_of(generator)), num_samples)
     return wrap(np.ascontiguousarray(drawn if array.ndim == 2 else drawn[0]))
-
-
-exact_out(multinomial, lambda out, *_: f"multinomial expects Long tensor out, got: {type_name(out)}")
 
 
 # --------------------------------------------------------------------------------------- poisson, binomial, …

@@ -45,20 +45,26 @@ def shares_memory(t, out, grows):
     return np.may_share_memory(t._array, out._array)
 
 
-def exact_out(operator, *messages, row_major=False):
-    """Make `operator.out` refuse an output of another dtype, with the message
-    `message(out, result, *arguments)`.
+def exact_out(*messages, names=True, row_major=False):
+    """For the declaration of an operator: its `out=` form refuses an output of another dtype than the result's.
 
-    messages: one for each output; by default `expected_dtype` for all.
+        mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=exact_out())
+
+    messages: one for each output, `message(out, result, *arguments)`; by default `expected_dtype` for all.
+    names: the outputs', where the schema gives none.
     row_major: whether an output that must be resized gets this order, whatever the result's is.
     """
-    messages = messages or (expected_dtype,) * len(operator.schema.returns)
 
-    def check(i, out, result, arguments):
-        is_described = type(result) is TensorMeta
-        if out._array.dtype != (result.dtype.numpy if is_described else result._array.dtype):
-            if is_described:  # messages speak of tensors
-                result = empty_meta(TensorMeta((), result.dtype))
-            raise RuntimeError(messages[i](out, result, *arguments))
+    def refuse_other_dtypes(operator):
+        def check(i, out, result, arguments):
+            is_described = type(result) is TensorMeta
+            if out._array.dtype != (result.dtype.numpy if is_described else result._array.dtype):
+                if is_described:  # messages speak of tensors
+                    result = empty_meta(TensorMeta((), result.dtype))
+                message = messages[i] if messages else expected_dtype
+                raise RuntimeError(message(out, result, *arguments))
 
-    operator.out_check, operator.out_is_row_major = check, row_major
+        operator.out_check, operator.out_is_row_major = check, row_major
+        return names
+
+    return refuse_other_dtypes

@@ -18,11 +18,21 @@ from .tensor_iterator import not_implemented
 
 _WEIGHTS = "Tensor? weight=None, bool density=False"
 _PAIR = "(Tensor hist, Tensor bin_edges)"
+
+
+def same_type_as_input(what):
+    return lambda out, result, *_: (
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got "
+        f"input {c_name(result)} and {what} {c_name(out)}"
+    )
+
+
+_PAIR_OUT = exact_out(same_type_as_input("hist"), same_type_as_input("bin_edges"))
 histogram_at = native_function(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=_PAIR_OUT
 )
 histogram = native_function(
-    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True
+    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}", BOTH, out=_PAIR_OUT
 )
 edges_of = native_function(
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor[]"
@@ -219,26 +229,20 @@ def histogramdd_at_composite(self, bins, range, weight, density):
     return return_types.histogramdd(from_edges.call(self, bins, weight, density), tuple(bins))
 
 
-def same_type_as_input(what):
-    return lambda out, result, *_: (
-        "torch.histogram: input tensor and hist tensor should have the same dtype, but got "
-        f"input {c_name(result)} and {what} {c_name(out)}"
-    )
-
-
 for _operator in (histogram_at, histogram):
     _operator.backward(NOT_IMPLEMENTED)
-    exact_out(_operator, same_type_as_input("hist"), same_type_as_input("bin_edges"))
 
 
 # ------------------------------------------------------------------------------------------------------ histc
 
-histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH, out=True)
-exact_out(
-    histc,
-    lambda out, result, *_: (
-        "torch.histogram: input tensor and hist tensor should have the same dtype, "
-        f"but got input {c_name(result)} and hist {c_name(out)}"
+histc = native_function(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    BOTH,
+    out=exact_out(
+        lambda out, result, *_: (
+            "torch.histogram: input tensor and hist tensor should have the same dtype, "
+            f"but got input {c_name(result)} and hist {c_name(out)}"
+        )
     ),
 )
 

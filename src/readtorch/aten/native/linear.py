@@ -13,12 +13,12 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .exact_out import exact_out, expected_dtype
 from .linear_algebra.addmm import add_to_bias, addmm
-from .linear_algebra.matmul import inner, matmul
+from .linear_algebra.matmul import matmul, tensordot_types
 from .tensor_iterator import F4, compute, conj
 from .tensor_shape.view import t
 
@@ -347,7 +347,9 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
 # -------------------------------------------------------------------------------------------------- tensordot
 
 tensordot = native_function(
-    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", "", out=True
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    "",
+    out=exact_out(tensordot_types),
 )
 
 
@@ -369,23 +371,6 @@ def tensordot_binding(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     return tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
-
-
-def tensordot_types(out, result, *_):
-    return (
-        f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output tensor with "
-        f"dtype {type_name(out)}"
-    )
-
-
-def inner_types(out, result, self, other):
-    if self.dim() and other.dim():
-        return tensordot_types(out, result)
-    return f"result type {type_name(result)} can't be cast to the desired output type {type_name(out)}"
-
-
-exact_out(tensordot, tensordot_types)
-exact_out(inner, inner_types)
 
 
 @tensordot.compose

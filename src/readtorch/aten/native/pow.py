@@ -185,14 +185,28 @@ def __rpow__(self, base):
 
 # ------------------------------------------------------------------------------------------------ float_power
 
+
+def not_the_result_s(out, result, *_):
+    return (
+        f"the output given to float_power has dtype {type_name(out)} but the operation's result requires dtype "
+        f"{type_name(result)}"
+    )
+
+
 float_power_tensor = native_function(
-    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(not_the_result_s),
 )
 float_power_of_number = native_function(
-    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=exact_out(not_the_result_s)
 )
 float_power_scalar = native_function(
-    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(not_the_result_s),
 )
 
 
@@ -233,11 +247,3 @@ def _name(dtype):
 for _operator in (float_power_tensor, float_power_scalar):
     _operator.inplace.kernel(float_power_)
     _operator.inplace.compose(float_power_)
-for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
-    exact_out(
-        _operator,
-        lambda out, result, *_: (
-            f"the output given to float_power has dtype {type_name(out)} but the "
-            f"operation's result requires dtype {type_name(result)}"
-        ),
-    )

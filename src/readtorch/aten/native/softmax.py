@@ -21,13 +21,13 @@ from .tensor_iterator import F4, compute, not_implemented, wrap_reduced
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 
 softmax = native_function(
-    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=exact_out(), direct=True
 )
 _softmax = native_function("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _softmax_backward_data = native_function(f"_softmax_backward_data{_BACKWARD}")
 
 log_softmax = native_function(
-    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=exact_out(), direct=True
 )
 _log_softmax = native_function("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _log_softmax_backward_data = native_function(f"_log_softmax_backward_data{_BACKWARD}")
@@ -60,8 +60,6 @@ special_log_softmax = native_function(
 )
 special_softmax.compose(softmax_composite)
 special_log_softmax.compose(log_softmax_composite)
-exact_out(softmax)
-exact_out(log_softmax)
 
 
 def along(function, self, dim, kernel_name):

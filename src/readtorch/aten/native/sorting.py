@@ -50,15 +50,13 @@ def sorted_along(self, dim, descending):
 
 
 sort = native_function(
-    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=exact_out()
 )
 sort_stable = native_function(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     BOTH,
-    out=True,
+    out=exact_out(),
 )
-for _operator in (sort, sort_stable):
-    exact_out(_operator)
 
 
 @sort.meta
@@ -111,8 +109,7 @@ def argsort_stable_composite(self, stable, dim, descending):
     return sort_stable.call(self.detach(), stable, dim, descending).indices
 
 
-msort = native_function("msort(Tensor self) -> Tensor", BOTH, out=True)
-exact_out(msort)
+msort = native_function("msort(Tensor self) -> Tensor", BOTH, out=exact_out())
 msort.compose(lambda self: sort.call(self, 0, False).values)
 
 # ------------------------------------------------------------------------------------------------------- topk
@@ -120,9 +117,8 @@ msort.compose(lambda self: sort.call(self, 0, False).values)
 topk = native_function(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
     BOTH,
-    out=True,
+    out=exact_out(),
 )
-exact_out(topk)
 
 
 def size_along(t, dim):
@@ -197,12 +193,12 @@ def choose(name, self, dim, keepdim, pick):
 
 
 kthvalue = native_function(
-    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
-)
-exact_out(
-    kthvalue,
-    lambda *_: "output values must be of same type as input",
-    lambda *_: "output indices must be of scalar type Long",
+    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    BOTH,
+    out=exact_out(
+        lambda *_: "output values must be of same type as input",
+        lambda *_: "output indices must be of scalar type Long",
+    ),
 )
 keeps_apart(kthvalue)
 
@@ -273,9 +269,10 @@ def median_operators(name, place):
     """Declare median or nanmedian: of everything, and along a dimension."""
     of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH)
     of_dim = native_function(
-        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        BOTH,
+        out=exact_out(same_type_as_self(name), must_be_long(name)),
     )
-    exact_out(of_dim, same_type_as_self(name), must_be_long(name))
     of_all.meta(lambda self: TensorMeta((), dtype_of(self)))
 
     @of_dim.meta
@@ -303,9 +300,6 @@ def median_operators(name, place):
 
 median, median_dim = median_operators("median", median_index)
 nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_index)
-mode = native_function(
-    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
-)
 
 
 def expected_for(what):
@@ -314,7 +308,11 @@ def expected_for(what):
     )
 
 
-exact_out(mode, expected_for("values"), expected_for("indices"))
+mode = native_function(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    BOTH,
+    out=exact_out(expected_for("values"), expected_for("indices")),
+)
 
 
 @mode.meta
@@ -427,10 +425,9 @@ def compute_quantile(name, self, q, dim, keepdim, interpolation):
 
 def overloads(name):
     rest = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
-    general = native_function(f"{name}(Tensor self, Tensor q, {rest}", BOTH, out=True)
-    of_number = native_function(f"{name}.scalar(Tensor self, float q, {rest}", BOTH, out=True)
-    for operator in (general, of_number):
-        exact_out(operator, lambda *_: "quantile() out tensor must be same dtype as the input tensor")
+    out = exact_out(lambda *_: "quantile() out tensor must be same dtype as the input tensor")
+    general = native_function(f"{name}(Tensor self, Tensor q, {rest}", BOTH, out=out)
+    of_number = native_function(f"{name}.scalar(Tensor self, float q, {rest}", BOTH, out=out)
 
     @general.compose
     def quantile_composite(self, q, dim, keepdim, interpolation):

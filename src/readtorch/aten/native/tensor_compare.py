@@ -41,11 +41,10 @@ from .vectorized import FROM_SIZE, are_flat, loop
 
 def predicate(name, array_function, function, variants=BOTH, out=False, **options):
     """Declare `name(Tensor self) -> Tensor` of bools. function, options: see `elementwise`."""
-    operator = native_function(f"{name}(Tensor self) -> Tensor", variants, out=out, direct=True)
+    bools_alone = exact_out(lambda *_: f"{name} does not support non-boolean outputs.")
+    operator = native_function(f"{name}(Tensor self) -> Tensor", variants, out=out and bools_alone, direct=True)
     elementwise(operator, function, result=scalar_type.bool, **options)
     operator.kernel(lambda self: wrap_result(array_function(self._array)))
-    if out:
-        exact_out(operator, lambda *_: f"{name} does not support non-boolean outputs.")
     return operator
 
 
@@ -230,22 +229,18 @@ def assert_async_message(self, assert_msg):
 isin = native_function(
     "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
     "invert=False) -> Tensor",
-    out=True,
+    out=exact_out(),
 )
 isin_number = native_function(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
     "invert=False) -> Tensor",
-    out=True,
+    out=exact_out(),
 )
 isin_of_number = native_function(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
     "invert=False) -> Tensor",
-    out=True,
+    out=exact_out(),
 )
-
-
-for _operator in (isin, isin_number, isin_of_number):
-    exact_out(_operator)
 
 
 @isin.meta
@@ -280,16 +275,16 @@ clamp_tensor = native_function(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", BOTH, inplace=True, out=True
 )
 clamp = native_function(
-    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH, inplace=True, out=True
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH, inplace=True, out=exact_out(found_dtype)
 )
 clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True, out=True)
-clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
+clamp_min = native_function(
+    "clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=exact_out(found_dtype)
+)
 clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
-clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
-
-
-for _operator in (clamp, clamp_min, clamp_max):
-    exact_out(_operator, found_dtype)
+clamp_max = native_function(
+    "clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=exact_out(found_dtype)
+)
 
 
 @clamp.meta
@@ -442,8 +437,16 @@ class ClampMaxBackward1:
 
 # ------------------------------------------------------------------------------------------------------ where
 
+
+def expected_out_type(out, result, *arguments):
+    return f"Expected out type to be {type_name(result)} but got {type_name(out)}"
+
+
 where = native_function(
-    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True, numbers_as_tensors=True
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    "function",
+    out=exact_out(expected_out_type),
+    numbers_as_tensors=True,
 )
 where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
 
@@ -472,13 +475,6 @@ def where_cpu(condition, self, other):
     if value.ndim < 2 or value.flags.c_contiguous and mask.flags.c_contiguous and mask.shape == value.shape:
         return wrap(value)
     return wrap(in_order(value, mask, x, y))
-
-
-def expected_out_type(out, result, *arguments):
-    return f"Expected out type to be {type_name(result)} but got {type_name(out)}"
-
-
-exact_out(where, expected_out_type)
 
 
 @where.backward

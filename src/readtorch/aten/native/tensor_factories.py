@@ -36,6 +36,7 @@ from .copy import allocate, allocate_like, lies_plainly
 from .cpu import distribution_kernels as kernels
 from .distribution_templates import DRAWN
 from .distributions import check_std, generator_of, normal_, random_from, run, uniform_
+from .tensor_iterator import refuse_overlap
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -740,6 +741,9 @@ def draw_normal(out, mean, std, generator):
     """
     if out._keys & META:
         return
+    for t in (mean, std):
+        if not is_number(t):
+            refuse_overlap(out, t)
     drawn = detached(out)
     with below_autograd():
         if is_number(std):

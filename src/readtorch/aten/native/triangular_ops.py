@@ -16,18 +16,17 @@ from .tensor_iterator import wrap_reduced
 
 # ------------------------------------------------------------------------------------------------- triangles
 
-tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
-triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
-
-def triangle(operator, part):
-    """What lies on one side of a diagonal, and on it; zeros elsewhere."""
-    exact_out(operator)
+def triangle(name, part):
+    """Declare tril or triu: what lies on one side of a diagonal, and on it; zeros elsewhere."""
+    operator = native_function(
+        f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=exact_out(), direct=True
+    )
 
     @operator.meta
     def triangle_meta(self, diagonal):
         if self._array.ndim < 2:
-            raise RuntimeError(f"{operator.schema.name}: input tensor must have at least 2 dimensions")
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         return TensorMeta(self._array.shape, dtype_of(self))
 
     @operator.kernel
@@ -48,9 +47,11 @@ def triangle(operator, part):
         self._counter[0] += 1
         return self
 
+    return operator
 
-triangle(tril, np.tril)
-triangle(triu, np.triu)
+
+tril = triangle("tril", np.tril)
+triu = triangle("triu", np.triu)
 
 
 @tril.backward

@@ -30,12 +30,12 @@ cholesky_ex = native_function(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     module="linalg",
     name="cholesky_ex",
-    out=True,
+    out=exact_out(),
 )
 linalg_cholesky = native_function(
-    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg", name="cholesky", out=True
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg", name="cholesky", out=exact_out()
 )
-cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
+cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=exact_out(row_major=True))
 
 
 def cholesky_one(a, upper):
@@ -107,9 +107,9 @@ class CholeskyBackward0:
 
 # --------------------------------------------------------------------------------------------------- Cholesky
 
-cholesky_inverse = native_function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
+cholesky_inverse = native_function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=exact_out())
 cholesky_solve = native_function(
-    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=True
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=exact_out()
 )
 
 
@@ -195,8 +195,3 @@ class CholeskySolveBackward0:
         common = to_self.matmul(result.mH)
         common = common + common.mH
         return to_self, -input2.matmul(common) if upper else -common.matmul(input2)
-
-
-for _operator in (cholesky_ex, linalg_cholesky, cholesky_inverse, cholesky_solve):
-    exact_out(_operator)
-exact_out(cholesky, row_major=True)

@@ -25,15 +25,18 @@ eigh = native_function(
     "linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
     module="linalg",
     name="eigh",
-    out=True,
+    out=exact_out(),
 )
 eigvalsh = native_function(
-    "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh", out=True
+    "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh", out=exact_out()
 )
 eig = native_function(
-    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg", name="eig", out=True
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    module="linalg",
+    name="eig",
+    out=exact_out(row_major=True),
 )
-eigvals = native_function("linalg_eigvals(Tensor self) -> Tensor", module="linalg", name="eigvals", out=True)
+eigvals = native_function("linalg_eigvals(Tensor self) -> Tensor", module="linalg", name="eigvals", out=exact_out())
 
 
 @eigh_full.meta
@@ -119,8 +122,3 @@ class LinalgEigBackward0:
 @eigvals.compose
 def eigvals_composite(self):
     return eig.call(self)[0]
-
-
-for _operator in (eigh, eigvalsh, eigvals):
-    exact_out(_operator)
-exact_out(eig, row_major=True)

@@ -33,19 +33,19 @@ ldl_factor_ex = native_function(
     "(Tensor LD, Tensor pivots, Tensor info)",
     module="linalg",
     name="ldl_factor_ex",
-    out=True,
+    out=exact_out(),
 )
 ldl_factor = native_function(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
     module="linalg",
     name="ldl_factor",
-    out=True,
+    out=exact_out(),
 )
 ldl_solve = native_function(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     module="linalg",
     name="ldl_solve",
-    out=True,
+    out=exact_out(),
 )
 
 
@@ -156,7 +156,3 @@ def check_blocks(pivots, rows):
 
 
 ldl_solve.backward(NOT_IMPLEMENTED)
-
-
-for _operator in (ldl_factor_ex, ldl_factor, ldl_solve):
-    exact_out(_operator)

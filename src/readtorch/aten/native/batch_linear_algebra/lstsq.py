@@ -25,7 +25,7 @@ lstsq = native_function(
     "residuals, Tensor rank, Tensor singular_values)",
     module="linalg",
     name="lstsq",
-    out=True,
+    out=exact_out(row_major=True),
 )
 
 
@@ -120,6 +120,3 @@ class LinalgLstsqBackward0:
             error = (self.matmul(x) - y) * (2 * to_r.unsqueeze(-2))
             to_a, to_b = to_a + error.matmul(x.mH), to_b - error
         return to_a, to_b.squeeze(-1) if vector else to_b
-
-
-exact_out(lstsq, row_major=True)

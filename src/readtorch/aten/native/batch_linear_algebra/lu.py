@@ -35,22 +35,25 @@ lu_factor_ex = native_function(
     "pivots, Tensor info)",
     module="linalg",
     name="lu_factor_ex",
-    out=True,
+    out=exact_out(),
 )
 lu_factor = native_function(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
     module="linalg",
     name="lu_factor",
-    out=True,
+    out=exact_out(),
 )
 linalg_lu = native_function(
-    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", module="linalg", name="lu", out=True
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    module="linalg",
+    name="lu",
+    out=exact_out(),
 )
 linalg_lu_solve = native_function(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     module="linalg",
     name="lu_solve",
-    out=True,
+    out=exact_out(),
 )
 
 
@@ -253,9 +256,9 @@ lu_with_info = native_function(
 lu_unpack = native_function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
     "(Tensor P, Tensor L, Tensor U)",
-    out=True,
+    out=exact_out(),
 )
-lu_solve = native_function("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True)
+lu_solve = native_function("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=exact_out())
 
 
 @lu_with_info.compose
@@ -335,7 +338,3 @@ class LuUnpackBackward0:
             upper = grads[1].triu()
             upper = at.pad(upper, (0, 0, 0, m - n)) if m > n else upper
         return lower if upper is None else upper if lower is None else lower + upper
-
-
-for _operator in (lu_factor_ex, lu_factor, linalg_lu, linalg_lu_solve, lu_unpack, lu_solve):
-    exact_out(_operator)

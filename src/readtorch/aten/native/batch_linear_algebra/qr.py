@@ -20,9 +20,9 @@ from readtorch.c10.tensor_impl import dtype_of
 # --------------------------------------------------------------------------------------------------------- QR
 
 linalg_qr = native_function(
-    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg", name="qr", out=True
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg", name="qr", out=exact_out()
 )
-qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=True)
+qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=exact_out())
 
 
 @linalg_qr.meta
@@ -353,7 +353,3 @@ class OrmqrBackward0:
             c, g = (g, c) if transpose else (c, g)
             to_self, to_tau = reflections_backward(c, g, self, input2)
         return to_self, to_tau, to_other
-
-
-exact_out(linalg_qr)
-exact_out(qr)

@@ -37,10 +37,10 @@ inv_ex = native_function(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     module="linalg",
     name="inv_ex",
-    out=True,
+    out=exact_out(),
 )
-inv = native_function("linalg_inv(Tensor A) -> Tensor", module="linalg", name="inv", out=True)
-inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=True)
+inv = native_function("linalg_inv(Tensor A) -> Tensor", module="linalg", name="inv", out=exact_out())
+inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=exact_out())
 
 
 def inverse_one(a):
@@ -86,7 +86,7 @@ def inverse_composite(self):
 # ------------------------------------------------------------------------------------------------ determinant
 
 det_with_factors = native_function("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
-det = native_function("linalg_det(Tensor A) -> Tensor", module="linalg", name="det", out=True)
+det = native_function("linalg_det(Tensor A) -> Tensor", module="linalg", name="det", out=exact_out())
 torch_det = native_function("det(Tensor self) -> Tensor", BOTH)
 
 
@@ -175,7 +175,7 @@ slogdet_with_factors = native_function(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)"
 )
 slogdet = native_function(
-    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", module="linalg", name="slogdet", out=True
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", module="linalg", name="slogdet", out=exact_out()
 )
 torch_slogdet = native_function("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", BOTH)
 logdet = native_function("logdet(Tensor self) -> Tensor", BOTH)
@@ -245,9 +245,9 @@ solve_ex = native_function(
     f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor info)",
     module="linalg",
     name="solve_ex",
-    out=True,
+    out=exact_out(),
 )
-solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=True)
+solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=exact_out())
 
 
 def is_vector(A, B):
@@ -334,7 +334,3 @@ def solve_composite(A, B, left):
     result, _, _, info = solve_with_factors.call(A, B, left, False)
     check_singular(info)
     return result
-
-
-for _operator in (inv, inverse, det, solve, inv_ex, slogdet, solve_ex):
-    exact_out(_operator)

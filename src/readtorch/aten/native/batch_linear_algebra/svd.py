@@ -32,13 +32,13 @@ linalg_svd = native_function(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     module="linalg",
     name="svd",
-    out=True,
+    out=exact_out(),
 )
 svdvals = native_function(
-    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals", out=True
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals", out=exact_out()
 )
 svd = native_function(
-    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH, out=True
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH, out=exact_out()
 )
 
 
@@ -148,7 +148,3 @@ def svd_composite(self, some, compute_uv):
         return return_types.svd(empty[0], svdvals_composite(self, None), empty[1].mH)
     U, S, Vh = svd_full.call(self, not some, True, None)
     return return_types.svd(U, S, Vh.mH)
-
-
-for _operator in (linalg_svd, svdvals, svd):
-    exact_out(_operator)

@@ -18,7 +18,7 @@ solve_triangular = native_function(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     module="linalg",
     name="solve_triangular",
-    out=True,
+    out=exact_out(),
 )
 
 
@@ -79,7 +79,7 @@ triangular_solve = native_function(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
     "(Tensor solution, Tensor cloned_coefficient)",
     BOTH,
-    out=("X", "M"),
+    out=exact_out(names=("X", "M")),
 )
 
 
@@ -122,7 +122,3 @@ class TriangularSolveBackward0:
         if to_copy is not None and grad_input_mask[1]:
             to_a = to_copy if to_a is None else to_a + to_copy
         return to_b, to_a
-
-
-exact_out(solve_triangular)
-exact_out(triangular_solve)

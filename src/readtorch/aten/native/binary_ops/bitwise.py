@@ -83,10 +83,11 @@ bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, f.bitwise_xor)
 bitwise_left_shift = bitwise("bitwise_left_shift", shift_left, f.shift_left, is_integer, "lshift", bits_of)
 bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, f.shift_right, is_integer, "rshift", bits_of)
 
-bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+bitwise_not = native_function(
+    "bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=exact_out(found_dtype), direct=True
+)
 bitwise_not.meta(like)
 bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
-exact_out(bitwise_not, found_dtype)
 
 
 @python_binding("__invert__", "method")
@@ -128,7 +129,9 @@ def __irshift__(self, other):
 # --------------------------------------------------------------------------------------------------- hash_tensor
 
 hash_tensor = native_function(
-    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", BOTH, out=True
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    BOTH,
+    out=exact_out(lambda out, *_: f"Expected result to be of dtype uint64, but got {type_name(out)}"),
 )
 
 
@@ -153,9 +156,6 @@ def hash_tensor_cpu(self, dim, keepdim, mode):
     x = self._array
     bits = np.ascontiguousarray(x).astype(np.int64 if x.dtype.kind in "biu" else np.float64).reshape(x.shape)
     return wrap_result(np.bitwise_xor.reduce(bits.view(np.uint64), hashed_axes(self, dim), keepdims=keepdim))
-
-
-exact_out(hash_tensor, lambda out, *_: f"Expected result to be of dtype uint64, but got {type_name(out)}")
 
 
 # --------------------------------------------------------------------------------------------------- gcd, lcm

@@ -101,9 +101,13 @@ class CopysignBackward1:
         return copysign_gradient(grad, self, result)
 
 
-heaviside = native_function("heaviside(Tensor self, Tensor values) -> Tensor", BOTH, inplace=True, out=True)
+heaviside = native_function(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(lambda *_: "heaviside is not yet implemented for tensors with different dtypes."),
+)
 heaviside.backward(NOT_IMPLEMENTED)
-exact_out(heaviside, lambda *_: "heaviside is not yet implemented for tensors with different dtypes.")
 
 
 @heaviside.meta

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from readtorch.aten.cpu.vec import bits_of, float_of
+from readtorch.aten.cpu.vec import LOG, LOG_2_HIGH, LOG_2_LOW, SQRT_HALF, bits_of, float_of
 from readtorch.aten.cpu.vec.multiply_add import fma
 from readtorch.c10.codecache import cached
 
@@ -24,22 +24,6 @@ from .distribution_templates import CHUNK, uniform_float
 
 f32 = np.float32
 ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)
-SQRT_HALF = f32(0.707106781186547524)
-LOG_2_HIGH, LOG_2_LOW = f32(0.693359375), f32(-2.12194440e-4)  # log 2 in two pieces
-LOG_COEFFICIENTS = tuple(
-    f32(c)
-    for c in (
-        7.0376836292e-2,
-        -1.1514610310e-1,
-        1.1676998740e-1,
-        -1.2420140846e-1,
-        1.4249322787e-1,
-        -1.6668057665e-1,
-        2.0000714765e-1,
-        -2.4999993993e-1,
-        3.3333331174e-1,
-    )
-)
 # pi / 4 in three pieces, negated
 EIGHTH_1, EIGHTH_2, EIGHTH_3 = f32(-0.78515625), f32(-2.4187564849853515625e-4), f32(-3.77489497744594108e-8)
 SIN_0, SIN_1, SIN_2 = f32(-1.9515295891e-4), f32(8.3321608736e-3), f32(-1.6666654611e-1)
@@ -56,9 +40,9 @@ def log(x):
     exponent = exponent - (ONE if small else f32(0))
     t = (mantissa - ONE) + (mantissa if small else f32(0))
     square = t * t
-    y = LOG_COEFFICIENTS[0]
+    y = LOG[0]
     for i in range(1, 9):
-        y = fma(y, t, LOG_COEFFICIENTS[i])
+        y = fma(y, t, LOG[i])
     y = fma(y * t, square, exponent * LOG_2_LOW)
     y = fma(-square, HALF, y)
     return fma(exponent, LOG_2_HIGH, t + y)

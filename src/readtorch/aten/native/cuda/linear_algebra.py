@@ -8,13 +8,15 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.cross import linalg_cross, linalg_cross_meta
+from readtorch.aten.native.cross import linalg_cross
+from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .batch_linear_algebra import copy_to, units
 from .blas import mm_cuda
+from .copy import copy
 from .fill_kernel import fill, filled
-from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, empty, operator_named
 
 
 def on_this_device(number, dtype):
@@ -89,9 +91,9 @@ def matrix_exp_cuda(self, out):
     copy_to(out, result)
 
 
-@cuda_kernel(linalg_cross)
-def cross_cuda(self, other, dim):
-    described = linalg_cross_meta(self, other, dim)
-    axis = wrap_dim(dim, len(described.shape))
-    x, y = (t.to(described.dtype).expand(described.shape) for t in (self, other))
-    return x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)
+@cuda_impl(linalg_cross)
+def cross_cuda(self, other, dim, out):
+    shape, axis = out._array.shape, wrap_dim(dim, out._array.ndim)
+    x, y = (t.to(dtype_of(out)).expand(shape) for t in (self, other))
+    product = x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)
+    copy(product._array, out._array)

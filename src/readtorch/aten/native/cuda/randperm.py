@@ -14,18 +14,14 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_factories import check_options, check_randperm, check_size
-from readtorch.aten.register_dispatch_key import resize
-from readtorch.c10 import scalar_type
 from readtorch.c10.cuda.launch import launch
-from readtorch.c10.tensor_impl import dtype_of
 
 from .copy import copy_elements
 from .distribution_kernels import drawn
 from .distribution_templates import integers
 from .philox_rng_engine import philox
 from .reduce_ops import LONG, converted
-from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .register_dispatch_key import cuda_impl, empty, operator_named
 from .sort import sort
 
 THREADS = 512
@@ -76,20 +72,6 @@ def order_of(n, engine):
     return result
 
 
-@cuda_kernel(operator_named("randperm.generator"))
-def randperm_cuda(n, generator, dtype, layout, device, pin_memory):
-    check_options(layout, device)
-    check_size((n,))
-    dtype = dtype or scalar_type.int64
-    check_randperm(n, dtype)
-    return converted(order_of(n, generator), dtype.numpy)
-
-
-@cuda_kernel(operator_named("randperm.generator_out"))
-def randperm_out_cuda(n, generator, out):
-    check_randperm(n, dtype_of(out))
-    if out._array.shape != (n,):
-        resize(out, (n,))
+@cuda_impl(operator_named("randperm.generator"))
+def randperm_cuda(n, generator, dtype, layout, device, pin_memory, out):
     copy_elements(order_of(n, generator), out)
-    out._counter[0] += 1
-    return out

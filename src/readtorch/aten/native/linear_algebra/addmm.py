@@ -57,7 +57,11 @@ def add_product(self, left, right, beta, alpha):
 # ------------------------------------------------------------------------------------------------------ addmm
 
 addmm = native_function(
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(),
+    direct=True,
 )
 
 
@@ -145,7 +149,7 @@ class AddmmBackward0:
 # ------------------------------------------------------------------------------------------------ addmv, addr
 
 addmv = native_function(
-    f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", BOTH, inplace=True, out=exact_out(), direct=True
 )
 
 
@@ -248,7 +252,7 @@ class AddrBackward0:
 # ------------------------------------------------------------------------------------------- batched products
 
 baddbmm = native_function(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=exact_out()
 )
 
 
@@ -309,7 +313,7 @@ class BaddbmmBackward0:
 
 
 addbmm = native_function(
-    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=exact_out()
 )
 
 
@@ -354,7 +358,3 @@ class AddbmmBackward0:
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
         return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate())
-
-
-for _operator in (addmm, addmv, baddbmm, addbmm):
-    exact_out(_operator)

@@ -34,7 +34,7 @@ def product(x, y):
 
 # -------------------------------------------------------------------------------------------- matrix @ matrix
 
-mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
+mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=exact_out(), direct=True)
 
 
 @mm.meta
@@ -105,7 +105,7 @@ class MmBackward0:
         return mm_mat2_backward(grad, self, mat2_sym_sizes, mat2_byte_strides, 1)
 
 
-bmm = native_function("bmm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
+bmm = native_function("bmm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=exact_out(), direct=True)
 
 
 def check_batches(batch1, batch2):
@@ -151,15 +151,13 @@ class BmmBackward0:
 
 # --------------------------------------------------------------------------- matrix @ vector, vector · vector
 
-mv = native_function("mv(Tensor self, Tensor vec) -> Tensor", BOTH, out=True, direct=True)
-
 
 def mv_types(out, _, mat, vec):
     types = f"{type_name(out)}, {type_name(mat)}, and {type_name(vec)}"
     return f"addmv input tensors must have the same dtype, but got {types}"
 
 
-exact_out(mv, mv_types)
+mv = native_function("mv(Tensor self, Tensor vec) -> Tensor", BOTH, out=exact_out(mv_types), direct=True)
 
 
 @mv.meta
@@ -196,16 +194,12 @@ class MvBackward0:
         return conj(self).t().mv(grad)
 
 
-dot = native_function("dot(Tensor self, Tensor tensor) -> Tensor", BOTH, out=True, direct=True)
-vdot = native_function("vdot(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
-
-
 def dot_types(out, result, *_):
     return f"result dtype {type_name(out)} does not match input dtype {type_name(result)}"
 
 
-exact_out(dot, dot_types)
-exact_out(vdot, dot_types)
+dot = native_function("dot(Tensor self, Tensor tensor) -> Tensor", BOTH, out=exact_out(dot_types), direct=True)
+vdot = native_function("vdot(Tensor self, Tensor other) -> Tensor", BOTH, out=exact_out(dot_types), direct=True)
 
 
 @dot.meta
@@ -276,7 +270,20 @@ def outer_composite(self, vec2):
     return self.reshape((self._array.size, 1)) * vec2
 
 
-inner = native_function("inner(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
+def tensordot_types(out, result, *_):
+    return (
+        f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output tensor with "
+        f"dtype {type_name(out)}"
+    )
+
+
+def inner_types(out, result, self, other):
+    if self.dim() and other.dim():
+        return tensordot_types(out, result)
+    return f"result type {type_name(result)} can't be cast to the desired output type {type_name(out)}"
+
+
+inner = native_function("inner(Tensor self, Tensor other) -> Tensor", BOTH, out=exact_out(inner_types), direct=True)
 
 
 @inner.compose
@@ -293,16 +300,6 @@ def inner_composite(self, other):
 
 # ----------------------------------------------------------------------------------------------------- matmul
 
-matmul = native_function("matmul(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
-linalg_matmul = native_function(
-    "linalg_matmul(Tensor self, Tensor other) -> Tensor", module="linalg", name="matmul", out=True
-)
-
-
-@linalg_matmul.compose
-def linalg_matmul_composite(self, other):
-    return matmul.call(self, other)
-
 
 def matmul_types(out, result, a, b):
     ndims = (a._array.ndim, b._array.ndim)
@@ -310,8 +307,15 @@ def matmul_types(out, result, a, b):
     return message(out, result, a, b)
 
 
-exact_out(matmul, matmul_types)
-exact_out(linalg_matmul, matmul_types)
+matmul = native_function("matmul(Tensor self, Tensor other) -> Tensor", BOTH, out=exact_out(matmul_types), direct=True)
+linalg_matmul = native_function(
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor", module="linalg", name="matmul", out=exact_out(matmul_types)
+)
+
+
+@linalg_matmul.compose
+def linalg_matmul_composite(self, other):
+    return matmul.call(self, other)
 
 
 @matmul.kernel
@@ -396,7 +400,3 @@ def broadcast_batches(a, b):
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise broadcast_error(a, b) from None
-
-
-exact_out(mm)
-exact_out(bmm)

@@ -70,9 +70,9 @@ def matrix_exp_composite(self):
 # ----------------------------------------------------------------------------------------- powers of a matrix
 
 matrix_power = native_function(
-    "linalg_matrix_power(Tensor self, int n) -> Tensor", module="linalg", name="matrix_power", out=True
+    "linalg_matrix_power(Tensor self, int n) -> Tensor", module="linalg", name="matrix_power", out=exact_out()
 )
-torch_matrix_power = native_function("matrix_power(Tensor self, int n) -> Tensor", BOTH, out=True)
+torch_matrix_power = native_function("matrix_power(Tensor self, int n) -> Tensor", BOTH, out=exact_out())
 
 
 @matrix_power.compose
@@ -117,7 +117,3 @@ def vander_composite(x, N):
         raise RuntimeError("N must be greater than 1.")
     powers = x.unsqueeze(-1).expand((*x._array.shape, count - 1)).cumprod(-1)
     return at.cat([at.new_ones(powers, (*x._array.shape, 1)), powers], -1)
-
-
-exact_out(matrix_power)
-exact_out(torch_matrix_power)

@@ -22,14 +22,19 @@ from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name
 from readtorch.c10.wrap_dim import wrap_dim
 
-LINALG = {"module": "linalg", "out": True}
+LINALG = {"module": "linalg", "out": exact_out()}
+
+
+def linalg_norm_types(out, result, *arguments):
+    return f"linalg.norm expected out tensor dtype {type_name(result)} but got: {type_name(out)}"
+
 
 vector_norm = native_function(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
     "dtype=None) -> Tensor",
     module="linalg",
     name="vector_norm",
-    out=True,
+    out=exact_out(),
 )
 
 
@@ -192,19 +197,25 @@ matrix_norm = native_function(
     f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], {_TAIL}",
     module="linalg",
     name="matrix_norm",
-    out=True,
+    out=exact_out(),
 )
 matrix_norm_named = native_function(
     f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], {_TAIL}",
     module="linalg",
     name="matrix_norm",
-    out=True,
+    out=exact_out(),
 )
 linalg_norm = native_function(
-    f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True
+    f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, {_TAIL}",
+    module="linalg",
+    name="norm",
+    out=exact_out(linalg_norm_types),
 )
 linalg_norm_named = native_function(
-    f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True
+    f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, {_TAIL}",
+    module="linalg",
+    name="norm",
+    out=exact_out(linalg_norm_types),
 )
 
 
@@ -312,14 +323,6 @@ def linalg_norm_named_composite(self, ord, dim, keepdim, dtype):
     return matrix_norm_named.call(self, ord, dim or (0, 1), keepdim, dtype)
 
 
-def linalg_norm_types(out, result, *arguments):
-    return f"linalg.norm expected out tensor dtype {type_name(result)} but got: {type_name(out)}"
-
-
-exact_out(linalg_norm, linalg_norm_types)
-exact_out(linalg_norm_named, linalg_norm_types)
-
-
 # ------------------------------------------------------------------------------------- torch.norm's operators
 
 # What C++ calls the p-norm; Python's `norm` has become a binding of linalg_vector_norm.
@@ -394,7 +397,3 @@ def cond_by_name_composite(self, p):
     if p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     return product_of_norms(self, p, f"linalg.cond(ord={p})")
-
-
-for _operator in (vector_norm, matrix_norm, matrix_norm_named, cond, cond_by_name):
-    exact_out(_operator)

@@ -21,16 +21,19 @@ pinv_tensor = native_function(
     "hermitian=False) -> Tensor",
     module="linalg",
     name="pinv",
-    out=True,
+    out=exact_out(),
 )
 pinv_float = native_function(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
     module="linalg",
     name="pinv",
-    out=True,
+    out=exact_out(),
 )
 pinv_rcond = native_function(
-    "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", module="linalg", name="pinv", out=True
+    "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+    module="linalg",
+    name="pinv",
+    out=exact_out(),
 )
 pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor", BOTH)
 
@@ -108,20 +111,20 @@ rank_tensor = native_function(
     "hermitian=False) -> Tensor",
     module="linalg",
     name="matrix_rank",
-    out=True,
+    out=exact_out(),
 )
 rank_float = native_function(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
     "hermitian=False) -> Tensor",
     module="linalg",
     name="matrix_rank",
-    out=True,
+    out=exact_out(),
 )
 rank_tol = native_function(
     "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
     module="linalg",
     name="matrix_rank",
-    out=True,
+    out=exact_out(),
 )
 
 
@@ -161,7 +164,3 @@ def matrix_rank_tensor_cpu(input, atol, rtol, hermitian, out):
 @rank_tol.impl()
 def matrix_rank_tol_cpu(self, tol, hermitian, out):
     matrix_rank_cpu(self, tol, 0.0, hermitian, out)
-
-
-for _operator in (pinv_tensor, pinv_float, pinv_rcond, rank_tensor, rank_float, rank_tol):
-    exact_out(_operator)

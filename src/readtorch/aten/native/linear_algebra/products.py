@@ -32,7 +32,14 @@ def kron_composite(self, other):
 
 # ----------------------------------------------------------------------------------------- chains of matrices
 
-multi_dot = native_function("linalg_multi_dot(Tensor[] tensors) -> Tensor", module="linalg", name="multi_dot", out=True)
+multi_dot = native_function(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    module="linalg",
+    name="multi_dot",
+    out=exact_out(
+        lambda out, result, *_: f"multi_dot(): expected out tensor to have dtype {c_name(result)} but got {c_name(out)}"
+    ),
+)
 chain_matmul = native_function("chain_matmul(Tensor[] matrices) -> Tensor", "", out=True)
 
 
@@ -49,12 +56,6 @@ def multi_dot_composite(tensors):
     matrices[-1] = last if last._array.ndim == 2 else last.unsqueeze(-1)
     check_chain_sizes(matrices)
     return multiply_range(matrices, cheapest_splits(matrices), 0, len(matrices) - 1).view(shape)
-
-
-exact_out(
-    multi_dot,
-    lambda out, result, *_: f"multi_dot(): expected out tensor to have dtype {c_name(result)} but got {c_name(out)}",
-)
 
 
 def check_chain(tensors):

@@ -9,10 +9,17 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import native_function
 
-LINALG = {"module": "linalg", "out": True}
-tensorinv = native_function("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", name="tensorinv", **LINALG)
+tensorinv = native_function(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    module="linalg",
+    name="tensorinv",
+    out=exact_out(row_major=True),
+)
 tensorsolve = native_function(
-    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", name="tensorsolve", **LINALG
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    module="linalg",
+    name="tensorsolve",
+    out=exact_out(),
 )
 
 # ----------------------------------------------------------------------------------- tensors seen as matrices
@@ -47,7 +54,3 @@ def tensorsolve_composite(self, other, dims):
             f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {rows}"
         )
     return at.linalg_solve(self.reshape((rows, rows)), other.flatten()).reshape(shape)
-
-
-exact_out(tensorsolve)
-exact_out(tensorinv, row_major=True)

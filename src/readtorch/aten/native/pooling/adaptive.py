@@ -95,20 +95,18 @@ def fill_adaptive_shares(grad_output, grad_input, dims):
 
 # ---------------------------------------- of images
 
-adaptive_avg_pool2d = native_function(
-    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True
-)
-_adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
-_adaptive_avg_pool2d_backward = native_function(
-    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
-)
-
 
 def wrong_output_type(out, result, self, output_size):
     return f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}"
 
 
-exact_out(adaptive_avg_pool2d, wrong_output_type)
+adaptive_avg_pool2d = native_function(
+    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=exact_out(wrong_output_type)
+)
+_adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
+_adaptive_avg_pool2d_backward = native_function(
+    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
+)
 
 
 @adaptive_avg_pool2d.compose
@@ -158,13 +156,12 @@ averaging_derivatives(2, _adaptive_avg_pool2d, _adaptive_avg_pool2d_backward)
 # ---------------------------------------- of volumes
 
 adaptive_avg_pool3d = native_function(
-    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True
+    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=exact_out(wrong_output_type)
 )
 _adaptive_avg_pool3d = native_function("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
 _adaptive_avg_pool3d_backward = native_function(
     "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", ""
 )
-exact_out(adaptive_avg_pool3d, wrong_output_type)
 
 
 @adaptive_avg_pool3d.compose
@@ -246,12 +243,13 @@ def max_derivative(name, backward):
 # ---------------------------------------- of images
 
 adaptive_max_pool2d = native_function(
-    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+    module="nn",
+    out=exact_out(names=("out", "indices")),
 )
 adaptive_max_pool2d_backward = native_function(
     "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
 )
-exact_out(adaptive_max_pool2d)
 
 
 @adaptive_max_pool2d.meta
@@ -283,12 +281,13 @@ adaptive_max_pool2d_backward.backward(picking_backward("AdaptiveMaxPool2DBackwar
 # ---------------------------------------- of volumes
 
 adaptive_max_pool3d = native_function(
-    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+    module="nn",
+    out=exact_out(names=("out", "indices")),
 )
 adaptive_max_pool3d_backward = native_function(
     "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ""
 )
-exact_out(adaptive_max_pool3d)
 
 
 @adaptive_max_pool3d.meta

@@ -150,10 +150,9 @@ def averaging_derivatives(dims, pool, backward):
 # -------------------------------------------------------------------------------------------------- avg_pool2d
 
 avg_pool2d = native_function(
-    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+    f"avg_pool2d(Tensor self, {_SIZES.format(2)}, int? divisor_override=None) -> Tensor", module="nn", out=exact_out()
 )
 avg_pool2d_backward = native_function(f"avg_pool2d_backward({_BACKWARD.format(2)}) -> Tensor", "")
-exact_out(avg_pool2d)
 
 
 @remembered
@@ -207,10 +206,9 @@ averaging_derivatives(2, avg_pool2d, avg_pool2d_backward)
 # -------------------------------------------------------------------------------------------------- avg_pool3d
 
 avg_pool3d = native_function(
-    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=True
+    f"avg_pool3d(Tensor self, {_SIZES.format(3)}, int? divisor_override=None) -> Tensor", module="nn", out=exact_out()
 )
 avg_pool3d_backward = native_function(f"avg_pool3d_backward({_BACKWARD.format(3)}) -> Tensor", "")
-exact_out(avg_pool3d)
 
 
 @remembered

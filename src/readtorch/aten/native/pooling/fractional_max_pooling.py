@@ -109,14 +109,13 @@ fractional_max_pool2d = native_function(
     "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
     "(Tensor, Tensor)",
     module="nn",
-    out=("output", "indices"),
+    out=exact_out(names=("output", "indices")),
 )
 fractional_max_pool2d_backward = native_function(
     "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
     "Tensor indices) -> Tensor",
     "",
 )
-exact_out(fractional_max_pool2d)
 
 
 @fractional_max_pool2d.meta
@@ -151,14 +150,13 @@ fractional_max_pool3d = native_function(
     "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
     "(Tensor, Tensor)",
     module="nn",
-    out=("output", "indices"),
+    out=exact_out(names=("output", "indices")),
 )
 fractional_max_pool3d_backward = native_function(
     "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
     "Tensor indices) -> Tensor",
     "",
 )
-exact_out(fractional_max_pool3d)
 
 
 @fractional_max_pool3d.meta

@@ -141,12 +141,13 @@ def picking_backward(name, dims):
 
 max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Tensor")
 max_pool2d_with_indices = native_function(
-    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
+    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)",
+    module="nn",
+    out=exact_out(names=("out", "indices")),
 )
 max_pool2d_with_indices_backward = native_function(
     f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", ""
 )
-exact_out(max_pool2d_with_indices)
 
 
 @max_pool2d.compose
@@ -197,20 +198,20 @@ max_pool2d_with_indices_backward.backward(picking_backward("MaxPool2DWithIndices
 
 # -------------------------------------------------------------------------------------------------- max_pool3d
 
-max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
-max_pool3d_with_indices = native_function(
-    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices")
-)
-max_pool3d_with_indices_backward = native_function(
-    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", ""
-)
-
 
 def found_other_type(out, result, *arguments):
     return f"expected scalar type {type_name(result)} but found {type_name(out)}"
 
 
-exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
+max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
+max_pool3d_with_indices = native_function(
+    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)",
+    module="nn",
+    out=exact_out(found_other_type, found_other_type, names=("out", "indices")),
+)
+max_pool3d_with_indices_backward = native_function(
+    f"max_pool3d_with_indices_backward({_BACKWARD.format(3)}) -> Tensor", ""
+)
 
 
 @max_pool3d.compose

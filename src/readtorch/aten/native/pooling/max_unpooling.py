@@ -71,9 +71,10 @@ def check_ndim(x, dims):
 # ------------------------------------------------------------------------------------------------ max_unpool2d
 
 max_unpool2d = native_function(
-    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True
+    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+    module="nn",
+    out=exact_out(found_other_type),
 )
-exact_out(max_unpool2d, found_other_type)
 
 
 @max_unpool2d.meta
@@ -103,9 +104,8 @@ class MaxUnpool2DBackward0:
 max_unpool3d = native_function(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
     module="nn",
-    out=True,
+    out=exact_out(found_other_type),
 )
-exact_out(max_unpool3d, found_other_type)
 
 
 @max_unpool3d.meta

@@ -122,8 +122,11 @@ def expected_scalar(out, result, *_):
 
 def running_extreme(name, ufunc):
     """Declare cummax or cummin: the extreme so far and where it was last met; after a nan all is nan."""
-    operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH, out=True)
-    exact_out(operator, expected_scalar, expected_scalar)
+    operator = native_function(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        BOTH,
+        out=exact_out(expected_scalar, expected_scalar),
+    )
     result = getattr(return_types, name)
 
     @operator.meta
@@ -173,8 +176,7 @@ class CumminBackward0:
 
 # ----------------------------------------------------------------------------------------------- logcumsumexp
 
-logcumsumexp = native_function("logcumsumexp(Tensor self, int dim) -> Tensor", BOTH, out=True)
-exact_out(logcumsumexp, expected_scalar)
+logcumsumexp = native_function("logcumsumexp(Tensor self, int dim) -> Tensor", BOTH, out=exact_out(expected_scalar))
 
 
 @logcumsumexp.meta
@@ -226,7 +228,9 @@ def reversed_logcumsumexp(t, dim):
 # ------------------------------------------------------------------------------------------------------- diff
 
 diff = native_function(
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", BOTH, out=True
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    BOTH,
+    out=exact_out(expected_scalar),
 )
 
 
@@ -246,9 +250,6 @@ def diff_composite(self, n, dim, prepend, append):
     for _ in range(min(n, t._array.shape[dim])):
         t = neighbour_differences(t, dim)
     return t
-
-
-exact_out(diff, expected_scalar)
 
 
 def neighbour_differences(t, dim):

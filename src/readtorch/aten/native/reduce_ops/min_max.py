@@ -62,10 +62,11 @@ def select_backward(grad, dim, indices, self_sym_sizes, keepdim):
 def dim_extreme(name, find):
     """Declare max(self, dim) or min(self, dim): values and the indices where they first occur; nan wins."""
     operator = native_function(
-        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        BOTH,
+        out=exact_out(),
     )
     result = getattr(return_types, name)
-    exact_out(operator)
 
     @operator.meta
     def extreme_meta(self, dim, keepdim):
@@ -192,8 +193,9 @@ def match_input(out, result, *_):
 
 def dims_extreme(name, ufunc, refusal):
     """Declare amax or amin: over several dims, and equals share the gradient."""
-    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=True)
-    exact_out(operator, match_input)
+    operator = native_function(
+        f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=exact_out(match_input)
+    )
 
     @operator.meta
     def extreme_meta(self, dim, keepdim):
@@ -236,9 +238,8 @@ class AminBackward0:
 
 
 aminmax = native_function(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=True
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=exact_out()
 )
-exact_out(aminmax)
 
 
 @aminmax.meta
@@ -280,8 +281,9 @@ class AminmaxBackward0:
 
 def index_of(name, find):
     """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
-    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
-    exact_out(operator)
+    operator = native_function(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=exact_out()
+    )
 
     @operator.meta
     def place_meta(self, dim, keepdim):

@@ -319,17 +319,24 @@ class IndexPutImplBackward0(IndexPutBackward0):
 # ---------------------------------------------------------------------------------------------- one dimension
 
 index_select = native_function(
-    "index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    BOTH,
+    out=exact_out(lambda *_: "index_select(): self and result must have the same scalar type"),
+    direct=True,
 )
 index_add = native_function(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     BOTH,
     inplace=True,
-    out=True,
+    out=exact_out(),
     direct=True,
 )
 index_copy = native_function(
-    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(),
+    direct=True,
 )
 index_fill_tensor = native_function(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH, inplace=True
@@ -337,11 +344,6 @@ index_fill_tensor = native_function(
 index_fill = native_function(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True
 )
-
-
-exact_out(index_add)
-exact_out(index_copy)
-exact_out(index_select, lambda *_: "index_select(): self and result must have the same scalar type")
 
 
 @index_select.meta
@@ -584,9 +586,8 @@ index_reduce = native_function(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     "function, method",
     inplace=True,
-    out=True,
+    out=exact_out(),
 )
-exact_out(index_reduce)
 
 
 @index_reduce.meta

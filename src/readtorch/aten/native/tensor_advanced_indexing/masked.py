@@ -24,7 +24,13 @@ from .index import writes_elements
 
 # ------------------------------------------------------------------------------------------------- nonzero
 
-nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
+nonzero = native_function(
+    "nonzero(Tensor self) -> Tensor",
+    BOTH,
+    out=exact_out(
+        lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}"
+    ),
+)
 nonzero_static = native_function(
     "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", BOTH, out=True
 )
@@ -195,18 +201,18 @@ class MaskedFillBackward1:
         return at.where(mask, grad, 0).sum()
 
 
-masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True, direct=True)
+masked_select = native_function(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    BOTH,
+    out=exact_out(lambda *_: "masked_select(): self and result must have the same scalar type"),
+    direct=True,
+)
 masked_scatter = native_function(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True
 )
 
 
-exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
 keeps_apart(masked_select)
-exact_out(
-    nonzero,
-    lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}",
-)
 
 
 def check_mask_type(mask):

@@ -21,7 +21,10 @@ from .index import INT, LONG, add_at, at_least_1d, row_major, writes_elements
 # -------------------------------------------------------------------------------------------------- gather
 
 gather = native_function(
-    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", BOTH, out=True, direct=True
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    BOTH,
+    out=exact_out(),
+    direct=True,
 )
 
 
@@ -54,7 +57,6 @@ def check_index(self, dim, index, name):
     return dim
 
 
-exact_out(gather)
 keeps_apart(gather, grows=True)
 
 
@@ -102,37 +104,37 @@ def gather_sparse_backward(grad, size, dim, index):
 # -------------------------------------------------------------------------------------------------- scatter
 
 scatter = native_function(
-    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=exact_out()
 )
 scatter_reduce_src = native_function(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     BOTH,
     inplace=True,
-    out=True,
+    out=exact_out(),
 )
 scatter_value = native_function(
-    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=exact_out()
 )
 scatter_reduce_value = native_function(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     BOTH,
     inplace=True,
-    out=True,
+    out=exact_out(),
 )
 scatter_add = native_function(
-    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True, direct=True
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    BOTH,
+    inplace=True,
+    out=exact_out(),
+    direct=True,
 )
 scatter_reduce = native_function(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
     "include_self=True) -> Tensor",
     BOTH,
     inplace=True,
-    out=True,
+    out=exact_out(),
 )
-
-
-for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add, scatter_reduce):
-    exact_out(_operator)
 
 
 @scatter.meta
@@ -355,19 +357,24 @@ def extreme_backward(grad, self, dim, index, src, include_self, result):
 
 # ---------------------------------------------------------------------------------------------- take and put
 
-take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
-exact_out(
-    take,
-    lambda out, result, *_: (
-        f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
-        f"out.dtype = {type_name(out)}"
+take = native_function(
+    "take(Tensor self, Tensor index) -> Tensor",
+    BOTH,
+    out=exact_out(
+        lambda out, result, *_: (
+            f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
+            f"out.dtype = {type_name(out)}"
+        )
     ),
+    direct=True,
 )
 keeps_apart(take)
 put = native_function(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True
 )
-take_along_dim = native_function("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
+take_along_dim = native_function(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=exact_out()
+)
 
 
 def check_flat_index(index, name):
@@ -468,6 +475,3 @@ def take_along_dim_composite(self, indices, dim):
 def from_the_front(indices, size):
     """Negative indices, which count from the end, as counted from the start."""
     return at.where(indices < 0, indices + size, indices)
-
-
-exact_out(take_along_dim)

@@ -105,7 +105,7 @@ class DiagEmbedBackward0:
         return grad.diagonal(offset, dim1, dim2)
 
 
-diag = native_function("diag(Tensor self, int diagonal=0) -> Tensor", BOTH, out=True, direct=True)
+diag = native_function("diag(Tensor self, int diagonal=0) -> Tensor", BOTH, out=exact_out(), direct=True)
 
 
 @diag.compose
@@ -117,7 +117,6 @@ def diag_composite(self, offset):
     return at.diag_embed(self, offset) if ndim == 1 else at.diagonal_copy(self, offset)
 
 
-exact_out(diag)
 diagflat = native_function("diagflat(Tensor self, int offset=0) -> Tensor", BOTH)
 
 

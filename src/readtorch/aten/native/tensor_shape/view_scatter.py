@@ -43,25 +43,23 @@ def scatter_into(view_of):
 slice_scatter = native_function(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     BOTH,
-    out=True,
+    out=exact_out(),
 )
 slice_scatter.kernel(scatter_into(slice_.call))
 select_scatter = native_function(
-    "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", BOTH, out=True
+    "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", BOTH, out=exact_out()
 )
 select_scatter.kernel(scatter_into(lambda t, dim, index: t.select(dim, index)))
 diagonal_scatter = native_function(
-    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", BOTH, out=True
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", BOTH, out=exact_out()
 )
 diagonal_scatter.kernel(scatter_into(lambda t, *arguments: t.diagonal(*arguments)))
 as_strided_scatter = native_function(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
     "storage_offset=None) -> Tensor",
     BOTH,
-    out=True,
+    out=exact_out(),
 )
-for _operator in (slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter):
-    exact_out(_operator)
 
 
 @as_strided_scatter.kernel

@@ -95,7 +95,7 @@ def imag_composite(self):
 # operator that has no kernel for that key; here it is computed at once.
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
-conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)
+conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=exact_out(found_dtype))
 _conj_physical = native_function("_conj_physical(Tensor self) -> Tensor")
 conj_physical_ = native_function("conj_physical_(Tensor(a!) self) -> Tensor(a!)", BOTH)
 resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH)
@@ -122,7 +122,6 @@ def conj_composite(self):
     return _conj.call(self) if self._array.dtype.kind == "c" else self
 
 
-exact_out(conj_physical, found_dtype)
 elementwise(conj_physical, None)
 
 
@@ -165,8 +164,6 @@ def resolve_neg_composite(self):
 # -------------------------------------------------------------- angle, and complex numbers from two real ones
 
 angle = native_function("angle(Tensor self) -> Tensor", "function, method", out=True)
-complex_ = native_function("complex(Tensor real, Tensor imag) -> Tensor", out=True)
-polar = native_function("polar(Tensor abs, Tensor angle) -> Tensor", out=True)
 
 
 # ------------------------------------------------------------------------------------------------------- angle
@@ -222,8 +219,8 @@ def wrong_output_type(out, result, *arguments):
     return f"Expected object of scalar type {type_name(result)} but got scalar type {type_name(out)} for argument 'out'"
 
 
-exact_out(complex_, wrong_output_type)
-exact_out(polar, wrong_output_type)
+complex_ = native_function("complex(Tensor real, Tensor imag) -> Tensor", out=exact_out(wrong_output_type))
+polar = native_function("polar(Tensor abs, Tensor angle) -> Tensor", out=exact_out(wrong_output_type))
 
 
 def complex_type(first, second):

@@ -41,11 +41,10 @@ def unary(name, kernel, function, common=result_type, converts_out=True, **optio
 
     kernel: what computes it on the CPU. function, common, options: see `elementwise`.
     """
-    operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    out = converts_out or exact_out(found_dtype)
+    operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=out, direct=True)
     operator.kernel(kernel)
     elementwise(operator, function, common, **options)
-    if not converts_out:
-        exact_out(operator, found_dtype)
     return operator
 
 
@@ -363,7 +362,9 @@ class RoundBackward0:
         return at.zeros_like(grad)
 
 
-round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True, out=True)
+round_decimals = native_function(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True, out=exact_out(found_dtype)
+)
 
 
 def scaled_rounding(decimals):
@@ -378,7 +379,6 @@ def scaled_rounding(decimals):
     )
 
 
-exact_out(round_decimals, found_dtype)
 elementwise(
     round_decimals,
     lambda decimals: f.round_to_parts if decimals >= 0 else f.round_to_multiples,
@@ -451,13 +451,11 @@ nan_to_num = native_function(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     BOTH,
     inplace=True,
-    out=True,
-)
-
-
-exact_out(
-    nan_to_num,
-    lambda out, result, *_: f"nan_to_num: dtype of out: {type_name(out)} should be same as input: {type_name(result)}",
+    out=exact_out(
+        lambda out, result, *_: (
+            f"nan_to_num: dtype of out: {type_name(out)} should be same as input: {type_name(result)}"
+        )
+    ),
 )
 
 
@@ -503,7 +501,22 @@ class NanToNumBackward0:
 
 # ------------------------------------------------------------------------------------------------------ frexp
 
-frexp = native_function("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", BOTH, out=True)
+
+def wrong_type(name):
+    def message(out, result, *_):
+        if name == "exponent":
+            return f"torch.frexp() expects exponent to have int dtype but got {dtype_of(out).name}"
+        want, have = dtype_of(result).name, dtype_of(out).name
+        return f"torch.frexp() expects mantissa to have dtype {want} but got {have}"
+
+    return message
+
+
+frexp = native_function(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    BOTH,
+    out=exact_out(wrong_type("mantissa"), wrong_type("exponent")),
+)
 
 
 @frexp.meta
@@ -523,19 +536,6 @@ def frexp_cpu(self):
     return return_types.frexp(
         wrap_result(mantissa.astype(dtype.numpy, copy=False)), wrap_result(exponent.astype(np.int32, copy=False))
     )
-
-
-def wrong_type(name):
-    def message(out, result, *_):
-        if name == "exponent":
-            return f"torch.frexp() expects exponent to have int dtype but got {dtype_of(out).name}"
-        want, have = dtype_of(result).name, dtype_of(out).name
-        return f"torch.frexp() expects mantissa to have dtype {want} but got {have}"
-
-    return message
-
-
-exact_out(frexp, wrong_type("mantissa"), wrong_type("exponent"))
 
 
 @frexp.backward
