@@ -127,6 +127,15 @@ def test_why_does_a_small_slice_keep_a_large_tensor_alive():
     assert x[:10].clone().untyped_storage().nbytes() == 40
 
 
+def test_does_del_x_free_the_memory():
+    w, x = leaf(), leaf().detach()
+    y, alive = w * x, weakref.ref(x)
+    del x
+    assert alive() is not None, "the node has saved it"
+    del y
+    assert alive() is None
+
+
 def size_of_file(x):
     file = io.BytesIO()
     torch.save(x, file)
@@ -188,6 +197,13 @@ def test_why_is_my_image_scrambled_after_reshape():
 def test_what_is_channels_last():
     x = torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     assert x.shape == (2, 3, 4, 5) and x.stride() == (60, 1, 15, 3)
+
+
+def test_why_does_x_conj_take_no_time():
+    x = torch.tensor([1 + 2j])
+    assert address(x.conj()) == address(x) and x.conj().is_conj()
+    copy = x.conj().resolve_conj()
+    assert address(copy) != address(x) and not copy.is_conj() and copy.item() == 1 - 2j
 
 
 def test_what_is_a_meta_tensor():
