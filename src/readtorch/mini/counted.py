@@ -26,7 +26,7 @@ class Counted:
 
 
 class Wrapper:
-    """What Python sees of a Counted. It holds it, and is one."""
+    """What Python sees of a Counted, which it holds."""
 
     def __init__(self, impl):
         self.impl = impl
