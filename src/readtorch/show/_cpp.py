@@ -7,8 +7,10 @@ counts, and every `{` is judged by the text before it: it opens a namespace, a c
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 TOKEN = re.compile(
     r"""
@@ -59,7 +61,7 @@ def find(text: str, name: str) -> list[Definition]:
     """
     if note := NOTE.fullmatch(name.strip()):
         return _notes(text, note[1])
-    if re.search(r"\w+", name.rpartition("::")[2])[0] not in text:
+    if not all(word in text for word in re.findall(r"\w+", name.replace("operator()", ""))):
         return []  # at once: most shards of a generated file
     if "(" in name.replace("operator()", ""):
         wanted = _squeezed(name)
@@ -85,7 +87,7 @@ def definitions(text: str) -> Iterator[Definition]:
             if kind in ("class", "function"):
                 first = _first_line(text, begin, heading)
                 full = "::".join([*(scope for k, scope, *_ in open_scopes if scope), name])
-                yield Definition(full, " ".join(heading.split()), first, text.count("\n", 0, position) + 1)
+                yield Definition(full, " ".join(heading.split()), first, _line(text, position))
             if kind == "initializer":
                 start = begin if _is_open(heading) else start  # a lambda's semicolons end no statement around it
                 continue
@@ -203,12 +205,21 @@ def _marks(text: str):
             blank.append(token.span())
 
 
+def _line(text: str, position: int) -> int:
+    return bisect_left(_newlines(text), position) + 1
+
+
+@lru_cache(maxsize=4)
+def _newlines(text: str) -> list[int]:
+    return [match.start() for match in re.finditer("\n", text)]
+
+
 def _first_line(text: str, start: int, heading: str) -> int:
     """The line of a heading's first word."""
     while match := ACCESS.match(heading):
         start, heading = start + match.end(), heading[match.end() :]
     begin = start + len(heading) - len(heading.lstrip("\\ \t\n"))  # a template may end in the backslash of a macro
-    return text.count("\n", 0, begin) + 1
+    return _line(text, begin)
 
 
 def _notes(text: str, title: str) -> list[Definition]:
@@ -222,8 +233,8 @@ def _notes(text: str, title: str) -> list[Definition]:
         ]
         if not starts:
             continue
-        first = text.count("\n", 0, block.start() + starts[0].start()) + 1
-        last = text.count("\n", 0, block.end() - 1) + 1
+        first = _line(text, block.start() + starts[0].start())
+        last = _line(text, block.end() - 1)
         while last > first and not lines[last - 1].strip(" /*"):
             last -= 1
         found.append(Definition(f"Note [{title}]", "", first, last))
