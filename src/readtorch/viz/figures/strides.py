@@ -115,9 +115,10 @@ def about_view(x):
     numel = x.numel()
     if not numel or len(x.sizes) < 2:
         return f"any shape with {counted(numel, 'element')}."
-    groups = groups_of(x.sizes, x.strides)
-    if len(groups) == 1:
-        return f"any shape with {numel} elements: all dimensions merge{example_of_merging(x)}."
+    # of dimensions with one index nothing is to be cut
+    groups = [group for group in groups_of(x.sizes, x.strides) if any(x.sizes[d] != 1 for d in group)]
+    if len(groups) < 2:
+        return f"any shape with {counted(numel, 'element')}: all dimensions merge{example_of_merging(x, groups)}."
     cut = " | ".join(bracketed(x.sizes[d] for d in group) for group in groups)
     last, end = groups[-1], groups[-1][-1]
     count = product_of(x.sizes[d] for d in last)
@@ -127,10 +128,12 @@ def about_view(x):
     )
 
 
-def example_of_merging(x):
-    for d in range(len(x.sizes) - 1):
-        if x.sizes[d] != 1:
-            return f", as the stride {x.strides[d]} is {product_of(x.sizes[d + 1 :])}·{x.strides[-1]}"
+def example_of_merging(x, groups):
+    for group in groups:
+        first, rest = next((d, group[i + 1 :]) for i, d in enumerate(group) if x.sizes[d] != 1)
+        if rest:
+            count = product_of(x.sizes[d] for d in rest)
+            return f", as the stride {x.strides[first]} is {count}·{x.strides[group[-1]]}"
     return ""
 
 
@@ -229,9 +232,7 @@ FIGURE = Figure(
     name="strides",
     title="Tensor and storage",
     inputs=(
-        Integer(
-            "count", "storage", 12, low=1, high=128, unit="elements", hint="how many elements the storage has room for"
-        ),
+        Integer("count", "elements", 12, low=1, high=128, hint="how many the storage has room for"),
         Choice("dtype", "dtype", "float32", options=list(ITEMSIZES)),
         Integers("sizes", "sizes", [3, 4], low=0, high=16, longest=4),
         Integers("strides", "strides", [4, 1], low=0, high=128, longest=4),

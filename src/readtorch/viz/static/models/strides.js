@@ -74,8 +74,10 @@ function aboutContiguity(x) {
 function aboutView(x) {
   const numel = numelOf(x);
   if (!numel || x.sizes.length < 2) return `any shape with ${plural(numel, "element")}.`;
-  const groups = groupsOf(x.sizes, x.strides);
-  if (groups.length === 1) return `any shape with ${numel} elements: all dimensions merge${exampleOfMerging(x)}.`;
+  // of dimensions with one index nothing is to be cut
+  const groups = groupsOf(x.sizes, x.strides).filter((group) => group.some((d) => x.sizes[d] !== 1));
+  if (groups.length < 2)
+    return `any shape with ${plural(numel, "element")}: all dimensions merge${exampleOfMerging(x, groups)}.`;
   const cut = groups.map((group) => shapeText(group.map((d) => x.sizes[d]))).join(" | ");
   const last = groups.at(-1),
     stride = x.strides[last.at(-1)],
@@ -85,9 +87,14 @@ function aboutView(x) {
     `${x.strides[last[0] - 1]} is not ${count}·${stride} = ${count * stride}.`
   );
 }
-function exampleOfMerging(x) {
-  const d = x.sizes.slice(0, -1).findIndex((size) => size !== 1);
-  return d < 0 ? "" : `, as the stride ${x.strides[d]} is ${product(x.sizes.slice(d + 1))}·${x.strides.at(-1)}`;
+function exampleOfMerging(x, groups) {
+  for (const group of groups) {
+    const at = group.findIndex((d) => x.sizes[d] !== 1),
+      rest = group.slice(at + 1);
+    if (rest.length)
+      return `, as the stride ${x.strides[group[at]]} is ${product(rest.map((d) => x.sizes[d]))}·${x.strides[group.at(-1)]}`;
+  }
+  return "";
 }
 function aboutMemory(x, cells) {
   const itemsize = ITEMSIZES[x.dtype],
