@@ -1,5 +1,6 @@
 """Every page, in a real browser, opened as a file: of the book in _build/html, and of the fixture book."""
 
+import zipfile
 from urllib.parse import quote
 
 import pytest
@@ -138,6 +139,14 @@ def test_links_lead_somewhere(book_site):
 
 def test_nothing_is_loaded_from_elsewhere(book_site):
     assert pages.foreign_loads(book_site) == []
+
+
+def test_the_site_carries_the_package_that_its_notebooks_need(book_site):
+    [wheel] = (book_site / "_downloads").glob("*.whl")
+    assert "readtorch/_checkout/tests/allocator/replay.py" in zipfile.ZipFile(wheel).namelist()
+    notebook = (book_site / "_sources/book/autograd.ipynb").read_text(encoding="utf8")
+    assert f"./{wheel.name}[" in notebook or "readtorch[show" in notebook  # else from the repository or the site
+    assert f"_downloads/{wheel.name}" in (book_site / "book/autograd.html").read_text(encoding="utf8")
 
 
 def test_the_front_door_leads_to_the_first_page(browser, book_site):

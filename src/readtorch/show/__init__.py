@@ -110,7 +110,7 @@ class source(_Display):
         self.html = panel(panes, pairs, f"rt-show-{next(_serial)}", missing)
         self.text = "\n\n".join("\n".join([f"# {p.quote.where}", *p.quote.lines]) for p in panes)
         if missing:
-            self.text = f"# {missing}: {HOW_TO_GET_IT}\n\n{self.text}".rstrip()
+            self.text = f"# {missing}, {HOW_TO_GET_IT}\n\n{self.text}".rstrip()
 
 
 def checkout() -> Path:

@@ -20,7 +20,7 @@ with extra("show", "readtorch.show"):
     from pygments.lexers import get_lexer_by_name
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
-HOW_TO_GET_IT = "in PyTorch's repository only; `make pytorch-source` brings it, and then it is quoted here"
+HOW_TO_GET_IT = "which `make pytorch-source` brings"
 ROWS_OF_A_FOLD = 2  # the height of a closed fold, in lines: see show.css
 LONGEST_DOCSTRING = 3  # lines; a longer one starts folded unless the caller says what to keep
 
