@@ -56,7 +56,7 @@ function lossCurve(r, set) {
     set({ turn: Math.max(0, Math.min(r.losses.length - 1, turn)) });
   };
   return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "rt-losses", role: "img", "aria-label": label, onclick: choose },
-    r.softmax && s("line", { class: "rt-floor", x1: 0, x2: width, y1: y(FLOOR), y2: y(FLOOR) }),
+    r.softmax && s("line", { class: "rt-bound", x1: 0, x2: width, y1: y(FLOOR), y2: y(FLOOR) }),
     s("path", { class: "rt-curve", d: path }),
     s("circle", { class: "rt-is-pick", cx: x(r.turn), cy: y(r.loss), r: 5 }),
   ); // prettier-ignore
