@@ -137,6 +137,19 @@ def test_links_lead_somewhere(book_site):
     assert pages.dead_links(book_site) == []
 
 
+def test_a_link_in_the_text_moves_a_figure(browser, fixture_site):
+    assert not [link for link in pages.dead_links(fixture_site) if "fig=" in link]
+    with Visit(browser, fixture_site / "book/parts.html") as seen:
+        page, said = seen.page, seen.page.locator(".rt-fig .rt-now")
+        before = said.inner_text()
+        page.get_by_role("link", name="the same element of the transpose").click()
+        assert said.inner_text().startswith("After x.t() the strides are")
+        assert page.locator(".rt-fig").evaluate("figure => figure === document.activeElement")
+        page.go_back()
+        page.wait_for_function("text => document.querySelector('.rt-fig .rt-now').textContent === text", arg=before)
+        assert seen.problems == []
+
+
 def test_nothing_is_loaded_from_elsewhere(book_site):
     assert pages.foreign_loads(book_site) == []
 

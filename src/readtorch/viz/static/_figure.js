@@ -85,12 +85,12 @@ function textField(spec, edit) {
     inputmode: { number: "decimal", integer: "numeric" }[spec.kind] ?? "text",
     oninput: () => edit(input.value, false),
     onchange: () => edit(input.value, true),
-  }); // prettier-ignore
+  });
   const step = spec.step ?? 1;
   const turn = (by) => () => spec.kind !== "text" && spec.kind !== "expression" && turnNumber(input, by);
   onKeys(input, { ArrowUp: turn(step), ArrowDown: turn(-step) });
   const examples =
-    list && h("datalist", { id: list }, spec.examples.map((value) => h("option", { value }))); // prettier-ignore
+    list && h("datalist", { id: list }, spec.examples.map((value) => h("option", { value })));
   return { input, extra: examples, show: (value) => (input.value = inputText(value)) };
 }
 function numberField(spec, edit) {
@@ -101,7 +101,7 @@ function numberField(spec, edit) {
     "aria-label": spec.label, "data-focus": `slider-${spec.name}`,
     oninput: () => edit(slider.value, false),
     onchange: () => edit(slider.value, true),
-  }); // prettier-ignore
+  });
   const show = (value) => {
     field.show(value);
     slider.value = value;
@@ -120,13 +120,13 @@ function choiceField(spec, edit) {
 function switchField(spec, edit) {
   const input = h("input", {
     type: "checkbox", "data-focus": `input-${spec.name}`, onchange: () => edit(input.checked, true),
-  }); // prettier-ignore
+  });
   return { input, show: (value) => (input.checked = value) };
 }
 const FIELDS = {
   number: numberField, integer: numberField, choice: choiceField, switch: switchField,
   integers: textField, text: textField, expression: textField,
-}; // prettier-ignore
+};
 
 function makeField(spec, edit) {
   const { input, extra, show } = FIELDS[spec.kind](spec, (value, final) => edit(spec, value, final));
@@ -278,7 +278,7 @@ const figure =
       "div",
       { class: `rt-w rt-fig rt-fig-${name}`, role: "group", "aria-label": title, tabindex: -1 },
       h("div", { class: "rt-fighead" }, h("p", { class: "rt-title" }, title), h("div", { class: "rt-bar" }, buttons, link)),
-      h("div", { class: "rt-inputs" }, fields.map(({ part }) => part)), // prettier-ignore
+      h("div", { class: "rt-inputs" }, fields.map(({ part }) => part)),
       refusal,
       playing,
       play.slider,

@@ -22,7 +22,7 @@ function drawTensor({ name, sizes, strides, offset, values }, kindOf, pick, labe
       { class: "rt-grid", role: pick && "grid", "aria-label": `elements of ${name}` },
       h("tbody", { role: pick && "rowgroup" }, [
         range(rows).map((row) =>
-          h("tr", { role: pick && "row" }, range(columns).map((column) => cell(indexAt(lead, row, column)))), // prettier-ignore
+          h("tr", { role: pick && "row" }, range(columns).map((column) => cell(indexAt(lead, row, column)))),
         ),
       ]),
     );
@@ -35,7 +35,7 @@ function drawTensor({ name, sizes, strides, offset, values }, kindOf, pick, labe
     h("p", { class: "rt-vname" }, h("code", {}, name)),
     h("p", { class: "rt-dim rt-four" }, `sizes ${shapeText(sizes)}`, h("br"), `strides ${shapeText(strides)}`, h("br"), `offset ${offset}`),
     values.length ? h("div", { class: "rt-blocks" }, blocks) : h("p", { class: "rt-dim" }, "no elements"),
-  ); // prettier-ignore
+  );
 }
 
 // What can be done with these sizes, as it is written.
@@ -87,7 +87,7 @@ function draw({ result, inputs, set, focus, extra }) {
   onKeys(picture, {
     ArrowRight: move(-1, 1), ArrowLeft: move(-1, -1), ArrowDown: move(-2, 1), ArrowUp: move(-2, -1),
     PageDown: move(-3, 1), PageUp: move(-3, -1),
-  }); // prettier-ignore
+  });
   const original = drawTensor(first, (one, place) => (place === value ? "gold" : "plain"), null, label);
   const storage = h(
     "div",
@@ -103,7 +103,7 @@ function draw({ result, inputs, set, focus, extra }) {
         },
         last.storage || extra ? [h("span", { class: "rt-at" }, String(at)), " "] : null,
         label(place),
-      ); // prettier-ignore
+      );
     }),
   );
   const along = (by) => () => {
@@ -122,7 +122,7 @@ function draw({ result, inputs, set, focus, extra }) {
         onclick: () => set(changes),
       },
       text,
-    ); // prettier-ignore
+    );
   const same = (numbers) => () => inputs.program === "x" && Object.entries(numbers).every(([k, v]) => equal(inputs[k], v));
   const views = (extra?.views ?? []).map(([name, numbers]) =>
     chip(name, { ...numbers, program: "x" }, same(numbers)),
@@ -130,7 +130,7 @@ function draw({ result, inputs, set, focus, extra }) {
   const steps = suggestions(last).map((step) => chip(step, { program: inputs.program + step }));
   const between = stages.slice(1, -1).map(({ name, sizes, strides }) =>
     h("li", {}, h("code", {}, name), ` sizes ${shapeText(sizes)}, strides ${shapeText(strides)}`),
-  ); // prettier-ignore
+  );
   const chips = (name, buttons) =>
     h("div", { class: "rt-chips", role: "group", "aria-label": name }, h("span", { class: "rt-dim" }, name), buttons);
   return [

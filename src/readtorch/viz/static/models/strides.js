@@ -41,7 +41,7 @@ function small(x) {
 const described = (name, x) => ({
   name, sizes: x.sizes, strides: x.strides, offset: x.offset, storage: x.storage,
   values: cellsOf(x).map((cell) => x.places[cell]),
-}); // prettier-ignore
+});
 
 // The nearest index that these sizes have.
 const picked = (index, sizes) =>

@@ -68,7 +68,7 @@ const argumentsOf = (text) =>
     .filter(Boolean)
     .map((part) =>
       /^[(\[]/.test(part)
-        ? part.slice(1, -1).split(",").filter((one) => one.trim()).map(whole) // prettier-ignore
+        ? part.slice(1, -1).split(",").filter((one) => one.trim()).map(whole)
         : whole(part),
     );
 
@@ -87,7 +87,7 @@ function wrapped(dim, count) {
   return modulo(dim, most);
 }
 const reordered = (x, order) =>
-  withNumbers(x, order.map((d) => x.sizes[d]), order.map((d) => x.strides[d])); // prettier-ignore
+  withNumbers(x, order.map((d) => x.sizes[d]), order.map((d) => x.strides[d]));
 
 function t(x) {
   if (x.sizes.length > 2)
@@ -192,7 +192,7 @@ const contiguous = (x) => (isContiguous(x) ? x : copied(x, x.sizes));
 const copied = (x, shape) => ({
   ...x, sizes: shape, strides: denseStrides(shape), offset: 0, storage: x.storage + 1,
   places: cellsOf(x).map((cell) => x.places[cell]),
-}); // prettier-ignore
+});
 
 function isContiguous(x) {
   let step = 1;
@@ -206,7 +206,7 @@ function expand(x, ...found) {
   const sizes = flat(found);
   if (!x.sizes.length) {
     if (Math.min(0, ...sizes) < 0) error("RuntimeError", "numel: integer multiplication overflow");
-    return withNumbers(x, sizes, sizes.map(() => 0)); // prettier-ignore
+    return withNumbers(x, sizes, sizes.map(() => 0));
   }
   const fresh = sizes.length - x.sizes.length;
   if (fresh < 0)
@@ -297,7 +297,7 @@ function placed(x) {
   if (x.offset < 0) error("RuntimeError", `Tensor: invalid storage offset ${x.offset}`);
   if (Math.min(0, ...x.sizes) < 0)
     error("RuntimeError", `Storage size calculation overflowed with sizes=${sizes} and strides=${strides}`);
-  const last = cellOf(x, x.sizes.map((size) => size - 1)); // prettier-ignore
+  const last = cellOf(x, x.sizes.map((size) => size - 1));
   if (numelOf(x) && last >= x.places.length)
     error(
       "RuntimeError",
@@ -314,7 +314,7 @@ function unsqueeze(x, dimension) {
 function squeeze(x, dimension = null) {
   const dims = range(x.sizes.length);
   const gone = dimension === null ? dims : [wrapped(dimension, x.sizes.length)];
-  return reordered(x, dims.filter((d) => !gone.includes(d) || x.sizes[d] !== 1)); // prettier-ignore
+  return reordered(x, dims.filter((d) => !gone.includes(d) || x.sizes[d] !== 1));
 }
 
 // ---- the table: an operation, an example of it, and whether its arguments fit
