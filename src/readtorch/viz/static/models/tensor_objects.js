@@ -68,7 +68,7 @@ class Machine {
     const made = {
       id: this.tensors.length + 1, shape, complex, storage, counter, inference, conj: false, note: false, made: false,
       requiresGrad: false, gradFn: null, base: null, madeAt: 0, captured: null, accumulator: null,
-    };
+    }; // prettier-ignore
     this.tensors.push(made);
     return made;
   }
@@ -303,7 +303,7 @@ function survivors(before, after) {
 }
 
 const model = ({ program }) => {
-  const statements = program.split(";").map((part) => part.trim()).filter(Boolean);
+  const statements = program.split(";").map((part) => part.trim()).filter(Boolean); // prettier-ignore
   if (statements.length > MOST) refuse(`A program has at most ${MOST} statements.`);
   const machine = new Machine();
   const steps = [[]];
