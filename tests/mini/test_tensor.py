@@ -47,7 +47,7 @@ def random_step(shape, rng):
     sizes = divided(math.prod(shape), rng)
     wider = [*rng.choice([[], [2]]), *(3 if n == 1 else n for n in shape)]
     index = (slice(None),) * dim + (slice(start, start + length, rng.choice([1, 1, 2])),)
-    window, step = rng.randrange(1, shape[dim] + 1) if shape[dim] else 0, rng.choice([1, 2])
+    window, step = rng.randrange(1, shape[dim] + 2), rng.choice([1, 2])
     return rng.choice(
         [
             lambda t: t.transpose(dim, other),

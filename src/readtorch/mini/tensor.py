@@ -99,6 +99,8 @@ class Tensor:
 
     def unfold(self, dim, size, step):
         """Windows of `size`, in a new last dimension."""
+        if size > self.shape[dim]:
+            raise RuntimeError(f"windows of {size} do not fit")
         shape = [*self.shape, size]
         strides = [*self.strides, self.strides[dim]]
         shape[dim] = (self.shape[dim] - size) // step + 1
