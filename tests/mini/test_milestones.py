@@ -15,8 +15,17 @@ def views():
     return f"{x.tolist()}\n{corner.stride()} {corner.is_contiguous()}\n{(corner * corner[0]).tolist()}\n"
 
 
+def versions():
+    z = torch.tensor([[1 + 2j, 3 - 4j]])
+    c = z.conj()
+    column = c.transpose(0, 1)
+    column += 1
+    kin = [z, c, column, z.detach(), c.conj(), z + 1]
+    return f"{z.tolist()} {c.tolist()}\n{[t._version for t in kin]} {z.requires_grad}\n"
+
+
 # the name of a cell's tag -> what PyTorch prints
-MILESTONES = {"views": views}
+MILESTONES = {"views": views, "versions": versions}
 
 
 def test_each_milestone_is_in_the_book():

@@ -1,6 +1,6 @@
 """What every tensor is made of, and the few functions that make one from an array.
 
-In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapters "Tensor and Storage" and "The tensor as an object".
 """
 
 import numpy as np
