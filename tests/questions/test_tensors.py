@@ -45,6 +45,15 @@ def test_why_does_writing_into_one_tensor_change_another():
     assert address(x.clone()) != address(x)
 
 
+def test_what_is_a_strided_tensor():
+    x = torch.arange(12).view(3, 4)
+    for view in (x, x.t(), x[1:, ::2], x[:, 1:2].expand(3, 5)):
+        assert view.layout == torch.strided and address(view) == address(x)
+        i, j = 1, 1
+        place = view.storage_offset() + i * view.stride(0) + j * view.stride(1)
+        assert view[i, j] == x.flatten()[place]
+
+
 def test_what_is_the_difference_between_view_and_reshape():
     x = torch.arange(6).view(2, 3)
     with pytest.raises(RuntimeError, match="view size is not compatible"):

@@ -193,7 +193,7 @@ QUESTIONS = {  # what is typed: what stands among the first five, and in which c
         "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm",
         "",
     ),
-    "what is a strided tensor": ("The real thing", "Tensor and Storage"),
+    "what is a strided tensor": ("What is a strided tensor?", "Questions"),
     "what does retain_graph do": ("Again, and higher", "Autograd"),
     "why is my gpu memory not freed": ("Why is my GPU memory not freed?", "Questions"),
     "what does retain_graph keep": ("What does retain_graph keep?", "Questions"),
