@@ -45,9 +45,10 @@ function stationButton([name, language], i, step, go) {
 
 // The losses of all turns; a click chooses a turn.
 function lossCurve(r, set) {
-  const [width, height, top] = [560, 90, Math.max(0.8, ...r.losses)];
+  const [width, height] = [560, 100];
+  const [low, high] = [Math.min(r.softmax ? FLOOR : Infinity, ...r.losses), Math.max(...r.losses)];
   const x = (turn) => 6 + ((width - 12) * turn) / (r.losses.length - 1);
-  const y = (loss) => height - 6 - ((height - 12) * loss) / top;
+  const y = (loss) => height - 7 - ((height - 14) * (loss - low)) / (high - low || 1);
   const path = r.losses.map((loss, turn) => `${turn ? "L" : "M"}${x(turn).toFixed(1)} ${y(loss).toFixed(1)}`).join("");
   const label = `Losses of turns 0 to ${r.losses.length - 1}: from ${r.losses[0].toFixed(4)} to ${r.losses.at(-1).toFixed(4)}`;
   const choose = (event) => {
@@ -63,7 +64,7 @@ function lossCurve(r, set) {
 }
 
 const lossWords = (r) =>
-  `Loss of each turn: ${r.loss.toFixed(4)} in turn ${r.turn}${r.softmax ? "; dashed: 0.3133, the floor of two softmaxes" : ""}`;
+  `Loss of each turn, ${Math.max(...r.losses).toFixed(4)} at most: ${r.loss.toFixed(4)} in turn ${r.turn}${r.softmax ? "; dashed: 0.3133, the floor of two softmaxes" : ""}`;
 
 const draw = ({ result, step, set, go }) =>
   h("div", { class: "rt-path" },
