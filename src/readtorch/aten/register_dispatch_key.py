@@ -138,19 +138,20 @@ def described_dtype(result):
 
 
 def out_kernel(operator):
-    """The kernel of the `out=` form that was derived from `operator`, on every device."""
+    """The kernel of the `out=` form that was derived from `operator`, on every device.
+
+    Results are described before they are computed where `impl` may write them itself, where nothing is computed, and where the
+    functional form may return an input as it is.
+    """
     count = len(operator.schema.returns)
 
     @any_device
     def kernel(*arguments):
         inputs, outs = arguments[:-count], arguments[-count:]
         check_apart(operator, inputs, outs)
-        if operator.shape_rule is not None and described_first(operator, outs):
-            outputs = operator.shape_rule(*inputs)
-            prepare(operator, inputs, outs, outputs)
-            if fits(operator, inputs, outs, outputs):
-                return filled(operator, inputs, outs)
-            return write_out(operator.call(*inputs), outs)
+        if CPU in operator.impls or operator.composite is not None or outs[0]._keys & META:
+            if operator.shape_rule is not None:
+                return described_then_filled(operator, inputs, outs)
         results = operator.call(*inputs)
         if operator.out_check is None:
             return write_out(results, outs)
@@ -160,10 +161,13 @@ def out_kernel(operator):
     return kernel
 
 
-def described_first(operator, outs):
-    """Whether results are described before they are computed: where `impl` may write them itself, where nothing is computed,
-    and where the functional form may return an input as it is."""
-    return CPU in operator.impls or outs[0]._keys & META or operator.composite is not None
+def described_then_filled(operator, inputs, outs):
+    """The outputs are made fit for what the shape rule describes, and written by `impl` if that can be, else from the results."""
+    outputs = operator.shape_rule(*inputs)
+    prepare(operator, inputs, outs, outputs)
+    if fits(operator, inputs, outs, outputs):
+        return filled(operator, inputs, outs)
+    return write_out(operator.call(*inputs), outs)
 
 
 def check_apart(operator, inputs, outs):
