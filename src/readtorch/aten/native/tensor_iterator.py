@@ -15,7 +15,7 @@ from readtorch.aten.tensor_meta import broadcast, pointwise_strides
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import BACKENDS, WRAPPED_NUMBER
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL, SCALAR_TYPE_NAMES, op_math_type, promote_types
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap, wrap_number, wrap_result
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap_number, wrap_result
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
 # nothing, while `np.errstate` around each of them would.
@@ -239,10 +239,9 @@ def binary_kernel(ufunc, exact_numbers=False):
                 value = ufunc(x, y)
             else:
                 value = compute(ufunc, (x, y), result_type(self, other), None, exact_numbers)
-            n = x.ndim
-            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
-                return wrap(value)
-            return wrap_result(in_order(value, x, y) if n else value)
+            if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:
+                return wrap_result(value)
+            return wrap_result(in_order(value, x, y))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 
@@ -260,10 +259,9 @@ def binary_float_kernel(function, exact_numbers=False):
                 value = function(x, y)
             else:
                 value = compute(function, (x, y), float_result_type(self, other), None, exact_numbers)
-            n = x.ndim
-            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
-                return wrap(value)
-            return wrap_result(in_order(value, x, y) if n else value)
+            if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:
+                return wrap_result(value)
+            return wrap_result(in_order(value, x, y))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 

@@ -8,6 +8,7 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import (
+    F4,
     compute,
     elementwise,
     in_order,
@@ -18,7 +19,7 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
-from readtorch.c10.tensor_impl import wrap, wrap_result
+from readtorch.c10.tensor_impl import wrap_result
 
 # ------------------------------------------------------------------------------------------------ comparisons
 
@@ -31,17 +32,16 @@ def bool_kernel(ufunc, name, kinds, takes=None):
         x, y = self._array, other._array
         dtype = x.dtype
         try:
-            if dtype is y.dtype and dtype.kind in kinds:
+            if dtype is y.dtype and (dtype is F4 or dtype.kind in kinds):
                 value = ufunc(x, y)
             else:
                 common = result_type(self, other)
                 if takes and not takes(common):
                     raise refusal(common)
                 value = compute(ufunc, (x, y), common, scalar_type.bool)
-            n = x.ndim
-            if n == 1 or n and (x.flags.c_contiguous or x.strides == y.strides):
-                return wrap(value)
-            return wrap_result(in_order(value, x, y) if n else value)
+            if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:
+                return wrap_result(value)
+            return wrap_result(in_order(value, x, y))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
 
