@@ -8,6 +8,7 @@ import pytest
 import readtorch as rt
 from readtorch.aten import dispatcher, gen_python_functions
 from readtorch.aten.dispatcher import registry
+from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.c10.dispatch_key import tls
 from readtorch.csrc.autograd import gen_autograd_functions, gen_variable_type
 
@@ -30,6 +31,7 @@ GENERATORS = {  # the function that writes a text -> the text
     gen_python_functions._direct_binding: lambda: inspect.getsource(rt.exp),
     gen_python_functions._first_overload_binding: lambda: inspect.getsource(rt.mul),
     gen_python_functions.make_infix: lambda: inspect.getsource(rt.Tensor.__mul__),
+    sizes_binding: lambda: inspect.getsource(rt.Tensor.view),
     dispatcher.make_call: lambda: call("aten::mul.Tensor"),
     gen_variable_type.kernel_source: lambda: autograd_kernel("aten::mul.Tensor"),
     gen_variable_type._inplace_lines: lambda: autograd_kernel("aten::sin_"),
