@@ -991,7 +991,7 @@ class LogSigmoidBackward0:
 @log_sigmoid_backward.meta
 def log_sigmoid_backward_meta(grad_output, self, buffer):
     """It lies in memory as `grad_output` does."""
-    shape = broadcast_shape(grad_output._array.shape, self._array.shape)
+    shape = broadcast_shape(self._array.shape, grad_output._array.shape)
     return TensorMeta(shape, dtype_of(grad_output), pointwise_strides(shape, [grad_output._array]))
 
 
