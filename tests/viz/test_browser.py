@@ -48,16 +48,6 @@ def dispatch():
     return viz.dispatch("mul", a, readtorch.ones(3))
 
 
-@functools.cache  # it reads the whole package
-def house_map():
-    net = readtorch.nn.Linear(2, 2)
-
-    def step():
-        net(readtorch.ones(1, 2)).sum().backward()
-
-    return viz.house_map(step)
-
-
 def schedules():
     L = readtorch.optim.lr_scheduler
     return viz.schedule_plotter(
@@ -208,7 +198,6 @@ FIGURES = [
     strides,
     module_tree,
     dispatch,
-    house_map,
     hook_timeline,
     schedules,
     checkpoint_diff,
@@ -283,12 +272,6 @@ def test_a_voice_reads_the_parts_of_a_step_as_sentences(visit, page_with):
         seen.page.locator(".rt-slider").focus()
         press(seen.page, ".")
         assert said().startswith("step 1 of 5: SumBackward0 runs. ready queue: ")
-    with visit(page_with(house_map())) as seen:
-        seen.page.locator(".rt-slider").focus()
-        press(seen.page, ".")
-        assert re.fullmatch(
-            r"step 1 of \d+: enters \S+\. .*\.", seen.page.locator(".rt-slider").get_attribute("aria-valuetext")
-        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -437,31 +420,6 @@ def test_checkpoint_diff_by_keys_and_its_filter(visit, page_with):
         assert rows.count() == page.locator(".rt-diff tbody tr:not(.rt-v-same)").count() < 8
         rows.first.click()
         assert title.inner_text() == "0.weight"
-        assert seen.problems == []
-
-
-def test_house_map_rooms_and_walk(visit, page_with):
-    with visit(page_with(house_map())) as seen:
-        page, title = seen.page, seen.page.locator(".rt-dtitle")
-        page.locator(".rt-room[tabindex='0']").focus()
-        before = title.inner_text()
-        press(page, "ArrowDown")
-        assert title.inner_text() != before
-        for _ in range(8):
-            press(page, "ArrowDown")
-        assert title.inner_text().startswith("readtorch/c10")  # the lowest floor
-        press(page, ".", ".")
-        assert "enters" in page.locator(".rt-now").inner_text()
-        assert page.locator(".rt-mark").count() == 1
-        drawn, box = page.locator(".rt-room:visible"), page.locator(".rt-check input")
-        assert 4 < drawn.count() < 12, "those that the walk enters"
-        box.check()
-        assert drawn.count() == page.locator(".rt-room").count() > 40
-        page.locator(".rt-room", has_text="front door").click()
-        box.uncheck()
-        assert drawn.count() < 12 and title.inner_text() != "readtorch", "a room that is drawn"
-        page.locator(".rt-detail .rt-link").last.click()
-        assert page.locator(".rt-room[aria-pressed='true']").is_visible()
         assert seen.problems == []
 
 

@@ -7,8 +7,6 @@ that shows itself when it is the last value of a cell::
 
     from readtorch import viz
 
-    viz.house_map()                                   # the rooms of the package and who imports whom
-    viz.house_map(step, title="One training step")    # … and the rooms that step() enters, one by one
     viz.import_timeline("import torch")               # which module imports which, and how long it takes
     viz.strides(x)                                    # an element's place: offset + sum of index * stride
     viz.strides([("x", x), ("x.t()", x.t())])         # … of views of one storage
@@ -51,7 +49,6 @@ __all__ = [
     "figure",
     "fusion",
     "hook_timeline",
-    "house_map",
     "import_timeline",
     "ir",
     "kernel_accesses",
@@ -178,21 +175,6 @@ def checkpoint_diff(left, right, names=("model", "checkpoint"), title="Checkpoin
     from .diff_checkpoints import diff_checkpoints
 
     return CheckpointDiff(diff_checkpoints(left, right, names), title=title, differences=differences)
-
-
-def house_map(call=None, title="The house"):
-    """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (the chapter "One
-    training step, end to end").
-
-    call: a function without arguments; it is run once and the rooms that it enters can be stepped through. Only
-    they are drawn at first. Run it once before, or the walk shows what is only made at first use.
-    """
-    from ._widgets import HouseMap
-    from .rooms import survey, trace_rooms
-
-    trace = trace_rooms(call) if call else None
-    first = trace["steps"][0]["room"] if trace and trace["steps"] else ""
-    return HouseMap(survey(), trace, title=title, selected=first)
 
 
 def import_timeline(programs, run=0, selected="", zoom="", title="Import timeline"):

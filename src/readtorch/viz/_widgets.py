@@ -58,18 +58,6 @@ class CheckpointDiff(StaticWidget):
     differences = Bool(False).tag(sync=True)  # whether equal rows are hidden
 
 
-class HouseMap(StaticWidget):
-    kind = "house_map"
-    _esm = front_end(kind)
-    fallback = "Map of the house: the rooms of the package and who imports whom (needs JavaScript)."
-
-    step = Int(0).tag(sync=True)
-    selected = Unicode("").tag(sync=True)  # a room's path
-
-    def __init__(self, survey: dict, trace: dict | None, title: str, **traits):
-        super().__init__({**survey, "trace": trace}, title, **traits)
-
-
 class SchedulePlotter(StaticWidget):
     kind = "schedules"
     _esm = front_end(kind)

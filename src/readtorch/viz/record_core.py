@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from readtorch.show import _citations
 
-from .rooms import first_sentence, room_of_generated
+from .docstrings import first_sentence
 from .watch_calls import GENERATED, PACKAGE, file_name, in_package, plain_name, watch_calls
 
 INLINED = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # part of the function that they stand in
@@ -109,3 +109,8 @@ class Docstrings:
 def owner_of(module) -> str:
     """ "utils.data.__init__" -> "readtorch.utils.data" """
     return f"{PACKAGE.name}.{module}".removesuffix(".__init__")
+
+
+def room_of_generated(frame) -> str:
+    """Calls and bindings are aten's; what notes or walks the graph was written by csrc/autograd."""
+    return "csrc/autograd" if "NO_EDGE" in frame.f_globals else "aten"

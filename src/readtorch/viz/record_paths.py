@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from readtorch.c10.extras import extra
 
-from .rooms import first_sentence
+from .docstrings import first_sentence
 
 MOST_STEPS = 500
 MOST_OPTIMIZERS = 10

@@ -10,7 +10,7 @@ import inspect
 import math
 from dataclasses import asdict, dataclass
 
-from .rooms import first_sentence
+from .docstrings import first_sentence
 
 MOST_EPOCHS = 1000
 MOST_SCHEDULES = 10
