@@ -36,6 +36,11 @@ REWRITES = [
     (re.compile(r'<summary>(?=<span class="toctree-toggle")'), '<summary aria-label="Pages below">'),
     # an aside within the main text is no landmark; each footnote has its own role
     (re.compile(r'<aside class="footnote-list brackets">'), '<aside class="footnote-list brackets" role="none">'),
+    # Markdown that a cell shows: its links to chapters are resolved by nobody
+    (
+        re.compile(r'<a class="reference external" href="([\w./-]+)\.md(#[^"]*)?"'),
+        r'<a class="reference internal" href="\1.html\2"',
+    ),
     # the site's name stands outside of every landmark
     (
         re.compile(r'<div class="sidebar-primary-items__start sidebar-primary__section">'),

@@ -113,6 +113,17 @@ def test_the_notebook_runs(fixture_site, tmp_path):
     assert all(".rt-pane {" in "".join(panel) for panel in panels), "a panel in a notebook brings its own style"
 
 
+def test_links_in_what_a_cell_shows_lead_to_pages(monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
+    import rt_site
+
+    link = '<a class="reference external" href="{}">here</a>'
+    assert rt_site.repair(link.format("hooks.md#a-b")) == '<a class="reference internal" href="hooks.html#a-b">here</a>'
+    assert rt_site.repair(link.format("hooks.md")) == '<a class="reference internal" href="hooks.html">here</a>'
+    for other in ("https://example.org/a.md", "notes.txt"):
+        assert rt_site.repair(link.format(other)) == link.format(other)
+
+
 def test_the_cache_follows_the_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
     import rt_cache

@@ -34,5 +34,5 @@ def headline(found: list[Quote]) -> str:
 def program_html(found: list[Quote]) -> str:
     panes = "".join(panel([Pane("ours", "mini", quote)], [], "") for quote in found)
     return (
-        f'<div class="rt-show"><details class="rt-program"><summary>{headline(found)}</summary>{panes}</details></div>'
+        f'<div class="rt-show"><details class="rt-written"><summary>{headline(found)}</summary>{panes}</details></div>'
     )
