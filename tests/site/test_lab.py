@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,6 +17,12 @@ import book_contents  # noqa: E402
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))  # with the pages that have no cells
 
 
+def waited_for(coroutine):
+    """In a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
 @pytest.fixture
 def lab(tmp_path):
     """A contents manager over copies of the chapters: (the folder, get, save)"""
@@ -26,8 +33,8 @@ def lab(tmp_path):
     manager = book_contents.BookContents(root_dir=str(tmp_path))
     return (
         tmp_path,
-        lambda path, **options: asyncio.run(manager.get(path, **options)),
-        lambda model, path: asyncio.run(manager.save(model, path)),
+        lambda path, **options: waited_for(manager.get(path, **options)),
+        lambda model, path: waited_for(manager.save(model, path)),
     )
 
 
