@@ -356,6 +356,7 @@ def l(T, *values):  # noqa: E743
 
 # What only the CPU is asked.
 ON_THE_CPU = [
+    lambda T: T._standard_gamma_grad(o(T, 2).half(), o(T, 2).half()),
     lambda T: T.dist(l(T, 1), l(T, 2)),
     lambda T: T.as_strided(o(T, 4), (2,), (1, 1)),
     lambda T: T.as_strided(o(T, 4), (2,), (-1,)),

@@ -1,5 +1,7 @@
 """readtorch.ops: operators by name, packets that choose an overload, and what does not fit."""
 
+import inspect
+
 import pytest
 import torch
 
@@ -61,3 +63,32 @@ def test_numbers_beside_16_bit_tensors(call, dtype):
 @pytest.mark.parametrize("name", ["asinh", "acosh", "atanh"])
 def test_inplace_forms_without_derivative(name):
     both(lambda T, x: getattr(x.clone(), name + "_")().sum().backward(), torch.full((2,), 1.5, requires_grad=True))
+
+
+def test_an_operator_has_no_attributes_but_its_own():
+    from readtorch.aten.dispatcher import registry
+
+    assert not hasattr(registry["aten::neg"], "cal") and hasattr(registry["aten::neg"], "call")
+    with pytest.raises(AttributeError, match="colour"):
+        registry["aten::neg"].colour
+
+
+def defaults_of(function):
+    try:
+        parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
+    except (ValueError, TypeError):  # written in C++
+        return {}
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def test_defaults_of_functions_that_are_written_in_python():
+    functional = [name for name in dir(torch.nn.functional) if not name.startswith("_")]
+    compared = 0
+    for T, R, names in ((torch, rt, torch.functional.__all__), (torch.nn.functional, rt.nn.functional, functional)):
+        for name in names:
+            expected = defaults_of(getattr(T, name)) if callable(getattr(R, name, None)) else {}
+            ours = defaults_of(getattr(R, name)) if expected else {}
+            for parameter in expected.keys() & ours.keys():
+                assert ours[parameter] == expected[parameter], (name, parameter)
+                compared += 1
+    assert compared > 200

@@ -1,5 +1,7 @@
 """Pooling: windows of every shape, by NumPy and by compiled loops; graphs, formats, nan, empty inputs, errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -317,3 +319,23 @@ def test_random_windows_come_from_the_seed():
             seed=8,
             exact=True,
         )
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("rows", [3, 4000], ids=["by NumPy", "by loops"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_every_window_on_short_rows(size, rows, grad):
+    """Windows that begin before a row and end behind it; later rows hold larger numbers, which no window may see.
+
+    The backward of such windows ends PyTorch's process.
+    """
+    numbers = torch.arange(2.0 * rows * size).reshape(2, rows, size).requires_grad_(grad)
+    for kernel, stride, dilation in itertools.product(range(1, 8), (1, 2, 3), (1, 2)):
+        for padding in range(kernel // 2 + 1):
+            if size + 2 * padding >= dilation * (kernel - 1) + 1:
+                settings = kernel, stride, padding, dilation
+                both(lambda T, x: T.nn.functional.max_pool1d(x, *settings).detach(), numbers)
+                both(lambda T, x: T.nn.functional.avg_pool1d(x, kernel, stride, padding).detach(), numbers)
+            if size + 2 * padding >= kernel:
+                window = (1, kernel), (1, stride), (0, padding)
+                both(lambda T, x: T.nn.functional.max_pool2d(x[None], *window).detach(), numbers)

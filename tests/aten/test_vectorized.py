@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 import torch
@@ -224,3 +225,25 @@ def test_mish_far_from_zero():
     """tanh(softplus(x)) is computed from one exponential."""
     x = np.concatenate([np.linspace(-40, 40, 9999), [25.0]]).astype(np.float32)
     both(lambda lib, t: lib.nn.functional.mish(t), torch.from_numpy(x))
+
+
+def square_and_one(out):
+    for i in range(out.size):
+        out[i] = out[i] * out[i] + np.float32(1)
+
+
+def square_and_one_interleaved(out):
+    for i in range(out.size):
+        out[i] = out[i] * out[i] + np.float32(1)
+        interleave()
+
+
+def test_a_loop_works_on_several_vectors_at_a_time():
+    def products(loop):
+        """How many products of vectors the compiled text has."""
+        compiled = numba.njit(loop)
+        compiled(np.ones(3, np.float32))
+        (text,) = compiled.inspect_llvm().values()
+        return text.count("fmul <")
+
+    assert products(square_and_one_interleaved) >= 8 > products(square_and_one) > 0

@@ -8,9 +8,11 @@ import pytest
 
 import readtorch as rt
 from readtorch import cuda
+from readtorch.aten.native.cuda import copy, multinomial_kernel
 from readtorch.c10.cuda import philox_rng_engine, simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
+from tests.cuda.launches import floats, launched_by
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -316,6 +318,30 @@ def test_multinomial_with_replacement():
     units = words.astype(np.float32) * np.float32(2.0**-32) + np.float32(2.0**-33)
     for row, ends in enumerate(chances.cumsum(1).tolist()):
         assert found[row].tolist() == np.searchsorted(ends, units[128 * row : 128 * row + 6]).tolist()
+
+
+@pytest.mark.parametrize("rows, categories, draws", [(1, 5, 4), (2, 5, 4), (3, 2, 8), (5, 2, 12)])
+def test_the_generator_moves_on_by_the_rows_that_a_block_samples(rows, categories, draws, monkeypatch):
+    monkeypatch.setattr(multinomial_kernel, "MOST_ROWS", 2)
+    generator = rt.Generator("cuda").manual_seed(1)
+    rt.multinomial(rt.ones(rows, categories).cuda(), 3, replacement=True, generator=generator)
+    assert generator.get_offset() == draws
+
+
+@pytest.mark.parametrize("shape", [(32, 40), (3, 33, 32)])
+def test_a_matrix_is_turned_in_tiles(shape):
+    """Rows are read and columns written together; what lies alike, or is small, is copied element by element."""
+    x = floats(*shape)
+    turned, alike = np.zeros(x.swapaxes(-1, -2).shape, np.float32), np.zeros_like(x)
+    by_columns = np.zeros_like(x).swapaxes(-1, -2)
+    for source, target, in_tiles in (
+        (x.swapaxes(-1, -2), turned, True),
+        (x, alike, False),
+        (x.swapaxes(-1, -2), by_columns, False),
+        (x[..., :31].swapaxes(-1, -2), np.zeros_like(turned[..., :31, :]), False),
+    ):
+        [(kernel, _)] = launched_by(copy.copy, source, target)
+        assert (kernel.__name__ == "transpose") == in_tiles
 
 
 def test_normal_about_tensors():

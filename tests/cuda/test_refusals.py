@@ -5,6 +5,7 @@ import re
 import pytest
 
 import readtorch as rt
+from readtorch.aten.native.cuda.register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from tests.aten.refused_calls import CALLS
 from tests.cuda.test_operator_table import device  # noqa: F401  a fixture
 
@@ -27,3 +28,28 @@ def test_refused_as_on_the_cpu(name):
     assert "none" not in (ours[0], expected[0])
     assert ours[0] == expected[0]
     assert name in OTHER_WORDS or ours == expected
+
+
+@pytest.mark.parametrize("name", ["_fused_adam_", "_fused_adamw_", "_fused_sgd_"])
+def test_fused_steps_that_unscale(name):
+    """In PyTorch: they do."""
+    step = getattr(rt.ops.aten, name)
+    for place in ("cpu", "cuda"):
+        x = [[rt.ones(2, device=place)] for _ in range(4)]
+        numbers = dict(lr=0.1, weight_decay=0.0, maximize=False)
+        if name == "_fused_sgd_":
+            settings = dict(momentum=0.0, dampening=0.0, nesterov=False, is_first_step=True, **numbers)
+            lists = x[0], x[1], []
+        else:
+            settings = dict(beta1=0.9, beta2=0.99, eps=1e-8, amsgrad=False, **numbers)
+            lists = *x, [], [rt.ones((), device=place)]
+        for scaling in ("grad_scale", "found_inf"):
+            with pytest.raises(RuntimeError, match="grad_scale and found_inf are not supported"):
+                step(*lists, **settings, **{scaling: rt.ones(1, device=place)})
+        step(*lists, **settings)
+
+
+def test_a_second_kernel_would_be_dead_code():
+    for register in (cuda_kernel, cuda_impl):
+        with pytest.raises(RuntimeError, match="'aten::mm' has a CUDA kernel already"):
+            register(operator_named("mm"))(print)

@@ -42,7 +42,7 @@ GENERAL = [
 
 # Files under the first path (but not under a room of their own) are guarded by these tests.
 ROOMS = {
-    "aten": ["tests/aten", "tests/autograd", "tests/conformance", "tests/multiprocessing", *GENERAL],
+    "aten": ["tests/aten", "tests/autograd", "tests/conformance", "tests/multiprocessing", "tests/cuda", *GENERAL],
     "aten/native/cuda": ["tests/cuda"],
     "csrc/autograd": ["tests/autograd", "tests/aten", "tests/viz/test_record_backward.py", *GENERAL],
     "optim": ["tests/optim", "tests/conformance"],

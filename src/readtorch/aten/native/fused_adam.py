@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" show
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply, only_counted
+from .multi_tensor_apply import multi_tensor_apply, only_counted, refuse_scaling
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
@@ -51,8 +51,7 @@ def _step(
     found_inf,
     decoupled_weight_decay,
 ):
-    if grad_scale is not None or found_inf is not None:
-        raise RuntimeError("_fused_adam_: grad_scale and found_inf are not supported on the CPU")
+    refuse_scaling("_fused_adam_", grad_scale, found_inf)
     from .cpu import fused_adam_kernel
 
     lists = [params, grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]

@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. The chapter "torch.optim" shows
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply, only_counted
+from .multi_tensor_apply import multi_tensor_apply, only_counted, refuse_scaling
 
 _fused_sgd_ = native_function(
     "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
@@ -30,8 +30,7 @@ def fused_sgd_cpu_(
     grad_scale,
     found_inf,
 ):
-    if grad_scale is not None or found_inf is not None:
-        raise RuntimeError("_fused_sgd_: grad_scale and found_inf are not supported on the CPU")
+    refuse_scaling("_fused_sgd_", grad_scale, found_inf)
     from .cpu import fused_sgd_kernel
 
     numbers = (-lr, weight_decay, -1.0 if maximize else 1.0)

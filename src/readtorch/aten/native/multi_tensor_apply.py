@@ -77,6 +77,12 @@ def order(array):
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
+def refuse_scaling(name, grad_scale, found_inf):
+    """In PyTorch: gradients are unscaled in the step, and nothing is done where one is infinite."""
+    if grad_scale is not None or found_inf is not None:
+        raise RuntimeError(f"{name}: grad_scale and found_inf are not supported")
+
+
 def only_counted(read_only=()):
     """The kernel of such an operator on the Meta device: the writes are counted, but for the lists at these positions."""
 

@@ -107,9 +107,11 @@ class CholeskyBackward0:
 
 # --------------------------------------------------------------------------------------------------- Cholesky
 
-cholesky_inverse = native_function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=exact_out())
+cholesky_inverse = native_function(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=exact_out(row_major=True)
+)
 cholesky_solve = native_function(
-    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=exact_out()
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=exact_out(row_major=True)
 )
 
 

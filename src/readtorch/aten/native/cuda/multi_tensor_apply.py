@@ -14,6 +14,7 @@ from collections import defaultdict
 
 from numba import cuda
 
+from readtorch.aten.native.multi_tensor_apply import refuse_scaling
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 from readtorch.c10.memory_format import contiguous_format
 
@@ -66,8 +67,8 @@ def adam(
 
 
 def for_each(kernel, lists, scalars):
-    """Launch for 16 tensors at a time. All arrays are contiguous and of one dtype."""
-    empty = flat(scratch(lists[0][0], (0,), lists[0][0].dtype)) if lists[0] else None
+    """Launch for 16 tensors at a time. All arrays are contiguous and of one dtype; there is at least one."""
+    empty = flat(scratch(lists[0][0], (0,), lists[0][0].dtype))
     for begin in range(0, len(lists[0]), AT_ONCE):
         groups = [[x.reshape(-1) for x in arrays[begin : begin + AT_ONCE]] for arrays in lists]
         most = max(x.size for x in groups[0])
@@ -160,11 +161,6 @@ def foreach_add_cuda_(tensors, scalar):
         t.add_(scalar)
 
 
-def refuse_scaling(grad_scale, found_inf):
-    if grad_scale is not None or found_inf is not None:
-        raise RuntimeError("readtorch's fused optimizers have no grad_scale and found_inf on CUDA")
-
-
 def fused_adam(decoupled):
     def kernel(
         params,
@@ -183,7 +179,7 @@ def fused_adam(decoupled):
         grad_scale,
         found_inf,
     ):
-        refuse_scaling(grad_scale, found_inf)
+        refuse_scaling("_fused_adam_", grad_scale, found_inf)
         lists = [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else []]
         for step, places in by_step(params, state_steps).items():
             chosen = [[tensors[i] for i in places] if tensors else [] for tensors in lists]
@@ -221,7 +217,7 @@ def fused_sgd_cuda_(
     grad_scale,
     found_inf,
 ):
-    refuse_scaling(grad_scale, found_inf)
+    refuse_scaling("_fused_sgd_", grad_scale, found_inf)
     kinds = defaultdict(list)
     for i, param in enumerate(params):
         kinds[param._array.dtype].append(i)

@@ -227,10 +227,17 @@ def reversed_logcumsumexp(t, dim):
 
 # ------------------------------------------------------------------------------------------------------- diff
 
+
+def exact_copy(operator):
+    """With n = 0 the result is a copy, whose dtype `out` must have; else a difference, which is cast."""
+    names = exact_out(expected_scalar)(operator)
+    check = operator.out_check
+    operator.out_check = lambda i, out, result, arguments: arguments[1] or check(i, out, result, arguments)
+    return names
+
+
 diff = native_function(
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    BOTH,
-    out=exact_out(expected_scalar),
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", BOTH, out=exact_copy
 )
 
 
