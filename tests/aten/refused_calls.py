@@ -356,6 +356,10 @@ def l(T, *values):  # noqa: E743
 
 # What only the CPU is asked.
 ON_THE_CPU = [
+    lambda T: T.nn.functional.multilabel_margin_loss(o(T, 1, 3), T.tensor([[-2, 0, 0]])),
+    lambda T: T.nn.functional.multilabel_margin_loss(o(T, 1, 3), T.tensor([[3, 0, 0]])),
+    lambda T: T.nn.functional.multi_margin_loss(o(T, 1, 3), T.tensor([-1])),
+    lambda T: T.nn.functional.multi_margin_loss(o(T, 1, 3), T.tensor([3])),
     lambda T: T._standard_gamma_grad(o(T, 2).half(), o(T, 2).half()),
     lambda T: T.dist(l(T, 1), l(T, 2)),
     lambda T: T.as_strided(o(T, 4), (2,), (1, 1)),

@@ -301,3 +301,12 @@ def test_activations_in_loops(name):
         few = call(readtorch, readtorch.tensor(x[-900:].tolist()))
         many = call(readtorch, readtorch.tensor(x.tolist()))[-900:]
         np.testing.assert_allclose(many.numpy(), few.numpy(), rtol=3e-6, atol=3e-7)
+
+
+def test_shapes_of_flash_attention_on_meta():
+    """The logarithm of the sums has no last dimension."""
+    found = []
+    for T in (readtorch, torch):
+        q, k = T.ones(2, 3, 5, 4, device="meta"), T.ones(2, 3, 7, 4, device="meta")
+        found.append([tuple(t.shape) for t in T.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, k)])
+    assert found[0] == found[1]

@@ -92,3 +92,9 @@ def test_defaults_of_functions_that_are_written_in_python():
                 assert ours[parameter] == expected[parameter], (name, parameter)
                 compared += 1
     assert compared > 200
+
+
+def test_lu_gives_infos_only_when_asked():
+    for T in (rt, torch):
+        a = T.eye(2)
+        assert [len(T.lu(a)), len(T.lu(a, get_infos=True)), len(a.lu()), len(a.lu(True, True))] == [2, 3, 2, 3]

@@ -99,3 +99,14 @@ def test_logsigmoid_s_gradient_lies_as_what_arrives(order, cotangent):
         arriving = laid_out(T, cotangent, False), T.ones(2, 3, 1).expand(SHAPE)
         found.append([T.autograd.grad(result, x, g, retain_graph=True)[0].stride() for g in arriving])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_operand_of_fewer_dimensions(order):
+    """It decides where the first operand says nothing."""
+    found = []
+    for T in (readtorch, torch):
+        matrices = T.ones(3, 4), T.ones(4, 3).t(), T.ones(4).expand(3, 4), T.ones(3, 1)
+        firsts = laid_out(T, order, False), laid_out(T, order, True), laid_out(T, order, False)[:1].expand(SHAPE)
+        found.append([(f(x, y)).stride() for x in firsts for y in matrices for f in (T.add, T.mul, lambda a, b: b - a)])
+    assert found[0] == found[1]

@@ -575,7 +575,11 @@ for amsgrad in (False, True):
 SGD = dict(weight_decay=0.2, momentum=0.7, lr=0.3, dampening=0.1, maximize=True)
 case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **SGD, nesterov=False, is_first_step=False)
 case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **{**SGD, "dampening": 0.0}, nesterov=True, is_first_step=False)
+case("_fused_sgd_", [X.t(), W], [Y.t(), G], [Z.t(), G.flip(0)], **SGD, nesterov=False, is_first_step=False)
 case("_foreach_add_.Scalar", [X, W], 1.75)
+for reduce in ("sum", "max"):
+    case("segment_reduce", values(2, 4, 2), reduce, lengths=tensor([1, 3], [2, 2]), axis=1)
+case("native_group_norm", torch.zeros(2, 4, 0), None, None, 2, 4, 0, 2, 1e-5)
 
 # ------------------------------------------------------------------------------------------------- random numbers
 # PyTorch's CPU draws others: these are compared with what NumPy draws from the same Philox states.
