@@ -1,6 +1,7 @@
 """readtorch.linalg: values, gradients of two orders, layouts, and errors, against the reference."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -259,3 +260,10 @@ def test_results_lie_column_by_column_also_where_there_are_few(name):
         return RESULTS[name](T, lambda *sizes: T.ones(*sizes)).stride()
 
     assert strides(readtorch) == strides(torch)
+
+
+def test_a_matrix_s_exponential_has_no_imaginary_part_to_lose():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [T.linalg.matrix_exp(T.tensor([[1.0, 2.0], [-0.5, 0.25]])).tolist() for T in (torch, readtorch)]
+    np.testing.assert_allclose(*found, rtol=1e-6)
