@@ -289,6 +289,11 @@ def test_aligned_panes():
     assert html.count('class="rt-gap"') == 3 and html.count('class="rt-align"') == 1
 
 
+def test_a_comment_on_the_last_line_of_a_quote_has_its_colour():
+    quote = locate("c10/util/intrusive_ptr.h::Note [PyObject preservation for Tensor and Storages]")
+    assert all(line.startswith('<span class="rt-c">//') for line in _render.colour(quote))
+
+
 def test_text_is_kept_to_the_letter():
     """What the browser shows is the source: no line lost, nothing taken for markup."""
     for name in (

@@ -19,6 +19,7 @@ def test_what_it_imports_comes_before_it(monkeypatch, tmp_path):
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.setattr(_program.resources, "files", lambda package: tmp_path)
     assert _program.modules("c") == ["a", "b", "c"]
+    assert _program.modules("b", "c") == ["a", "b", "c"]
 
 
 def test_a_module_that_is_not_there():

@@ -238,7 +238,7 @@ def test_a_kernel_sets_inputs_and_asks_for_the_result(name):
         made.inputs = drawn
         assert made.result == made.figure.model(drawn)
     with pytest.raises(Refusal):
-        made.inputs = {made.figure.inputs[0].name: "no such value, and far too long for a text of an input" * 9}
+        made.inputs = {made.figure.inputs[0].name: "no such value, and far too long for a text of an input" * 99}
 
 
 # ---- in a browser

@@ -255,13 +255,13 @@ class same(_Display):
 
 
 class program(_Display):
-    """The reader's own program, folded: a module of `readtorch.mini` and all that it imports, with the number of lines.
+    """The reader's own program, folded: modules of `readtorch.mini` and all that they import, with the number of lines.
 
     show.program("tensor")
     """
 
-    def __init__(self, last: str):
-        found = _program.quotes(last)
+    def __init__(self, *modules: str):
+        found = _program.quotes(*modules)
         self.text = "\n\n".join([_program.headline(found), *("\n".join(quote.lines) for quote in found)])
         self.html = _program.program_html(found)
 

@@ -15,15 +15,17 @@ PACKAGE = "readtorch.mini"
 IMPORTED = re.compile(r"^from \.(\w+) import", re.M)
 
 
-def modules(last: str) -> list[str]:
-    """The modules that `last` needs, each behind those that it imports itself; `last` is the last."""
-    text = (resources.files(PACKAGE) / f"{last}.py").read_text(encoding="utf8")
-    before = [name for module in IMPORTED.findall(text) for name in modules(module)]
-    return list(dict.fromkeys([*before, last]))
+def modules(*wanted: str) -> list[str]:
+    """The modules that are wanted and all that they need, each behind those that it imports itself."""
+    found = []
+    for name in wanted:
+        text = (resources.files(PACKAGE) / f"{name}.py").read_text(encoding="utf8")
+        found += [*modules(*IMPORTED.findall(text)), name]
+    return list(dict.fromkeys(found))
 
 
-def quotes(last: str) -> list[Quote]:
-    return [locate(f"{PACKAGE}.{name}") for name in modules(last)]
+def quotes(*wanted: str) -> list[Quote]:
+    return [locate(f"{PACKAGE}.{name}") for name in modules(*wanted)]
 
 
 def headline(found: list[Quote]) -> str:

@@ -143,7 +143,9 @@ def colour_of(pair: Pair) -> int:
 def colour(quote: Quote) -> list[str]:
     """The lines of a quote as HTML. No element crosses a line, so that each can stand by itself."""
     lines: list[str] = [""]
-    source = "\n".join(re.sub(r" +\\$", r" \\", line) for line in quote.lines)  # a macro's far column of backslashes
+    source = "".join(
+        re.sub(r" +\\$", r" \\", line) + "\n" for line in quote.lines
+    )  # a macro's far column of backslashes
     for kind, text in get_lexer_by_name(quote.language, stripnl=False, ensurenl=False).get_tokens(source):
         css = next((name for group, name in COLOURS if kind in group), None)
         for n, piece in enumerate(text.split("\n")):
@@ -151,7 +153,7 @@ def colour(quote: Quote) -> list[str]:
                 lines.append("")
             if piece:
                 lines[-1] += f'<span class="rt-{css}">{escape(piece)}</span>' if css else escape(piece)
-    return lines
+    return lines[:-1]  # without its newline a `//` comment on the last line would be no comment to Pygments
 
 
 def unfolded(quote: Quote) -> list[range]:

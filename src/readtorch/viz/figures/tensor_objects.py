@@ -20,22 +20,41 @@ FIRST = "x = torch.ones(2, 3); x.note = 'mine'; w = torch.ones(2, 3); w.requires
 N = "([wxyz])"
 GRAMMAR = [
     ("ones", rf"{N} = torch\.ones\(2, 3\)"),
+    ("leaf", rf"{N} = torch\.ones\(2, 3, requires_grad=True\)"),
     ("complex", rf"{N} = torch\.ones\(2, 3, dtype=torch\.complex64\)"),
     ("name", rf"{N} = {N}"),
     ("view", rf"{N} = {N}\.view\(6\)"),
     ("detach", rf"{N} = {N}\.detach\(\)"),
+    ("data", rf"{N} = {N}\.data"),
     ("conj", rf"{N} = {N}\.conj\(\)"),
     ("clone", rf"{N} = {N}\.clone\(\)"),
     ("mul", rf"{N} = {N} \* {N}"),
+    ("exp", rf"{N} = {N}\.exp\(\)"),
+    ("backward", rf"{N}\.backward\(\)"),
+    ("sum_backward", rf"{N}\.sum\(\)\.backward\(\)"),
     ("saved", rf"{N} = {N}\.grad_fn\._saved_self"),
+    ("result", rf"{N} = {N}\.grad_fn\._saved_result"),
     ("base", rf"{N} = {N}\._base"),
-    ("require", rf"{N}\.requires_grad_\(\)"),
+    ("require", rf"{N}\.requires_grad_\((?:True)?\)"),
+    ("forbid", rf"{N}\.requires_grad_\(False\)"),
     ("add", rf"{N}\.add_\(1\)"),
     ("note", rf"{N}\.note = 'mine'"),
     ("del", rf"del {N}"),
 ]
 MODE = re.compile(r"with torch\.(no_grad|inference_mode)\(\): (.*)")
 HOW = "Statements are those of the buttons, with ; between them."
+NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
+TWICE = (
+    "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they "
+    "have already been freed)."
+)
+
+
+def normal(statement):
+    """A statement with its blanks and quotes as the buttons write them."""
+    text = re.sub(" ?([().,*:=]) ?", r"\1", re.sub("[ \t]+", " ", statement.replace('"', "'").strip()))
+    text = text.replace(",", ", ").replace("*", " * ").replace(":", ": ")
+    return re.sub(r"^(with [^:]*: )?([\w.]+)=", r"\1\2 = ", text)
 
 
 @dataclass
@@ -46,6 +65,10 @@ class Node:
     next: list = field(default_factory=list)
     saved: dict = field(default_factory=dict)  # "self" -> (tensor, version)
     variable: object = None
+    copy: object = None  # of an ExpBackward0: the tensor that it made, of which it holds a copy over the same storage
+    copied_at: int = 0  # the version of that tensor
+    released: bool = False  # backward has been here
+    number: int = 0  # in the order in which nodes were made
 
 
 @dataclass
@@ -60,6 +83,7 @@ class Tensor:
     inference: bool = False  # its keys lack ADInplaceOrView and Autograd
     conj: bool = False
     note: bool = False
+    grad: bool = False  # `.grad` is there
     made: bool = False  # AutogradMeta
     requires_grad: bool = False  # the flag of a leaf
     grad_fn: Node | None = None
@@ -82,6 +106,7 @@ class Machine:
         self.tensors = []
         self.versions = []
         self.storages = 0
+        self.made_nodes = 0
         self.mode = ""
 
     def run(self, statement):
@@ -129,8 +154,12 @@ class Machine:
         """The node to which a gradient of `t` goes, or None: a view may require grad for its base's sake alone."""
         if t.grad_fn or not t.requires_grad:
             return t.grad_fn
-        t.accumulator = t.accumulator or Node("AccumulateGrad", variable=t)
+        t.accumulator = t.accumulator or self.node("AccumulateGrad", variable=t)
         return t.accumulator
+
+    def node(self, kind, next=(), **parts):
+        self.made_nodes += 1
+        return Node(kind, list(next), number=self.made_nodes, **parts)
 
     def edges(self, *tensors):
         return [edge for edge in map(self.edge, tensors) if edge]
@@ -146,7 +175,7 @@ class Machine:
         made.base = t.base or t
         made.made_at = self.versions[t.counter - 1]
         if t.wants_grad and self.recording:
-            made.grad_fn = Node(kind, self.edges(t))
+            made.grad_fn = self.node(kind, self.edges(t))
         return made
 
     # ---- statements
@@ -154,6 +183,15 @@ class Machine:
     def do_ones(self, name):
         made = self.names[name] = self.fresh([2, 3], False)
         return f"T{made.id} is made, with a storage and {counter_text(made)}."
+
+    def do_leaf(self, name):
+        if self.mode == "inference_mode":
+            raise Refusal("A gradient of an inference tensor is more than this figure follows.")
+        made = self.names[name] = self.fresh([2, 3], False)
+        made.made = made.requires_grad = True
+        return (
+            f"T{made.id} is made, with a storage, {counter_text(made)} and an AutogradMeta with the flag requires_grad."
+        )
 
     def do_complex(self, name):
         made = self.names[name] = self.fresh([2, 3], True)
@@ -177,6 +215,17 @@ class Machine:
         own = f", {counter_text(made)} of its own" if made.counter != t.counter else shares(made)
         return f"T{made.id} is made: the same storage{own}. Autograd knows nothing of it."
 
+    def do_data(self, name, other):
+        t = self.get(other)
+        made = self.names[name] = self.alias(t, t.shape)
+        if t.inference and self.mode == "inference_mode":
+            return f"T{made.id} is made: the same storage, and no version counter."
+        self.versions.append(0)
+        made.counter = len(self.versions)
+        return (
+            f"T{made.id} is made: the same storage, and a version counter of its own: no node notices what is written."
+        )
+
     def do_conj(self, name, other):
         t = self.get(other)
         if not t.complex:
@@ -192,7 +241,7 @@ class Machine:
         t = self.get(other)
         made = self.names[name] = self.fresh(t.shape, t.complex)
         if t.wants_grad and self.recording:
-            made.made, made.grad_fn = True, Node("CloneBackward0", self.edges(t))
+            made.made, made.grad_fn = True, self.node("CloneBackward0", self.edges(t))
         if t.inference and not made.inference:  # no kernel above the CPU's runs, so the copy in it is counted
             self.versions[made.counter - 1] = 1
         return f"T{made.id} is made, with a storage and {counter_text(made)}."
@@ -213,23 +262,103 @@ class Machine:
         made = self.fresh(a.shape, a.complex or b.complex)
         if recorded:
             versions = {key: (t, self.versions[t.counter - 1]) for key, t in saved.items()}
-            made.made, made.grad_fn = True, Node("MulBackward0", self.edges(a, b), versions)
+            made.made, made.grad_fn = True, self.node("MulBackward0", self.edges(a, b), saved=versions)
         self.names[name] = made
         kept = " and ".join(f"T{t.id} as {key}" for key, t in saved.items())
         return f"T{made.id} is made." + (f" Its node MulBackward0 saves {kept}." if saved else "")
 
+    def do_exp(self, name, other):
+        t = self.get(other)
+        made = self.names[name] = self.fresh(t.shape, t.complex)
+        if not (t.wants_grad and self.recording):
+            return f"T{made.id} is made, with a storage and {counter_text(made)}."
+        made.made, made.grad_fn = True, self.node("ExpBackward0", self.edges(t), copy=made)
+        return f"T{made.id} is made. Its node ExpBackward0 saves a copy of T{made.id}, over the same storage."
+
+    def do_backward(self, name):
+        t = self.get(name)
+        raise Refusal(
+            "RuntimeError: grad can be implicitly created only for scalar outputs" if t.wants_grad else NO_GRAPH
+        )
+
+    def do_sum_backward(self, name):
+        t = self.get(name)
+        if not (t.wants_grad and self.recording):
+            raise Refusal(NO_GRAPH)
+        if t.complex:
+            raise Refusal(
+                "RuntimeError: grad can be implicitly created only for real scalar outputs but got torch.complex64"
+            )
+        nodes, waiting = [], [self.edge(t)] if self.edge(t) else []
+        while waiting:
+            node = waiting.pop()
+            if not any(node is seen for seen in nodes):
+                nodes.append(node)
+                waiting += node.next
+        freed = sum(self.back_through(node) for node in sorted(nodes, key=lambda node: -node.number))
+        leaves = sorted(node.variable.id for node in nodes if node.variable)
+        got = (
+            f" {' and '.join(f'T{i}' for i in leaves)} {'have' if len(leaves) > 1 else 'has'} a .grad."
+            if leaves
+            else ""
+        )
+        kept = f" The nodes let go what they had saved ({freed})." if freed else ""
+        return f"The gradient is computed.{got}{kept}"
+
+    def back_through(self, node):
+        """Run a node. Returns how many tensors it let go."""
+        if node.released:
+            raise Refusal(TWICE)
+        for key in sorted(node.saved):
+            self.check_version(*node.saved[key], self.maker_of(node.saved[key][0]))
+        if node.copy:
+            self.check_version(node.copy, node.copied_at, node)
+        if node.variable:
+            node.variable.grad = True
+        freed = len(node.saved) + bool(node.copy)
+        node.saved, node.copy, node.released = {}, None, freed > 0
+        return freed
+
+    @staticmethod
+    def maker_of(t):
+        return t.grad_fn
+
+    def check_version(self, t, version, maker):
+        """What a node asks of a tensor that it has saved."""
+        now = self.versions[t.counter - 1]
+        if now == version:
+            return
+        kind = "torch.ComplexFloatTensor" if t.complex else "torch.FloatTensor"
+        which = f", which is output 0 of {maker.kind}," if maker else ""
+        raise Refusal(
+            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{kind} {t.shape}]{which} is at version {now}; expected version {version} instead."
+        )
+
+    def node_with(self, t, kind, attribute):
+        if t.grad_fn is None or t.grad_fn.kind != kind:
+            has = t.grad_fn.kind if t.grad_fn else "NoneType"
+            raise Refusal(f"AttributeError: '{has}' object has no attribute '{attribute}'")
+        if t.grad_fn.released:
+            raise Refusal(TWICE)
+        return t.grad_fn
+
+    def do_result(self, name, other):
+        t = self.get(other)
+        node = self.node_with(t, "ExpBackward0", "_saved_result")
+        self.check_version(node.copy, node.copied_at, node)
+        made = self.alias(node.copy, node.copy.shape)
+        made.made, made.grad_fn = True, node
+        self.names[name] = made
+        return f"The node makes T{made.id} from its copy: the same storage and counter, and a Python object without a note."
+
     def do_saved(self, name, other):
         t = self.get(other)
-        if t.grad_fn is None:
-            raise Refusal("AttributeError: 'NoneType' object has no attribute '_saved_self'")
-        if t.grad_fn.kind != "MulBackward0":
-            raise Refusal(f"AttributeError: '{t.grad_fn.kind}' object has no attribute '_saved_self'")
-        if "self" not in t.grad_fn.saved:
+        node = self.node_with(t, "MulBackward0", "_saved_self")
+        if "self" not in node.saved:
             raise Refusal(f"{other}.grad_fn._saved_self is None: the gradient does not need it")
-        back, version = t.grad_fn.saved["self"]
-        now = self.versions[back.counter - 1]
-        if now != version:
-            raise Refusal(f"RuntimeError: the saved tensor is at version {now}; expected version {version} instead")
+        back, version = node.saved["self"]
+        self.check_version(back, version, self.maker_of(back))
         self.names[name] = back
         return f"The node returns T{back.id}, and with it the Python object that T{back.id} always had."
 
@@ -256,6 +385,15 @@ class Machine:
             )
         t.made = t.requires_grad = True
         return f"T{t.id} has an AutogradMeta, with the flag requires_grad."
+
+    def do_forbid(self, name):
+        t = self.get(name)
+        if t.grad_fn:
+            raise Refusal("RuntimeError: you can only change requires_grad flags of leaf variables.")
+        had, t.requires_grad = t.requires_grad, False
+        if not t.made:
+            return f"T{t.id} has no AutogradMeta, and needs none to say no: nothing changes."
+        return f"{'A flag is cleared' if had else 'Nothing changes'}: the AutogradMeta of T{t.id} stays."
 
     def do_add(self, name):
         t = self.get(name)
@@ -318,6 +456,10 @@ class Machine:
             held += [f"T{view.id}, to undo conj()"] if view.captured is t else []
         return ["Python object", *held]
 
+    def copies(self):
+        """What nodes have copied, one for each: tensors over the same storage that no Python object holds."""
+        return [node.copy for node in self.nodes if node.copy]
+
     @staticmethod
     def maker(node, alive):
         """The number of the tensor whose `grad_fn` it is, or 0."""
@@ -343,7 +485,7 @@ class Machine:
             "strong": len(owners),
             "owners": owners,
             "storage": t.storage,
-            "sharers": sum(other.storage == t.storage for other in alive),
+            "sharers": sum(one.storage == t.storage for one in [*alive, *self.copies()]),
             "meta": meta_text(t),
             "requires_grad": t.wants_grad,
             "counter": t.counter,
@@ -373,11 +515,12 @@ def meta_text(t):
     parts = [f"view of T{t.base.id}"] if t.base else []
     parts += [t.grad_fn.kind] if t.grad_fn else []
     parts += ["flag requires_grad"] if t.requires_grad else []
-    return ", ".join(parts)
+    parts += [".grad"] if t.grad else []
+    return ", ".join(parts) or "empty"
 
 
 def model(inputs):
-    statements = [part.strip() for part in inputs["program"].split(";") if part.strip()]
+    statements = [normal(part) for part in inputs["program"].split(";") if part.strip()]
     if len(statements) > LONGEST:
         raise Refusal(f"A program has at most {LONGEST} statements.")
     machine = Machine()
@@ -385,14 +528,19 @@ def model(inputs):
         [[]],
         ["Before the first statement: no tensor yet." if statements else "An empty program: press a button."],
     )
-    for statement in statements:
-        sentence = machine.run(statement)
+    for done, statement in enumerate(statements, 1):
+        try:
+            sentence = machine.run(statement)
+        except Refusal as refusal:
+            rest = " What follows is not run." if done < len(statements) else ""
+            say.append(f"{statement}: {refusal}{'' if str(refusal).endswith('.') else '.'}{rest}")
+            return {"statements": statements[:done], "steps": [*steps, steps[-1]], "say": say, "failed": True}
         steps.append(machine.state())
         before, after = ({t["id"] for t in state} for state in steps[-2:])
         gone = [f"T{i}" for i in sorted(before - after)]
         freed = f" Nobody holds {' and '.join(gone)} any more: freed." if gone else ""
         say.append(f"{statement}: {sentence}{freed}{survivors(steps)}")
-    return {"statements": statements, "steps": steps, "say": say}
+    return {"statements": statements, "steps": steps, "say": say, "failed": False}
 
 
 def survivors(steps):
@@ -414,8 +562,9 @@ def picture(result, step):
 
 
 WEIGHTS = {
-    "ones": 3, "complex": 1, "name": 1, "view": 3, "detach": 2, "conj": 2, "clone": 1, "mul": 4, "saved": 1, "base": 1,
-    "require": 3, "add": 2, "note": 1, "del": 2,
+    "ones": 3, "leaf": 1, "complex": 1, "name": 1, "view": 3, "detach": 2, "data": 1, "conj": 2, "clone": 1, "mul": 4,
+    "exp": 2, "backward": 0.2, "sum_backward": 1, "saved": 1, "result": 1, "base": 1, "require": 3, "forbid": 1, "add": 2,
+    "note": 1, "del": 2,
 }  # fmt: skip
 
 
@@ -447,16 +596,23 @@ def written(kind, a, b, c):
     """A statement of a kind, with the names filled in."""
     return {
         "ones": f"{a} = torch.ones(2, 3)",
+        "leaf": f"{a} = torch.ones(2, 3, requires_grad=True)",
         "complex": f"{a} = torch.ones(2, 3, dtype=torch.complex64)",
         "name": f"{a} = {b}",
         "view": f"{a} = {b}.view(6)",
         "detach": f"{a} = {b}.detach()",
+        "data": f"{a} = {b}.data",
         "conj": f"{a} = {b}.conj()",
         "clone": f"{a} = {b}.clone()",
         "mul": f"{a} = {b} * {c}",
+        "exp": f"{a} = {b}.exp()",
+        "backward": f"{a}.backward()",
+        "sum_backward": f"{a}.sum().backward()",
+        "result": f"{a} = {b}.grad_fn._saved_result",
         "saved": f"{a} = {b}.grad_fn._saved_self",
         "base": f"{a} = {b}._base",
         "require": f"{a}.requires_grad_()",
+        "forbid": f"{a}.requires_grad_(False)",
         "add": f"{a}.add_(1)",
         "note": f"{a}.note = 'mine'",
         "del": f"del {a}",

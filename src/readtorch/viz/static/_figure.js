@@ -146,8 +146,9 @@ ICON.link = "M7 5H4a3 3 0 0 0 0 6h3V9.5H4a1.5 1.5 0 0 1 0-3h3zM9 5h3a3 3 0 0 1 0
 
 const SOON = 600; // milliseconds without a key until an unfinished text is refused
 
+// `typing`: whether typing goes to the last step, as in a program that grows at its end.
 const figure =
-  (model, draw) =>
+  (model, draw, { typing = "" } = {}) =>
   ({ model: state, el }) => {
     const { title, inputs: specs, start, hint, name, extra } = state.get("data");
     const firstStep = state.get("step"),
@@ -177,7 +178,7 @@ const figure =
       // A click outside ends the typing; nothing may be drawn anew between its press and its release.
       if (equal(next.inputs, good.inputs) && !Object.keys(pending).length) return "";
       if (!equal(seen(next.inputs), seen(good.inputs))) {
-        if (field === null || field !== edited) past.push(good.inputs);
+        if (field === null || field !== edited) past.push(here());
         future.length = 0;
         edited = field;
       }
@@ -192,12 +193,14 @@ const figure =
       state.set("step", Math.min(state.get("step"), lastStep()));
       state.save_changes();
     }
+    const here = () => ({ inputs: good.inputs, step: state.get("step") });
     const lastStep = () => (Array.isArray(good.result.say) ? good.result.say.length - 1 : 0);
     function edit(spec, value, final) {
       clearTimeout(timer);
       const problem = change({ [spec.name]: value }, final ? null : spec.name);
       const { input } = fields.find((field) => field.spec === spec);
       if (!problem) {
+        if (typing && !final) go(lastStep());
         if (final) edited = null;
         return;
       }
@@ -211,9 +214,11 @@ const figure =
     }
     function move(from, to) {
       if (!from.length) return;
-      to.push(good.inputs);
+      to.push(here());
       edited = null;
-      accept(compute(from.pop()));
+      const { inputs, step } = from.pop();
+      accept(compute(inputs));
+      go(step);
     }
     const undo = () => move(past, future);
     const redo = () => move(future, past);

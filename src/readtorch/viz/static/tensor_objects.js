@@ -35,26 +35,28 @@ function objectTable({ statements, steps }, step) {
   );
 }
 
-function programLines({ statements }, step, go) {
+function programLines({ statements, failed }, step, go) {
   const line = (statement, i) =>
     h("li", {}, h("button", {
-      type: "button", class: i + 1 === step ? "rt-stmt rt-is-pick" : "rt-stmt", "data-focus": `line-${i}`,
+      type: "button", class: `rt-stmt${i + 1 === step ? " rt-is-pick" : ""}${failed && i + 1 === statements.length ? " rt-failed" : ""}`, "data-focus": `line-${i}`,
       "aria-current": i + 1 === step ? "step" : null, onclick: () => go(i + 1),
     }, statement)); // prettier-ignore
   return h("ol", { class: "rt-program", "aria-label": "the program" }, statements.map(line));
 }
 
 function statementButtons({ inputs, result, set, go }) {
-  const { target: r, operand: a, second: b, mode, program } = inputs;
+  const { target: r, operand: a, second: b, mode } = inputs;
   const offered = [
-    `${r} = torch.ones(2, 3)`, `${r} = torch.ones(2, 3, dtype=torch.complex64)`, `${r} = ${a}`, `${r} = ${a}.view(6)`,
-    `${r} = ${a}.detach()`, `${r} = ${a}.conj()`, `${r} = ${a}.clone()`, `${r} = ${a} * ${b}`, `${a}.requires_grad_()`,
-    `${a}.add_(1)`, `${a}.note = 'mine'`, `del ${a}`, `${r} = ${a}.grad_fn._saved_self`, `${r} = ${a}._base`,
+    `${r} = torch.ones(2, 3)`, `${r} = torch.ones(2, 3, requires_grad=True)`, `${r} = torch.ones(2, 3, dtype=torch.complex64)`,
+    `${r} = ${a}`, `${r} = ${a}.view(6)`, `${r} = ${a}.detach()`, `${r} = ${a}.data`, `${r} = ${a}.conj()`, `${r} = ${a}.clone()`,
+    `${r} = ${a} * ${b}`, `${r} = ${a}.exp()`, `${a}.requires_grad_()`, `${a}.requires_grad_(False)`, `${a}.add_(1)`,
+    `${a}.note = 'mine'`, `del ${a}`, `${a}.sum().backward()`, `${r} = ${a}.grad_fn._saved_self`,
+    `${r} = ${a}.grad_fn._saved_result`, `${r} = ${a}._base`,
   ]; // prettier-ignore
   const add = (statement) => () => {
     const line = mode ? `with torch.${mode}(): ${statement}` : statement;
-    const rest = program.trim().replace(/;$/, "");
-    if (!set({ program: rest ? `${rest}; ${line}` : line })) go(result.statements.length + 1);
+    const good = result.failed ? result.statements.slice(0, -1) : result.statements; // a line that failed makes room
+    if (!set({ program: [...good, line].join("; ") })) go(good.length + 1);
   };
   const button = (statement, i) =>
     h("button", { type: "button", class: "rt-stmt", "data-focus": `add-${i}`, onclick: add(statement) }, statement);
@@ -72,4 +74,4 @@ const draw = (parts) => [
   objectTable(parts.result, parts.step),
 ];
 
-export default { render: figure(model, draw) };
+export default { render: figure(model, draw, { typing: "goes to the last step" }) };

@@ -4,33 +4,53 @@ const ALL_NAMES = ["w", "x", "y", "z"];
 const NAME = "([wxyz])";
 const GRAMMAR = [
   ["ones", `${NAME} = torch\\.ones\\(2, 3\\)`],
+  ["leaf", `${NAME} = torch\\.ones\\(2, 3, requires_grad=True\\)`],
   ["complex", `${NAME} = torch\\.ones\\(2, 3, dtype=torch\\.complex64\\)`],
   ["name", `${NAME} = ${NAME}`],
   ["view", `${NAME} = ${NAME}\\.view\\(6\\)`],
   ["detach", `${NAME} = ${NAME}\\.detach\\(\\)`],
+  ["data", `${NAME} = ${NAME}\\.data`],
   ["conj", `${NAME} = ${NAME}\\.conj\\(\\)`],
   ["clone", `${NAME} = ${NAME}\\.clone\\(\\)`],
   ["mul", `${NAME} = ${NAME} \\* ${NAME}`],
+  ["exp", `${NAME} = ${NAME}\\.exp\\(\\)`],
+  ["backward", `${NAME}\\.backward\\(\\)`],
+  ["sum_backward", `${NAME}\\.sum\\(\\)\\.backward\\(\\)`],
+  ["result", `${NAME} = ${NAME}\\.grad_fn\\._saved_result`],
   ["saved", `${NAME} = ${NAME}\\.grad_fn\\._saved_self`],
   ["base", `${NAME} = ${NAME}\\._base`],
-  ["require", `${NAME}\\.requires_grad_\\(\\)`],
+  ["require", `${NAME}\\.requires_grad_\\((?:True)?\\)`],
+  ["forbid", `${NAME}\\.requires_grad_\\(False\\)`],
   ["add", `${NAME}\\.add_\\(1\\)`],
   ["note", `${NAME}\\.note = 'mine'`],
   ["del", `del ${NAME}`],
 ].map(([kind, pattern]) => [kind, new RegExp(`^${pattern}$`)]);
 const MODE = /^with torch\.(no_grad|inference_mode)\(\): (.*)$/;
 const HOW = "Statements are those of the buttons, with ; between them.";
+const NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn";
+const TWICE =
+  "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed).";
+
+// A statement with its blanks and quotes as the buttons write them.
+function normalStatement(statement) {
+  const text = statement.replaceAll('"', "'").trim().replace(/[ \t]+/g, " ").replace(/ ?([().,*:=]) ?/g, "$1"); // prettier-ignore
+  const apart = text.replaceAll(",", ", ").replaceAll("*", " * ").replaceAll(":", ": ");
+  return apart.replace(/^(with [^:]*: )?([A-Za-z0-9_.]+)=/, "$1$2 = ");
+}
 
 const wantsGrad = (t) => t.requiresGrad || t.gradFn !== null || (t.base !== null && wantsGrad(t.base));
 const counterText = (t) => (t.counter === null ? "no version counter" : "a version counter");
 const shares = (t) => (t.counter === null ? "" : ", the same counter");
 const holdsBase = (t) => (t.base ? ` It holds T${t.base.id}, its base.` : "");
-const makeNode = (kind, next = [], saved = [], variable = null) => ({ kind, next, saved, variable, isNode: true });
+// `copy`: of an ExpBackward0, the tensor that it made, of which it holds a copy over the same storage
+const makeNode = (number, kind, parts) => ({
+  number, kind, next: [], saved: [], variable: null, copy: null, copiedAt: 0, released: false, isNode: true, ...parts,
+}); // prettier-ignore
 
 function metaText(t) {
   if (!t.made) return "null";
-  const parts = [t.base && `view of T${t.base.id}`, t.gradFn && t.gradFn.kind, t.requiresGrad && "flag requires_grad"];
-  return parts.filter(Boolean).join(", ");
+  const parts = [t.base && `view of T${t.base.id}`, t.gradFn && t.gradFn.kind, t.requiresGrad && "flag requires_grad", t.grad && ".grad"];
+  return parts.filter(Boolean).join(", ") || "empty";
 }
 
 class Machine {
@@ -38,6 +58,7 @@ class Machine {
   tensors = [];
   versions = [];
   storages = 0;
+  madeNodes = 0;
   mode = "";
 
   run(statement) {
@@ -66,7 +87,7 @@ class Machine {
   // ---- making
   make(shape, complex, storage, counter, inference) {
     const made = {
-      id: this.tensors.length + 1, shape, complex, storage, counter, inference, conj: false, note: false, made: false,
+      id: this.tensors.length + 1, shape, complex, storage, counter, inference, conj: false, note: false, grad: false, made: false,
       requiresGrad: false, gradFn: null, base: null, madeAt: 0, captured: null, accumulator: null,
     }; // prettier-ignore
     this.tensors.push(made);
@@ -83,8 +104,11 @@ class Machine {
   }
   edge(t) {
     if (t.gradFn || !t.requiresGrad) return t.gradFn;
-    t.accumulator = t.accumulator ?? makeNode("AccumulateGrad", [], [], t);
+    t.accumulator = t.accumulator ?? this.node("AccumulateGrad", { variable: t });
     return t.accumulator;
+  }
+  node(kind, parts) {
+    return makeNode(++this.madeNodes, kind, parts);
   }
   edges(...tensors) {
     return tensors.map((t) => this.edge(t)).filter(Boolean);
@@ -97,7 +121,7 @@ class Machine {
     made.made = true;
     made.base = t.base ?? t;
     made.madeAt = this.version(t);
-    if (wantsGrad(t) && this.recording) made.gradFn = makeNode(kind, this.edges(t));
+    if (wantsGrad(t) && this.recording) made.gradFn = this.node(kind, { next: this.edges(t) });
     return made;
   }
   bind(name, t) {
@@ -109,6 +133,12 @@ class Machine {
   do_ones(name, complex = false) {
     const made = this.bind(name, this.fresh([2, 3], complex));
     return `T${made.id} is made, with a storage and ${counterText(made)}.`;
+  }
+  do_leaf(name) {
+    if (this.mode === "inference_mode") refuse("A gradient of an inference tensor is more than this figure follows.");
+    const made = this.bind(name, this.fresh([2, 3], false));
+    made.made = made.requiresGrad = true;
+    return `T${made.id} is made, with a storage, ${counterText(made)} and an AutogradMeta with the flag requires_grad.`;
   }
   do_complex(name) {
     return this.do_ones(name, true);
@@ -128,6 +158,14 @@ class Machine {
     const own = made.counter !== t.counter ? `, ${counterText(made)} of its own` : shares(made);
     return `T${made.id} is made: the same storage${own}. Autograd knows nothing of it.`;
   }
+  do_data(name, other) {
+    const t = this.get(other);
+    const made = this.bind(name, this.alias(t, t.shape));
+    if (t.inference && this.mode === "inference_mode")
+      return `T${made.id} is made: the same storage, and no version counter.`;
+    made.counter = this.newCounter();
+    return `T${made.id} is made: the same storage, and a version counter of its own: no node notices what is written.`;
+  }
   do_conj(name, other) {
     const t = this.get(other);
     if (!t.complex) {
@@ -145,7 +183,7 @@ class Machine {
     const made = this.bind(name, this.fresh(t.shape, t.complex));
     if (wantsGrad(t) && this.recording) {
       made.made = true;
-      made.gradFn = makeNode("CloneBackward0", this.edges(t));
+      made.gradFn = this.node("CloneBackward0", { next: this.edges(t) });
     }
     if (t.inference && !made.inference) this.versions[made.counter - 1] = 1;
     return `T${made.id} is made, with a storage and ${counterText(made)}.`;
@@ -166,23 +204,86 @@ class Machine {
     if (recorded) {
       const versions = saved.map(([key, t]) => [key, t, this.version(t)]);
       made.made = true;
-      made.gradFn = makeNode("MulBackward0", this.edges(a, b), versions);
+      made.gradFn = this.node("MulBackward0", { next: this.edges(a, b), saved: versions });
     }
     this.bind(name, made);
     const kept = saved.map(([key, t]) => `T${t.id} as ${key}`).join(" and ");
     return `T${made.id} is made.` + (kept ? ` Its node MulBackward0 saves ${kept}.` : "");
   }
-  do_saved(name, other) {
+  do_exp(name, other) {
     const t = this.get(other);
-    if (!t.gradFn) refuse("AttributeError: 'NoneType' object has no attribute '_saved_self'");
-    if (t.gradFn.kind !== "MulBackward0")
-      refuse(`AttributeError: '${t.gradFn.kind}' object has no attribute '_saved_self'`);
-    const found = t.gradFn.saved.find(([key]) => key === "self");
+    const made = this.bind(name, this.fresh(t.shape, t.complex));
+    if (!(wantsGrad(t) && this.recording)) return `T${made.id} is made, with a storage and ${counterText(made)}.`;
+    made.made = true;
+    made.gradFn = this.node("ExpBackward0", { next: this.edges(t), copy: made });
+    return `T${made.id} is made. Its node ExpBackward0 saves a copy of T${made.id}, over the same storage.`;
+  }
+  do_backward(name) {
+    const t = this.get(name);
+    refuse(wantsGrad(t) ? "RuntimeError: grad can be implicitly created only for scalar outputs" : NO_GRAPH);
+  }
+  do_sum_backward(name) {
+    const t = this.get(name);
+    if (!(wantsGrad(t) && this.recording)) refuse(NO_GRAPH);
+    if (t.complex)
+      refuse("RuntimeError: grad can be implicitly created only for real scalar outputs but got torch.complex64");
+    const nodes = new Set(),
+      waiting = this.edges(t);
+    while (waiting.length) {
+      const node = waiting.pop();
+      if (nodes.has(node)) continue;
+      nodes.add(node);
+      waiting.push(...node.next);
+    }
+    const order = [...nodes].sort((one, other) => other.number - one.number);
+    const freed = order.reduce((sum, node) => sum + this.backThrough(node), 0);
+    const leaves = order.filter((node) => node.variable).map((node) => node.variable.id).sort((a, b) => a - b); // prettier-ignore
+    const have = leaves.length > 1 ? "have" : "has";
+    const got = leaves.length ? ` ${leaves.map((i) => `T${i}`).join(" and ")} ${have} a .grad.` : "";
+    const kept = freed ? ` The nodes let go what they had saved (${freed}).` : "";
+    return `The gradient is computed.${got}${kept}`;
+  }
+  // Run a node. Returns how many tensors it let go.
+  backThrough(node) {
+    if (node.released) refuse(TWICE);
+    for (const [, t, version] of [...node.saved].sort(([one], [other]) => (one < other ? -1 : 1)))
+      this.checkVersion(t, version, t.gradFn);
+    if (node.copy) this.checkVersion(node.copy, node.copiedAt, node);
+    if (node.variable) node.variable.grad = true;
+    const freed = node.saved.length + (node.copy ? 1 : 0);
+    Object.assign(node, { saved: [], copy: null, released: freed > 0 });
+    return freed;
+  }
+  // What a node asks of a tensor that it has saved.
+  checkVersion(t, version, maker) {
+    const now = this.version(t);
+    if (now === version) return;
+    const kind = t.complex ? "torch.ComplexFloatTensor" : "torch.FloatTensor";
+    const which = maker ? `, which is output 0 of ${maker.kind},` : "";
+    refuse(
+      "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: " +
+        `[${kind} [${t.shape.join(", ")}]]${which} is at version ${now}; expected version ${version} instead.`,
+    );
+  }
+  nodeWith(t, kind, attribute) {
+    if (t.gradFn?.kind !== kind)
+      refuse(`AttributeError: '${t.gradFn?.kind ?? "NoneType"}' object has no attribute '${attribute}'`);
+    if (t.gradFn.released) refuse(TWICE);
+    return t.gradFn;
+  }
+  do_result(name, other) {
+    const node = this.nodeWith(this.get(other), "ExpBackward0", "_saved_result");
+    this.checkVersion(node.copy, node.copiedAt, node);
+    const made = this.bind(name, this.alias(node.copy, node.copy.shape));
+    Object.assign(made, { made: true, gradFn: node });
+    return `The node makes T${made.id} from its copy: the same storage and counter, and a Python object without a note.`;
+  }
+  do_saved(name, other) {
+    const node = this.nodeWith(this.get(other), "MulBackward0", "_saved_self");
+    const found = node.saved.find(([key]) => key === "self");
     if (!found) refuse(`${other}.grad_fn._saved_self is None: the gradient does not need it`);
     const [, back, version] = found;
-    const now = this.version(back);
-    if (now !== version)
-      refuse(`RuntimeError: the saved tensor is at version ${now}; expected version ${version} instead`);
+    this.checkVersion(back, version, back.gradFn);
     this.bind(name, back);
     return `The node returns T${back.id}, and with it the Python object that T${back.id} always had.`;
   }
@@ -202,6 +303,14 @@ class Machine {
       refuse("A view that was made before the last write would get another node: the chapter Autograd shows it.");
     t.made = t.requiresGrad = true;
     return `T${t.id} has an AutogradMeta, with the flag requires_grad.`;
+  }
+  do_forbid(name) {
+    const t = this.get(name);
+    if (t.gradFn) refuse("RuntimeError: you can only change requires_grad flags of leaf variables.");
+    const had = t.requiresGrad;
+    t.requiresGrad = false;
+    if (!t.made) return `T${t.id} has no AutogradMeta, and needs none to say no: nothing changes.`;
+    return `${had ? "A flag is cleared" : "Nothing changes"}: the AutogradMeta of T${t.id} stays.`;
   }
   do_add(name) {
     const t = this.get(name);
@@ -274,6 +383,7 @@ class Machine {
     const owners = this.owners(t, alive);
     const names = ALL_NAMES.filter((name) => this.names.get(name) === t);
     const conj = t.conj ? ["Conjugate"] : [];
+    const copies = this.nodes.map((node) => node.copy).filter(Boolean);
     const functionality = t.inference ? [] : ["ADInplaceOrView", "AutogradCPU"];
     return {
       id: t.id,
@@ -283,7 +393,7 @@ class Machine {
       strong: owners.length,
       owners,
       storage: t.storage,
-      sharers: alive.filter((other) => other.storage === t.storage).length,
+      sharers: [...alive, ...copies].filter((one) => one.storage === t.storage).length,
       meta: metaText(t),
       requires_grad: wantsGrad(t),
       counter: t.counter,
@@ -303,13 +413,22 @@ function survivors(before, after) {
 }
 
 const model = ({ program }) => {
-  const statements = program.split(";").map((part) => part.trim()).filter(Boolean); // prettier-ignore
+  const statements = program.split(";").map(normalStatement).filter(Boolean);
   if (statements.length > MOST) refuse(`A program has at most ${MOST} statements.`);
   const machine = new Machine();
   const steps = [[]];
   const say = [statements.length ? "Before the first statement: no tensor yet." : "An empty program: press a button."];
-  for (const statement of statements) {
-    const sentence = machine.run(statement);
+  for (const [i, statement] of statements.entries()) {
+    let sentence;
+    try {
+      sentence = machine.run(statement);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      const dot = error.message.endsWith(".") ? "" : ".";
+      const rest = i + 1 < statements.length ? " What follows is not run." : "";
+      say.push(`${statement}: ${error.message}${dot}${rest}`);
+      return { statements: statements.slice(0, i + 1), steps: [...steps, steps.at(-1)], say, failed: true };
+    }
     const before = steps.at(-1),
       after = machine.state();
     steps.push(after);
@@ -317,5 +436,5 @@ const model = ({ program }) => {
     const freed = gone.length ? ` Nobody holds ${gone.join(" and ")} any more: freed.` : "";
     say.push(`${statement}: ${sentence}${freed}${survivors(before, after)}`);
   }
-  return { statements, steps, say };
+  return { statements, steps, say, failed: false };
 };
