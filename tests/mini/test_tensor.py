@@ -48,6 +48,8 @@ def random_step(shape, rng):
     wider = [*rng.choice([[], [2]]), *(3 if n == 1 else n for n in shape)]
     index = (slice(None),) * dim + (slice(start, start + length, rng.choice([1, 1, 2])),)
     window, step = rng.randrange(1, shape[dim] + 2), rng.choice([1, 2])
+    numbers, repeated = (rng.randrange(-6, 7), rng.randrange(-2, 4)), [dim, other, start][: len(shape)]
+    given = [rng.randrange(-1, 8) for _ in shape], rng.randrange(-4, 9)
     return rng.choice(
         [
             lambda t: t.transpose(dim, other),
@@ -59,6 +61,10 @@ def random_step(shape, rng):
             lambda t: t.view(*sizes),
             lambda t: t.expand(*wider),
             lambda t: t.unfold(dim, window, step),
+            lambda t: t.narrow(dim, *numbers),
+            lambda t: t.unfold(dim, *numbers),
+            lambda t: t.permute(*(d % len(shape) for d in repeated)),
+            lambda t: t.as_strided(shape, *given),
         ]
     )
 
@@ -134,4 +140,10 @@ def test_reshape_copies_when_it_must():
 def test_strided_views_stay_within_the_storage():
     with pytest.raises(RuntimeError, match="needs 56 bytes"):
         Tensor.of(range(6)).as_strided((3, 3), (2, 1))
+    for refused in [((3,), (1,), -3), ((3,), (-1,), 3), ((-1,), (1,)), ((3, 1), (1,))]:
+        with pytest.raises(RuntimeError, match="no tensor has"):
+            Tensor.of(range(6)).as_strided(*refused)
+        with pytest.raises(RuntimeError):
+            torch.arange(6).as_strided(*refused)
+    assert Tensor.of(range(6)).narrow(0, -1, 1).tolist() == torch.arange(6).narrow(0, -1, 1).tolist() == [5]
     assert len(Storage(7).bytes) == 7

@@ -62,6 +62,9 @@ class Tensor:
     def as_strided(self, shape, strides, offset=None):
         """Other numbers over the same storage: any view."""
         offset = self.offset if offset is None else offset
+        numbers = [offset, *shape, *strides]
+        if len(shape) != len(strides) or min(numbers) < 0:
+            raise RuntimeError(f"no tensor has {numbers}")
         steps = [(n - 1) * s for n, s in zip(shape, strides)]
         needed = (offset + sum(steps) + 1) * self.dtype.itemsize
         if 0 not in shape and needed > len(self.storage.bytes):
@@ -70,6 +73,8 @@ class Tensor:
                           shape, strides, offset)
 
     def permute(self, *dims):
+        if sorted(dims) != list(range(len(self.shape))):
+            raise RuntimeError(f"{dims} is no order of dimensions")
         return self.as_strided([self.shape[d] for d in dims],
                                [self.strides[d] for d in dims])
 
@@ -88,10 +93,16 @@ class Tensor:
 
     def narrow(self, dim, start, length, step=1):
         shape, strides = list(self.shape), list(self.strides)
+        size = shape[dim]
         if step < 1:
             raise ValueError("step must be greater than zero")
-        if start + (length - 1) * step >= max(shape[dim], 1):
-            raise RuntimeError(f"more than {shape[dim]} elements")
+        if length < 0:
+            raise RuntimeError(f"{length} elements")
+        if not -size <= start <= size:
+            raise IndexError(f"start {start} of {size} elements")
+        start = start + size if start < 0 else start
+        if start + (length - 1) * step >= size:
+            raise RuntimeError(f"more than {size} elements")
         offset = self.offset + start * strides[dim]
         shape[dim] = length
         strides[dim] *= step
@@ -99,13 +110,13 @@ class Tensor:
 
     def unfold(self, dim, size, step):
         """Windows of `size`, in a new last dimension."""
-        if size > self.shape[dim]:
+        shape, strides = list(self.shape), list(self.strides)
+        if size > shape[dim] or step < 1:
             raise RuntimeError(f"windows of {size} do not fit")
-        shape = [*self.shape, size]
-        strides = [*self.strides, self.strides[dim]]
-        shape[dim] = (self.shape[dim] - size) // step + 1
+        stride = strides[dim]
+        shape[dim] = (shape[dim] - size) // step + 1
         strides[dim] *= step
-        return self.as_strided(shape, strides)
+        return self.as_strided([*shape, size], [*strides, stride])
 
     def __getitem__(self, index):
         view, dim = self, 0
