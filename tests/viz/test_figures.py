@@ -416,6 +416,32 @@ def test_an_address_opens_the_state_and_a_bad_one_is_refused(opened):
 
 @pytest.mark.browser
 @pytest.mark.slow
+def test_a_link_to_a_refused_program_shows_program_and_refusal(opened):
+    page, figure = opened.page, Hands(opened.page)
+    page.evaluate("location.hash = '#fig=strides&program=x.t().view(12)'")
+    page.wait_for_function("document.querySelector('.rt-refusal').textContent.includes('view size')")
+    assert figure.field("program").input_value() == "x.t().view(12)" and figure.say() == X_T
+    figure.button("x").click()
+    assert figure.refusal() == "" and figure.say() == X and figure.field("program").input_value() == "x"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_mark_is_seen_in_both_tensors_and_the_storage_and_not_through_a_copy(opened):
+    page, figure = opened.page, Hands(opened.page)
+    marks = figure.figure.locator(".rt-is-pick, .rt-is-gold").filter(has_text="✱")
+    figure.figure.locator("[role=gridcell].rt-is-pick").click()
+    assert marks.count() == 3  # x, x.t() and the storage
+    figure.button("take ✱ from x.t()[1, 0]").click()
+    assert marks.count() == 0
+    figure.button(".reshape(-1)").click()
+    figure.figure.locator("[role=grid] [tabindex='0']").focus()
+    page.keyboard.press("Enter")
+    assert marks.count() == 2  # the copy and its storage, not x
+
+
+@pytest.mark.browser
+@pytest.mark.slow
 def test_addresses_move_recordings_too(visit, page_with):
     x = torch.ones(2, requires_grad=True)
     figure = viz.autograd((x * 2).sum(), title="A small graph")

@@ -42,6 +42,8 @@ CLASSES = {
     "float64": "torch.DoubleTensor",
 }
 CALL = re.compile(r"\s*\.\s*([a-z_]+)\s*\(((?:[^()]|\([^()]*\))*)\)")
+TURNED = re.compile(r"\s*\.\s*T(?![a-zA-Z_0-9])")
+LIST = re.compile(r"\s*\[\s*\[([^\[\]]*)\]\s*\]")
 INDEX = re.compile(r"\s*\[([^\[\]]*)\]")
 ARGUMENT = re.compile(r"[(\[][^()\[\]]*[)\]]|[^,()\[\]]+")
 
@@ -66,8 +68,11 @@ class Strided:
     def cell(self, index):
         return self.offset + sum(i * stride for i, stride in zip(index, self.strides))
 
+    def indices(self):
+        return product(*map(range, self.sizes))
+
     def cells(self):
-        return [self.cell(index) for index in product(*map(range, self.sizes))]
+        return [self.cell(index) for index in self.indices()]
 
 
 def error(kind: str, text: str):
@@ -95,8 +100,8 @@ def steps_of(program: str) -> list:
         raise Refusal("A program begins with x, such as x.t().reshape(12).")
     steps, at = [], 1
     while at < len(program):
-        call, index = CALL.match(program, at), INDEX.match(program, at)
-        found = call or index
+        call, turned, listed, index = (pattern.match(program, at) for pattern in (CALL, TURNED, LIST, INDEX))
+        found = call or turned or listed or index
         if not found:
             raise Refusal(f'The program cannot be read from "{program[at:].strip()}" on.')
         text = found[0].strip()
@@ -104,6 +109,10 @@ def steps_of(program: str) -> list:
             if call[1] not in OPERATIONS:
                 raise Refusal(f"The figure does not know {call[1]}; it knows {', '.join(OPERATIONS)}.")
             steps.append((text, call[1], arguments(call[2])))
+        elif turned:
+            steps.append((text, ".T", []))
+        elif listed:
+            raise Refusal(f"The figure does not read lists of indices; x{text} is a copy.")
         else:
             steps.append((text, "[]", index[1]))
         at = found.end()
@@ -112,6 +121,8 @@ def steps_of(program: str) -> list:
 
 def whole(text: str) -> int:
     text = text.strip()
+    if text.startswith("torch."):
+        raise Refusal("The figure does not reinterpret bytes.")
     if not INTEGER.fullmatch(text):
         raise Refusal(f'"{text}" is not a whole number.')
     return int(text)
@@ -267,6 +278,84 @@ def copied(x, shape):
     """The elements in a storage of their own."""
     places = [x.places[cell] for cell in x.cells()]
     return Strided(shape, dense_strides(shape), 0, x.storage + 1, places, x.dtype)
+
+
+def clone(x):
+    """A copy without gaps that keeps the order of the dimensions."""
+    return in_order_of(x, [x.places[cell] for cell in x.cells()])
+
+
+def flip(x, *dims):
+    """A copy, as no stride is negative."""
+    seen = []
+    for dim in (wrapped(dim, len(x.sizes)) for dim in flat(list(dims))):
+        if dim in seen:
+            error("RuntimeError", f"dim {dim} appears multiple times in the list of dims")
+        seen.append(dim)
+    mirrored = [[n - 1 - i if d in seen else i for d, (i, n) in enumerate(zip(at, x.sizes))] for at in x.indices()]
+    return in_order_of(x, [x.places[x.cell(index)] for index in mirrored])
+
+
+def in_order_of(x, values):
+    """A new storage for the elements of x, which get these values, laid out as x is. In PyTorch: empty_like."""
+    like = Strided(
+        x.sizes, x.strides if is_dense(x) else inferred_strides(x), 0, x.storage + 1, [0] * len(values), x.dtype
+    )
+    for cell, value in zip(like.cells(), values):
+        like.places[cell] = value
+    return like
+
+
+def is_dense(x) -> bool:
+    """Whether the elements lie one after the other, in some order of the dimensions; where there are none, they do."""
+    step = 1
+    for stride, size in sorted((stride, size) for size, stride in zip(x.sizes, x.strides) if size > 1):
+        if stride != step and x.numel():
+            return False
+        step *= size
+    return True
+
+
+def inferred_strides(x) -> list:
+    """Strides without gaps, in the order of those of x; a stride of 0 stays where it is. In PyTorch: infer_dense_strides."""
+    order = list(reversed(range(len(x.sizes))))
+    for last in range(1, len(order)):
+        at = last
+        for before in reversed(range(last)):
+            way = comes_after(x, order[before], order[at])
+            if way < 0:
+                break
+            if way > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+    strides, step = [0] * len(order), 1
+    for d in order:
+        strides[d] = step
+        step *= x.sizes[d]
+    return strides
+
+
+def comes_after(x, d, other) -> int:
+    """1 if dimension d takes longer steps than the other, -1 if shorter, 0 if either order will do."""
+    if not x.strides[d] or not x.strides[other]:
+        return 0
+    if x.strides[d] != x.strides[other]:
+        return 1 if x.strides[d] > x.strides[other] else -1
+    return int(x.sizes[d] > x.sizes[other])
+
+
+def detach(x):
+    return x
+
+
+def diagonal(x, offset=0):
+    """Of the first two dimensions."""
+    wrapped(0, len(x.sizes))
+    wrapped(1, len(x.sizes))
+    down, right = max(-offset, 0), max(offset, 0)
+    length = max(min(x.sizes[0] - down, x.sizes[1] - right), 0)
+    start = down * x.strides[0] + right * x.strides[1] if length else 0
+    return x.with_([*x.sizes[2:], length], [*x.strides[2:], x.strides[0] + x.strides[1]], x.offset + start)
 
 
 def is_contiguous(x) -> bool:
@@ -430,6 +519,10 @@ OPERATIONS = {
     "as_strided": (as_strided, "as_strided((2, 2), (1, 1), 0)", 2, 3),
     "unsqueeze": (unsqueeze, "unsqueeze(0)", 1, 1),
     "squeeze": (squeeze, "squeeze(0)", 0, 1),
+    "diagonal": (diagonal, "diagonal()", 0, 1),
+    "detach": (detach, "detach()", 0, 0),
+    "clone": (clone, "clone()", 0, 0),
+    "flip": (flip, "flip(0)", SIZES, None),
 }
 
 
@@ -448,6 +541,8 @@ def carry_out(x, step) -> Strided:
     _, name, found = step
     if name == "[]":
         return indexed(x, found)
+    if name == ".T":
+        return reordered(x, list(reversed(range(len(x.sizes)))))
     operation, example = OPERATIONS[name][:2]
     if not fits(name, found):
         raise Refusal(f"Write {name} as in x.{example}.")

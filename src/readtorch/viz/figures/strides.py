@@ -4,6 +4,11 @@ chapter "Tensor and Storage").
 Note [ Cells and elements ]
 The storage is drawn in cells, one for each element that it has room for, and a cell shows its own number. Element [i, j]
 is in cell offset + i * stride[0] + j * stride[1]; its first byte is that times the bytes of an element.
+
+Note [ Marks ]
+A reader writes a mark into an element. In a cell of the first storage it is there before the program runs (`marks`), so
+that a copy takes it along; in a copy it is written afterwards (`copied_marks`), and belongs to the program that made the
+copy (`copied_by`). A cell that shows number n has the value -1 - n when it is marked.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ def model(inputs):
     """Stages of the program, what is said about the last, and the picked element of it."""
     stages = run(inputs)
     name, x = stages[-1]
+    mark_copy(inputs, x)
     index = picked(inputs["index"], x.sizes)
     used = sorted(set(x.cells()))
     return {
@@ -39,13 +45,18 @@ def model(inputs):
         "index": index,
         "cell": x.cell(index) if x.numel() else None,
         "used": used,
-        "facts": [["contiguous", about_contiguity(x)], ["view", about_view(x)], ["memory", about_memory(x, len(used))]],
+        "facts": [
+            ["contiguous", about_contiguity(x)],
+            ["view", about_view(x)],
+            ["memory", about_memory(x, len(used))],
+            ["write", about_write(stages, index)],
+        ],
         "say": said(name, x, index, len(stages)),
     }
 
 
 def run(inputs):
-    places = list(range(inputs["count"]))
+    places = [-1 - cell if cell in inputs["marks"] else cell for cell in range(inputs["count"])]
     x = placed(Strided(inputs["sizes"], inputs["strides"], inputs["offset"], 0, places, inputs["dtype"]))
     name, stages = "x", [("x", small(x))]
     for step in steps_of(inputs["program"]):
@@ -53,6 +64,14 @@ def run(inputs):
         x = small(carry_out(x, step))
         stages.append((name, x))
     return stages
+
+
+def mark_copy(inputs, x):
+    """``Note [ Marks ]``"""
+    if x.storage and inputs["copied_by"] == inputs["program"]:
+        for cell in {cell for cell in inputs["copied_marks"] if cell < len(x.places)}:
+            if x.places[cell] >= 0:
+                x.places[cell] = -1 - x.places[cell]
 
 
 def small(x):
@@ -159,6 +178,23 @@ def about_memory(x, cells):
     return f"{shared} The storage has {len(x.places) * itemsize} bytes."
 
 
+def about_write(stages, index):
+    """Where else a value is seen that is written to the picked element."""
+    (first, base), (name, x) = stages[0], stages[-1]
+    if not x.numel():
+        return "there is nothing to write to."
+    if x.storage:
+        return (
+            f"what is written to {name}{bracketed(index) if index else ''} stays in the new storage; x does not see it."
+        )
+    cell = x.cell(index)
+    seen = [first + bracketed(at) if at else first for at in map(list, base.indices()) if base.cell(at) == cell]
+    if len(stages) > 1:
+        seen += [name + bracketed(at) if at else name for at in map(list, x.indices()) if x.cell(at) == cell]
+    others = f" and {len(seen) - 4} more" if len(seen) > 4 else ""
+    return f"cell {cell} is seen as {', '.join(seen[:4])}{others}."
+
+
 # ---- the picture of a page without JavaScript
 
 
@@ -167,7 +203,7 @@ def picture(result, step):
     parts = [text("storage", 8, 18, "dim")]
     for cell, place in enumerate(result["places"][:24]):
         role = "pick" if cell == result["cell"] else "pale" if cell in result["used"] else "free"
-        parts.append(box(8 + 30 * (cell % 12), 26 + 30 * (cell // 12), 28, 26, role, str(place)))
+        parts.append(box(8 + 30 * (cell % 12), 26 + 30 * (cell // 12), 28, 26, role, shown(place)))
     top = 26 + 30 * (1 + (min(len(result["places"]), 24) - 1) // 12) + 22
     parts.append(text(last["name"], 8, top, "mono"))
     parts.append(text(f"sizes {bracketed(last['sizes'])}, strides {bracketed(last['strides'])}", 8, top + 18, "dim"))
@@ -175,9 +211,13 @@ def picture(result, step):
     at = product_of(last["sizes"]) and place_of(result["index"], last["sizes"])
     for number, value in enumerate(last["values"]):
         x, y = 8 + 30 * (number % columns), top + 28 + 30 * (number // columns)
-        parts.append(box(x, y, 28, 26, "pick" if number == at else "plain", str(value)))
+        parts.append(box(x, y, 28, 26, "pick" if number == at else "plain", shown(value)))
     rows = -(-len(last["values"]) // max(columns, 1))
     return drawing(max(376, 16 + 30 * columns), top + 40 + 30 * rows, *parts)
+
+
+def shown(place):
+    return "✱" if place < 0 else str(place)
 
 
 def place_of(index, sizes):
@@ -205,6 +245,9 @@ def sample(random):
         "strides": strides,
         "offset": random.randint(0, 3),
         "program": program,
+        "marks": random.sample(range(64), random.randint(0, 3)),
+        "copied_marks": random.sample(range(24), random.randint(0, 3)),
+        "copied_by": random.choice(["", program]),
     }
 
 
@@ -214,6 +257,7 @@ ARGUMENTS = {
     "reshape": "-1|2, -1|-1, 3|4, -1|(12)|[6, 2]|1, -1, 2|2, 3, -1".split("|"),
     "permute": "1, 0|0|2, 0, 1|0, 2, 1|-1, 0|1, 1|".split("|"),
     "expand": "2, -1|2, -1, -1|4|-1|3, 4|2, 3, 4|-1, 2, 2".split("|"),
+    "flip": "0|1|-1|0, 1|0, 0|(1, 0)".split("|"),
     "as_strided": "(2, 2), (1, 3)|(3, 2), (1, 1), 4|[4], [5]|(2,), (-1,)|(2, 2), (1,)|(9, 9), (9, 1)".split("|"),
 }
 
@@ -222,9 +266,11 @@ def random_step(random):
     if random.random() < 0.2:
         return f"[{random.choice(ITEMS)}]"
     name = random.choice(list(OPERATIONS))
+    if random.random() < 0.05:
+        return ".T"
     if name in ARGUMENTS:
         return f".{name}({random.choice(ARGUMENTS[name])})"
-    numbers = (random.choice([-1, 0, 0, 1, 1, 2, 3]) for _ in range(OPERATIONS[name][2]))
+    numbers = (random.choice([-1, 0, 0, 1, 1, 2, 3]) for _ in range(OPERATIONS[name][3]))
     return f".{name}({', '.join(map(str, numbers))})"
 
 
@@ -238,13 +284,19 @@ FIGURE = Figure(
         Integers("strides", "strides", [4, 1], low=0, high=128, longest=4),
         Integer("offset", "offset", 0, low=0, high=128),
         Expression(
-            "program", "program", "x.t()", examples=("x", "x.t()", "x[1:, ::2]", "x.t().view(12)", "x.t().reshape(12)")
+            "program",
+            "program",
+            "x.t()",
+            examples=("x", "x.t()", "x[1:, ::2]", "x.t().view(12)", "x.t().reshape(12)", "x.diagonal()", "x.clone()"),
         ),
         Integers("index", "index", [1, 0], low=0, high=128, longest=MOST_DIMENSIONS, hidden=True),
+        Integers("marks", "marked cells", [], low=0, high=128, longest=128, hidden=True),
+        Integers("copied_marks", "marked cells of a copy", [], low=0, high=128, longest=128, hidden=True),
+        Expression("copied_by", "program of that copy", "", hidden=True),
     ),
     model=model,
     picture=picture,
     helpers=("models/view_operations",),
     sample=sample,
-    hint="Keys: arrows move in the tensor and in the storage; in a field of numbers, up and down change the one at the caret.",
+    hint="A press on the picked element, or Enter, writes ✱ there. Arrows move in the tensor and in the storage; in a field of numbers, up and down change the one at the caret.",
 )

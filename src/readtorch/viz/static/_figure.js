@@ -329,6 +329,15 @@ const figure =
         return false;
       }
     }
+    // What was refused stands in its fields, as if it had been typed there.
+    function showRefused(given) {
+      for (const { spec, input, show } of fields) {
+        if (equal(given[spec.name], good.inputs[spec.name])) continue;
+        pending[spec.name] = given[spec.name];
+        show(given[spec.name]);
+        input.setAttribute("aria-invalid", "true");
+      }
+    }
     // Inputs that come from elsewhere: an address, a kernel, another display of this figure.
     function arrive() {
       const given = state.get("inputs");
@@ -336,6 +345,7 @@ const figure =
         const problem = change(given);
         if (problem) state.set("inputs", good.inputs);
         tell(problem);
+        if (problem) showRefused(given);
       }
       update();
     }

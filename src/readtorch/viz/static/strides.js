@@ -1,7 +1,9 @@
 // A tensor and its storage: elements as grids, the cells that they lie in, and what follows from the strides.
 
 const rowMajor = (sizes, index) => index.reduce((at, i, d) => at * sizes[d] + i, 0);
-const wordsOf = (extra, place) => extra?.values[place] ?? String(place); // what stands in a place of the first storage
+const numberOf = (place) => (place < 0 ? -1 - place : place); // a mark covers the number: Note [ Marks ]
+// What stands in a place of the first storage.
+const wordsOf = (extra, place) => (place < 0 ? "✱" : extra?.values[place] ?? String(place));
 
 // Grids of the last two dimensions, one for each index of those before.
 function drawTensor({ name, sizes, strides, offset, values }, kindOf, pick, label) {
@@ -57,6 +59,9 @@ function suggestions({ sizes }) {
     sizes[last] > 1 && `.unfold(${last}, 2, 1)`,
     `.expand(2, ${sizes.map(() => -1).join(", ")})`,
     ".unsqueeze(0)",
+    n > 1 && ".diagonal()",
+    ".clone()",
+    ".flip(0)",
     ".as_strided((2, 2), (1, 1))",
   ].filter(Boolean);
 }
@@ -65,16 +70,25 @@ function draw({ result, inputs, set, focus, extra }) {
   const { stages, places, index, cell, used, facts } = result;
   const first = stages[0],
     last = stages.at(-1),
-    value = cell === null ? null : places[cell];
+    value = cell === null ? null : numberOf(places[cell]);
   const label = (place) => wordsOf(extra, place);
 
   // ---- moving
-  const pick = (next) => set({ index: next });
+  const pick = (next) => (equal(next, index) ? write() : set({ index: next }));
+  // A second write to the same place puts the number back.
+  function write() {
+    if (cell === null) return;
+    const toggled = (cells) => (cells.includes(cell) ? cells.filter((one) => one !== cell) : [...cells, cell]);
+    if (!last.storage) return set({ marks: toggled(inputs.marks) });
+    const before = inputs.copied_by === inputs.program ? inputs.copied_marks : [];
+    set({ copied_by: inputs.program, copied_marks: toggled(before) });
+  }
+  const writing = { Enter: write, " ": write };
   const move = (d, by) => () => {
     const at = d + index.length;
     if (at < 0 || cell === null) return;
     const next = index.with(at, Math.max(0, Math.min(last.sizes[at] - 1, index[at] + by)));
-    pick(next);
+    set({ index: next });
     focus(`element-${next}`);
   };
   const indices = cell === null ? [] : indicesOf(last.sizes);
@@ -86,9 +100,9 @@ function draw({ result, inputs, set, focus, extra }) {
   picture.classList.add("rt-result");
   onKeys(picture, {
     ArrowRight: move(-1, 1), ArrowLeft: move(-1, -1), ArrowDown: move(-2, 1), ArrowUp: move(-2, -1),
-    PageDown: move(-3, 1), PageUp: move(-3, -1),
+    PageDown: move(-3, 1), PageUp: move(-3, -1), ...writing,
   });
-  const original = drawTensor(first, (one, place) => (place === value ? "gold" : "plain"), null, label);
+  const original = drawTensor(first, (one, place) => (numberOf(place) === value ? "gold" : "plain"), null, label);
   const storage = h(
     "div",
     { class: "rt-cells", role: "listbox", "aria-label": "cells of the storage" },
@@ -109,10 +123,10 @@ function draw({ result, inputs, set, focus, extra }) {
   const along = (by) => () => {
     const to = [...used].sort((a, b) => by * (a - b)).find((at) => by * (at - cell) > 0);
     if (to === undefined) return;
-    pick(reached(to));
+    set({ index: reached(to) });
     focus(`cell-${to}`);
   };
-  onKeys(storage, { ArrowRight: along(1), ArrowLeft: along(-1), ArrowDown: along(1), ArrowUp: along(-1) });
+  onKeys(storage, { ArrowRight: along(1), ArrowLeft: along(-1), ArrowDown: along(1), ArrowUp: along(-1), ...writing });
 
   const chip = (text, changes, pressed = null) =>
     h(
@@ -131,6 +145,11 @@ function draw({ result, inputs, set, focus, extra }) {
   const between = stages.slice(1, -1).map(({ name, sizes, strides }) =>
     h("li", {}, h("code", {}, name), ` sizes ${shapeText(sizes)}, strides ${shapeText(strides)}`),
   );
+  const writer = h(
+    "button",
+    { type: "button", class: "rt-chip", "data-focus": "write", tabindex: -1, onclick: write }, // by key: Enter on the element
+    `${places[cell] < 0 ? "take ✱ from" : "write ✱ to"} ${last.name}${index.length ? shapeText(index) : ""}`,
+  );
   const chips = (name, buttons) =>
     h("div", { class: "rt-chips", role: "group", "aria-label": name }, h("span", { class: "rt-dim" }, name), buttons);
   return [
@@ -138,7 +157,7 @@ function draw({ result, inputs, set, focus, extra }) {
     chips("operations", [chip("x", { program: "x" }), steps]),
     h("div", { class: "rt-views" }, stages.length > 1 && original, picture),
     between.length > 0 && h("ul", { class: "rt-dim rt-between" }, between),
-    h("p", { class: "rt-vname" }, last.storage ? "A new storage" : "Storage"),
+    h("p", { class: "rt-vname" }, last.storage ? "A new storage " : "Storage ", cell !== null && writer),
     storage,
     factList(facts),
   ];

@@ -3,6 +3,7 @@
 function model(inputs) {
   const stages = run(inputs),
     [name, x] = stages.at(-1);
+  markCopy(inputs, x);
   const index = picked(inputs.index, x.sizes);
   const used = [...new Set(cellsOf(x))].sort((one, other) => one - other);
   return {
@@ -16,12 +17,14 @@ function model(inputs) {
       ["contiguous", aboutContiguity(x)],
       ["view", aboutView(x)],
       ["memory", aboutMemory(x, used.length)],
+      ["write", aboutWrite(stages, index)],
     ],
     say: said(name, x, index, stages.length),
   };
 }
-function run({ count, dtype, sizes, strides, offset, program }) {
-  let x = small(placed({ sizes, strides, offset, storage: 0, places: range(count), dtype })),
+function run({ count, dtype, sizes, strides, offset, program, marks }) {
+  const places = range(count).map((cell) => (marks.includes(cell) ? -1 - cell : cell));
+  let x = small(placed({ sizes, strides, offset, storage: 0, places, dtype })),
     name = "x";
   const stages = [[name, x]];
   for (const step of stepsOf(program)) {
@@ -30,6 +33,11 @@ function run({ count, dtype, sizes, strides, offset, program }) {
     stages.push([name, x]);
   }
   return stages;
+}
+// Note [ Marks ]
+function markCopy({ program, copied_by, copied_marks }, x) {
+  if (!x.storage || copied_by !== program) return;
+  for (const cell of new Set(copied_marks)) if (cell < x.places.length && x.places[cell] >= 0) x.places[cell] = -1 - x.places[cell];
 }
 function small(x) {
   const [dimensions, numel] = [x.sizes.length, numelOf(x)];
@@ -105,4 +113,18 @@ function aboutMemory(x, cells) {
       ? `${elements} in ${plural(cells, "cell")}: some share a cell.`
       : `${elements}, each in a cell of its own.`;
   return `${shared} The storage has ${x.places.length * itemsize} bytes.`;
+}
+// Where else a value is seen that is written to the picked element.
+function aboutWrite(stages, index) {
+  const [first, base] = stages[0],
+    [name, x] = stages.at(-1);
+  if (!numelOf(x)) return "there is nothing to write to.";
+  if (x.storage)
+    return `what is written to ${name}${index.length ? shapeText(index) : ""} stays in the new storage; x does not see it.`;
+  const cell = cellOf(x, index);
+  const seenIn = ([text, y]) =>
+    indicesOf(y.sizes).filter((at) => cellOf(y, at) === cell).map((at) => text + (at.length ? shapeText(at) : ""));
+  const seen = [...seenIn([first, base]), ...(stages.length > 1 ? seenIn([name, x]) : [])];
+  const others = seen.length > 4 ? ` and ${seen.length - 4} more` : "";
+  return `cell ${cell} is seen as ${seen.slice(0, 4).join(", ")}${others}.`;
 }

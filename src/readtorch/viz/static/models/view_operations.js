@@ -39,6 +39,8 @@ function denseStrides(sizes) {
 // ---- reading a program
 
 const CALL = /\s*\.\s*([a-z_]+)\s*\(((?:[^()]|\([^()]*\))*)\)/y;
+const TURNED = /\s*\.\s*T(?![a-zA-Z_0-9])/y;
+const LIST = /\s*\[\s*\[([^\[\]]*)\]\s*\]/y;
 const INDEX = /\s*\[([^\[\]]*)\]/y;
 const ARGUMENT = /[(\[][^()\[\]]*[)\]]|[^,()\[\]]+/g;
 
@@ -50,18 +52,24 @@ function stepsOf(program) {
   if (!program.startsWith("x")) refuse("A program begins with x, such as x.t().reshape(12).");
   const steps = [];
   for (let at = 1; at < program.length; ) {
-    const call = matchAt(CALL, program, at),
-      index = matchAt(INDEX, program, at),
-      found = call ?? index;
+    const [call, turned, listed, index] = [CALL, TURNED, LIST, INDEX].map((pattern) => matchAt(pattern, program, at));
+    const found = call ?? turned ?? listed ?? index;
     if (!found) refuse(`The program cannot be read from "${program.slice(at).trim()}" on.`);
     if (call && !Object.hasOwn(OPERATIONS, call[1]))
       refuse(`The figure does not know ${call[1]}; it knows ${Object.keys(OPERATIONS).join(", ")}.`);
-    steps.push(call ? [call[0].trim(), call[1], argumentsOf(call[2])] : [index[0].trim(), "[]", index[1]]);
+    const text = found[0].trim();
+    if (call) steps.push([text, call[1], argumentsOf(call[2])]);
+    else if (turned) steps.push([text, ".T", []]);
+    else if (listed) refuse(`The figure does not read lists of indices; x${text} is a copy.`);
+    else steps.push([text, "[]", index[1]]);
     at += found[0].length;
   }
   return steps;
 }
-const whole = (text) => (INTEGER.test(text.trim()) ? Number(text) + 0 : refuse(`"${text.trim()}" is not a whole number.`));
+function whole(text) {
+  if (text.trim().startsWith("torch.")) refuse("The figure does not reinterpret bytes.");
+  return INTEGER.test(text.trim()) ? Number(text) + 0 : refuse(`"${text.trim()}" is not a whole number.`);
+}
 const argumentsOf = (text) =>
   (text.match(ARGUMENT) ?? [])
     .map((part) => part.trim())
@@ -193,6 +201,79 @@ const copied = (x, shape) => ({
   ...x, sizes: shape, strides: denseStrides(shape), offset: 0, storage: x.storage + 1,
   places: cellsOf(x).map((cell) => x.places[cell]),
 });
+
+// A copy without gaps that keeps the order of the dimensions.
+const clone = (x) => inOrderOf(x, cellsOf(x).map((cell) => x.places[cell]));
+
+// A copy, as no stride is negative.
+function flip(x, ...found) {
+  const seen = [];
+  for (const dim of flat(found).map((one) => wrapped(one, x.sizes.length))) {
+    if (seen.includes(dim)) error("RuntimeError", `dim ${dim} appears multiple times in the list of dims`);
+    seen.push(dim);
+  }
+  const mirrored = indicesOf(x.sizes).map((at) => at.map((i, d) => (seen.includes(d) ? x.sizes[d] - 1 - i : i)));
+  return inOrderOf(x, mirrored.map((index) => x.places[cellOf(x, index)]));
+}
+// A new storage for the elements of x, which get these values, laid out as x is. In PyTorch: empty_like.
+function inOrderOf(x, values) {
+  const strides = isDense(x) ? x.strides : inferredStrides(x);
+  const like = { ...x, strides, offset: 0, storage: x.storage + 1, places: values.map(() => 0) };
+  cellsOf(like).forEach((cell, at) => (like.places[cell] = values[at]));
+  return like;
+}
+// Whether the elements lie one after the other, in some order of the dimensions; where there are none, they do.
+function isDense(x) {
+  const dims = range(x.sizes.length).filter((d) => x.sizes[d] > 1);
+  dims.sort((d, other) => x.strides[d] - x.strides[other] || x.sizes[d] - x.sizes[other]);
+  let step = 1;
+  for (const d of dims) {
+    if (x.strides[d] !== step && numelOf(x)) return false;
+    step *= x.sizes[d];
+  }
+  return true;
+}
+// Strides without gaps, in the order of those of x; a stride of 0 stays where it is. In PyTorch: infer_dense_strides.
+function inferredStrides(x) {
+  const order = range(x.sizes.length).reverse();
+  for (let last = 1; last < order.length; last++) {
+    let at = last;
+    for (let before = last - 1; before >= 0; before--) {
+      const way = comesAfter(x, order[before], order[at]);
+      if (way < 0) break;
+      if (way > 0) {
+        [order[before], order[at]] = [order[at], order[before]];
+        at = before;
+      }
+    }
+  }
+  const strides = order.map(() => 0);
+  let step = 1;
+  for (const d of order) {
+    strides[d] = step;
+    step *= x.sizes[d];
+  }
+  return strides;
+}
+// 1 if dimension d takes longer steps than the other, -1 if shorter, 0 if either order will do.
+function comesAfter({ sizes, strides }, d, other) {
+  if (!strides[d] || !strides[other]) return 0;
+  if (strides[d] !== strides[other]) return strides[d] > strides[other] ? 1 : -1;
+  return Number(sizes[d] > sizes[other]);
+}
+const detach = (x) => x;
+
+// Of the first two dimensions.
+function diagonal(x, offset = 0) {
+  wrapped(0, x.sizes.length);
+  wrapped(1, x.sizes.length);
+  const down = Math.max(-offset, 0),
+    right = Math.max(offset, 0);
+  const length = Math.max(Math.min(x.sizes[0] - down, x.sizes[1] - right), 0);
+  const start = length ? down * x.strides[0] + right * x.strides[1] : 0;
+  const strides = [...x.strides.slice(2), x.strides[0] + x.strides[1]];
+  return withNumbers(x, [...x.sizes.slice(2), length], strides, x.offset + start);
+}
 
 function isContiguous(x) {
   let step = 1;
@@ -335,6 +416,10 @@ const OPERATIONS = {
   as_strided: [asStrided, "as_strided((2, 2), (1, 1), 0)", 2, 3],
   unsqueeze: [unsqueeze, "unsqueeze(0)", 1, 1],
   squeeze: [squeeze, "squeeze(0)", 0, 1],
+  diagonal: [diagonal, "diagonal()", 0, 1],
+  detach: [detach, "detach()", 0, 0],
+  clone: [clone, "clone()", 0, 0],
+  flip: [flip, "flip(0)", SIZES],
 };
 
 function fits(name, found) {
@@ -346,6 +431,7 @@ function fits(name, found) {
 }
 function carryOut(x, [, name, found]) {
   if (name === "[]") return indexed(x, found);
+  if (name === ".T") return reordered(x, range(x.sizes.length).reverse());
   const [operation, example] = OPERATIONS[name];
   return fits(name, found) ? operation(x, ...found) : refuse(`Write ${name} as in x.${example}.`);
 }
