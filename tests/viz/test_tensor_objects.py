@@ -8,6 +8,7 @@ import weakref
 import pytest
 import torch
 
+from readtorch import viz
 from readtorch.viz.figures import tensor_objects
 from readtorch.viz.inputs import Refusal
 
@@ -154,6 +155,33 @@ def test_a_failing_line_is_the_last_step_and_shows_what_was_before_it(program, s
     result = tensor_objects.FIGURE.result(program=program)
     assert result["failed"] and len(result["statements"]) == steps == len(result["steps"]) - 1 == len(result["say"]) - 1
     assert result["steps"][-1] == result["steps"][-2] and words in result["say"][-1]
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_typing_goes_to_the_last_step_undo_comes_back_and_a_failing_line_makes_room(visit, tmp_path):
+    page = tmp_path / "figure.html"
+    page.write_text(f'<!doctype html><html lang="en"><title>x</title>{viz.figure("tensor_objects").static_html()}')
+    with visit(page) as seen:
+        figure = seen.page.locator(".rt-fig")
+        program = figure.get_by_label("program", exact=True)
+        lines = figure.locator(".rt-program .rt-stmt")
+        current = figure.locator(".rt-program .rt-is-pick")
+        button = lambda name: figure.get_by_role("button", name=name, exact=True)
+        seen.page.locator(".rt-program .rt-stmt").nth(1).click()
+        program.fill("")
+        program.press_sequentially("x=torch.ones(2,3);w=torch.ones(2,3,requires_grad=True);y=x*w")
+        assert current.all_inner_texts() == ["y = x * w"]
+        button("Undo").click()
+        assert current.all_inner_texts() == ["x.note = 'mine'"] and lines.count() == 7
+        button("Redo").click()
+        button("x.add_(1)").click()
+        button("y = x.grad_fn._saved_self").click()
+        assert (
+            figure.locator(".rt-failed").all_inner_texts() == current.all_inner_texts() == ["y = x.grad_fn._saved_self"]
+        )
+        button("del x").click()
+        assert lines.all_inner_texts()[-2:] == ["x.add_(1)", "del x"] and not figure.locator(".rt-failed").count()
 
 
 def test_a_long_program_is_refused():
