@@ -329,7 +329,7 @@ class Machine:
         if now == version:
             return
         kind = "torch.ComplexFloatTensor" if t.complex else "torch.FloatTensor"
-        which = f", which is output 0 of {maker.kind}," if maker else ""
+        which = f", which is output 0 of {maker.kind.removesuffix('Backward0')}," if maker else ""
         raise Refusal(
             "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{kind} {t.shape}]{which} is at version {now}; expected version {version} instead."

@@ -259,7 +259,7 @@ class Machine {
     const now = this.version(t);
     if (now === version) return;
     const kind = t.complex ? "torch.ComplexFloatTensor" : "torch.FloatTensor";
-    const which = maker ? `, which is output 0 of ${maker.kind},` : "";
+    const which = maker ? `, which is output 0 of ${maker.kind.replace("Backward0", "")},` : "";
     refuse(
       "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: " +
         `[${kind} [${t.shape.join(", ")}]]${which} is at version ${now}; expected version ${version} instead.`,
