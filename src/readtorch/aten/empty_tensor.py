@@ -16,7 +16,7 @@ import numpy as np
 
 from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import META_TENSOR
-from readtorch.c10.storage_impl import StorageImpl, owner_of
+from readtorch.c10.storage_impl import StorageImpl, array_at, owner_of
 from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, storage_nbytes, wrap
 
 from .tensor_meta import reach_of
@@ -57,7 +57,7 @@ class MetaStorageImpl(StorageImpl):
         reach = storage_nbytes(sizes, strides, itemsize, offset)
         if reach > within.nbytes:
             within = np.asarray(_NoMemory(self, reach))
-        return np.ndarray(sizes, numpy_dtype, within, offset * itemsize, tuple([s * itemsize for s in strides]))
+        return array_at(within, numpy_dtype, sizes, [s * itemsize for s in strides], offset * itemsize)
 
     def data_ptr(self):
         return 0

@@ -15,8 +15,8 @@ from sys import getrefcount
 
 import numpy as np
 
-from .storage_impl import address_of, owner_of
-from .tensor_impl import TensorImpl, storage_impl, wrap
+from .storage_impl import address_of, array_at, is_placed, owner_of
+from .tensor_impl import TensorImpl, storage_impl, strides_of, wrap
 
 
 def move_storage(storage, buffer, only=None):
@@ -29,7 +29,8 @@ def move_storage(storage, buffer, only=None):
     start = address_of(storage.buffer)
     for t in tensors:
         old = t._array
-        t._array = np.ndarray(old.shape, old.dtype, buffer, address_of(old) - start if old.size else 0, old.strides)
+        offset = address_of(old) - start if old.size or is_placed(old) else 0
+        t._array = array_at(buffer, old.dtype, old.shape, [s * old.itemsize for s in strides_of(t)], offset)
     storage.buffer = buffer
 
 

@@ -42,7 +42,7 @@ class StorageImpl:
     def as_strided(self, numpy_dtype, sizes, strides, offset):
         """A NumPy array over these bytes; strides and offset count elements. Raises ValueError if it leaves them."""
         item = numpy_dtype.itemsize
-        return np.ndarray(sizes, numpy_dtype, self.buffer, offset * item, tuple([s * item for s in strides]))
+        return array_at(self.buffer, numpy_dtype, sizes, [s * item for s in strides], offset * item)
 
     def resize(self, nbytes):
         """Make room for `nbytes`, keeping what is there. Arrays made before keep the old memory.
@@ -77,7 +77,47 @@ def owner_of(array):
     """The array that owns the memory `array` looks at."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    return array
+    return owner_of(array.base.buffer) if type(array.base) is _Place else array
+
+
+def array_at(buffer, numpy_dtype, shape, strides, start):
+    """The bytes of `buffer` from `start` on as an array; strides count bytes, too.
+
+    Raises ValueError if the elements do not lie within the buffer: Note [ Where no elements lie ].
+    """
+    if 0 in shape:
+        return np.asarray(_Place(buffer, numpy_dtype, shape, strides, start)).view(numpy_dtype)
+    return np.ndarray(shape, numpy_dtype, buffer, start, strides)
+
+
+class _Place:
+    """Note [ Where no elements lie ]
+
+    A view without elements has strides and an offset like any other, and its offset may be behind the end of the storage:
+    `torch.zeros(2, 3)[2:, 3:].storage_offset()` is 9. NumPy has its own opinion of such arrays. A new one has strides of 0,
+    an empty slice begins where the whole array does, and none may begin behind the end of its buffer. So the arrays of
+    empty views are made by `array_at`, which gives NumPy an address (this object is NumPy's array interface to it), and
+    kernels that make views take `strided(self)` for `self._array` if it is empty.
+
+    How `strides_of` tells a new array's strides of 0 from those of an expanded view: `is_placed`.
+    """
+
+    def __init__(self, buffer, numpy_dtype, shape, strides, start):
+        self.buffer = buffer  # keeps the address
+        self.__array_interface__ = {
+            "data": (address_of(buffer) + start, False),
+            "shape": tuple(shape),
+            "strides": tuple(strides),
+            "typestr": f"|V{numpy_dtype.itemsize}",
+            "version": 3,
+        }
+
+
+def is_placed(array):
+    """Whether strides and address of an empty array are those of a tensor: Note [ Where no elements lie ]."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return type(array.base) is _Place
 
 
 def storage_of(array):

@@ -6,8 +6,8 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapters "Tensor and Stora
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, DEFAULT_MASK, WRAPPED_NUMBER, threads_with_modes, tls
-from .storage_impl import address_of, owner_of, storage_of
+from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, WRAPPED_NUMBER, threads_with_modes, tls
+from .storage_impl import address_of, is_placed, owner_of, storage_of
 
 ndarray = np.ndarray
 new = object.__new__
@@ -141,7 +141,7 @@ def view(base, array):
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
     root = base._base
-    if (tls.mask if threads_with_modes else DEFAULT_MASK) & AUTOGRAD:
+    if not threads_with_modes or tls.mask & AUTOGRAD:
         t._creation = _FOLLOWED if root is None else base._creation
     else:
         t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
@@ -175,7 +175,7 @@ def strides_of(t):
     """Strides counted in elements."""
     array = t._array
     item = array.itemsize
-    if not array.size and not any(array.strides):  # NumPy gives every new empty array strides of 0
+    if not array.size and not any(array.strides) and not is_placed(array):  # NumPy's strides of every new empty array
         return contiguous_strides(array.shape)
     return tuple([s // item for s in array.strides])
 
@@ -199,8 +199,18 @@ def storage_nbytes(shape, strides, itemsize, offset=0):
 
 def storage_offset(t):
     """How many elements lie between the start of the storage and the tensor's first element."""
-    buffer = storage_impl(t).buffer
-    return (address_of(t._array) - address_of(buffer)) // t._array.itemsize if buffer.nbytes else 0
+    buffer, array = storage_impl(t).buffer, t._array
+    if not (buffer.nbytes or is_placed(array) or t._keys & dispatch_key.META):
+        return 0
+    return (address_of(array) - address_of(buffer)) // array.itemsize
+
+
+def strided(t):
+    """The array of a tensor without elements, with the tensor's strides: Note [ Where no elements lie ]."""
+    array = t._array
+    if is_placed(array):
+        return array
+    return storage_impl(t).as_strided(array.dtype, array.shape, strides_of(t), storage_offset(t))
 
 
 def host_array(t):
@@ -227,8 +237,18 @@ def type_name(t):
 
 
 def legacy_type_name(t):
-    """The type as old error messages spell it: "torch.FloatTensor"."""
-    return f"torch.{type_name(t)}Tensor"
+    """The type as old error messages spell it: "torch.FloatTensor", or "CPUBFloat16Type" for one that Lua's Torch had not.
+
+    In PyTorch: `Tensor::toString` and `DeprecatedTypeProperties::toString`.
+    """
+    kind, name = t.device.type, type_name(t)
+    if name in _LEGACY_NAMES and kind in _LEGACY_MODULES:
+        return f"{_LEGACY_MODULES[kind]}.{name}Tensor"
+    return f"{kind.upper() if kind != 'meta' else 'Meta'}{name}Type"
+
+
+_LEGACY_NAMES = frozenset(("Byte", "Char", "Double", "Float", "Int", "Long", "Short", "Half"))
+_LEGACY_MODULES = {"cpu": "torch", "cuda": "torch.cuda"}
 
 
 def dtype_of(t):

@@ -101,7 +101,7 @@ def set_storage(self, storage, offset, size, stride):
     needed = storage_nbytes(size, stride, self._array.itemsize, offset)
     if needed > storage.nbytes:
         storage.resize(needed)
-    self._array = storage.as_strided(self._array.dtype, tuple(size), stride, offset if needed else 0)
+    self._array = storage.as_strided(self._array.dtype, tuple(size), stride, offset)
     self._storage_impl = storage
     self._counter[0] += 1
 

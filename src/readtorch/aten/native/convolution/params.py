@@ -150,16 +150,11 @@ def check_same_type(input, weight, bias):
         if dtype in _ONEDNN or dtype.kind == "c":
             longer = f" or input should be a MKLDNN tensor and {name} is a dense tensor"
             raise RuntimeError(
-                f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should "
+                f"Input type ({legacy_type_name(input)}) and {name} type ({legacy_type_name(t)}) should "
                 f"be the same{'' if dtype.kind == 'c' else longer}"
             )
         if name == "weight":
             raise RuntimeError(f"expected scalar type {type_name(input)} but found {type_name(t)}")
-
-
-def _type_text(t):
-    has_old_name = t._array.dtype.kind != "c" and t._array.dtype != bfloat16.numpy
-    return legacy_type_name(t) if has_old_name else f"CPU{type_name(t)}Type"
 
 
 def check_room(input, geometry, spatial):

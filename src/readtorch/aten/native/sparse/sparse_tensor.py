@@ -299,7 +299,10 @@ def copy_sparse_(self, src, non_blocking):
 
 
 def type_of(t):
-    return legacy_type_name(t).replace(".", ".sparse.") if is_sparse(t) else legacy_type_name(t)
+    name = legacy_type_name(t)
+    if not is_sparse(t):
+        return name
+    return name.replace(".", ".sparse.") if "." in name else f"Sparse{name}"
 
 
 def replace(self, array):

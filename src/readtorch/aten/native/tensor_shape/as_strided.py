@@ -44,7 +44,7 @@ def restrided(self, size, stride, offset, may_pass_end=False):
     check_strides(size, stride, offset)
     if not may_pass_end:
         check_in_bounds(storage, size, stride, offset, dtype.itemsize)
-    return view_of(self, storage.as_strided(dtype, size, stride, 0 if 0 in size else offset))
+    return view_of(self, storage.as_strided(dtype, size, stride, offset))
 
 
 @as_strided.backward

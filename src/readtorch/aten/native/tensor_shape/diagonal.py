@@ -9,7 +9,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of, strided, wrap
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -27,7 +27,7 @@ diagonal = native_function(
 def diagonal_cpu(self, offset, dim1, dim2):
     """Elements whose indices in `dim1` and `dim2` differ by `offset`; a view with one dimension less, the
     diagonal last."""
-    array = self._array
+    array = self._array if self._array.size else strided(self)
     if array.ndim == 0:
         wrap_dim(dim1, 0), wrap_dim(dim2, 0)
     first, second = wrap_dim(dim1, array.ndim), wrap_dim(dim2, array.ndim)

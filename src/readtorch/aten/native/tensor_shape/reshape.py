@@ -132,6 +132,10 @@ def unflatten_composite(self, dim, sizes):
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     place = wrap_dim(dim, len(shape))
+    if not shape:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {place} but tensor has no dimensions"
+        )
     try:
         inferred = infer_size(sizes, shape[place])
     except RuntimeError as error:

@@ -8,8 +8,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.storage_impl import address_of
-from readtorch.c10.tensor_impl import dtype_of, storage_impl, wrap
+from readtorch.c10.tensor_impl import dtype_of, storage_impl, storage_offset, strided, strides_of, wrap
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -19,6 +18,8 @@ select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> T
 @select.kernel
 def select_cpu(self, dim, index):
     array = self._array
+    if not array.size:
+        array = strided(self)
     try:
         if dim == 0:
             return view_of(self, array[index, ...])
@@ -58,22 +59,19 @@ def slice_cpu(self, dim, start, end, step):
     else:
         dim = wrap_dim(dim, array.ndim)
         seen = array[(slice(None),) * dim + (slice(start, end, step),)]
-    if not seen.size and array.size:
+    if not seen.size:
         seen = empty_slice(self, dim, slice(start, end, step))
     return view_of(self, seen)
 
 
 def empty_slice(self, dim, part):
     """A slice without elements, which still begins where it would begin if it had some."""
-    array = self._array
-    start, stop, step = part.indices(array.shape[dim])
-    sizes, strides = list(array.shape), list(array.strides)
-    sizes[dim] = 0
-    offset = start * strides[dim]
+    start, stop, step = part.indices(self._array.shape[dim])
+    sizes, strides = list(self._array.shape), list(strides_of(self))
+    offset = storage_offset(self) + start * strides[dim]
+    sizes[dim] = len(range(start, stop, step))
     strides[dim] *= step
-    buffer = storage_impl(self).buffer
-    begin = min(address_of(array) - address_of(buffer) + offset, buffer.nbytes)
-    return np.ndarray(sizes, array.dtype, buffer, begin, strides)
+    return storage_impl(self).as_strided(self._array.dtype, sizes, strides, offset)
 
 
 @slice_.backward

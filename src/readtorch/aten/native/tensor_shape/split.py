@@ -7,11 +7,11 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import Creation, alias, dtype_of
+from readtorch.c10.tensor_impl import Creation, alias, dtype_of, strided
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .slice import slice_
+from .slice import empty_slice, slice_
 
 
 def several_views(self, arrays):
@@ -29,12 +29,6 @@ def with_zeros(grads, shapes, dtype):
     return [at.new_zeros(like, shape, dtype=dtype) if g is None else g for g, shape in zip(grads, shapes)]
 
 
-def check_has_dims(self, dim, name):
-    if self._array.ndim == 0:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, self._array.ndim)
-
-
 # ---------------------------------------------------------------------------------------------------- unbind
 
 unbind = native_function("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", BOTH, direct=True)
@@ -42,8 +36,10 @@ unbind = native_function("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a
 
 @unbind.kernel
 def unbind_cpu(self, dim):
-    array = self._array
-    dim = check_has_dims(self, dim, "unbind")
+    array = self._array if self._array.size else strided(self)
+    dim = wrap_dim(dim, array.ndim)
+    if not array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     before = (slice(None),) * dim
     return several_views(self, [array[(*before, i, ...)] for i in range(array.shape[dim])])
 
@@ -70,15 +66,15 @@ def cuts(self, lengths, dim):
     """The parts of `self`'s array, of these lengths, along `dim`."""
     before, start, parts = (slice(None),) * dim, 0, []
     for length in lengths:
-        parts.append(self._array[(*before, slice(start, start + length))])
+        part = slice(start, start + length)
+        seen = self._array[(*before, part)]
+        parts.append(seen if seen.size else empty_slice(self, dim, part))
         start += length
     return parts
 
 
 def equal_lengths(size, split_size):
     """`size` cut into pieces of `split_size`, the last of which may be shorter. Raises RuntimeError."""
-    if split_size < 0:
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     if split_size == 0:
         if size:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
@@ -87,15 +83,17 @@ def equal_lengths(size, split_size):
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
 
 
-def check_splittable(self, dim):
+def check_splittable(self, split_size, dim):
     if self._array.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if split_size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     return wrap_dim(dim, self._array.ndim)
 
 
 @split.kernel
 def split_cpu(self, split_size, dim):
-    dim = check_splittable(self, dim)
+    dim = check_splittable(self, split_size, dim)
     return several_views(self, cuts(self, equal_lengths(self._array.shape[dim], split_size), dim))
 
 
@@ -128,7 +126,7 @@ def split_sizes_composite(self, sizes, dim):
 def unsafe_split_cpu(self, split_size, dim):
     """Like split, but the caller promises not to read `self` again: the parts are no views to autograd, and a
     write to one of them changes no other's version."""
-    dim = check_splittable(self, dim)
+    dim = check_splittable(self, split_size, dim)
     parts = [alias(self, a) for a in cuts(self, equal_lengths(self._array.shape[dim], split_size), dim)]
     for part in parts:
         part._counter = [part._counter[0]]

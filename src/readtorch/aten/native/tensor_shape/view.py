@@ -14,13 +14,14 @@ from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.dispatch_key import AUTOGRAD, CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.storage_impl import address_of
+from readtorch.c10.storage_impl import array_at
 from readtorch.c10.tensor_impl import (
     alias,
     contiguous_strides,
     legacy_type_name,
     storage_impl,
     storage_offset,
+    strided,
     strides_of,
     type_name,
 )
@@ -32,10 +33,10 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start` count bytes."""
     array = self._array
     numpy_dtype = numpy_dtype or array.dtype
-    if not start and array.flags.c_contiguous:
+    if not start and array.flags.c_contiguous and 0 not in shape:
         return np.ndarray(shape, numpy_dtype, array, 0, strides)
-    buffer = storage_impl(self).buffer
-    return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
+    start += storage_offset(self) * array.itemsize
+    return array_at(storage_impl(self).buffer, numpy_dtype, shape, strides, start)
 
 
 def sizes_binding(name, operator, variants="method", extra=""):
@@ -155,6 +156,8 @@ def view_cpu(self, size):
                 return view_of(self, seen)
         except ValueError:
             pass  # what is wrong, infer_size says in PyTorch's words
+    if not array.size:
+        array = strided(self)
     size = infer_size(size, array.size)
     strides = compute_strides(array.shape, array.strides, size, array.itemsize)
     if strides is None:
@@ -177,7 +180,7 @@ sizes_binding("view", view)
 @view_dtype.kernel
 def view_dtype_cpu(self, dtype):
     """The same bytes read as another type; with another element size the last dimension grows or shrinks."""
-    array, target = self._array, dtype.numpy
+    array, target = self._array if self._array.size else strided(self), dtype.numpy
     if target.itemsize == array.itemsize:
         return alias(self, array.view(target))
     shape, strides = list(array.shape), list(array.strides)
@@ -186,15 +189,19 @@ def view_dtype_cpu(self, dtype):
         raise RuntimeError(
             f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
         )
-    if strides[-1] != have:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
-            f"(different element sizes), but got {strides[-1] // have}"
-        )
     if want > have:
         check_widening(self, dtype, want // have)
+    elif strides[-1] != have:
+        raise stride_error(self, dtype)
     shape[-1], strides[-1] = shape[-1] * have // want, want
     return alias(self, restrided(self, shape, strides, 0, target))  # autograd does not follow it
+
+
+def stride_error(self, dtype):
+    return RuntimeError(
+        f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
+        f"(different element sizes), but got {strides_of(self)[-1]}"
+    )
 
 
 def check_widening(self, dtype, ratio):
@@ -207,6 +214,8 @@ def check_widening(self, dtype, ratio):
         raise RuntimeError(
             f"self.storage_offset() must be divisible by {ratio} {types}, but got {storage_offset(self)}"
         )
+    if strides[-1] != 1:
+        raise stride_error(self, dtype)
     for d, step in enumerate(strides[:-1]):
         if step % ratio:
             raise RuntimeError(f"self.stride({d}) must be divisible by {ratio} {types}, but got {step}")
@@ -218,7 +227,7 @@ expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit
 @expand.kernel
 def expand_cpu(self, size, implicit):
     """Dimensions of size 1 repeated, and new ones in front, by strides of 0. -1 keeps a size."""
-    array = self._array
+    array = self._array if self._array.size else strided(self)
     shape, added = array.shape, len(size) - array.ndim
     if added < 0:
         raise RuntimeError(
@@ -226,28 +235,31 @@ def expand_cpu(self, size, implicit):
             f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
             f"({array.ndim})"
         )
-    sizes, strides = list(size), [0] * added
-    for dim, own, step in zip(range(added, len(size)), shape, array.strides):
-        wanted = size[dim]
+    sizes, strides = list(size), [0] * len(size)
+    for dim in range(len(size) - 1, added - 1, -1):
+        wanted, own = size[dim], shape[dim - added]
         if wanted == own or wanted == -1:
-            sizes[dim] = own
-        elif own == 1:
-            step = 0
-        else:
+            sizes[dim], strides[dim] = own, array.strides[dim - added]
+        elif own != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
                 f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
                 f"{list(shape)}"
             )
-        strides.append(step)
-    for dim in reversed(range(added)):
-        if sizes[dim] == -1:
-            raise RuntimeError(
-                f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
-            )
-        if sizes[dim] == 1:
-            strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
-    return view_of(self, restrided(self, sizes, strides))
+    if shape:  # in front of no dimension, each new one has a stride of 0
+        for dim in reversed(range(added)):
+            if sizes[dim] == -1:
+                raise RuntimeError(
+                    f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
+                )
+            if sizes[dim] == 1:
+                strides[dim] = sizes[dim + 1] * strides[dim + 1]
+    try:
+        if not shape and -1 in sizes:
+            raise ValueError
+        return view_of(self, restrided(self, sizes, strides))
+    except ValueError:  # a size below 0 counts as one above 2**63
+        raise RuntimeError("numel: integer multiplication overflow") from None
 
 
 sizes_binding("expand", expand, extra=", False")
@@ -265,8 +277,12 @@ transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -
 @transpose.kernel
 def transpose_cpu(self, dim0, dim1):
     array = self._array
+    if array.size > 1:
+        return view_of(self, array.swapaxes(dim0, dim1))  # whose error `restate` puts into PyTorch's words
     ndim = array.ndim
-    return view_of(self, array.swapaxes(wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else array)
+    dim0, dim1 = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
+    array = array if array.size else strided(self)
+    return view_of(self, array.swapaxes(dim0, dim1) if ndim else array)
 
 
 @transpose.backward
@@ -283,7 +299,7 @@ def t_cpu(self, name="t()"):
     array = self._array
     if array.ndim > 2:
         raise RuntimeError(f"{name} expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
-    return view_of(self, array.T)
+    return view_of(self, array.T if array.size else strided(self).T)
 
 
 @t.backward
@@ -298,6 +314,8 @@ permute = native_function("permute(Tensor(a) self, int[] dims) -> Tensor(a)", BO
 @permute.kernel
 def permute_cpu(self, dims):
     array = self._array
+    if not array.size:
+        array = strided(self)
     try:
         if len(dims) == array.ndim:
             return view_of(self, array.transpose(dims))
@@ -389,9 +407,11 @@ unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", B
 def unsqueeze_cpu(self, dim):
     array = self._array
     shape = array.shape
+    if 0 in shape:
+        array = strided(self)
     dim = wrap_dim(dim, len(shape) + 1)
     sizes = (*shape[:dim], 1, *shape[dim:])
-    if 1 not in shape and array.flags.c_contiguous:
+    if 1 not in shape and array.size and array.flags.c_contiguous:
         return view_of(self, array.reshape(sizes))
     strides = array.strides
     step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
@@ -411,19 +431,22 @@ squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tenso
 
 @squeeze.kernel
 def squeeze_cpu(self):
-    return view_of(self, self._array.squeeze())
+    array = self._array
+    return view_of(self, array.squeeze() if array.size else strided(self).squeeze())
 
 
 @squeeze_dim.kernel
 def squeeze_dim_cpu(self, dim):
     array = self._array
+    if not array.size:
+        array = strided(self)
     dim = wrap_dim(dim, array.ndim)
     return view_of(self, array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array)
 
 
 @squeeze_dims.kernel
 def squeeze_dims_cpu(self, dims):
-    array = self._array
+    array = self._array if self._array.size else strided(self)
     ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
     return view_of(self, array.squeeze(ones))
 

@@ -23,7 +23,7 @@ from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import any_device, write_result
 from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
-from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, wrap_result
+from readtorch.c10.tensor_impl import dtype_of, storage_offset, strided, strides_of, type_name, wrap_result
 from readtorch.c10.tensor_impl import view as view_of
 
 view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
@@ -33,7 +33,7 @@ view_as_complex = native_function("view_as_complex(Tensor(a) self) -> Tensor(a)"
 @view_as_real.kernel
 def view_as_real_cpu(self):
     """One dimension more, of size 2: real and imaginary part."""
-    array = self._array
+    array = self._array if self._array.size else strided(self)
     if array.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     half = dtype_of(self).to_real().numpy
@@ -49,7 +49,7 @@ class ViewAsRealBackward0:
 @view_as_complex.kernel
 def view_as_complex_cpu(self):
     """Pairs along the last dimension become complex numbers."""
-    array, dtype = self._array, dtype_of(self)
+    array, dtype = self._array if self._array.size else strided(self), dtype_of(self)
     if dtype.numpy.kind != "f":
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
@@ -59,9 +59,9 @@ def view_as_complex_cpu(self):
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if array.size and array.strides[-1] != array.itemsize:
+    if array.strides[-1] != array.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if array.size and any(s % 2 for s in strides_of(self)[:-1]):
+    if any(s % 2 and n != 1 for n, s in zip(array.shape[:-1], strides_of(self))):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if storage_offset(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
