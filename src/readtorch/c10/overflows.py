@@ -22,13 +22,16 @@ def number_as(value, dtype):
             overflow(dtype)
         return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
     if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
-        if abs(value) > ml_dtypes.finfo(dtype.numpy).max:
+        if abs(value) > float(ml_dtypes.finfo(dtype.numpy).max):
             overflow(dtype)
     return np.array(value).astype(dtype.numpy)
 
 
 _SCALAR_NAMES = {
     "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int",

@@ -15,7 +15,8 @@ from readtorch.aten.native.tensor_shape.slice import select, slice_
 from readtorch.aten.native.tensor_shape.view import alias_, unsqueeze
 from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.overflows import number_as
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, bfloat16, float16, float64
+from readtorch.c10.scalar_type import bool as bool_
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 from readtorch.csrc.utils.tensor_new import from_data
 
@@ -173,7 +174,7 @@ def bounds(part):
 
 
 def out_of_bounds(shape, dim, index, position):
-    if not shape:
+    if not shape and index == 0:
         return IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
             "`tensor.item<T>()` in C++ "
@@ -243,10 +244,23 @@ def to_index_tensor(index):
 def value_to_tensor(self, value):
     """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""
     if isinstance(value, (bool, int, float, complex)):
-        return wrap(number_as(value, dtype_of(self)))
+        return wrap(number_assigned(value, dtype_of(self)))
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise TypeError(f"can't assign a {name} to a torch.{SCALAR_TYPE_NAMES[dtype_of(self)]}Tensor")
+
+
+def number_assigned(value, dtype):
+    """A number as an element of `dtype`; one that is too large for the 16-bit floats becomes inf, unlike in `fill_`.
+
+    In PyTorch: `valueToTensor`, and `scalar_fill` in `aten/src/ATen/ScalarOps.cpp`, which converts to them from double.
+    """
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if dtype is float16 or dtype is bfloat16:
+        with np.errstate(over="ignore"):
+            return number_as(value, float64).astype(dtype.numpy)
+    return np.array(bool(value)) if dtype is bool_ else number_as(value, dtype)
 
 
 def without_leading_ones(value):
