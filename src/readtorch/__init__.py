@@ -35,6 +35,7 @@ from ._settings import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
+from .aten.cpu.flush_denormal import set_flush_denormal
 from .aten.parallel import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .c10.scalar_type import can_cast as _can_cast
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype

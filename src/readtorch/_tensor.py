@@ -257,7 +257,7 @@ class Tensor(TensorBase):
         return _utils.deepcopy_tensor(self, memo)
 
     def __reduce_ex__(self, protocol):
-        """How a tensor is pickled: as a storage, which is pickled once, and the numbers that make a tensor over it."""
+        """How a tensor is pickled: as a storage and the numbers that make a tensor over it."""
         state = _utils._get_obj_state(self)
         if type(self) is Tensor and not state:
             return self._reduce_ex_internal()

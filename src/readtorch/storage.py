@@ -3,6 +3,7 @@
 In PyTorch: `torch/storage.py`, `torch/csrc/Storage.cpp`. Explained in the chapter "Tensor and Storage".
 """
 
+import copy
 import mmap
 import os
 import weakref
@@ -195,7 +196,10 @@ class UntypedStorage:
         return f"{rows}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
     def __deepcopy__(self, memo):
-        return memo.setdefault(id(self), self.clone())
+        copied = memo.get(id(self._impl))  # a tensor over these bytes may have been copied before
+        if copied is None:
+            copied = memo[id(self._impl)] = self._impl.copy()
+        return untyped(copied)
 
     def __reduce__(self):
         if self.is_cuda:
@@ -224,8 +228,16 @@ class TypedStorage:
     def untyped(self):
         return self._untyped_storage
 
+    def __deepcopy__(self, memo):
+        return _typed(copy.deepcopy(self._untyped_storage, memo), self.dtype)
+
     def __reduce__(self):
-        return (_typed, (self._untyped_storage, self.dtype))
+        """With its bytes, as if nothing else in the pickle had them: two views pickled together are apart afterwards.
+
+        `save` sees to it that they are not, and so does `copy.deepcopy`. In PyTorch: the bytes of a file that `save` writes.
+        """
+        rebuild, parts = self._untyped_storage._impl.__reduce__()
+        return (_typed_over, (rebuild, parts, self.dtype))
 
     def _pickle_storage_type(self):
         """The name of the class that stands for this storage in a checkpoint: "FloatStorage"."""
@@ -374,3 +386,7 @@ def _from_bytes(data):
 
 def _typed(storage, dtype):
     return TypedStorage(wrap_storage=storage, dtype=dtype)
+
+
+def _typed_over(rebuild, parts, dtype):
+    return _typed(untyped(rebuild(*parts)), dtype)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from readtorch.aten.native.pooling import average
 from readtorch.aten.native.pooling import max as maximum
+from tests.programs import same
 from tests.reference import both
 from tests.test_graphs import graph_of
 
@@ -339,3 +340,27 @@ def test_every_window_on_short_rows(size, rows, grad):
             if size + 2 * padding >= kernel:
                 window = (1, kernel), (1, stride), (0, padding)
                 both(lambda T, x: T.nn.functional.max_pool2d(x[None], *window).detach(), numbers)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_volumes_that_lie_like_images(device):
+    """Four dimensions are channels of volumes here, whatever order of dimensions they would have as images."""
+
+    def program(T, show):
+        F = T.nn.functional
+        for shape in ((2, 3, 4, 5), (3, 4, 3, 5), (2, 2, 3, 3)):
+            x = T.ones(shape, device=device).contiguous(memory_format=T.channels_last)
+            for call in (
+                lambda: F.max_pool3d(x, 2),
+                lambda: F.max_pool3d(x, 3),
+                lambda: F.adaptive_avg_pool3d(x, 1),
+                lambda: F.adaptive_avg_pool3d(x, 2),
+                lambda: F.avg_pool3d(x, 2),
+            ):
+                try:
+                    y = call()
+                    show(y.shape, y.stride())
+                except RuntimeError as error:
+                    show(error if device == "cpu" else "refused")
+
+    same(program)

@@ -3,6 +3,7 @@
 In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
 """
 
+import operator
 import re
 import threading
 
@@ -51,6 +52,22 @@ def _parse(text):
     return kind, None if index is None else int(index)
 
 
+def _checked(kind, index):
+    """The index of a device of its own argument as an int. Raises TypeError, RuntimeError."""
+    if not isinstance(kind, str):
+        name = "torch.device" if isinstance(kind, device) else type(kind).__name__
+        raise TypeError(f"device(): argument 'type' (position 1) must be str, not {name}")
+    try:
+        number = None if isinstance(index, bool) else operator.index(index)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}")
+    if number < 0:
+        raise RuntimeError("Device index must not be negative")
+    return number
+
+
 class device:
     """`device("cuda:1")`, `device("cuda", 1)`, `device(1)` or `device("cpu")`. Immutable, hashable, a context manager.
 
@@ -60,14 +77,20 @@ class device:
     __slots__ = ("type", "index", "_previous")
 
     def __init__(self, type, index=None):
+        if index is not None:
+            index = _checked(type, index)
         if isinstance(type, device):
             kind, own_index = type.type, type.index
-        elif isinstance(type, int):
+        elif isinstance(type, int) and not isinstance(type, bool):
             kind, own_index = "cuda", type
         elif isinstance(type, str):
             kind, own_index = _parse(type)
         else:
-            raise TypeError(f"Device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+            raise TypeError(
+                f"device() received an invalid combination of arguments - got ({type.__class__.__name__}), but expected "
+                "one of:\n * (torch.device device)\n      didn't match because some of the arguments have invalid types: "
+                f"(!{type.__class__.__name__}!)\n * (str type, int index = -1)\n"
+            )
         if index is not None and own_index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         object.__setattr__(self, "type", kind)

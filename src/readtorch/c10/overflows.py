@@ -21,8 +21,9 @@ def number_as(value, dtype):
         if not lowest <= value <= limits.max:
             overflow(dtype)
         return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
-    if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
-        if abs(value) > float(ml_dtypes.finfo(dtype.numpy).max):
+    if dtype.is_floating_point or dtype.is_complex:
+        largest = float(ml_dtypes.finfo(dtype.numpy).max)
+        if any(math.isfinite(part) and abs(part) > largest for part in (value.real, value.imag)):
             overflow(dtype)
     return np.array(value).astype(dtype.numpy)
 
@@ -40,6 +41,7 @@ _SCALAR_NAMES = {
     "bfloat16": "c10::BFloat16",
     "float32": "float",
     "float64": "double",
+    "complex64": "c10::complex<float>",
 }
 
 

@@ -65,7 +65,7 @@ class StorageImpl:
 
 
 def _rebuild(data):
-    """A StorageImpl from its pickled bytes. Tensors of one pickle that share a storage share it afterwards, too."""
+    """A StorageImpl from its pickled bytes."""
     return StorageImpl(np.frombuffer(bytearray(data), np.uint8))
 
 

@@ -56,9 +56,9 @@ def mean_or_pool(self, output_size, pool):
     if tuple(output_size) != (1,) * len(output_size):
         return pool.call(self, output_size)
     mean = self.mean(list(range(-1, -len(output_size) - 1, -1)), True)
-    if suggested_format(self._array) is not contiguous_format:
+    ones = len(output_size)
+    if mean.dim() == ones + 2 and suggested_format(self._array) is not contiguous_format:
         batch, channels = mean.shape[:2]
-        ones = len(output_size)
         at.as_strided_(mean, (batch, channels, *[1] * ones), (channels, 1, *[channels] * ones))
     return mean
 

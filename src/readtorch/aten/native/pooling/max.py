@@ -230,9 +230,14 @@ def window_of_3d(shape, kernel_size, stride, padding, dilation, ceil_mode, calle
 
 @max_pool3d_with_indices.meta
 def max_pool3d_meta(self, kernel_size, stride, padding, dilation, ceil_mode):
-    x = self._array
-    _, outputs = window_of_3d(x.shape, kernel_size, stride, padding, dilation, ceil_mode, f"out_{self.device.type}")
+    x, device = self._array, self.device.type
+    of_images = suggested_format(x) is channels_last  # the batch of images that four dimensions would be elsewhere
+    if of_images and device == "cpu":
+        raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
+    _, outputs = window_of_3d(x.shape, kernel_size, stride, padding, dilation, ceil_mode, f"out_{device}")
     sizes = x.shape[:-3] + outputs
+    if of_images:
+        return TensorMeta(sizes, dtype_of(self)), TensorMeta(sizes, int64)
     if x.ndim == 4 and not x.flags.c_contiguous and x.transpose(1, 2, 3, 0).flags.c_contiguous:
         strides = strides_in_order(sizes, (0, 3, 2, 1))  # without a batch max_pool3d alone keeps channels last
         return TensorMeta(sizes, dtype_of(self), strides), TensorMeta(sizes, int64, strides)
@@ -242,8 +247,6 @@ def max_pool3d_meta(self, kernel_size, stride, padding, dilation, ceil_mode):
 @max_pool3d_with_indices.impl()
 def max_pool3d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode, values, indices):
     x = self._array
-    if suggested_format(x) is channels_last:
-        raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
     check_numbers("max_pool3d", self)
     slide, outputs = window_of_3d(x.shape, kernel_size, stride, padding, dilation, ceil_mode, "out_cpu")
     fill_maxima(x, sliding_windows(slide, x.shape[-3:], outputs), values, indices)

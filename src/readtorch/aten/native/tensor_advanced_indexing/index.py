@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from readtorch.aten.dispatcher import registry
+from readtorch.aten.empty_tensor import empty_cpu, empty_meta
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.memory_overlap import check_no_overlap, warn_of_overlap
@@ -18,7 +19,7 @@ from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import BACKENDS, highest_key
+from readtorch.c10.dispatch_key import BACKENDS, META, highest_key
 from readtorch.c10.memory_format import fastest_first, strides_in_format, strides_in_order
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
@@ -204,6 +205,15 @@ def index_meta(self, indices):
     """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
     found = AdvancedIndex(self._array, array_indices(self, indices))
     return TensorMeta(found.shape, dtype_of(self), found.strides())
+
+
+def index_of_meta(self, indices):
+    """With indices that have no elements; a tensor on the CPU gives one on the CPU, where anything may stand."""
+    output = index_meta(self, indices)
+    return empty_meta(output) if self._keys & META else empty_cpu(output)
+
+
+index.kernel(index_of_meta, META)
 
 
 @index.kernel
