@@ -27,6 +27,7 @@ _PARTS = {
         "c10.type_info",
         "_tensor",
         "_settings",
+        "aten.cpu.flush_denormal",
         "aten.parallel",
         "csrc.tensor.python_tensor",
     ),
