@@ -36,6 +36,10 @@ REWRITES = [
     (re.compile(r'<summary>(?=<span class="toctree-toggle")'), '<summary aria-label="Pages below">'),
     # an aside within the main text is no landmark; each footnote has its own role
     (re.compile(r'<aside class="footnote-list brackets">'), '<aside class="footnote-list brackets" role="none">'),
+    # nor is a note in the margin
+    (re.compile(r'<aside class="margin sidebar">'), '<aside class="margin sidebar" role="note">'),
+    # the corner of a table, above the names of its rows, heads nothing
+    (re.compile(r"<th( class=\"head[^\"]*\")?>\s*(?:<p></p>)?\s*</th>"), r"<td\1></td>"),
     # Markdown that a cell shows: its links to chapters are resolved by nobody
     (
         re.compile(r'<a class="reference external" href="([\w./-]+)\.md(#[^"]*)?"'),
