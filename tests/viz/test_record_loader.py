@@ -112,7 +112,8 @@ def test_a_loader_with_workers():
     assert all(in_time(task, ["sent", "received", "yielded"]) for task in run["tasks"])
     assert [worker for worker, _ in run["starts"]] == [0, 1]
     depths = [depth for _, depth in run["ready"]]
-    assert min(depths) == depths[-1] == 0 and max(depths) <= 4
+    # four are under way; the loader asks for one more before it hands over what it has received
+    assert min(depths) == depths[-1] == 0 and max(depths) <= 5
     assert json.loads(json.dumps(recorded)) == recorded
 
 
