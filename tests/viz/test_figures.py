@@ -427,6 +427,25 @@ def test_a_link_to_a_refused_program_shows_program_and_refusal(opened):
 
 @pytest.mark.browser
 @pytest.mark.slow
+def test_one_refused_field_does_not_hold_up_another(visit, page_with):
+    with visit(page_with(viz.figure("training_step"))) as seen:
+        figure = Hands(seen.page)
+        sample, turn = figure.field("sample 1"), figure.field("iteration").first
+        sample.fill("1, 2")
+        sample.press("Enter")
+        turn.fill("7")
+        turn.press("Enter")
+        assert turn.get_attribute("aria-invalid") is None
+        assert "Loss in iteration 7:" in figure.figure.inner_text()
+        assert sample.get_attribute("aria-invalid") == "true" and sample.input_value() == "1, 2"
+        assert figure.refusal().startswith("A sample is four numbers")
+        sample.fill("1, 2, 3, 4")
+        assert figure.refusal() == "" and sample.get_attribute("aria-invalid") is None
+        assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
 def test_a_mark_is_seen_in_both_tensors_and_the_storage_and_not_through_a_copy(opened):
     page, figure = opened.page, Hands(opened.page)
     marks = figure.figure.locator(".rt-is-pick, .rt-is-gold").filter(has_text="✱")
@@ -438,6 +457,21 @@ def test_a_mark_is_seen_in_both_tensors_and_the_storage_and_not_through_a_copy(o
     figure.figure.locator("[role=grid] [tabindex='0']").focus()
     page.keyboard.press("Enter")
     assert marks.count() == 2  # the copy and its storage, not x
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_link_can_keep_what_the_reader_typed(visit, page_with):
+    with visit(page_with(viz.figure("training_step"))) as seen:
+        figure = Hands(seen.page)
+        figure.field("sample 1").fill("1, 2, 3, 4")
+        seen.page.evaluate("location.hash = '#fig=training_step&keep&step=5'")
+        seen.page.wait_for_function("document.querySelector('.rt-count').textContent.startsWith('step 5')")
+        assert figure.field("sample 1").input_value() == "1, 2, 3, 4"
+        seen.page.evaluate("location.hash = '#fig=training_step&step=6'")
+        seen.page.wait_for_function("document.querySelector('.rt-count').textContent.startsWith('step 6')")
+        assert figure.field("sample 1").input_value().startswith("0.4457")
+        assert seen.problems == []
 
 
 @pytest.mark.browser

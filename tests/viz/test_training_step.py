@@ -74,10 +74,28 @@ def test_the_engine_runs_the_nodes_in_the_order_that_the_figure_names():
             node.register_prehook(lambda grads, name=node.name(): ran.append(name))
             waiting += [before for before, _ in node.next_functions]
     loss.backward()
-    said = figure.FIGURE.result()["say"][7]
+    said = figure.FIGURE.result()["say"][8]
     named = re.findall(r"\w+Backward0", said)
     assert [name for name in ran if name.endswith("Backward0")] == named
     assert sum("AccumulateGrad" in name for name in ran) == 2 and "AccumulateGrad" in said
+
+
+def test_a_station_has_the_number_of_its_step():
+    """The chapter's links and its table count as the figure does: zero_grad is 0."""
+    table = re.findall(r"^\| (\d+) `([^`]+)`", CHAPTER.read_text(encoding="utf8"), re.M)
+    assert [int(number) for number, _ in table] == list(range(len(figure.STATIONS)))
+    assert len(figure.FIGURE.result()["say"]) == len(figure.STATIONS)
+    for number, name in table:
+        assert (
+            figure.STATIONS[int(number)].split("::")[-1] in name or name.split("::")[-1] in figure.STATIONS[int(number)]
+        )
+
+
+def test_what_zero_grad_finds():
+    """None in the first iteration, later the gradients of the one before."""
+    assert figure.FIGURE.result(zero=False)["found"] is None
+    before, now = (figure.FIGURE.result(zero=False, turn=turn) for turn in (6, 7))
+    assert now["found"] == before["grad"]
 
 
 @pytest.mark.parametrize("words", ["", "1 2 3", "1 2 3 4 5", "1, 2, x, 4", "nan 1 2 3", "1 2 3 11", "1e9 0 0 0"])

@@ -25,10 +25,10 @@ else:
 # Frames that every stack has and nobody asks about: how an error is made, how the dispatcher unwraps a functor, the C library.
 PLUMBING = re.compile(
     r"^(?:c10::Error::|c10::detail::torchCheckFail|std::|_start$|__libc_start|c10::impl::wrap_kernel_functor|c10::impl::make_boxed"
-    r"|c10::detail::torchInternalAssertFail)"
+    r"|c10::detail::torchInternalAssertFail|c10::(\w*Error)::\1$)"
 )
 PYTHON = re.compile(
-    r"^(?:_?Py[A-Z]\w*|pymain_\w+|run_\w+|do_call_core|cfunction_\w+|method_vectorcall\w*|binary_op1|main|vectorcall_\w+)$"
+    r"^(?:_?Py[A-Z]\w*|pymain_\w+|run_\w+|do_call_core|cfunction_\w+|method_vectorcall\w*|binary_op1|main|slot_tp_call|vectorcall_\w+)$"
 )
 
 

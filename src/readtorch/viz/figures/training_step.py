@@ -17,7 +17,7 @@ BOUND = 10  # of a feature
 WEIGHT = [[0.03492254, -0.30119681, 0.15921170, 0.15689027], [-0.26723844, -0.07493860, -0.29291397, 0.12973636]]
 BIAS = [-0.13468385, 0.35126835]
 STATIONS = (
-    "Module.__call__", "THPVariable_linear", "native::linear", "VariableType::addmm", "wrapper_CPU_addmm",
+    "Optimizer.zero_grad", "Module.__call__", "THPVariable_linear", "native::linear", "VariableType::addmm", "wrapper_CPU_addmm",
     "cross_entropy_loss", "Tensor.backward", "Engine::evaluate_function", "SoftmaxBackward0::apply", "AccumulateGrad",
     "SGD.step", "ADInplaceOrView::add_",
 )  # fmt: skip
@@ -96,14 +96,22 @@ def model(inputs: dict) -> dict:
         grads = backward(x, labels, passed, softmax)
         arrived = [grads["toWeight"], grads["toBias"]]
         adds = grad is not None and not inputs["zero"]
+        found = grad
         grad = plus(grad, arrived) if adds else arrived
         after = plus([weight, bias], grad, -rate)
         losses.append(passed["loss"])
         if turn == inputs["turn"]:
             chosen = {"x": x, "labels": labels, "weight": weight, "bias": bias, **passed, **grads}
-            chosen |= {"grad": grad, "after": after, "adds": adds, "version": turn + 1}
+            chosen |= {"found": found, "grad": grad, "after": after, "adds": adds, "version": turn + 1}
         weight, bias = after
-    result = {**chosen, "turn": inputs["turn"], "softmax": softmax, "rate": rate, "losses": losses}
+    result = {
+        **chosen,
+        "turn": inputs["turn"],
+        "softmax": softmax,
+        "zero": inputs["zero"],
+        "rate": rate,
+        "losses": losses,
+    }
     return {**result, "say": sentences(result)}
 
 
@@ -117,7 +125,9 @@ def sentences(r: dict) -> list[str]:
         else "forward returns them as they are."
     )
     return [
-        f"Module.__call__ passes three samples to forward, in turn {r['turn']} of the loop.",
+        "Optimizer.zero_grad sets both gradients to None; it writes no zeros." if r["zero"]
+        else "Nobody calls zero_grad: the gradients stay as they are.",
+        f"Module.__call__ passes three samples to forward, in iteration {r['turn']} of the loop.",
         "The binding unpacks three tensors: input of 3 by 4, weight of 2 by 4, bias of 2.",
         "linear asks for addmm of bias, x and the transposed weight, a view of 4 by 2.",
         "AddmmBackward0 keeps x for the gradient of the weight. It does not keep the weight, for x needs no gradient.",
@@ -142,10 +152,10 @@ def picture(result: dict, step: int) -> str:
     """The stations, one below the other, and the loss."""
     parts = []
     for i, name in enumerate(STATIONS):
-        x, y = 10 + 250 * (i // 6), 34 * (i % 6) + 10
-        parts.append(box(x, y, 230, 26, "pick" if i == step else "pale", f"{i + 1}  {name}"))
-    words = f"loss {result['loss']:.4f} in turn {result['turn']}, {result['losses'][-1]:.4f} in turn {TURNS}"
-    return drawing(500, 240, *parts, text(words, 10, 232))
+        x, y = 10 + 250 * (i // 7), 34 * (i % 7) + 10
+        parts.append(box(x, y, 230, 26, "pick" if i == step else "pale", f"{i}  {name}"))
+    words = f"loss {result['loss']:.4f} in iteration {result['turn']}, {result['losses'][-1]:.4f} in iteration {TURNS}"
+    return drawing(500, 274, *parts, text(words, 10, 266))
 
 
 def sample(random) -> dict:
@@ -161,16 +171,16 @@ FIGURE = Figure(
     name="training_step",
     title="One step with your three samples",
     inputs=(
-        Text("sample1", "sample 1", "0.4457, -0.7068, -1.5750, -0.6318"),
+        Text("sample1", "sample 1", "0.4457 -0.7068 -1.5750 -0.6318"),
         Choice("label1", "class", "1", options=["0", "1"]),
-        Text("sample2", "sample 2", "0.0212, -0.3602, 0.5662, 0.2142"),
+        Text("sample2", "sample 2", "0.0212 -0.3602 0.5662 0.2142"),
         Choice("label2", "class", "0", options=["0", "1"]),
-        Text("sample3", "sample 3", "0.4963, 0.1196, 0.0938, -0.1334"),
+        Text("sample3", "sample 3", "0.4963 0.1196 0.0938 -0.1334"),
         Choice("label3", "class", "1", options=["0", "1"]),
         Number("rate", "learning rate", 1.0, low=0, high=10),
-        Integer("turn", "turn of the loop", 0, low=0, high=TURNS, slider=True),
+        Integer("turn", "iteration", 0, low=0, high=TURNS, slider=True),
         Switch("softmax", "softmax in forward", True),
-        Switch("zero", "zero_grad each turn", True),
+        Switch("zero", "zero_grad", True),
     ),
     model=model,
     picture=picture,

@@ -167,10 +167,11 @@ const figure =
     // What undo goes back over: not what the drawing alone sets, such as the element that is looked at.
     const seen = (inputs) => specs.filter((spec) => !spec.hidden).map((spec) => inputs[spec.name]);
     // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
-    function change(changes, field = null) {
+    // `kept`: what stands in other fields and is left out for now.
+    function change(changes, field = null, kept = null) {
       let next;
       try {
-        next = compute({ ...good.inputs, ...pending, ...changes });
+        next = compute({ ...good.inputs, ...(kept ? {} : pending), ...changes });
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
         return error.message;
@@ -182,13 +183,13 @@ const figure =
         future.length = 0;
         edited = field;
       }
-      accept(next);
+      accept(next, kept);
       return "";
     }
-    function accept(next) {
+    function accept(next, kept = null) {
       good = next;
-      for (const key of Object.keys(pending)) delete pending[key];
-      tell("");
+      for (const key of Object.keys(pending)) if (!kept || !(key in kept)) delete pending[key];
+      if (!kept) tell("");
       state.set("inputs", good.inputs);
       state.set("step", Math.min(state.get("step"), lastStep()));
       state.save_changes();
@@ -202,6 +203,12 @@ const figure =
       if (!problem) {
         if (typing && !final) go(lastStep());
         if (final) edited = null;
+        return;
+      }
+      const { [spec.name]: _, ...others } = pending;
+      if (Object.keys(others).length && !change({ [spec.name]: value }, final ? null : spec.name, others)) {
+        input.removeAttribute("aria-invalid"); // not this field's fault: it is taken, and the others stay as they are
+        tell(problem);
         return;
       }
       pending[spec.name] = value;

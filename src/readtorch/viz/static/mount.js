@@ -8,8 +8,8 @@
 
   // Note [ Figures in the address ]
   // `#fig=allocator&step=1311` moves a figure: each `fig=` begins a figure's part, and what follows are its traits, or
-  // the inputs of a figure that has some; what is not named is as it was at first. The names are those of the front
-  // ends, and the second figure of a name is `allocator-2`.
+  // the inputs of a figure that has some; what is not named is as it was at first, or, with `&keep`, as the reader has
+  // left it. The names are those of the front ends, and the second figure of a name is `allocator-2`.
   // The address follows what the reader does without new entries in the browser's history. A link makes an entry, and
   // the state of all figures stays with the entry that is left, so that Back restores them.
 
@@ -44,7 +44,7 @@
     return typeof value === "boolean" ? text === "true" : text;
   }
   function moveFigure(model, fields) {
-    const { data, inputs, ...traits } = model.first;
+    const { data, inputs, ...traits } = "keep" in fields ? model.state : model.first;
     for (const [name, value] of Object.entries(traits))
       model.set(name, name in fields ? likewise(fields[name], value) : value);
     const given = Object.entries(fields).filter(([name]) => name in (inputs ?? {}));

@@ -1,6 +1,6 @@
 // One training step: the stations at the left, the numbers of the chosen one at the right, the losses of all turns below.
 const STATIONS = [
-  ["Module.__call__", "Python"], ["THPVariable_linear", "C++"], ["native::linear", "C++"],
+  ["Optimizer.zero_grad", "Python"], ["Module.__call__", "Python"], ["THPVariable_linear", "C++"], ["native::linear", "C++"],
   ["VariableType::addmm", "C++"], ["wrapper_CPU_addmm", "C++"], ["cross_entropy_loss", "C++"],
   ["Tensor.backward", "Python"], ["Engine::evaluate_function", "C++"], ["SoftmaxBackward0::apply", "C++"],
   ["AccumulateGrad", "C++"], ["SGD.step", "Python"], ["ADInplaceOrView::add_", "C++"],
@@ -13,6 +13,9 @@ const scaled = (value, factor) =>
 
 // [name, numbers] of what is at hand at each station
 const AT_HAND = [
+  (r) => (r.zero || !r.found
+    ? [["weight.grad", [["None"]]], ["bias.grad", [["None"]]]]
+    : [["weight.grad", r.found[0]], ["bias.grad", [r.found[1]]]]),
   (r) => [["x", r.x], ["class", r.labels.map((label) => [label])]],
   (r) => [["input", r.x], ["weight", r.weight], ["bias", [r.bias]]],
   (r) => [["bias", [r.bias]], ["x", r.x], ["weight.t()", transposed(r.weight)]],
@@ -29,7 +32,11 @@ const AT_HAND = [
   (r) => [["weight before", r.weight], ["weight after", r.after[0]], ["bias after", [r.after[1]]]],
 ]; // prettier-ignore
 
-const shown = (value) => (Number.isInteger(value) ? String(value) : Math.abs(value) < 1e4 ? value.toFixed(4) : value.toExponential(2));
+function shown(value) {
+  if (typeof value === "string" || Number.isInteger(value)) return String(value);
+  const size = Math.abs(value);
+  return size < 5e-5 ? value.toExponential(1) : size < 1e4 ? value.toFixed(4) : value.toExponential(2);
+}
 const matrix = ([name, rows]) =>
   h("div", {},
     h("p", { class: "rt-dim" }, name),
@@ -39,43 +46,49 @@ const matrix = ([name, rows]) =>
 function stationButton([name, language], i, step, go) {
   return h("li", {}, h("button", {
     type: "button", class: `rt-station ${i === step ? "rt-is-pick" : "rt-is-plain"}`, "data-focus": `station-${i}`,
-    "aria-current": i === step ? "step" : null, "aria-label": `${i + 1}: ${name}, ${language}`, onclick: () => go(i),
-  }, h("b", {}, String(i + 1)), h("span", {}, name))); // prettier-ignore
+    "aria-current": i === step ? "step" : null, "aria-label": `${i}: ${name}, ${language}`, onclick: () => go(i),
+  }, h("b", {}, String(i)), h("span", {}, name))); // prettier-ignore
 }
 
-// The losses of all turns; a click chooses a turn.
+// The floor is always in view, so that one sees on which side of it a curve lies.
+const curveRange = (r) => [Math.min(FLOOR, ...r.losses), Math.max(FLOOR, ...r.losses)];
+
+// The losses of all iterations; a click chooses one.
 function lossCurve(r, set) {
   const [width, height] = [560, 100];
-  const [low, high] = [Math.min(r.softmax ? FLOOR : Infinity, ...r.losses), Math.max(...r.losses)];
+  const [low, high] = curveRange(r);
   const x = (turn) => 6 + ((width - 12) * turn) / (r.losses.length - 1);
   const y = (loss) => height - 7 - ((height - 14) * (loss - low)) / (high - low || 1);
   const path = r.losses.map((loss, turn) => `${turn ? "L" : "M"}${x(turn).toFixed(1)} ${y(loss).toFixed(1)}`).join("");
-  const label = `Losses of turns 0 to ${r.losses.length - 1}: from ${r.losses[0].toFixed(4)} to ${r.losses.at(-1).toFixed(4)}`;
+  const label = `Losses of iterations 0 to ${r.losses.length - 1}: from ${r.losses[0].toFixed(4)} to ${r.losses.at(-1).toFixed(4)}`;
   const choose = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
     const turn = Math.round((((event.clientX - box.left) / box.width) * width - 6) / ((width - 12) / (r.losses.length - 1)));
     set({ turn: Math.max(0, Math.min(r.losses.length - 1, turn)) });
   };
   return s("svg", { viewBox: `0 0 ${width} ${height}`, class: "rt-losses", role: "img", "aria-label": label, onclick: choose },
-    r.softmax && s("line", { class: "rt-bound", x1: 0, x2: width, y1: y(FLOOR), y2: y(FLOOR) }),
+    s("line", { class: "rt-bound", x1: 0, x2: width, y1: y(FLOOR), y2: y(FLOOR) }),
     s("path", { class: "rt-curve", d: path }),
     s("circle", { class: "rt-is-pick", cx: x(r.turn), cy: y(r.loss), r: 5 }),
   ); // prettier-ignore
 }
 
-const lossWords = (r) =>
-  `Loss of each turn, ${Math.max(...r.losses).toFixed(4)} at most: ${r.loss.toFixed(4)} in turn ${r.turn}${r.softmax ? "; dashed: 0.3133, the floor of two softmaxes" : ""}`;
+function lossWords(r) {
+  const [bottom, top] = curveRange(r).map(shown);
+  return `Loss in iteration ${r.turn}: ${shown(r.loss)}. Left to right: iterations 0 to ${r.losses.length - 1}; top ${top}, bottom ${bottom}; dashed: 0.3133, the floor of two softmaxes.`;
+}
 
 const draw = ({ result, step, set, go }) =>
   h("div", { class: "rt-path" },
     h("ol", { class: "rt-stations" }, STATIONS.map((station, i) => stationButton(nameNow(station, i, result), i, step, go))),
     h("div", { class: "rt-athand rt-scrollx", tabindex: 0, role: "group", "aria-label": "numbers at this station" },
+      h("p", { class: "rt-here" }, `${step}  ${nameNow(STATIONS[step], step, result)[0]}`),
       AT_HAND[step](result).filter(Boolean).map(matrix)),
     h("div", {}, h("p", { class: "rt-dim" }, lossWords(result)), lossCurve(result, set)),
   ); // prettier-ignore
 
 // Without the softmax in forward, station 9 is the node of the softmax that cross_entropy takes.
 const nameNow = ([name, language], i, result) =>
-  i === 8 && !result.softmax ? ["LogSoftmaxBackward0::apply", language] : [name, language];
+  i === 9 && !result.softmax ? ["LogSoftmaxBackward0::apply", language] : [name, language];
 
 export default { render: figure(model, draw) };

@@ -57,7 +57,10 @@ function sentences(r) {
   const name = r.softmax ? "SoftmaxBackward0" : "LogSoftmaxBackward0";
   const ends = r.softmax ? `The softmax in forward makes ${four(r.p[0])} of them.` : "forward returns them as they are.";
   return [
-    `Module.__call__ passes three samples to forward, in turn ${r.turn} of the loop.`,
+    r.zero
+      ? "Optimizer.zero_grad sets both gradients to None; it writes no zeros."
+      : "Nobody calls zero_grad: the gradients stay as they are.",
+    `Module.__call__ passes three samples to forward, in iteration ${r.turn} of the loop.`,
     "The binding unpacks three tensors: input of 3 by 4, weight of 2 by 4, bias of 2.",
     "linear asks for addmm of bias, x and the transposed weight, a view of 4 by 2.",
     "AddmmBackward0 keeps x for the gradient of the weight. It does not keep the weight, for x needs no gradient.",
@@ -88,12 +91,13 @@ function model(inputs) {
     const grads = backward(x, labels, passed, softmax);
     const arrived = [grads.toWeight, grads.toBias];
     const adds = grad !== null && !inputs.zero;
+    const found = grad;
     grad = adds ? plus(grad, arrived) : arrived;
     const after = plus([weight, bias], grad, -rate);
     losses.push(passed.loss);
-    if (turn === inputs.turn) chosen = { x, labels, weight, bias, ...passed, ...grads, grad, after, adds, version: turn + 1 };
+    if (turn === inputs.turn) chosen = { x, labels, weight, bias, ...passed, ...grads, found, grad, after, adds, version: turn + 1 };
     [weight, bias] = after;
   }
-  const result = { ...chosen, turn: inputs.turn, softmax, rate, losses };
+  const result = { ...chosen, turn: inputs.turn, softmax, zero: inputs.zero, rate, losses };
   return { ...result, say: sentences(result) };
 }
