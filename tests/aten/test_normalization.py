@@ -229,3 +229,21 @@ ERRORS = [
 def test_errors_use_the_same_words(expression):
     ours, _ = both(lambda T: eval(expression, {"T": T, "F": T.nn.functional, "a": T.ones}))
     assert isinstance(ours, Exception)
+
+
+@pytest.mark.parametrize("gaps", ["input", "parameters", "both"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_batch_norm_of_16_bit_floats_with_gaps(dtype, gaps):
+    """Bit for bit: PyTorch rounds the mean before it takes the squares, and not their sum."""
+    generator = torch.Generator().manual_seed(0)
+    for momentum in (-1.0, 0.1, 0.5):
+        x = (torch.randn(3, 16, 3, 8, generator=generator) * 3 + 1).to(dtype)
+        parameters = [torch.rand(32, generator=generator).to(dtype) for _ in range(4)]
+        x = x[..., ::2] if gaps != "parameters" else x
+        parameters = [p[::2] if gaps != "input" else p[:16] for p in parameters]
+        ours = [to_readtorch(t) for t in (x, *parameters)]
+        results = torch.native_batch_norm(x, *parameters, True, momentum, 0.5)
+        found = rt.native_batch_norm(*ours, True, momentum, 0.5)
+        moved = (3, 4) if gaps != "parameters" else ()  # without gaps the last bit of the sums may differ
+        expected, found = [*results, *[parameters[i - 1] for i in moved]], [*found, *[ours[i] for i in moved]]
+        assert [t.tolist() for t in found] == [t.tolist() for t in expected]

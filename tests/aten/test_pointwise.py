@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import readtorch
 from tests.reference import FUSES, both, tensor_lists, tensors
 
 UNARY = [
@@ -351,3 +352,16 @@ def test_gradients_of_xlogy_and_xlog1py_at_their_edges():
         both(lambda T, a, b: getattr(T.special, name)(a, b), x, y)
         both(lambda T, a: getattr(T.special, name)(a, -1.0 if name == "xlog1py" else 0.0), x)
         both(lambda T, b: getattr(T.special, name)(0.0, b), y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta"])
+def test_edges_of_functions_of_two_numbers(name, dtype):
+    """nan, infinities, zeros, poles; terms too small for the type."""
+    inf, nan = float("inf"), float("nan")
+    values = [nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 7.5, 200.0, 300.0, 1e5, 1e30, -1e30]
+    found = []
+    for T in (torch, readtorch):
+        a = T.tensor(values, dtype=getattr(T, dtype))
+        found.append(torch.tensor(getattr(T.special, name)(a[:, None], a).tolist()))
+    torch.testing.assert_close(found[1], found[0], equal_nan=True, rtol=1e-5, atol=1e-8)

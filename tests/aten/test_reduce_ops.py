@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import readtorch
 from tests.reference import both, tensors
 
 NAN = float("nan")
@@ -247,3 +248,17 @@ def test_the_spread_of_equal_numbers_is_exactly_zero():
     """So that its gradient is 0, not a quotient of rounding errors."""
     x = torch.full((3, 5), -1.9424, dtype=torch.float64, requires_grad=True)
     both(lambda T, x: (x.std(0), x.var(1)), x, exact=True)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "sum", "prod"])
+def test_sums_of_complex_numbers_in_a_real_type(name):
+    """Their imaginary parts are lost without NumPy's warning, which would be an error here."""
+    for dtype in ("float32", "float64", "int64"):
+        found = []
+        for T in (torch, readtorch):
+            x, real = T.tensor([1 + 2j, 3 - 1j, 2j]), getattr(T, dtype)
+            results = [getattr(x, name)(0, dtype=real)]
+            if name.startswith("cum"):
+                results.append(getattr(T, name)(x, 0, out=T.zeros(3, dtype=real)))
+            found.append([(r.tolist(), str(r.dtype).rpartition(".")[2]) for r in results])
+        assert found[0] == found[1], dtype

@@ -234,6 +234,8 @@ def hurwitz(s, q, divisors):
         place += type(q)(1)
         term = place**-s
         total += term
+        if abs(term) < abs(total) * type(q)(1.11e-16):
+            return total
     total += term * place / (s - type(q)(1)) - type(q)(0.5) * term
     factor, power = type(q)(1), term
     for k in range(TERMS):
@@ -255,7 +257,7 @@ def zeta(s, q, scalars):
     if q <= type(q)(0):
         if not abs(math.fmod(q, type(q)(1))) > type(q)(0):
             return type(q)(math.inf)  # the poles, and what is infinitely far
-        if math.fmod(s, type(q)(1)) != type(q)(0):
+        if s < type(s)(math.inf) and math.fmod(s, type(q)(1)) != type(q)(0):
             return type(q)(math.nan)
     return hurwitz(s, q, scalars)
 
@@ -308,12 +310,14 @@ def share_above(a, x):
 def shares(a, x):
     """(below x, above x) of the integral that is Γ(a)."""
     zero, one, nan = type(x)(0), type(x)(1), type(x)(math.nan)
-    if not (a >= zero and x >= zero) or (a == zero and x == zero) or (a == x and a - a != zero):
+    if x < zero or a < zero or (a == zero and not x > zero) or (a == x and a - a != zero):
         return nan, nan
-    if x == zero or a - a != zero:
+    if x == zero or a > zero and a == a + a:  # whatever the other is, even nan
         return zero, one
-    if a == zero or x - x != zero:
+    if a == zero or x > zero and x == x + x:
         return one, zero
+    if a != a or x != x:
+        return nan, nan
     if x < a + one:
         below = share_below(a, x)
         return below, one - below

@@ -335,17 +335,20 @@ def step_by_step(x, mean, rstd, weight, bias):
 
 def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics."""
-    axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
-    mean = x.mean(axes)
-    squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
-    # in PyTorch: sums of bfloat16 are rounded to it in between, those of float16 are not.
-    rounded = (lambda v: cast(cast(v, kept), wide)) if kept is BFLOAT16 else (lambda v: v)
-    mean, squares = rounded(mean), rounded(squares)
+    axes, count, has_gaps, x = other_axes(x.ndim), x.size // x.shape[1], layout_of(x) is None, cast(x, wide)
+    rounded = lambda v: cast(cast(v, kept), wide)
+    exact = lambda v: v
+    # in PyTorch: of a tensor with gaps, the mean is rounded before squares are taken; of one without, the sums of
+    # bfloat16 are rounded, those of float16 are not.
+    at_mean, at_sums = (rounded, exact) if has_gaps else (exact, rounded if kept is BFLOAT16 else exact)
+    mean = at_mean(x.mean(axes))
+    squares = at_sums(np.square(x - per_channel(mean, x.ndim)).sum(axes))
+    mean = at_sums(mean)
     if running_mean is not None:
         move(running_mean, mean, momentum)
     if running_var is not None:
-        move(running_var, rounded(squares / wide.type(count - 1)), momentum)
-    variance = rounded(squares / wide.type(count))
+        move(running_var, at_sums(squares / wide.type(count - 1)), momentum)
+    variance = at_sums(squares / wide.type(count))
     return cast(mean, kept), cast(1 / np.sqrt(variance + wide.type(eps)), kept)
 
 
@@ -354,8 +357,8 @@ def move(running, new, momentum):
 
     # in PyTorch: here, too, past autograd: the version counter stays as it is.
     """
-    momentum = new.dtype.type(momentum)
-    np.copyto(running, momentum * new + (1 - momentum) * running, casting="same_kind")
+    momentum = np.float64(momentum)  # in PyTorch: a C++ double, so the sum is taken in double precision
+    np.copyto(running, momentum * new + (1 - momentum) * running, casting="unsafe")
 
 
 def given_statistics(running_mean, running_var, dtype, eps):

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/ReduceOpsUtils.h`.
 """
 
+from readtorch.aten.native.tensor_iterator import cast
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import dtype_of
@@ -62,3 +63,8 @@ def unreduce(grad, sizes, dim, keepdim):
 def sum_type(array, dtype=None):
     """Integers and bools add up in int64."""
     return dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
+
+
+def without_imaginary(array, numpy_dtype):
+    """`array` as another type; complex numbers whose sum is asked for in a real type lose their imaginary parts, quietly."""
+    return cast(array.real if array.dtype.kind == "c" and numpy_dtype.kind not in "cb" else array, numpy_dtype)

@@ -3,6 +3,8 @@
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 
+import numpy as np
+
 from readtorch.aten.functions import at
 from readtorch.aten.native import math_special as special
 from readtorch.aten.native.tensor_iterator import (
@@ -75,13 +77,31 @@ class SpecialZetaBackward2:
 # --------------------------------------------------------------------------------- incomplete gamma functions
 
 
-def incomplete_gamma(name, scipy_name, function):
+def at_the_edges(function, at_start, at_end):
+    """`function`, whose first or second argument is nan, where PyTorch looks at the other alone: the integral ends at 0, or at
+    infinity, or all of it lies there."""
+
+    def incomplete_gamma_array(a, x):
+        value = function(a, x)
+        if np.isnan(value).any():
+            number = value.dtype.type
+            value = np.where(np.isnan(a) & (x == 0) | np.isposinf(a) & np.isnan(x), number(at_start), value)
+            value = np.where(np.isnan(a) & np.isposinf(x), number(at_end), value)
+        return value
+
+    return incomplete_gamma_array
+
+
+def incomplete_gamma(name, scipy_name, function, at_start):
     """Declare igamma or igammac: the share of the gamma function's integral below, or above, a point."""
     operator = native_function(
         f"{name}(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True
     )
     elementwise(operator, function, takes=is_floating)
-    array_function, refusal = scipy_function(scipy_name), not_implemented(f"{name}_cpu")
+    array_function, refusal = (
+        at_the_edges(scipy_function(scipy_name), at_start, 1 - at_start),
+        not_implemented(f"{name}_cpu"),
+    )
 
     @operator.kernel
     def incomplete_gamma_cpu(self, other):
@@ -93,8 +113,8 @@ def incomplete_gamma(name, scipy_name, function):
     return operator
 
 
-igamma = incomplete_gamma("igamma", "gammainc", special.igamma)
-igammac = incomplete_gamma("igammac", "gammaincc", special.igammac)
+igamma = incomplete_gamma("igamma", "gammainc", special.igamma, 0)
+igammac = incomplete_gamma("igammac", "gammaincc", special.igammac, 1)
 alias_of("gammainc", "igamma", module="special")
 alias_of("gammaincc", "igammac", module="special")
 

@@ -11,7 +11,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.floating_point import logaddexp_array
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.reduce_ops_utils import sum_type
+from readtorch.aten.native.reduce_ops_utils import sum_type, without_imaginary
 from readtorch.aten.native.tensor_iterator import cast, conj, not_implemented
 from readtorch.aten.native.vectorized import FROM_SIZE, GRAIN, reductions
 from readtorch.aten.native_function import BOTH, native_function
@@ -32,7 +32,7 @@ def scan(self, dim, dtype, ufunc):
     target = sum_type(x, dtype)
     if ufunc is np.add and target is scalar_type.float32 and x.size >= FROM_SIZE and (x.ndim == 1 or dim == x.ndim - 1):
         return wrap(cumsum_rows(x))
-    wide = cast(x, op_math_type(target).numpy)
+    wide = without_imaginary(x, op_math_type(target).numpy)
     result = ufunc.accumulate(wide, dim) if x.ndim else wide
     return wrap(np.array(result, target.numpy, copy=True if result is x else None, order="C"))
 

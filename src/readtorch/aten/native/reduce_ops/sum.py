@@ -11,7 +11,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
-from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce
+from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce, without_imaginary
 from readtorch.aten.native.tensor_iterator import (
     F4,
     F8,
@@ -76,7 +76,7 @@ def add_floats(name, function, array, axes, keepdim):
 
 def _as_type(array, wide):
     """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself."""
-    return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
+    return without_imaginary(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
 # A NumPy reduction takes 0.8 µs to begin with; this many numbers are added more quickly by Python, in double precision.
