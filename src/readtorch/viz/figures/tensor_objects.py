@@ -406,7 +406,7 @@ class Machine:
         if self.recording and t.requires_grad and t.base is None:
             raise Refusal("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.")
         kin = [other for other in self.alive() if other.counter == t.counter]
-        if any(one.wants_grad and (one.base is not None or self.recording) for one in kin):
+        if self.recording and t.wants_grad or any(one.wants_grad and one.base is not None for one in kin):
             raise Refusal("Writing in place to what has a graph changes the graph: the chapter Autograd shows it.")
         self.versions[t.counter - 1] += 1
         shared = f" of {len(kin)} tensors" if len(kin) > 1 else ""

@@ -324,7 +324,7 @@ class Machine {
     if (this.recording && t.requiresGrad && !t.base)
       refuse("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.");
     const kin = this.alive().filter((other) => other.counter === t.counter);
-    if (kin.some((one) => wantsGrad(one) && (one.base || this.recording)))
+    if ((this.recording && wantsGrad(t)) || kin.some((one) => wantsGrad(one) && one.base))
       refuse("Writing in place to what has a graph changes the graph: the chapter Autograd shows it.");
     this.versions[t.counter - 1] += 1;
     const shared = kin.length > 1 ? ` of ${kin.length} tensors` : "";
