@@ -24,7 +24,7 @@ from readtorch._dynamo.trace_rules import asks_for_defaults, dynamic_shape
 from readtorch.aten.codegen import compile_function
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
-from readtorch.utils._pytree import tree_flatten, tree_unflatten
+from readtorch.utils._pytree import SUPPORTED_NODES, _get_node_type, tree_flatten, tree_is_leaf, tree_unflatten
 
 from .output_graph import Capture
 
@@ -209,7 +209,7 @@ class CompiledFunction:
 def _is_plain(capture):
     """Whether the result is what a kernel returns: one tensor, or a tuple of several."""
     kind = tuple if len(capture.outputs) > 1 else None
-    return capture.spec.kind is kind and all(made == "tensor" for made, _ in capture.outputs)
+    return capture.spec.type is kind and all(made == "tensor" for made, _ in capture.outputs)
 
 
 def _without_graph(graph):
@@ -245,9 +245,11 @@ def _not_new(reads, arguments, result):
 
 
 def _containers(tree):
-    """The lists and dictionaries of a nest."""
-    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
-    own = [tree] if isinstance(tree, (list, dict)) else []
+    """The lists, dictionaries and the like of a nest: whatever holds others and is no tuple."""
+    if tree_is_leaf(tree):
+        return [tree] if isinstance(tree, (list, dict)) else []
+    own = [] if isinstance(tree, tuple) else [tree]
+    parts = SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]
     return own + [each for part in parts for each in _containers(part)]
 
 
@@ -285,7 +287,7 @@ def _entry_function(capture, guards, run_graph, count):
 def _rebuilder(capture):
     """A function from the graph's outputs to what the call returns."""
     made = capture.outputs
-    if capture.spec.kind is None:
+    if capture.spec.type is None:
         kind, value = made[0]
         return (lambda outputs: outputs[value]) if kind == "tensor" else lambda outputs: value
     return lambda outputs: tree_unflatten([outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec)

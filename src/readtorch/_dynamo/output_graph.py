@@ -23,7 +23,7 @@ from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the fi
 from readtorch.utils._pytree import tree_flatten
 
 # What an output may hold besides tensors.
-PLAIN = (int, float, bool, str, complex, type(None))
+PLAIN = (int, float, bool, str, complex, type(None), Size)
 
 
 class CompileTrace(tracer.TracingState):

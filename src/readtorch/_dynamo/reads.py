@@ -25,7 +25,7 @@ import inspect
 import sys
 import types
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 
 import readtorch
 from readtorch._dynamo import trace_rules
@@ -36,7 +36,6 @@ from readtorch.c10.layout import layout
 from readtorch.c10.memory_format import memory_format
 from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
-from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.nn.modules import module as nn_module
 from readtorch.nn.modules.module import Module
@@ -100,15 +99,18 @@ class Reads:
 
     def containers(self, spec):
         """Lists and the like among the arguments: a class of the user's may have more than its parts."""
-        kind = spec.kind
-        if kind is not None and kind not in (list, tuple, dict, OrderedDict, Size):
-            if kind.__bases__ != (tuple,) or not hasattr(kind, "_fields"):
+        kind = spec.context if spec.type is namedtuple else spec.type
+        if spec.type is namedtuple:
+            if kind.__bases__ != (tuple,):
                 raise CannotTell(f"an argument is a {kind.__name__}, of which no guard knows")
             if not self.remember(kind):
                 self.object(kind.__name__, kind)
-        if any(type(key) is not str for key in spec.context or ()):  # specs are equal for 1, 1.0 and True
+        elif kind not in (None, list, tuple, dict, OrderedDict):
+            raise CannotTell(f"an argument is a {kind.__name__}, of which no guard knows")
+        elif kind in (dict, OrderedDict) and any(type(key) is not str for key in spec.context):
+            # specs are equal for 1, 1.0 and True
             raise CannotTell("an argument is a dictionary with keys that are no strings")
-        for child in spec.children:
+        for child in spec.children():
             self.containers(child)
 
     # ------------------------------------------------------------------------------------------------ any value

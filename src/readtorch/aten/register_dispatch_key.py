@@ -72,7 +72,7 @@ def return_type_of(operator):
 
     fields = tuple(r.name for r in operator.schema.returns)
     named = getattr(return_types, operator.schema.name, None)
-    return named if getattr(named, "_fields", None) == fields else None
+    return named if named is not None and return_types.fields_of(named) == fields else None
 
 
 def any_device(kernel):

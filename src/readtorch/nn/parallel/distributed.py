@@ -30,7 +30,10 @@ from readtorch.distributed.algorithms.join import Join, Joinable, JoinHook
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.sparse import Embedding, EmbeddingBag
 from readtorch.nn.parameter import UninitializedParameter
-from readtorch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from readtorch.nn.utils.rnn import PackedSequence
+from readtorch.utils._pytree import tree_flatten, tree_unflatten
+
+from .scatter_gather import _is_namedtuple
 
 __all__ = ["DistributedDataParallel"]
 
@@ -89,8 +92,15 @@ def _index_of(device):
 
 
 def _on_device(nest, device):
-    """The nest with all its tensors moved to `device`."""
-    return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, readtorch.Tensor) else leaf, nest)
+    """The nest with all its tensors moved to `device`. In PyTorch: `_recursive_to` of `torch/distributed/utils.py`."""
+    if isinstance(nest, (readtorch.Tensor, PackedSequence)):
+        return nest.to(device)
+    if isinstance(nest, dict):
+        return type(nest)((key, _on_device(part, device)) for key, part in nest.items())
+    if isinstance(nest, (tuple, list)):
+        parts = [_on_device(part, device) for part in nest]
+        return type(nest)(*parts) if _is_namedtuple(nest) else parts if isinstance(nest, list) else tuple(parts)
+    return nest
 
 
 def _find_tensors(obj):

@@ -12,6 +12,7 @@ Explained in the chapter "JIT: tracing".
 
 import numpy as np
 
+from readtorch.aten.native.return_types import is_return_type
 from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
 from readtorch.c10.memory_format import preserve_format
@@ -556,4 +557,5 @@ def _gather_attributes(state, self_value, object, prefix):
 
 def type_of_tuple(value):
     """What makes such a tuple from a list: the class of a named one."""
-    return type(value)._make if hasattr(value, "_make") else tuple
+    cls = type(value)
+    return cls if is_return_type(cls) else getattr(cls, "_make", tuple)

@@ -11,6 +11,7 @@ from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import threads_with_modes, tls
 from readtorch.c10.scalar_type import dtype
 from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.frontend.tracer import type_of_tuple
 from readtorch.csrc.jit.ir.enums import as_number
 from readtorch.csrc.jit.ir.type import (
     AnyListType,
@@ -232,7 +233,7 @@ def _tuple(value, type):
     converted = [to_ivalue(v, t) for v, t in zip(value, type.types)]
     if any(v is REJECTED for v in converted):
         return REJECTED
-    return value.__class__._make(converted) if hasattr(value, "_make") else tuple(converted)
+    return type_of_tuple(value)(converted)
 
 
 def _object(value, type):
