@@ -465,6 +465,38 @@ def test_return_types(name):
     assert found == expected
 
 
+def test_all_return_types():
+    assert sorted(readtorch.return_types.__all__) == sorted(torch.return_types.__all__)
+    for name in torch.return_types.__all__[2:]:
+        expected, found = (getattr(library.return_types, name) for library in (torch, readtorch))
+        assert found.__match_args__ == expected.__match_args__
+
+
+OUT_CALLS = {
+    "max": lambda t, outs: t.max(t.eye(3), 0, out=outs("float32", "int64")),
+    "max, meta": lambda t, outs: t.max(t.eye(3).to("meta"), 0, out=[o.to("meta") for o in outs("float32", "int64")]),
+    "sort": lambda t, outs: t.sort(t.eye(3), out=outs("float32", "int64")),
+    "cummax": lambda t, outs: t.cummax(t.eye(3), 0, out=outs("float32", "int64")),
+    "aminmax": lambda t, outs: t.aminmax(t.eye(3), dim=0, out=outs("float32", "float32")),
+    "frexp": lambda t, outs: t.frexp(t.eye(3), out=outs("float32", "int32")),
+    "linalg.qr": lambda t, outs: t.linalg.qr(t.eye(3), out=outs("float32", "float32")),
+    "linalg.inv_ex": lambda t, outs: t.linalg.inv_ex(t.eye(3), out=outs("float32", "int32")),
+    "linalg.slogdet": lambda t, outs: t.linalg.slogdet(t.eye(3), out=outs("float32", "float32")),
+    "slogdet": lambda t, outs: t.slogdet(t.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", OUT_CALLS)
+def test_results_of_out_forms(name):
+    def go(library):
+        result = OUT_CALLS[name](
+            library, lambda *kinds: tuple(library.empty(0, dtype=getattr(library, k)) for k in kinds)
+        )
+        return type(result).__name__, result.__match_args__
+
+    assert go(readtorch) == go(torch)
+
+
 # ------------------------------------------------------------------------------------------------------ the time
 
 

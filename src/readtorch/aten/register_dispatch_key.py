@@ -249,7 +249,15 @@ def filled(operator, inputs, outs):
         operator.impls[CPU](*inputs, *outs)
     for out in outs:
         out._counter[0] += 1
-    return outs[0] if len(outs) == 1 else returned(operator, outs)
+    return outs[0] if len(outs) == 1 else returned_out(return_type_of(operator), outs)
+
+
+def returned_out(named, outs):
+    """Several outputs as an `out=` call returns them. named: the class of the functional form's results."""
+    from .native import return_types  # the package of operators imports this module
+
+    out_type = return_types.OUT_TYPES.get(named)
+    return tuple(outs) if out_type is None else out_type(outs)
 
 
 def write_out(results, outs):
@@ -266,8 +274,7 @@ def stored(results, outs):
     """The outputs, which have their results' shapes, written to."""
     if len(outs) == 1:
         return store(results, outs[0])
-    stored = [store(r, o) for r, o in zip(results, outs)]
-    return type(results)(*stored) if hasattr(results, "_fields") else tuple(stored)
+    return returned_out(type(results), [store(r, o) for r, o in zip(results, outs)])
 
 
 def store(result, out):

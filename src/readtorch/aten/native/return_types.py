@@ -80,7 +80,7 @@ max, min, sort, topk, kthvalue, median, nanmedian, mode, cummax, cummin = [
 aminmax = return_type("aminmax", "min max")
 frexp = return_type("frexp", "mantissa exponent")
 linalg_inv_ex = return_type("linalg_inv_ex", "inverse info")
-linalg_slogdet = return_type("linalg_slogdet", "sign logabsdet")
+linalg_slogdet, slogdet = (return_type(name, "sign logabsdet") for name in ("linalg_slogdet", "slogdet"))
 linalg_solve_ex = return_type("linalg_solve_ex", "result info")
 linalg_cholesky_ex = return_type("linalg_cholesky_ex", "L info")
 linalg_qr, qr = (return_type(name, "Q R") for name in ("linalg_qr", "qr"))
@@ -104,3 +104,17 @@ _scaled_dot_product_flash_attention_for_cpu = return_type(
 _scaled_dot_product_flash_attention_for_cpu_backward = return_type(
     "_scaled_dot_product_flash_attention_for_cpu_backward", "grad_query grad_key grad_value"
 )
+
+_WITHOUT_OUT = (
+    histogramdd,
+    _lu_with_info,
+    _scaled_dot_product_flash_attention_for_cpu,
+    _scaled_dot_product_flash_attention_for_cpu_backward,
+)
+# What `out=` forms return: torch.return_types.max_out and its like.
+OUT_TYPES = {
+    cls: return_type(f"{cls.__name__}_out", " ".join(fields))
+    for cls, fields in list(_fields_of.items())
+    if cls not in _WITHOUT_OUT
+}
+globals().update((cls.__name__, cls) for cls in OUT_TYPES.values())

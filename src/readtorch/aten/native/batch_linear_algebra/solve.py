@@ -219,10 +219,14 @@ class LinalgSlogdetBackward0:
 
 
 @slogdet.compose
-@torch_slogdet.compose
 def slogdet_composite(A):
     sign, logabsdet, _, _ = slogdet_with_factors.call(A)
     return return_types.linalg_slogdet(sign, logabsdet)
+
+
+@torch_slogdet.compose
+def torch_slogdet_composite(A):
+    return return_types.slogdet(slogdet.call(A))
 
 
 @logdet.compose
