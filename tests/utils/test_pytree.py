@@ -505,5 +505,7 @@ def test_as_fast_as_theirs():
     nest = {f"layer{i}": {"w": [1, 2, (3, None)], "b": Pair(1, 2)} for i in range(50)}
     calls = (lambda t: t.tree_flatten(nest), lambda t: t.tree_leaves(nest), lambda t: t.tree_map(str, nest))
     for call in calls:
-        own, their = (min(timeit.repeat(lambda: call(t), number=20, repeat=7)) for t in (ours, theirs))
-        assert own < 1.1 * their
+        times = {library: [] for library in BOTH}
+        for library in BOTH * 15:  # in turn: what else the machine does slows both
+            times[library].append(timeit.timeit(lambda: call(library), number=10))
+        assert min(times[ours]) < 1.2 * min(times[theirs])
