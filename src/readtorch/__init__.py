@@ -83,6 +83,7 @@ globals().update(_legacy_storages)
 from . import (
     __future__,
     accelerator,
+    backends,
     compiler,
     cuda,
     distributed,
@@ -108,6 +109,7 @@ from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
 from .cuda.streams import Event, Stream
 from ._lowrank import pca_lowrank, svd_lowrank
 from .utils import checkpoint as _checkpoint, data as _data  # so that `utils.data` is there
+from .utils import deterministic as _deterministic
 from .torch_version import __version__
 
 

@@ -4,6 +4,7 @@ In PyTorch: part of `torch/__init__.py`. Explained in the chapter "import torch"
 """
 
 from .aten.context import context
+from .aten.float32_precision import float32_precision
 from .c10.device import default_device
 from .c10.device import device as _device
 
@@ -26,7 +27,9 @@ def get_default_device():
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for operators that give the same bits every time; those here always do. Raises TypeError for no bool."""
+    """Have operators raise, or with `warn_only` warn, which in PyTorch do not give the same bits every time, and fill
+    memory that nothing is written to: Note [ Deterministic algorithms ]. Raises TypeError for no bool.
+    """
     context.set_deterministic(mode, warn_only)
 
 
@@ -64,9 +67,9 @@ def get_deterministic_debug_mode():
 
 def set_float32_matmul_precision(precision):
     """ "highest", "high" or "medium": how far products of float32 matrices may be rounded. Here they never are."""
-    context.set_float32_matmul_precision(precision)
+    float32_precision.set_matmul(precision)
 
 
 def get_float32_matmul_precision():
-    """What `set_float32_matmul_precision` has set: "highest", "high" or "medium"."""
-    return context.float32_matmul_precision
+    """What `set_float32_matmul_precision` has set. RuntimeError if `backends` was told something else since."""
+    return float32_precision.matmul()

@@ -3,20 +3,32 @@
 In PyTorch: `aten/src/ATen/Context.h`, `at::globalContext()`.
 """
 
-import warnings
-
+from .blas_backend import BlasBackend, LinalgBackend, ROCmFABackend
 from .sdp_backend import SDPBackend
 
-_PRECISIONS = ("highest", "high", "medium")
+
+def check_bool(value, setter):
+    """RuntimeError in the words in which the functions of `torch/csrc/Module.cpp` ask for a bool."""
+    if type(value) is not bool:
+        raise RuntimeError(f"{setter}{' expects' if setter else 'expected'} a bool, but got {type(value).__name__}")
 
 
 class Context:
-    """The settings. The kernels here give the same bits every time and compute float32 products in float32, so that
-    none of them has anything to change: what is set is kept and reported."""
+    """The settings. The kernels here compute float32 products in float32 and use none of NVIDIA's or Intel's libraries:
+    what is set for those is kept and reported. For determinism see Note [ Deterministic algorithms ]."""
 
     deterministic = False  # use_deterministic_algorithms
     deterministic_warn_only = False
-    float32_matmul_precision = "highest"
+    fill_uninitialized_memory = True  # utils.deterministic.fill_uninitialized_memory: asked while deterministic is True
+    asking = set()  # the operators that do something else while deterministic is True: see Operator.while_deterministic
+    # What `readtorch.backends` sets: for libraries that are not here, and so without effect.
+    cudnn_enabled = mkldnn_enabled = nnpack_enabled = True
+    cudnn_deterministic = cudnn_benchmark = mkldnn_deterministic = miopen_immediate = False
+    cudnn_depthwise_kernel = "auto"
+    cublas_fp16_reduction = cublas_bf16_reduction = (True, True)  # in reduced precision, and with the sum split
+    cublas_fp16_accumulation = math_sdp_low_precision_reduction = False
+    linalg_library, blas_library, rocm_fa_library = LinalgBackend.Default, BlasBackend.Cublas, ROCmFABackend.Default
+    contraction_path = None  # in which order einsum multiplies: set by backends.opt_einsum if that package is installed
     sdp_backends = tuple(SDPBackend)[1:]  # how attention may be computed: see nn.attention.sdpa_kernel
 
     def set_deterministic(self, mode, warn_only):
@@ -25,16 +37,17 @@ class Context:
                 where = f"argument '{name}' (position 1)" if position == 1 else f"argument '{name}'"
                 raise TypeError(f"_set_deterministic_algorithms(): {where} must be bool, not {type(value).__name__}")
         self.deterministic, self.deterministic_warn_only = mode, warn_only
+        for operator in self.asking:
+            operator.table.clear()
 
-    def set_float32_matmul_precision(self, precision):
-        if precision not in _PRECISIONS:
-            warnings.warn(
-                f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
-                "setFloat32MatmulPrecision call has no effect.",
-                stacklevel=4,
-            )
-            return
-        self.float32_matmul_precision = precision
+    def set_fill_uninitialized_memory(self, mode):
+        check_bool(mode, "")
+        self.fill_uninitialized_memory = mode
+
+    def set_sdp_backend(self, backend, enabled):
+        """Let attention be computed by `backend`, an SDPBackend, or not."""
+        others = [b for b in self.sdp_backends if b is not backend]
+        self.sdp_backends = (*others, backend) if enabled else tuple(others)
 
 
 context = Context()

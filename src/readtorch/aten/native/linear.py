@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from readtorch.aten.context import context
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
@@ -87,7 +88,10 @@ def einsum_binding(*args):
     equation, operands = from_numbers(args) if hasattr(args[0], "_array") else (args[0], args[1:])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return einsum_binding(equation, *operands[0])
-    return einsum.call(equation, list(operands), None)
+    path = None
+    if context.contraction_path is not None and len(operands) > 2:
+        path = context.contraction_path(equation, operands)
+    return einsum.call(equation, list(operands), path)
 
 
 def from_numbers(args):
@@ -279,7 +283,11 @@ def take_diagonal(operand, first, second, index, subscript):
 
 @einsum.compose
 def einsum_composite(equation, tensors, path):
-    """Aligns the operands, multiplies them from left to right, and sums a dimension once no later operand has it."""
+    """Aligns the operands, multiplies them from left to right, or as `path` says, and sums a dimension once no operand
+    that is still to come has it.
+
+    path: for each product the places of its two factors among what there is; the product is then the last of these.
+    """
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     plan = Plan(equation, tensors)
@@ -289,9 +297,12 @@ def einsum_composite(equation, tensors, path):
     if len(operands) == 1:
         summed = list(range(plan.output_dims, plan.dims))
         return operands[0].sum(summed) if summed else operands[0]
-    result = operands[0]
-    for i in range(1, len(operands)):
-        result = contract(result, operands[i], operands[i + 1 :], plan)
+    for i in range(len(operands) - 1):
+        first, second = (0, 1) if path is None else path[2 * i : 2 * i + 2]
+        a, b = operands[first], operands[second]
+        others = [t for place, t in enumerate(operands) if place not in (first, second)]
+        operands = [contract(a, b, others, plan), *others] if path is None else [*others, contract(a, b, others, plan)]
+    (result,) = operands
     return result.view(result.shape[: plan.output_dims]) if plan.dims > plan.output_dims else result
 
 

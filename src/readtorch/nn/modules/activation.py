@@ -576,9 +576,10 @@ class MultiheadAttention(Module):
         self, query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor, out_bias: Tensor
     ) -> bool:
         """Whether one operator that records no graph may do it all: `_native_multi_head_attention`."""
-        # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
+        # in PyTorch: also for nested tensors, and not under autocast.
         fitting = (
-            query is key
+            readtorch.backends.mha.get_fastpath_enabled()
+            and query is key
             and key is value
             and query.dim() == 3
             and self.batch_first

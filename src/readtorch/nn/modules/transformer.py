@@ -121,7 +121,9 @@ class TransformerEncoderLayer(_Layer):
 
     def _why_not_fast(self, src: Tensor) -> str:
         """What keeps the one operator for the whole layer from serving; "" if it serves."""
-        # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
+        # in PyTorch: also for nested tensors, and not under autocast.
+        if not readtorch.backends.mha.get_fastpath_enabled():
+            return "torch.backends.mha.get_fastpath_enabled() was not True"
         attention = self.self_attn
         if src.dim() != 3:
             return f"input not batched; expected src.dim() of 3 but got {src.dim()}"
