@@ -25,6 +25,7 @@ from readtorch.c10.dispatch_key import (
 )
 
 from .codegen import compile_function
+from .context import context
 from .function_schema import parse_schema
 from .numpy_errors import FOREIGN, restate
 
@@ -60,6 +61,7 @@ class Operator:
         self.derivative = None  # class of formulas, see `Operator.backward`
         self.inplace = self.out = None  # Operators derived from this one
         self.variant_of = None  # the functional operator that this in-place or out= one was derived from
+        self.deterministic = {}  # backend -> function of its kernel, see `Operator.while_deterministic`
         self.table = DispatchTable(self)
 
     def kernel(self, function, key=CPU):
@@ -107,6 +109,11 @@ class Operator:
         self.table.clear()
         return formulas
 
+    def while_deterministic(self, change, backends):
+        """While use_deterministic_algorithms is on, `change(kernel)` runs in place of the kernels for these backends."""
+        self.deterministic |= {1 << bit: change for bit in range(backends.bit_length()) if backends >> bit & 1}
+        context.asking.add(self)
+
     def resolve(self, keys):
         """The kernel for a masked key set: the highest key's own, else the fallback of that key."""
         for key in (PYTHON, TRACER, INFERENCE_MODE):
@@ -115,14 +122,21 @@ class Operator:
         backend = self.kernels.get(highest_key(keys & BACKENDS)) if keys & BACKENDS else None
         if keys & GRAD_KEYS:
             if AUTOGRAD in self.kernels:
-                return self.kernels[AUTOGRAD]
+                return self.as_set(self.kernels[AUTOGRAD], keys)
             return self.composite or fallbacks[AUTOGRAD](self, keys)
         kernel = backend or self.composite
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
         if kernel is None:
             raise NotImplementedError(missing_kernel(self, keys))
-        return kernel
+        return self.as_set(kernel, keys)
+
+    def as_set(self, kernel, keys):
+        """`kernel`, or what takes its place while deterministic algorithms are asked for."""
+        if not (context.deterministic and self.deterministic and keys & BACKENDS):
+            return kernel
+        change = self.deterministic.get(highest_key(keys & BACKENDS))
+        return kernel if change is None else change(kernel)
 
     def __getattr__(self, name):
         """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for."""

@@ -75,3 +75,4 @@ from . import (
     weight_norm,
 )
 from . import composite_view_copy_kernels  # last: it derives an operator from every view
+from . import nondeterministic  # of operators that are declared
