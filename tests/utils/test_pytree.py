@@ -1,4 +1,4 @@
-"""`utils._pytree` beside PyTorch's: random nests, what their structures print, the errors, and the time it takes."""
+"""`utils._pytree` beside PyTorch's: random nests, what their structures print, and the errors."""
 
 import copy
 import dataclasses
@@ -8,7 +8,6 @@ import operator
 import pickle
 import re
 import time
-import timeit
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
@@ -495,17 +494,3 @@ def test_results_of_out_forms(name):
         return type(result).__name__, result.__match_args__
 
     assert go(readtorch) == go(torch)
-
-
-# ------------------------------------------------------------------------------------------------------ the time
-
-
-@pytest.mark.alone
-def test_as_fast_as_theirs():
-    nest = {f"layer{i}": {"w": [1, 2, (3, None)], "b": Pair(1, 2)} for i in range(50)}
-    calls = (lambda t: t.tree_flatten(nest), lambda t: t.tree_leaves(nest), lambda t: t.tree_map(str, nest))
-    for call in calls:
-        times = {library: [] for library in BOTH}
-        for library in BOTH * 15:  # in turn: what else the machine does slows both
-            times[library].append(timeit.timeit(lambda: call(library), number=10))
-        assert min(times[ours]) < 1.2 * min(times[theirs])
