@@ -471,3 +471,15 @@ def test_how_dirichlet_numbers_move(dtype):
 def test_dirichlet_gradients_refuse():
     both(lambda T, x: T._dirichlet_grad(x, x, x), torch.rand(3).half())
     both(lambda T, x: T._dirichlet_grad(x, x, x + 1).sum().backward(), torch.rand(3).requires_grad_())
+
+
+@pytest.mark.parametrize("median, sigma", [(0.0, 1.0), (0.4, 0.8), (-3.0, 2.0)])
+@pytest.mark.parametrize("count", [1, 15, 16, 1000])
+def test_cauchy_of_doubles(count, median, sigma):
+    """To the last digit but one: the tangent is another library's."""
+    found = []
+    for T in (torch, rt):
+        T.manual_seed(3)
+        x = T.empty(count, dtype=T.float64).cauchy_(median, sigma)
+        found.append(torch.tensor([*x.tolist(), T.rand(1, dtype=T.float64).item()], dtype=torch.float64))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-13, atol=1e-13)

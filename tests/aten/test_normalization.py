@@ -247,3 +247,21 @@ def test_batch_norm_of_16_bit_floats_with_gaps(dtype, gaps):
         moved = (3, 4) if gaps != "parameters" else ()  # without gaps the last bit of the sums may differ
         expected, found = [*results, *[parameters[i - 1] for i in moved]], [*found, *[ours[i] for i in moved]]
         assert [t.tolist() for t in found] == [t.tolist() for t in expected]
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 16), (40, 8)])
+def test_a_gradient_that_nobody_wants_is_not_written(shape, monkeypatch):
+    """The loops get an empty array in its place. They run in Python here, which minds an index outside of it."""
+    from readtorch.aten.native.cpu import batch_norm_kernel
+
+    monkeypatch.setattr(batch_norm_kernel, "plane_backward", batch_norm_kernel.plane_backward.py_func)
+    loop = batch_norm_kernel.backward_planes if len(shape) == 3 else batch_norm_kernel.backward_columns
+    dy, x, weight = torch.randn(shape), torch.randn(shape), torch.rand(8)
+    _, mean, rstd = torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
+    _, dw, db = torch.ops.aten.native_batch_norm_backward(
+        dy, x, weight, None, None, mean, rstd, True, 1e-5, [False, True, True]
+    )
+    found = torch.empty(2, 8)
+    arrays = [t.numpy() for t in (dy, x, weight, mean, rstd)]
+    loop.py_func(*arrays, True, torch.empty((0,) * len(shape)).numpy(), found[0].numpy(), found[1].numpy(), 0, 8)
+    torch.testing.assert_close(found, torch.stack([dw, db]), rtol=1e-5, atol=1e-4)

@@ -330,3 +330,14 @@ def test_factors(name):
     """Made of factors and products of matrices, for whose kernels races are looked for elsewhere."""
     ours, expected = (results_on(place, FACTORS[name], (MATRICES, SIDES)) for place in ("cuda", "cpu"))
     assert all(rt.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(ours, expected, strict=True))
+
+
+@pytest.mark.parametrize("dtype, edge", [(np.float32, 2.0**-23), (np.float64, 0.0)])
+def test_only_float32_stays_away_from_the_poles_of_the_tangent(dtype, edge, monkeypatch):
+    """Numbers so near 0 or 1 are too rare to be drawn here. In PyTorch: `cauchy` in `TransformationHelper.h`."""
+    from readtorch.aten.native.cuda import distribution_templates
+
+    given = []
+    monkeypatch.setattr(distribution_templates, "run", lambda draw, state, out, scalars, blocks: given.append(scalars))
+    distribution_templates.cauchy((1, 4), np.empty(4, dtype), 0.5, 2.0)
+    assert given == [(0.5, 2.0, dtype(np.pi), edge)]
