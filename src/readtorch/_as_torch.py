@@ -139,7 +139,7 @@ class _Loader(SourceFileLoader):
 
 def rename(module, name):
     """Give PyTorch's names to the module `name` and to what is defined in it. See Note [ Two names of one package ]."""
-    if room_of(name).partition(".")[0] in _INNER_ROOMS or type(module) is not types.ModuleType:
+    if room_of(name).partition(".")[0] in _INNER_ROOMS or not _may_be_renamed(module):
         return
     for key, value in list(vars(module).items()):
         if _is_ours(value):
@@ -150,13 +150,19 @@ def rename(module, name):
     _rename_module(module, name)
 
 
+def _may_be_renamed(module):
+    """Not twice; a module with a class of its own only if that gives it settings as attributes, as in `backends`."""
+    return type(module) is types.ModuleType or not isinstance(module, _Module) and room_of(type(module).__module__)
+
+
 def _rename_module(module, name):
     module.__name__ = _theirs(name)
     spec = module.__spec__
     if spec is not None and spec.name == name:
         spec.name, spec.loader.name = _theirs(name), _theirs(name)
         module.__package__ = spec.parent
-    module.__class__ = _Module
+    kind = type(module)
+    module.__class__ = _Module if kind is types.ModuleType else type(kind.__name__, (kind, _Module), {})
 
 
 def _rename_object(value):

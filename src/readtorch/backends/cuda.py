@@ -284,6 +284,9 @@ class SDPAParams:
         self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
 
 
+SDPAParams.__qualname__ = "_SDPAParams"  # as in C++, where the class has that name
+
+
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
     """Whether the kernel for GPUs could: it is not there."""
     return False
