@@ -184,6 +184,30 @@ def test_typing_goes_to_the_last_step_undo_comes_back_and_a_failing_line_makes_r
         assert lines.all_inner_texts()[-2:] == ["x.add_(1)", "del x"] and not figure.locator(".rt-failed").count()
 
 
+def test_what_was_never_saved_is_none_after_backward_too():
+    program = "x = torch.ones(2, 3, requires_grad=True); w = torch.ones(2, 3); y = x * w; y.sum().backward()"
+    result = tensor_objects.FIGURE.result(program=program + "; z = y.grad_fn._saved_self")
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
+    y = x * w
+    y.sum().backward()
+    assert y.grad_fn._saved_self is None and "_saved_self is None" in result["say"][-1]
+
+
+@pytest.mark.parametrize(
+    ("program", "written"),
+    [
+        ("w = torch.ones(2, 3); w.requires_grad_(); y = w.detach(); y.add_(1)", True),
+        ("w = torch.ones(2, 3); w.requires_grad_(); y = w * w; z = y.detach(); z.add_(1)", True),
+        ("w = torch.ones(2, 3); w.requires_grad_(); y = w * w; y.add_(1)", False),
+    ],
+)
+def test_what_was_detached_may_be_written_to(program, written):
+    """The last statement counts for both tensors; only where the written one has a graph the figure stops."""
+    result = tensor_objects.FIGURE.result(program=program)
+    assert result["failed"] is not written
+    assert ("Written. The counter" in result["say"][-1]) is written
+
+
 def test_a_long_program_is_refused():
     with pytest.raises(Refusal):
         tensor_objects.FIGURE.result(program="; ".join(["x = torch.ones(2, 3)"] * 15))

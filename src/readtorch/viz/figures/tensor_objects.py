@@ -67,6 +67,7 @@ class Node:
     variable: object = None
     copy: object = None  # of an ExpBackward0: the tensor that it made, of which it holds a copy over the same storage
     copied_at: int = 0  # the version of that tensor
+    never: tuple = ()  # attributes that were never saved: None, before backward and after it
     released: bool = False  # backward has been here
     number: int = 0  # in the order in which nodes were made
 
@@ -262,7 +263,8 @@ class Machine:
         made = self.fresh(a.shape, a.complex or b.complex)
         if recorded:
             versions = {key: (t, self.versions[t.counter - 1]) for key, t in saved.items()}
-            made.made, made.grad_fn = True, self.node("MulBackward0", self.edges(a, b), saved=versions)
+            never = () if "self" in saved else ("_saved_self",)
+            made.made, made.grad_fn = True, self.node("MulBackward0", self.edges(a, b), saved=versions, never=never)
         self.names[name] = made
         kept = " and ".join(f"T{t.id} as {key}" for key, t in saved.items())
         return f"T{made.id} is made." + (f" Its node MulBackward0 saves {kept}." if saved else "")
@@ -339,7 +341,7 @@ class Machine:
         if t.grad_fn is None or t.grad_fn.kind != kind:
             has = t.grad_fn.kind if t.grad_fn else "NoneType"
             raise Refusal(f"AttributeError: '{has}' object has no attribute '{attribute}'")
-        if t.grad_fn.released:
+        if t.grad_fn.released and attribute not in t.grad_fn.never:
             raise Refusal(TWICE)
         return t.grad_fn
 

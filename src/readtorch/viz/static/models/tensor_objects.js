@@ -44,7 +44,7 @@ const shares = (t) => (t.counter === null ? "" : ", the same counter");
 const holdsBase = (t) => (t.base ? ` It holds T${t.base.id}, its base.` : "");
 // `copy`: of an ExpBackward0, the tensor that it made, of which it holds a copy over the same storage
 const makeNode = (number, kind, parts) => ({
-  number, kind, next: [], saved: [], variable: null, copy: null, copiedAt: 0, released: false, isNode: true, ...parts,
+  number, kind, next: [], saved: [], variable: null, copy: null, copiedAt: 0, never: [], released: false, isNode: true, ...parts,
 }); // prettier-ignore
 
 function metaText(t) {
@@ -204,7 +204,8 @@ class Machine {
     if (recorded) {
       const versions = saved.map(([key, t]) => [key, t, this.version(t)]);
       made.made = true;
-      made.gradFn = this.node("MulBackward0", { next: this.edges(a, b), saved: versions });
+      const never = saved.some(([key]) => key === "self") ? [] : ["_saved_self"]; // never saved: None for ever
+      made.gradFn = this.node("MulBackward0", { next: this.edges(a, b), saved: versions, never });
     }
     this.bind(name, made);
     const kept = saved.map(([key, t]) => `T${t.id} as ${key}`).join(" and ");
@@ -268,7 +269,7 @@ class Machine {
   nodeWith(t, kind, attribute) {
     if (t.gradFn?.kind !== kind)
       refuse(`AttributeError: '${t.gradFn?.kind ?? "NoneType"}' object has no attribute '${attribute}'`);
-    if (t.gradFn.released) refuse(TWICE);
+    if (t.gradFn.released && !t.gradFn.never.includes(attribute)) refuse(TWICE);
     return t.gradFn;
   }
   do_result(name, other) {
