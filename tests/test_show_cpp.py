@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import torch
 from readtorch import show
 from readtorch.show import _cpp, _generated, _source_tree, _stack
 from readtorch.show._locate import locate
+
+needs_addr2line = pytest.mark.skipif(shutil.which("addr2line") is None, reason="no addr2line (GNU binutils) here")
 
 INCLUDE = Path(torch.__file__).parent / "include"
 
@@ -348,6 +351,15 @@ def test_a_tree_that_cannot_be_brought_is_asked_for_once(tmp_path):
 ADD = "torch.ones(2, 3) + torch.ones(4)"
 
 
+def test_without_addr2line_one_line_stands_for_a_stack(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    _stack.frames.cache_clear()
+    panel = show.stack(ADD, notes={"THPVariable_add": "unpack"})
+    assert panel.text == "the stack of this call is shown where the program addr2line (of GNU binutils) is installed"
+    assert panel.text in panel.html and panel.frames == ()
+
+
+@needs_addr2line
 def test_the_stack_of_a_call():
     names = [
         "THPVariable_add",

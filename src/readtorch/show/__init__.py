@@ -208,10 +208,16 @@ class stack(_Display):
     notes: {function: what it does}. ValueError unless these are on the stack in this order: what a chapter says of a call stays
     true.
     links: {function: address}, the section of the page that reads it, say.
+    Without `addr2line` one line says so.
     """
 
     def __init__(self, program, *, notes=None, links=None):
-        self.frames = _stack.frames(program)
+        try:
+            self.frames = _stack.frames(program)
+        except _stack.NoNames as missing:
+            self.frames, self.text = (), str(missing)
+            self.html = f'<div class="rt-show"><p>{escape(self.text)}</p></div>'
+            return
         _stack.check(self.frames, list(notes or ()))
         self.html = _stack_html(program, self.frames, notes or {}, links or {})
         self.text = "\n".join(frame.name for frame in self.frames)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ PYTHON = re.compile(
 )
 
 
+class NoNames(LookupError):
+    """Nothing on this machine turns addresses into the names of functions."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One function of a stack, without its arguments."""
@@ -45,8 +50,11 @@ def frames(program: str, python: bool = False) -> tuple[Frame, ...]:
     """The stack in which a program's error arises, the outermost call first.
 
     program: statements; `torch` is imported. python: whether the interpreter's own functions are among the frames.
-    Raises LookupError where PyTorch prints no stack (a build without symbols).
+    Raises LookupError where PyTorch prints no stack (a build without symbols), NoNames without the program `addr2line`,
+    which PyTorch runs to learn the names of functions that only their own file knows.
     """
+    if shutil.which("addr2line") is None:
+        raise NoNames("the stack of this call is shown where the program addr2line (of GNU binutils) is installed")
     body = "\n".join(f"    {line}" for line in program.strip().splitlines())
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(body)],
