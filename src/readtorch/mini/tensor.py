@@ -172,10 +172,15 @@ class Tensor:
         return type(self).of(elementwise(np.multiply, self, b))
 
     def __iadd__(self, b):
-        return self.write(elementwise(np.add, self, b))
+        return self._update(elementwise(np.add, self, b))
 
     def __imul__(self, b):
-        return self.write(elementwise(np.multiply, self, b))
+        return self._update(elementwise(np.multiply, self, b))
+
+    def _update(self, values):
+        if values.shape != self.shape:
+            raise RuntimeError(f"{values.shape} into {self.shape}")
+        return self.write(values)
 
 
 def contiguous_strides(shape):
