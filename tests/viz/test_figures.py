@@ -46,7 +46,7 @@ class Scripts:
                 return { value: what === "model" ? model(call) : readInput(...call) };
             } catch (error) {
                 if (!(error instanceof Refusal)) throw error;
-                return { refusal: error.message };
+                return { refusal: error.message, instead: error.instead ?? null };
             }
         }));
     }"""
@@ -70,7 +70,7 @@ def outcome(function, *arguments):
     try:
         return {"value": function(*arguments)}
     except Refusal as refusal:
-        return {"refusal": str(refusal)}
+        return {"refusal": str(refusal), "instead": refusal.instead}
 
 
 def equal(one, other):
@@ -421,7 +421,19 @@ def test_a_link_to_a_refused_program_shows_program_and_refusal(opened):
     page.evaluate("location.hash = '#fig=strides&program=x.t().view(12)'")
     page.wait_for_function("document.querySelector('.rt-refusal').textContent.includes('view size')")
     assert figure.field("program").input_value() == "x.t().view(12)" and figure.say() == X_T
+    assert figure.figure.locator(".rt-stale").count() == 0
+    page.evaluate("location.hash = '#fig=strides&sizes=3,4&strides=0,1&program=x'")
+    page.wait_for_function("document.querySelector('.rt-refusal').textContent === ''")
+    assert figure.say().startswith("For x the strides are (0, 1)")
+    page.evaluate("location.hash = '#fig=strides&program=x.t().view(12)'")
+    page.wait_for_function("document.querySelector('.rt-refusal').textContent.includes('view size')")
+    assert figure.say() == X_T and figure.field("strides").input_value() == "4, 1"
+    assert figure.field("program").input_value() == "x.t().view(12)"
+    page.evaluate("location.hash = '#fig=strides&sizes=9,9&program=x'")
+    page.wait_for_function("document.querySelector('.rt-refusal').textContent.includes('out of bounds')")
+    assert figure.figure.locator(".rt-stale").count() == 1
     figure.button("x").click()
+    assert figure.figure.locator(".rt-stale").count() == 0
     assert figure.refusal() == "" and figure.say() == X and figure.field("program").input_value() == "x"
 
 

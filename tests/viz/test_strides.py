@@ -144,6 +144,7 @@ def test_a_mark_arrives_where_pytorch_writes():
         ("x.relu()", "The figure does not know relu; it knows t, transpose, "),
         ("x.narrow(1)", "Write narrow as in x.narrow(0, 1, 2)."),
         ("x[[0, 2]]", "The figure does not read lists of indices; x[[0, 2]] is a copy."),
+        ("x[x>5]", "The figure does not read masks; x[x>5] is a copy."),
         ("x.view(torch.int32)", "The figure does not reinterpret bytes."),
         ("x.view(a)", '"a" is not a whole number.'),
         ("x.expand(9, 3, 4)", "The figure draws 100 elements; this tensor has 108."),

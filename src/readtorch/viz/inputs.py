@@ -16,7 +16,12 @@ ON, OFF = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 
 
 class Refusal(ValueError):
-    """Why there is no result for these inputs, as a sentence for the reader. The figure keeps its last result."""
+    """Why there is no result for these inputs, as a sentence for the reader. The figure keeps its last result, or draws that
+    of these inputs with some exchanged (`instead`)."""
+
+    def __init__(self, sentence: str, instead: dict | None = None):
+        super().__init__(sentence)
+        self.instead = instead
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,8 @@ def steps_of(program: str) -> list:
             steps.append((text, call[1], arguments(call[2])))
         elif turned:
             steps.append((text, ".T", []))
+        elif index and re.search("[<>=!]", index[1]):
+            raise Refusal(f"The figure does not read masks; x{text} is a copy.")
         elif listed:
             raise Refusal(f"The figure does not read lists of indices; x{text} is a copy.")
         else:

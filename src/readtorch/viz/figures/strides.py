@@ -60,8 +60,11 @@ def run(inputs):
     x = placed(Strided(inputs["sizes"], inputs["strides"], inputs["offset"], 0, places, inputs["dtype"]))
     name, stages = "x", [("x", small(x))]
     for step in steps_of(inputs["program"]):
+        try:
+            x = small(carry_out(x, step))
+        except Refusal as refusal:
+            raise Refusal(str(refusal), instead={"program": name}) from None
         name += step[0]
-        x = small(carry_out(x, step))
         stages.append((name, x))
     return stages
 

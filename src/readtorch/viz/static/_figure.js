@@ -4,11 +4,16 @@
 //   const draw = ({ result, inputs, step, set, go, focus, extra }) => h(…);    in NAME.js
 //   export default { render: figure(model, draw) };
 
-// ---- refusing: one sentence for the reader; the figure keeps its last result
+// ---- refusing: one sentence for the reader; the figure keeps its last result, or draws the inputs with `instead`
 
-class Refusal extends Error {}
-const refuse = (sentence) => {
-  throw new Refusal(sentence);
+class Refusal extends Error {
+  constructor(sentence, instead = null) {
+    super(sentence);
+    this.instead = instead;
+  }
+}
+const refuse = (sentence, instead) => {
+  throw new Refusal(sentence, instead);
 };
 
 // ---- reading what somebody typed, as inputs.py does
@@ -157,6 +162,7 @@ const figure =
     const pending = {}; // what stands in fields and was refused
     let edited = null; // the field whose keystrokes make one entry of undo
     let timer = null;
+    let behind = false; // whether the last change was refused and left the drawing as it was
 
     // ---- changing
     const compute = (values) => {
@@ -169,13 +175,21 @@ const figure =
     // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
     // `kept`: what stands in other fields and is left out for now.
     function change(changes, field = null, kept = null) {
-      let next;
+      const wanted = { ...good.inputs, ...(kept ? {} : pending), ...changes };
+      let next,
+        problem = "";
       try {
-        next = compute({ ...good.inputs, ...(kept ? {} : pending), ...changes });
+        next = compute(wanted);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        return error.message;
+        behind = !error.instead;
+        if (behind) return error.message;
+        problem = error.message;
+        next = compute({ ...wanted, ...error.instead });
+        kept = Object.fromEntries(Object.keys(error.instead).map((name) => [name, wanted[name]]));
+        Object.assign(pending, kept);
       }
+      if (!problem) behind = false;
       // A click outside ends the typing; nothing may be drawn anew between its press and its release.
       if (equal(next.inputs, good.inputs) && !Object.keys(pending).length) return "";
       if (!equal(seen(next.inputs), seen(good.inputs))) {
@@ -184,7 +198,9 @@ const figure =
         edited = field;
       }
       accept(next, kept);
-      return "";
+      if (problem) fields.forEach(({ input }) => input.removeAttribute("aria-invalid"));
+      if (problem) showRefused(kept);
+      return problem;
     }
     function accept(next, kept = null) {
       good = next;
@@ -212,9 +228,10 @@ const figure =
         return;
       }
       pending[spec.name] = value;
+      const stale = behind;
       const say = () => {
         input.setAttribute("aria-invalid", "true");
-        tell(problem);
+        tell(problem, stale);
       };
       if (final) say();
       else timer = setTimeout(say, SOON);
@@ -247,8 +264,9 @@ const figure =
 
     // ---- the parts
     const refusal = h("p", { class: "rt-refusal", id: uniqueId("refusal"), role: "status" });
-    const tell = (sentence) => {
+    const tell = (sentence, stale = false) => {
       clearTimeout(timer);
+      stage.classList.toggle("rt-stale", stale);
       refusal.textContent = sentence;
       if (!sentence) fields.forEach(({ input }) => input.removeAttribute("aria-invalid"));
     };
@@ -339,7 +357,7 @@ const figure =
     // What was refused stands in its fields, as if it had been typed there.
     function showRefused(given) {
       for (const { spec, input, show } of fields) {
-        if (equal(given[spec.name], good.inputs[spec.name])) continue;
+        if (!(spec.name in given) || equal(given[spec.name], good.inputs[spec.name])) continue;
         pending[spec.name] = given[spec.name];
         show(given[spec.name]);
         input.setAttribute("aria-invalid", "true");
@@ -351,7 +369,7 @@ const figure =
       if (!equal(given, good.inputs)) {
         const problem = change(given);
         if (problem) state.set("inputs", good.inputs);
-        tell(problem);
+        tell(problem, problem !== "" && behind);
         if (problem) showRefused(given);
       }
       update();

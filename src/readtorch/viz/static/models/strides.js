@@ -28,8 +28,13 @@ function run({ count, dtype, sizes, strides, offset, program, marks }) {
     name = "x";
   const stages = [[name, x]];
   for (const step of stepsOf(program)) {
+    try {
+      x = small(carryOut(x, step));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refuse(error.message, { program: name });
+    }
     name += step[0];
-    x = small(carryOut(x, step));
     stages.push([name, x]);
   }
   return stages;

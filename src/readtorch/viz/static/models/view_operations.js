@@ -60,6 +60,7 @@ function stepsOf(program) {
     const text = found[0].trim();
     if (call) steps.push([text, call[1], argumentsOf(call[2])]);
     else if (turned) steps.push([text, ".T", []]);
+    else if (index && /[<>=!]/.test(index[1])) refuse(`The figure does not read masks; x${text} is a copy.`);
     else if (listed) refuse(`The figure does not read lists of indices; x${text} is a copy.`);
     else steps.push([text, "[]", index[1]]);
     at += found[0].length;
