@@ -351,6 +351,11 @@ def test_undo_redo_and_reset(opened):
     assert figure.say() == X
     figure.button("Undo").click()
     assert "of a new storage" in figure.say()
+    figure.button("Reset").click()
+    figure.button("write ✱ to x[1, 0]").click()
+    assert figure.figure.locator(".rt-cell.rt-is-pick").inner_text() == "✱"
+    figure.button("Undo").click()
+    assert figure.figure.locator(".rt-cell.rt-is-pick").inner_text() == "4"
 
 
 @pytest.mark.browser

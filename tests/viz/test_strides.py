@@ -146,6 +146,8 @@ def test_a_mark_arrives_where_pytorch_writes():
         ("x[[0, 2]]", "The figure does not read lists of indices; x[[0, 2]] is a copy."),
         ("x[x>5]", "The figure does not read masks; x[x>5] is a copy."),
         ("x.view(torch.int32)", "The figure does not reinterpret bytes."),
+        ("x.view(int16)", "The figure does not reinterpret bytes."),
+        ("x.mT", "The figure does not know mT; use .t() or .transpose(-2, -1)."),
         ("x.view(a)", '"a" is not a whole number.'),
         ("x.expand(9, 3, 4)", "The figure draws 100 elements; this tensor has 108."),
         ("x[None, None, None, None]", "The figure draws 5 dimensions; this tensor has 6."),

@@ -30,6 +30,7 @@ class Input:
 
     name: of the value, in Python, in JavaScript and in addresses. label: what stands beside the field.
     default: the value at first. hint: said below the pointer. hidden: without a field; the drawing sets it.
+    undone: whether undo goes back over a hidden one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Input:
     default: object
     hint: str = field(default="", kw_only=True)
     hidden: bool = field(default=False, kw_only=True)
+    undone: bool = field(default=False, kw_only=True)
 
     @property
     def wanted(self) -> str:

@@ -102,6 +102,8 @@ def steps_of(program: str) -> list:
     while at < len(program):
         call, turned, listed, index = (pattern.match(program, at) for pattern in (CALL, TURNED, LIST, INDEX))
         found = call or turned or listed or index
+        if not found and re.match(r"\s*\.\s*mT\b", program[at:]):
+            raise Refusal("The figure does not know mT; use .t() or .transpose(-2, -1).")
         if not found:
             raise Refusal(f'The program cannot be read from "{program[at:].strip()}" on.')
         text = found[0].strip()
@@ -123,7 +125,7 @@ def steps_of(program: str) -> list:
 
 def whole(text: str) -> int:
     text = text.strip()
-    if text.startswith("torch."):
+    if text.startswith("torch.") or text in ITEMSIZES:
         raise Refusal("The figure does not reinterpret bytes.")
     if not INTEGER.fullmatch(text):
         raise Refusal(f'"{text}" is not a whole number.')

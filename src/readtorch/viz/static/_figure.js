@@ -171,7 +171,7 @@ const figure =
     };
     let good = compute(start); // the last inputs that the model took, and their result
     // What undo goes back over: not what the drawing alone sets, such as the element that is looked at.
-    const seen = (inputs) => specs.filter((spec) => !spec.hidden).map((spec) => inputs[spec.name]);
+    const seen = (inputs) => specs.filter((spec) => !spec.hidden || spec.undone).map((spec) => inputs[spec.name]);
     // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
     // `kept`: what stands in other fields and is left out for now.
     function change(changes, field = null, kept = null) {

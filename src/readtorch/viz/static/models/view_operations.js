@@ -54,6 +54,8 @@ function stepsOf(program) {
   for (let at = 1; at < program.length; ) {
     const [call, turned, listed, index] = [CALL, TURNED, LIST, INDEX].map((pattern) => matchAt(pattern, program, at));
     const found = call ?? turned ?? listed ?? index;
+    if (!found && /^\s*\.\s*mT\b/.test(program.slice(at)))
+      refuse("The figure does not know mT; use .t() or .transpose(-2, -1).");
     if (!found) refuse(`The program cannot be read from "${program.slice(at).trim()}" on.`);
     if (call && !Object.hasOwn(OPERATIONS, call[1]))
       refuse(`The figure does not know ${call[1]}; it knows ${Object.keys(OPERATIONS).join(", ")}.`);
@@ -68,7 +70,7 @@ function stepsOf(program) {
   return steps;
 }
 function whole(text) {
-  if (text.trim().startsWith("torch.")) refuse("The figure does not reinterpret bytes.");
+  if (text.trim().startsWith("torch.") || Object.hasOwn(ITEMSIZES, text.trim())) refuse("The figure does not reinterpret bytes.");
   return INTEGER.test(text.trim()) ? Number(text) + 0 : refuse(`"${text.trim()}" is not a whole number.`);
 }
 const argumentsOf = (text) =>
