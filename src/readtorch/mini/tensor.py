@@ -74,7 +74,7 @@ class Tensor:
 
     def permute(self, *dims):
         if sorted(dims) != list(range(len(self.shape))):
-            raise RuntimeError(f"{dims} is no order of dimensions")
+            raise RuntimeError(f"{dims} do not order dimensions")
         return self.as_strided([self.shape[d] for d in dims],
                                [self.strides[d] for d in dims])
 
@@ -179,7 +179,7 @@ class Tensor:
 
     def _update(self, values):
         if values.shape != self.shape:
-            raise RuntimeError(f"{values.shape} into {self.shape}")
+            raise RuntimeError(f"{values.shape} for {self.shape}")
         return self.write(values)
 
 
