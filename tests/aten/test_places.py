@@ -117,3 +117,16 @@ def test_names_of_types_in_errors(dtype, device):
         show.error(lambda: x.expand(2))
 
     same(program)
+
+
+@pytest.mark.parametrize("number", [0.5, 250.0, -1e30, 1e300, float("inf")])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_a_tensor_as_a_factor(dtype, number):
+    """A number may come in a tensor of no dimensions, as in LBFGS."""
+
+    def program(T, show):
+        x = T.ones(3, dtype=getattr(T, dtype))
+        show.error(lambda: x.clone().add_(x, alpha=T.tensor(number, dtype=T.float64)))
+        show.error(lambda: x.clone().addcmul_(x, x, value=T.tensor(number, dtype=T.float64)))
+
+    same(program)

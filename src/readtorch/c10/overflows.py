@@ -12,7 +12,9 @@ from . import scalar_type
 
 
 def number_as(value, dtype):
-    """A Python number as a 0-dimensional array. Raises RuntimeError if `dtype` has no such number."""
+    """A number, or the one in a tensor, as a 0-dimensional array. Raises RuntimeError if `dtype` has no such number."""
+    if not isinstance(value, (int, float, complex)):
+        value = value.item()
     if isinstance(value, complex) and not dtype.is_complex:
         value = value.real if value.imag == 0 else overflow(dtype)
     if dtype.category == scalar_type.INTEGRAL and not isinstance(value, bool):

@@ -73,7 +73,7 @@ def factor_in(dtype, value):
         raise RuntimeError(
             f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} without overflow"
         )
-    check_fits(value, dtype)
+    check_fits(value, wide)
     return np.asarray(value).astype(wide.numpy)[()]
 
 
