@@ -69,6 +69,11 @@ TAB_STOPS = """() => performance.now() > rtChanged + 2000 || [...document.queryS
     code => code.scrollWidth <= code.clientWidth || code.tabIndex === 0)"""
 
 
+def is_dropped_icon(request):
+    """Whether the browser gave up fetching the page's icon, as it does when the page's address changes meanwhile."""
+    return request.url.endswith("/favicon.svg") and request.failure == "net::ERR_ABORTED"
+
+
 class Visit:
     """One page, opened as a file, with everything that it loaded, and that went wrong while it did."""
 
@@ -82,7 +87,7 @@ class Visit:
         self.page.on("pageerror", lambda e: self._note("exception", e))
         self.page.on("request", lambda r: None if r.url.startswith(self.LOCAL) else self._note("request", r.url))
         self.page.on("request", lambda r: self.loaded.add(r.url.partition("?")[0].partition("#")[0]))
-        self.page.on("requestfailed", lambda r: self._note("failed request", r.url))
+        self.page.on("requestfailed", lambda r: None if is_dropped_icon(r) else self._note("failed request", r.url))
         self.page.goto(f"file://{file}{query}")
         self._settle()
 

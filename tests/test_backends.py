@@ -58,7 +58,8 @@ def put_back(T):
 
 @pytest.fixture(autouse=True)
 def settings_put_back():
-    """Each test begins with the same settings in both."""
+    """Each test begins with the same settings in both; PyTorch's own test tools, which others use, freeze its settings."""
+    torch.backends.disable_global_flags.__globals__["__allow_nonbracketed_mutation_flag"] = True
     put_back(torch), put_back(readtorch)
     yield
     put_back(torch), put_back(readtorch)

@@ -194,7 +194,7 @@ QUESTIONS = {  # what is typed: what stands among the first five, and in which c
         "",
     ),
     "what is a strided tensor": ("What is a strided tensor?", "Questions"),
-    "what does retain_graph do": ("Again, and higher", "Autograd"),
+    "what does retain_graph do": ("What does retain_graph keep?", "Questions"),
     "why is my gpu memory not freed": ("Why is my GPU memory not freed?", "Questions"),
     "what does retain_graph keep": ("What does retain_graph keep?", "Questions"),
 }
