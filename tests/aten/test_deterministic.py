@@ -10,7 +10,7 @@ from readtorch.aten import context
 from readtorch.aten.dispatcher import registry
 
 BOTH = (torch, readtorch)
-CALLER = {  # on CUDA; read in PyTorch's kernels, which this machine cannot run
+CALLER = {  # on CUDA; read in PyTorch's kernels, which need a GPU to run
     "AvgPool3d": "avg_pool3d_backward_cuda",
     "AdaptiveAvgPool2d": "adaptive_avg_pool2d_backward_cuda",
     "AdaptiveAvgPool3d": "adaptive_avg_pool3d_backward_cuda",
