@@ -15,15 +15,13 @@ from html import escape, unescape
 from pathlib import Path
 from typing import NamedTuple
 
+import rt_files
 import rt_places
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import readtorch
 from readtorch.show import _citations, _links
-
-HERE = Path(__file__).parent
-FILES = ["rt_index.css", "rt_index.js"]
 
 PANEL = re.compile(r'(?=<div class="rt-source)|(?=<tr role="row">)')  # what stands together: two panes, a row
 PLACE = re.compile(  # with its file: a list of one file's functions, which gives their lines alone, says it elsewhere
@@ -387,14 +385,6 @@ def _several(lines: list[str]) -> str:
 # -- Sphinx -----------------------------------------------------------------------------------------
 
 
-def write_files(app):
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            (static / name).write_text((HERE / name).read_text(encoding="utf8"), encoding="utf8")
-
-
 def add_script(app, pagename, templatename, context, doctree):
     if pagename == "book/object_index":
         app.add_js_file("rt_index.js", loading_method="defer")
@@ -406,7 +396,7 @@ def setup(app):
     app.add_node(object_index)
     app.add_node(file_index)
     app.add_css_file("rt_index.css")
-    app.connect("builder-inited", write_files)
+    app.connect("builder-inited", rt_files.copying("rt_index.css", "rt_index.js"))
     app.connect("doctree-read", collect)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", pages_to_write)

@@ -5,19 +5,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import rt_files
 
-HERE = Path(__file__).parent
-FILES = ["rt_questions.css", "rt_questions.js"]
 PAGE = "book/questions"
-
-
-def write_files(app):
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            (static / name).write_text((HERE / name).read_text(encoding="utf8"), encoding="utf8")
 
 
 def add_files(app, pagename, templatename, context, doctree):
@@ -27,6 +17,6 @@ def add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    app.connect("builder-inited", write_files)
+    app.connect("builder-inited", rt_files.copying("rt_questions.css", "rt_questions.js"))
     app.connect("html-page-context", add_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,6 +6,8 @@ In PyTorch: `aten/src/ATen/cpu/FlushDenormal.cpp`.
 import ctypes
 import platform
 
+from readtorch.aten.context import check_bool
+
 _FLUSH = 1 << 15 | 1 << 6  # bits of the MXCSR register: for results (FTZ), for operands (DAZ)
 
 
@@ -20,8 +22,7 @@ def set_flush_denormal(mode):
 
     It can on x86-64 with the GNU C library. Raises RuntimeError unless `mode` is a bool.
     """
-    if type(mode) is not bool:
-        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    check_bool(mode, "flush_denormal")
     if platform.machine() not in ("x86_64", "AMD64") or platform.libc_ver()[0] != "glibc":
         return False  # in PyTorch: on AArch64, too
     library, environment = ctypes.CDLL("libm.so.6"), _Environment()
