@@ -93,7 +93,6 @@ from . import (
     linalg,
     multiprocessing,
     nn,
-    ops,
     optim,
     return_types,
     serialization,
@@ -105,6 +104,7 @@ from . import (
     utils,
     version,
 )
+from ._ops import ops
 from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
 from .cuda.streams import Event, Stream
 from ._lowrank import pca_lowrank, svd_lowrank

@@ -14,7 +14,9 @@ from keyword import iskeyword
 _TYPE = re.compile(
     r"(?P<base>\w+)(?P<inner>\?)?(?:\((?P<alias>[\w!| >*-]+)\))?(?P<list>\[(?P<size>\d*)\])?(?P<optional>\?)?$"
 )
-_SCHEMA = re.compile(r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\) -> (?P<returns>.*)$")
+_SCHEMA = re.compile(
+    r"(?:(?P<namespace>\w+)::)?(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\) -> (?P<returns>.*)$"
+)
 _NAMED_DEFAULTS = {
     "None": None,
     "True": True,
@@ -38,6 +40,7 @@ class Type:
     inner_optional: bool = False  # Tensor?[]
     alias: str | None = None  # the set it shares memory with: "a"
     writes: bool = False  # and whether the operator writes to it: "a!"
+    symbolic: bool = False  # SymInt, which is an int for everything but the schema's text
 
     @property
     def is_tensor(self):
@@ -46,7 +49,8 @@ class Type:
     def __str__(self):
         alias = f"({self.alias}{'!' if self.writes else ''})" if self.alias else ""
         length = f"[{'' if self.size is None else self.size}]" if self.is_list else ""
-        return f"{self.base}{'?' if self.inner_optional else ''}{alias}{length}{'?' if self.optional else ''}"
+        base = "SymInt" if self.symbolic else self.base
+        return f"{base}{'?' if self.inner_optional else ''}{alias}{length}{'?' if self.optional else ''}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Argument:
     default: object = None
     has_default: bool = False
     keyword_only: bool = False
+
+    @property
+    def public_name(self):
+        """The name that callers use: `from`, which stands as `from_` in generated text."""
+        return self.name.removesuffix("_") if iskeyword(self.name.removesuffix("_")) else self.name
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,17 @@ class Schema:
     overload: str
     arguments: tuple
     returns: tuple
-    text: str
+    text: str  # as it was declared, without the namespace
+    namespace: str = "aten"
+
+    @property
+    def qualified_name(self):
+        """The name that all overloads share: `aten::add`."""
+        return f"{self.namespace}::{self.name}"
 
     @property
     def full_name(self):
-        return f"aten::{self.name}.{self.overload}" if self.overload else f"aten::{self.name}"
+        return f"{self.qualified_name}.{self.overload}" if self.overload else self.qualified_name
 
     @property
     def is_inplace(self):
@@ -93,7 +108,7 @@ class Schema:
         return any(r.type.alias and not r.type.writes for r in self.returns)
 
     def __str__(self):
-        return f"aten::{self.text}"
+        return f"{self.namespace}::{self.text}"
 
 
 def _split(text):
@@ -114,13 +129,14 @@ def _parse_type(text):
         raise ValueError(f"not a schema type: {text!r}")
     alias = match["alias"]
     return Type(
-        base=match["base"].removeprefix("Sym").replace("Int", "int") if match["base"] == "SymInt" else match["base"],
+        base="int" if match["base"] == "SymInt" else match["base"],
         is_list=match["list"] is not None,
         size=int(match["size"]) if match["size"] else None,
         optional=match["optional"] is not None or (match["inner"] is not None and match["list"] is None),
         inner_optional=match["inner"] is not None and match["list"] is not None,
         alias=re.match(r"\w+", alias)[0] if alias else None,
         writes=bool(alias) and "!" in alias,
+        symbolic=match["base"] == "SymInt",
     )
 
 
@@ -168,5 +184,6 @@ def parse_schema(text):
         match["overload"] or "",
         tuple(arguments),
         tuple(_parse_return(part) for part in _split(returns)),
-        text,
+        text.removeprefix(f"{match['namespace']}::"),
+        match["namespace"] or "aten",
     )

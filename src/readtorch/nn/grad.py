@@ -2,13 +2,13 @@
 "Layers, functional, init".
 """
 
+from readtorch._ops import ops
 from readtorch.nn.modules.utils import _pair, _single, _triple
-from readtorch.ops import aten
 
 
 def _convolution_backward(grad_output, input, weight, geometry, groups, wanted):
     stride, padding, dilation = geometry
-    return aten.convolution_backward.default(
+    return ops.aten.convolution_backward.default(
         grad_output, input, weight, None, stride, padding, dilation, False, [0], groups, wanted
     )
 

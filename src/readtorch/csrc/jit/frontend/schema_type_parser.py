@@ -73,7 +73,7 @@ NAMED = {
     "MemoryFormat": IntType,
     "Dimname": StringType,
 }
-NUMBERS_BY_NAME = {"ScalarType", "Layout", "MemoryFormat"}
+NUMBERS_BY_NAME = {"ScalarType", "Layout", "MemoryFormat", "SymInt"}
 _SCALAR_TYPES = {name: dtype for dtype, name in SCALAR_TYPE_NAMES.items()}
 _OF_ONE = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?\d+|[^\s\w])")
@@ -99,6 +99,18 @@ class AliasInfo:
     writes: bool
     of_list: bool = False
 
+    @property
+    def is_write(self):
+        return self.writes
+
+    @property
+    def before_set(self):
+        return set(self.before)
+
+    @property
+    def after_set(self):
+        return set(self.after)
+
 
 class TypeParser:
     """Reads types from a text, one after another.
@@ -111,7 +123,7 @@ class TypeParser:
         self.text = text
         self.position = position
         self.classes = classes
-        self.real_name = None  # of the type last read: ScalarType, Layout, MemoryFormat, which are numbers
+        self.real_name = None  # of the type last read: ScalarType, Layout, MemoryFormat, SymInt, which are numbers
 
     # ---------------------------------------------------------------------------------------- tokens
 

@@ -12,7 +12,7 @@ from .type import FutureType, Type
 @dataclass(frozen=True)
 class Argument:
     """One parameter or result. N: for a list, how many entries one number stands for. real_name: the name in
-    the schema of a type that is a number here (ScalarType, Layout, MemoryFormat), else None. alias_info:
+    the schema of a type that is a number here (ScalarType, Layout, MemoryFormat, SymInt), else None. alias_info:
     which memory it may share.
     """
 
@@ -80,8 +80,13 @@ class FunctionSchema:
     def full_name(self):
         return f"{self.name}.{self.overload_name}" if self.overload_name else self.name
 
+    @property
     def is_mutable(self):
         return any(a.is_write for a in self.arguments)
+
+    def _is_view_op(self):
+        """Whether a result shares memory with an argument that the operator does not write to."""
+        return any(r.alias_info is not None and not r.is_write for r in self.returns)
 
     def has_free_variables(self):
         return any(a.type.hasFreeVariables() for a in self.arguments)

@@ -98,7 +98,7 @@ def _writes(node):
     if node.kind().startswith("prim::"):
         return node.kind() in ("prim::SetAttr", "prim::TracedModuleForward")
     schema = node.maybeSchema()
-    return schema is not None and schema.is_mutable()
+    return schema is not None and schema.is_mutable
 
 
 def _sweep(block, marker):

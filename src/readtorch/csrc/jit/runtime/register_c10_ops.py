@@ -50,7 +50,7 @@ def jit_operator(operator):
 
 def operation_of(operator, schema):
     """The function that calls it with a graph's values."""
-    tables = [(i, OBJECTS[a.real_name]) for i, a in enumerate(schema.arguments) if a.real_name]
+    tables = [(i, OBJECTS[a.real_name]) for i, a in enumerate(schema.arguments) if a.real_name in OBJECTS]
     if not tables:
         return operator.call
 

@@ -122,7 +122,7 @@ def _call_of(schema):
     name = schema.name.removeprefix("aten::")
     keywords = [a.name for a in schema.arguments if a.kwarg_only]
     positional = len(schema.arguments) - len(keywords)
-    tables = [(i, OBJECTS[a.real_name]) for i, a in enumerate(schema.arguments) if a.real_name]
+    tables = [(i, OBJECTS[a.real_name]) for i, a in enumerate(schema.arguments) if a.real_name in OBJECTS]
 
     def call(*arguments):
         if tables:
