@@ -9,7 +9,7 @@ import readtorch as rt
 from readtorch.aten import dispatcher, gen_python_functions
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.native.tensor_shape.view import sizes_binding
-from readtorch.c10.dispatch_key import tls
+from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.csrc.autograd import gen_autograd_functions, gen_variable_type
 
 

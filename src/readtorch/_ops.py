@@ -14,7 +14,7 @@ from types import ModuleType
 
 from ._tensor import Tensor
 from .aten.dispatcher import registry
-from .c10.dispatch_key import AUTOGRAD, NAMES
+from .c10.dispatch_key import BACKENDS, NAMES
 from .csrc.utils import python_dispatch
 from .csrc.utils.python_dispatch import bind
 from .utils._python_dispatch import TorchDispatchMode
@@ -415,10 +415,10 @@ def operator_keys(operator):
     """What calls of `operator` can reach: kernels by backend, a composite, and Autograd if it has a
     derivative.
     """
-    keys = [NAMES[key] for key in operator.kernels]
+    keys = [NAMES[key] for key in operator.kernels if key & BACKENDS]
     if operator.composite is not None:
         keys.append("CompositeImplicitAutograd")
-    if (operator.variant_of or operator).derivative is not None and AUTOGRAD not in operator.kernels:
+    if (operator.variant_of or operator).derivative is not None:
         keys.append("Autograd")
     return keys
 

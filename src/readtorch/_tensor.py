@@ -9,7 +9,7 @@ from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
-from .c10.dispatch_key import grad_mode_enabled, trace_under_way
+from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .c10.tensor_impl import only_element, storage_impl, storage_offset, strides_of
 from .csrc import storage_sharing

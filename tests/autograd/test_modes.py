@@ -160,7 +160,7 @@ def test_anomaly_mode_shows_where_forward_was():
 
 
 def test_observer_sees_every_operator_call():
-    from readtorch.utils._python_dispatch import observe
+    from readtorch.aten.record_function import observe
 
     calls = []
     x = readtorch.ones(2, 3).requires_grad_()

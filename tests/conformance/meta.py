@@ -32,10 +32,10 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 import torch  # noqa: E402  (after the threads are set)
 
 from readtorch.aten import native  # noqa: E402
-from readtorch.aten.dispatcher import fallbacks, registry  # noqa: E402
+from readtorch.aten.dispatcher import registry, writers  # noqa: E402
 from readtorch.aten.native_function import packets  # noqa: E402
+from readtorch.aten.record_function import observe  # noqa: E402
 from readtorch.c10.dispatch_key import META  # noqa: E402
-from readtorch.utils._python_dispatch import observe  # noqa: E402
 from tests.conformance import catalog, checks, known_differences, meta_checks, runner, workers  # noqa: E402
 from tests.reference import Outcome, seed_both  # noqa: E402
 
@@ -149,7 +149,7 @@ def without_meta(modules):
 
 
 def has_meta(operator):
-    return META in operator.kernels or META in fallbacks and fallbacks[META](operator, META) is not None
+    return META in operator.kernels or META in writers and writers[META](operator, META) is not None
 
 
 # What a run found

@@ -3,7 +3,7 @@
 import pytest
 
 import readtorch
-from readtorch.c10.dispatch_key import AUTOGRAD, CPU, PYTHON, TRACER, WRAPPED_NUMBER
+from readtorch.c10.dispatch_key import AUTOGRAD, CPU, HISTORY, THREAD, WRAPPED_NUMBER
 from readtorch.viz.dispatch_steps import record_dispatch
 
 
@@ -29,7 +29,7 @@ def test_key_sets_are_the_operands_own():
     a, b = readtorch.ones(2, requires_grad=True), readtorch.ones(2)
     sets = dict(step_called(record_dispatch(lambda: a * b), "key sets")["columns"])
     assert sets["self"] == a._keys and sets["other"] == b._keys and sets["OR"] == a._keys | b._keys
-    assert sets["OR"] & PYTHON and sets["OR"] & TRACER
+    assert sets["OR"] & THREAD
 
 
 def test_a_number_becomes_a_wrapped_number_on_the_way():
@@ -62,7 +62,7 @@ def test_no_grad_masks_autograd_off():
     with readtorch.no_grad():
         record = record_dispatch(lambda: a * a)
     sets = dict(step_called(record, "mask")["columns"])
-    assert sets["OR"] & AUTOGRAD and not sets["left"] & AUTOGRAD
+    assert sets["OR"] & HISTORY and not sets["left"] & HISTORY and sets["left"] & AUTOGRAD
     assert step_called(record, "look-up")["chosen"] == CPU
 
 

@@ -22,7 +22,7 @@ from readtorch._dynamo.guards import Guards
 from readtorch._dynamo.reads import CannotTell, Reads
 from readtorch._dynamo.trace_rules import asks_for_defaults, dynamic_shape
 from readtorch.aten.codegen import compile_function
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
 from readtorch.utils._pytree import SUPPORTED_NODES, _get_node_type, tree_flatten, tree_is_leaf, tree_unflatten
 

@@ -15,7 +15,8 @@ import math
 from readtorch.aten.codegen import compile_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import default_device, device
-from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.dispatch_key import BACKENDS, HISTORY
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 
@@ -102,7 +103,7 @@ class Guards:
             self.add(f"{path}._array.shape == {array.shape}", f"{shown}.shape == {list(array.shape)}")
         else:
             self.add(f"{path}._array.ndim == {array.ndim}", f"{shown}.dim() == {array.ndim}")
-        kept = BACKENDS | AUTOGRAD
+        kept = BACKENDS | HISTORY
         self.add(
             f"{path}._keys & {kept} == {t._keys & kept}", f"{shown}: device {t.device}, requires_grad {t.requires_grad}"
         )
@@ -151,10 +152,7 @@ class Guards:
 
     def modes(self):
         """Grad mode, and what else a thread may have switched on."""
-        self.add(
-            f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}",
-            f"grad mode is {bool(tls.mask & AUTOGRAD)}",
-        )
+        self.add(f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}", f"grad mode is {tls.grad_mode}")
 
     def defaults(self):
         """The dtype and device of tensors for which none is named."""

@@ -11,31 +11,38 @@ from readtorch.c10.dispatch_key import (
     AUTOGRAD,
     BACKENDS,
     CPU,
-    DEFAULT_MASK,
-    GRAD_KEYS,
+    GRAD_FACTS,
     INFERENCE_MODE,
+    INFERENCE_TENSOR,
+    KEYS,
     META,
     NAMES,
+    ON_EVERY_TENSOR,
     PYTHON,
+    THREAD,
     TRACER,
     highest_key,
     key_names,
-    threads_with_modes,
-    tls,
 )
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
 from .codegen import compile_function
 from .context import context
 from .function_schema import parse_schema
 from .numpy_errors import FOREIGN, restate
+from .record_function import run_observed
 
 # All operators by full name, in order of registration.
 registry = {}
 
-# Key -> function(operator, keys) that makes a kernel for any operator. Higher layers register theirs here: autograd,
-# the tracer, modes. Through this table the engine, which knows no operation, meets the operations.
-fallbacks = {}
+# Key -> function(operator, keys) that writes the kernel of an operator for a key set whose highest key it is, or returns
+# None. Higher layers register theirs here: autograd, the tracer. Through this table the engine, which knows no operation,
+# meets the operations. In PyTorch: torchgen and tools/autograd write such kernels before the compiler runs.
+writers = {}
 
+# Key -> function(operator, keys, args, kwargs): the kernel of every operator that has none of its own for the key.
+# In PyTorch: boxed fallbacks (`TORCH_LIBRARY_IMPL(_, …)`), which take their arguments from a stack.
+fallbacks = {}
 
 # Backend -> function(operator) that makes the kernel of a structured operator there: see register_dispatch_key.py.
 structured_kernels = {}
@@ -115,21 +122,54 @@ class Operator:
         context.asking.add(self)
 
     def resolve(self, keys):
-        """The kernel for a masked key set: the highest key's own, else the fallback of that key."""
-        for key in (PYTHON, TRACER, INFERENCE_MODE):
+        """The kernel for a masked key set: that of the highest key which has one."""
+        if keys & THREAD:
+            return with_thread_state(self, keys)
+        for key in (TRACER, AUTOGRAD, PYTHON):
             if keys & key:
-                return fallbacks[key](self, keys)
-        backend = self.kernels.get(highest_key(keys & BACKENDS)) if keys & BACKENDS else None
-        if keys & GRAD_KEYS:
+                kernel = self.functionality_kernel(key, keys)
+                if kernel is not None:
+                    return kernel
+        return self.backend_kernel(keys)
+
+    def stops_at(self, keys):
+        """The key whose kernel a call with this masked set reaches first."""
+        for key in (TRACER, AUTOGRAD, PYTHON):
+            if keys & key and self.functionality_kernel(key, keys) is not None:
+                return key
+        return highest_key(keys & BACKENDS)
+
+    def functionality_kernel(self, key, keys):
+        """The kernel for `keys`, whose highest key is `key`, no backend; None if the call goes on to the next key.
+
+        Note [ Hops that do nothing ]
+        The kernel that is written for Autograd asks its operands whether one requires grad, and goes on if none does. The
+        facts HISTORY and STALE say so already, so without them the call goes on at once.
+        """
+        if key == AUTOGRAD:
             if AUTOGRAD in self.kernels:
-                return self.as_set(self.kernels[AUTOGRAD], keys)
-            return self.composite or fallbacks[AUTOGRAD](self, keys)
-        kernel = backend or self.composite
-        if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
-            kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
+                return self.kernels[AUTOGRAD]
+            if self.composite is not None:
+                return self.composed(keys) if keys & (GRAD_FACTS | PYTHON) else None
+            return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS else None
+        if key in fallbacks:
+            return boxed(fallbacks[key], self, keys)
+        return writers[key](self, keys)
+
+    def composed(self, keys):
+        """The composition, which under inference mode marks what it makes."""
+        return writers[INFERENCE_MODE](self, self.composite) if keys & INFERENCE_MODE else self.composite
+
+    def backend_kernel(self, keys):
+        """The backend's own kernel, else the composition, else the one that can be written for it."""
+        backend = highest_key(keys & BACKENDS) if keys & BACKENDS else 0
+        kernel = self.kernels.get(keys & INFERENCE_TENSOR or backend) or self.kernels.get(backend) or self.composite
+        if kernel is None and backend in writers:
+            kernel = writers[backend](self, keys)
         if kernel is None:
             raise NotImplementedError(missing_kernel(self, keys))
-        return self.as_set(kernel, keys)
+        kernel = self.as_set(kernel, keys)
+        return writers[INFERENCE_MODE](self, kernel) if keys & INFERENCE_MODE else kernel
 
     def as_set(self, kernel, keys):
         """`kernel`, or what takes its place while deterministic algorithms are asked for."""
@@ -149,6 +189,26 @@ class Operator:
         return f"<Operator {self.schema}>"
 
 
+def with_thread_state(operator, keys):
+    """The kernel for a set with THREAD: the thread's included keys come in, and its observers see the call."""
+    table = operator.table
+
+    def from_the_top(*arguments):
+        kernel = table[(keys | tls.included) & tls.mask & ~THREAD]
+        return run_observed(operator, kernel, arguments) if tls.observers else kernel(*arguments)
+
+    return from_the_top
+
+
+def boxed(function, operator, keys):
+    """A boxed function as a kernel that takes its arguments one by one."""
+
+    def unboxed(*arguments):
+        return function(operator, keys, arguments, {})
+
+    return unboxed
+
+
 def missing_kernel(operator, keys):
     """What the error says when no kernel, composite or fallback serves these keys."""
     if keys & META:
@@ -158,8 +218,8 @@ def missing_kernel(operator, keys):
             "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
         )
     return (
-        f"Could not run '{operator.name}' with arguments from the '{key_names(keys or CPU)[0]}' backend. "
-        f"'{operator.name}' is only available for these backends: [{', '.join(NAMES[key] for key in operator.kernels)}]."
+        f"Could not run '{operator.name}' with arguments from the '{key_names(keys & BACKENDS or CPU)[0]}' backend. "
+        f"'{operator.name}' is only available for these backends: [{', '.join(NAMES[key] for key in operator.kernels if key & KEYS)}]."
     )
 
 
@@ -251,4 +311,4 @@ MASK = {
 
 
 # What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.
-NO_TENSOR_KEYS = CPU | PYTHON | TRACER | INFERENCE_MODE
+NO_TENSOR_KEYS = CPU | ON_EVERY_TENSOR

@@ -8,7 +8,7 @@ call".
 import numpy as np
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import threads_with_modes, tls
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 
 from .codegen import compile_binding

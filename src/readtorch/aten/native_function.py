@@ -17,7 +17,8 @@ graph node. In PyTorch: an entry of
 
 import copy
 
-from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
+from readtorch.c10.dispatch_key import FOLLOWED
+from readtorch.c10.local_dispatch_key_set import KeyGuard
 
 from .dispatcher import register
 from .out_names import OUT_NAMES
@@ -174,4 +175,4 @@ def str_argument(a):
 
 def below_autograd():
     """`with below_autograd():` calls inside skip autograd, as a kernel's calls do."""
-    return MaskGuard(exclude=GRAD_KEYS)
+    return KeyGuard(exclude=FOLLOWED)

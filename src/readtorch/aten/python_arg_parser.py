@@ -11,8 +11,9 @@ import numpy as np
 from readtorch.c10 import memory_format as memory_formats
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import META, threads_with_modes, tls
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.layout import layout
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
 # NumPy's spellings, which PyTorch accepts beside its own.

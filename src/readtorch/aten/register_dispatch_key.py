@@ -29,7 +29,7 @@ from readtorch.c10.tensor_impl import (
 )
 
 from .common_device import MIXED
-from .dispatcher import fallbacks, registry, structured_kernels
+from .dispatcher import registry, structured_kernels, writers
 from .empty_tensor import empty_cpu, empty_meta, still_on_meta
 from .memory_overlap import check_no_overlap, check_no_partial_overlap, overlap_error
 from .tensor_meta import TensorMeta
@@ -320,7 +320,7 @@ def resize(out, shape, strides=None):
 
 
 def meta_kernel(operator, keys):
-    """The kernel of `operator` on the Meta device (the dispatcher's fallback for Meta), or None if nothing says what
+    """The kernel of `operator` on the Meta device, or None if nothing says what
     its results look like: Note [ The Meta device ].
     """
     kernel = _meta_kernel(operator)
@@ -334,7 +334,7 @@ def meta_kernel(operator, keys):
     return on_one_device
 
 
-fallbacks[META] = meta_kernel
+writers[META] = meta_kernel
 
 
 def _meta_kernel(operator):

@@ -13,7 +13,8 @@ allocator".
 from readtorch.c10.cuda.cuda_stream import DeviceGuard
 from readtorch.c10.cuda.device_memory import tensor_on, tensor_within
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
+from readtorch.c10.dispatch_key import CPU, SIMULATED_CUDA
+from readtorch.c10.local_dispatch_key_set import KeyGuard
 from readtorch.c10.tensor_impl import TensorImpl
 
 from . import dispatcher
@@ -25,7 +26,7 @@ ON_HOST = {"_pack_padded_sequence": (1,), "_pad_packed_sequence": (1,)}
 
 
 def make_kernel(operator, keys):
-    """The kernel of `operator` for simulated devices (the dispatcher's fallback for SIMULATED_CUDA)."""
+    """The kernel of `operator` for simulated devices."""
     compute = operator.kernels.get(CPU)
     if compute is None:
         return None
@@ -48,7 +49,7 @@ def make_kernel(operator, keys):
         if generator_place is not None:
             engine = engine_of(arguments[generator_place], place)
             arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1 :])
-        with MaskGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
+        with KeyGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
             results = compute(*arguments)
             if launches:
                 launched(operator, arguments, results, place)
@@ -60,7 +61,7 @@ def make_kernel(operator, keys):
     return kernel
 
 
-dispatcher.fallbacks[SIMULATED_CUDA] = make_kernel
+dispatcher.writers[SIMULATED_CUDA] = make_kernel
 
 
 def moved(results, place, stay=()):

@@ -1,13 +1,14 @@
 """Switches for whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
 
-Each changes this thread's dispatch mask: without Autograd in it a call goes straight to the backend.
+Each changes this thread's state, and with it the mask that its calls read: Note [ Keys of a thread ].
 In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
 """
 
 import functools
 import inspect
 
-from readtorch.c10.dispatch_key import GRAD_KEYS, INFERENCE_MODE, grad_mode_enabled, set_mask, tls
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode, set_thread_state, thread_state, tls
 
 
 def is_grad_enabled():
@@ -16,18 +17,18 @@ def is_grad_enabled():
 
 
 def is_inference_mode_enabled():
-    return bool(tls.mask & INFERENCE_MODE)
+    return tls.inference_mode
 
 
 class _ModeContext:
     """A context manager that also decorates functions, generators included."""
 
     def __enter__(self):
-        self.previous = tls.mask
-        set_mask(self._mask(self.previous))
+        self.previous = tls.grad_mode
+        set_grad_mode(self.mode)
 
     def __exit__(self, *exception):
-        set_mask(self.previous)
+        set_grad_mode(self.previous)
 
     def clone(self):
         """A fresh context manager of the same kind: a decorator enters one a call, so calls may nest."""
@@ -73,23 +74,18 @@ class _ModeContext:
 class no_grad(_ModeContext):
     """Operations inside are not recorded, whatever their operands require."""
 
+    mode = False
+
     def __new__(cls, orig_func=None):
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
-
-    @staticmethod
-    def _mask(mask):
-        return mask & ~GRAD_KEYS
 
 
 class enable_grad(_ModeContext):
     """Operations inside are recorded again, if a `no_grad` is around."""
 
+    mode = True
     __new__ = no_grad.__new__
-
-    @staticmethod
-    def _mask(mask):
-        return mask | GRAD_KEYS if not mask & INFERENCE_MODE else mask
 
 
 class set_grad_enabled(_ModeContext):
@@ -97,21 +93,18 @@ class set_grad_enabled(_ModeContext):
 
     def __init__(self, mode):
         self.mode = mode
-        self.previous = tls.mask
-        set_mask(self._mask(tls.mask))
+        self.previous = tls.grad_mode
+        set_grad_mode(mode)
 
     def __call__(self, function):
-        set_mask(self.previous)  # as a decorator it changes nothing yet
+        set_grad_mode(self.previous)  # as a decorator it changes nothing yet
         return super().__call__(function)
 
     def __enter__(self):
-        set_mask(self._mask(tls.mask))
+        set_grad_mode(self.mode)
 
     def clone(self):
         return type(self)(self.mode)
-
-    def _mask(self, mask):
-        return enable_grad._mask(mask) if self.mode else mask & ~GRAD_KEYS
 
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
@@ -133,8 +126,16 @@ class inference_mode(_ModeContext):
     def clone(self):
         return type(self)(self.mode)
 
-    def _mask(self, mask):
-        return mask & ~GRAD_KEYS | INFERENCE_MODE if self.mode else (mask | GRAD_KEYS) & ~INFERENCE_MODE
+    def __enter__(self):
+        self.previous = thread_state()
+        included, excluded = self.previous[:2]
+        if self.mode:
+            set_thread_state((included & ~ADINPLACEORVIEW, excluded | AUTOGRAD, False, True))
+        else:
+            set_thread_state((included | ADINPLACEORVIEW, excluded & ~AUTOGRAD, True, False))
+
+    def __exit__(self, *exception):
+        set_thread_state(self.previous)
 
 
 class set_multithreading_enabled(_ModeContext):
@@ -146,12 +147,14 @@ class set_multithreading_enabled(_ModeContext):
     def __init__(self, mode):
         self.mode = mode
 
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
     def clone(self):
         return type(self)(self.mode)
-
-    @staticmethod
-    def _mask(mask):
-        return mask
 
 
 class _unsafe_preserve_version_counter:

@@ -6,7 +6,8 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapters "Tensor and Stora
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, WRAPPED_NUMBER, threads_with_modes, tls
+from .dispatch_key import CPU_TENSOR, HISTORY, STALE, TORCH_FUNCTION, WRAPPED_NUMBER
+from .local_dispatch_key_set import threads_with_modes, tls
 from .storage_impl import address_of, is_placed, owner_of, storage_of
 
 ndarray = np.ndarray
@@ -121,33 +122,33 @@ def storage_impl(t):
     return t._storage_impl
 
 
-# The keys of a tensor's device, and of whether it may enter a graph.
-KEPT_BY_ALIASES = dispatch_key.BACKENDS | dispatch_key.ON_EVERY_TENSOR | dispatch_key.INFERENCE_TENSOR
+# What a view's key set has of its base's: all but what depends on the base's own history, or on its class.
+_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTHON)
 
-# What a view's key set has of its base's: everything but what depends on the base's own history.
-_KEPT_BY_VIEWS = ~(AUTOGRAD | WRAPPED_NUMBER)
+# The same for a tensor that autograd does not follow.
+KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE
 _FOLLOWED = Creation.DEFAULT
 
 
 def view(base, array):
     """A new tensor over `array`, which looks at `base`'s memory: shares storage and version counter.
 
-    It carries ADInplaceOrView, because an in-place write to another view of its base can give it a history later.
+    It carries the fact STALE, because an in-place write to another view of its base can give it a history later.
     """
     t = new(tensor_class)
     t._array = array
-    t._keys = base._keys & _KEPT_BY_VIEWS | ADINPLACEORVIEW
+    t._keys = base._keys & _KEPT_BY_VIEWS | STALE
     t._counter = counter = base._counter
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
     root = base._base
-    if not threads_with_modes or tls.mask & AUTOGRAD:
+    if not threads_with_modes or tls.mask & HISTORY:
         t._creation = _FOLLOWED if root is None else base._creation
     else:
-        t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
+        t._creation = Creation.INFERENCE_MODE if tls.inference_mode else Creation.NO_GRAD_MODE
         if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
             t._edge = None
-            t._keys |= AUTOGRAD
+            t._keys |= HISTORY
     t._base = base if root is None else root
     t._view_version = counter[0]
     t._meta = None

@@ -6,7 +6,7 @@ Explained in the chapter "The fuser, and from TorchScript to torch.compile".
 import functools
 import threading
 
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 
 
 class _Compiling(threading.local):

@@ -3,7 +3,7 @@
 In PyTorch: `torch/jit/_async.py`. Explained in the chapter "JIT: scripting".
 """
 
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.futures import Future
 
 __all__ = ["Future", "fork", "wait"]

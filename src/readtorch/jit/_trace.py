@@ -10,7 +10,7 @@ import re
 import warnings
 
 import readtorch
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)

@@ -1,14 +1,14 @@
 """Modes: Python code that sees every operator call.
 
-In PyTorch: `torch/utils/_python_dispatch.py`. There a TorchDispatchMode sits below Autograd; here the Python key is the
-highest, so a mode sees calls as they were made, and what it calls itself is recorded as usual.
-Explained in the chapter "One operator call".
+In PyTorch: `torch/utils/_python_dispatch.py`, and for the kernel `aten/src/ATen/core/PythonFallbackKernel.cpp`. Explained in the
+chapter "One operator call".
 """
 
 import threading
 
 from readtorch.aten import dispatcher
-from readtorch.c10.dispatch_key import PYTHON, MaskGuard, set_mask, tls
+from readtorch.c10.dispatch_key import ABOVE_PYTHON, PYTHON, PYTHON_TLS_SNAPSHOT
+from readtorch.c10.local_dispatch_key_set import KeyGuard, tls, update_mask
 
 
 class _Modes(threading.local):
@@ -21,51 +21,42 @@ class _Modes(threading.local):
 _modes = _Modes()
 
 
+def _include_python():
+    """The Python key is included while there is a mode."""
+    python = PYTHON | PYTHON_TLS_SNAPSHOT
+    tls.included = tls.included | python if _modes.stack else tls.included & ~python
+    update_mask()
+
+
 class TorchDispatchMode:
-    """Subclass it and define `__torch_dispatch__(self, func, types, args, kwargs)`; `func(*args)` does the call."""
+    """Subclass it and define `__torch_dispatch__(self, func, types, args, kwargs)`; `func(*args)` does the call.
+
+    It sits below Autograd: compositions have become their parts when it is called, and what it calls is not recorded again.
+    """
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
     def __enter__(self):
         _modes.stack.append(self)
-        self._previous_mask = tls.mask
-        set_mask(tls.mask | PYTHON)
+        _include_python()
         return self
 
     def __exit__(self, *exception):
         _modes.stack.pop()
-        set_mask(self._previous_mask | (PYTHON if _modes.stack else 0))
+        _include_python()
 
 
-class observe(TorchDispatchMode):
-    """`with observe(on_call):` runs `on_call(operator, arguments, result)` after every operator call inside.
-
-    The widgets and the memory profile are built on it.
-    """
-
-    def __init__(self, on_call):
-        self.on_call = on_call
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args)
-        self.on_call(func, args, result)
-        return result
-
-
-def call_mode(operator, keys):
-    """The dispatcher's fallback for the Python key: hand the call to the innermost mode, with that mode switched off."""
-
-    def python_kernel(*arguments):
-        mode = _modes.stack.pop()
-        exclude = 0 if _modes.stack else PYTHON
-        try:
-            with MaskGuard(exclude=exclude):
-                return mode.__torch_dispatch__(operator.call, (), arguments, {})
-        finally:
-            _modes.stack.append(mode)
-
-    return python_kernel
+def call_mode(operator, keys, args, kwargs):
+    """The fallback for the Python key: hand the call to the innermost mode, with that mode and all keys above switched off."""
+    mode = _modes.stack.pop()
+    _include_python()
+    try:
+        with KeyGuard(exclude=ABOVE_PYTHON):
+            return mode.__torch_dispatch__(operator.call, (), args, kwargs)
+    finally:
+        _modes.stack.append(mode)
+        _include_python()
 
 
 dispatcher.fallbacks[PYTHON] = call_mode

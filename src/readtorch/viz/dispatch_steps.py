@@ -18,7 +18,8 @@ from functools import partial
 from operator import attrgetter
 
 from readtorch.aten.dispatcher import DispatchTable, fallbacks
-from readtorch.c10.dispatch_key import BACKENDS, NAMES, WRAPPED_NUMBER, highest_key, tls
+from readtorch.c10.dispatch_key import FOLLOWED, GRAD_FACTS, NAMES, WRAPPED_NUMBER
+from readtorch.c10.local_dispatch_key_set import tls
 
 from .tensor_notes import note
 from .watch_calls import GENERATED, SourceNote, in_package, plain_name, source_note, watch_calls
@@ -248,9 +249,10 @@ def why_this(call, code) -> str:
     for key, kernel in operator.kernels.items():
         if code is getattr(kernel, "__code__", None):
             return f"The operator has a kernel of its own for {NAMES[key]}."
-    key = highest_key(call.keys & call.mask)
-    made = "made it when it was first needed" if key in fallbacks else "gave it"
-    return f"No kernel is registered for {NAMES[key]}: the fallback of that key {made}."
+    key = operator.stops_at(call.keys & call.mask)
+    if key in fallbacks:
+        return f"No kernel is registered for {NAMES[key]}: the fallback of that key serves every operator."
+    return f"No kernel is registered for {NAMES[key]}: one was written from the schema when it was first needed."
 
 
 def function_name(function) -> str:
@@ -286,7 +288,7 @@ def steps_of(call) -> list[Step]:
     ]
     look_up = [look_up_step(call, masked, common)] if masked else []
     kernels = [
-        kernel_step(kernel, masked & BACKENDS if number else masked, common)
+        kernel_step(call, kernel, masked & ~(GRAD_FACTS | FOLLOWED) if number else masked, common)
         for number, kernel in enumerate(call.kernels)
     ]
     return on_the_way + [entry_step(call, common), *key_steps(call, masked, common), *look_up, *kernels]
@@ -311,7 +313,7 @@ def key_steps(call, masked, common) -> list[Step]:
         Step(
             "mask",
             "What this thread does not let through is masked off: a mode that is not active, or "
-            "autograd under no_grad().",
+            "the fact that a tensor may require grad under no_grad().",
             columns=[*sets, ["mask", call.mask], ["left", masked]],
             **common,
         ),
@@ -319,26 +321,26 @@ def key_steps(call, masked, common) -> list[Step]:
 
 
 def look_up_step(call, masked, common) -> Step:
-    chosen = highest_key(masked)
+    chosen = call.table.operator.stops_at(masked)
     found = (
         "had no kernel for this set yet, so resolve() found one and the table keeps it."
         if call.filled
         else "has a kernel for this set."
     )
     resolved = [[keys, function_name(kernel)] for keys, kernel in sorted(call.table.items())]
-    text = f"The highest key that is left is {NAMES[chosen]}. The table of {call.operator} {found}"
+    text = f"The highest key that is left and has a kernel is {NAMES[chosen]}. The table of {call.operator} {found}"
     return Step(
         "look-up", text, columns=[["left", masked]], chosen=chosen, registered=call.registered, table=resolved, **common
     )
 
 
-def kernel_step(kernel, keys, common) -> Step:
+def kernel_step(call, kernel, keys, common) -> Step:
     return Step(
         f"kernel {kernel.name}",
         kernel.why,
         columns=[["left", keys]],
         source=kernel.source,
-        chosen=highest_key(keys) if keys else 0,
+        chosen=call.table.operator.stops_at(keys) if keys else 0,
         operands=kernel.closed_over,
         **common,
     )

@@ -14,7 +14,8 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, current_device, no_cuda
 from readtorch.c10.device import cpu as cpu_device
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import CUDA, META, threads_with_modes, tls
+from readtorch.c10.dispatch_key import CUDA, INFERENCE_TENSOR, META
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
     dense_strides,
@@ -113,6 +114,14 @@ def clone_cpu(self, memory_format):
     if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
         return wrap(array.copy())
     return wrap(copy_in_format(array, memory_format))
+
+
+def clone_inference_tensor(self, memory_format):
+    """An inference tensor carries no Autograd key, but what it is copied to does: so `copy_` records if it requires grad."""
+    return at.empty_like(self, memory_format=memory_format).copy_(self)
+
+
+clone.kernel(clone_inference_tensor, INFERENCE_TENSOR)
 
 
 @clone.backward

@@ -12,7 +12,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
+from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, type_name
 
@@ -56,7 +56,7 @@ def broadcast(x1, x2):
 def length(x, dim, eps):
     """The Euclidean norms along `dim`, at least eps. The clamp at eps is hidden from autograd: the gradient stays."""
     result = at.linalg_vector_norm(x, 2, dim, True).clone()
-    with MaskGuard(exclude=GRAD_KEYS):
+    with AutoGradMode(False):
         result.clamp_min_(eps)
     return result
 

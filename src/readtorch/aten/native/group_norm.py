@@ -14,7 +14,7 @@ from readtorch.aten.native_function import native_function, packets, python_bind
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta, in_format_of
-from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.memory_format import suggested_format
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim

@@ -9,7 +9,6 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import only_geometry, resize
-from readtorch.c10.dispatch_key import AUTOGRAD
 from readtorch.c10.memory_format import format_strides_of, preserve_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import (
@@ -46,9 +45,6 @@ def resize_cpu(self, size, memory_format):
         resize(self, tuple(size), strides)
         self._counter[0] += 1
     return self
-
-
-resize_.kernel(resize_cpu, AUTOGRAD)  # checks itself that no graph is invalidated
 
 
 @resize_as_.kernel

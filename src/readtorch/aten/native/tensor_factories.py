@@ -20,7 +20,8 @@ from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
-from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, META, threads_with_modes, tls
+from readtorch.c10.dispatch_key import CPU, META
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
     format_strides_of,

@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 

@@ -9,7 +9,8 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, SPARSE_CPU, tls
+from readtorch.c10.dispatch_key import BACKENDS, CPU, SPARSE_CPU
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_impl import alias, wrap
 
 from .node import FIRST, Node
@@ -64,7 +65,7 @@ def accumulate(variable, grad, may_steal):
         meta.grad = _first_gradient(variable, grad, may_steal)
     elif old._keys & SPARSE_CPU and not grad._keys & SPARSE_CPU:
         meta.grad = grad + old  # the sum is dense: nothing that could be written into the sparse tensor
-    elif tls.mask & AUTOGRAD:
+    elif grad_mode_enabled():
         meta.grad = old + grad  # create_graph: the sum is itself part of a graph
     elif (old._keys | grad._keys) & BACKENDS != CPU:
         old.add_(grad)
@@ -75,7 +76,7 @@ def accumulate(variable, grad, may_steal):
 
 def _first_gradient(variable, grad, may_steal):
     array = grad._array
-    if tls.mask & AUTOGRAD or (grad._keys | variable._keys) & SPARSE_CPU:
+    if grad_mode_enabled() or (grad._keys | variable._keys) & SPARSE_CPU:
         # in PyTorch: indices and values that nobody else sees are not copied
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):

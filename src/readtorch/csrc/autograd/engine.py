@@ -17,7 +17,8 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
+from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode
 from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 
 from . import accumulate_grad as accumulation
@@ -67,8 +68,8 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
     count_dependencies(task, root)
     if inputs is not None:
         mark_needed(task, root, inputs, accumulate_grad)
-    previous_mask, previous_node = tls.mask, evaluating.node
-    set_mask(previous_mask | GRAD_KEYS if create_graph else previous_mask & ~GRAD_KEYS)
+    previous_mode, previous_node = grad_mode_enabled(), evaluating.node
+    set_grad_mode(create_graph)
     tasks.stack.append(task)
     try:
         task.ready.append((float("-inf"), 0, root))
@@ -77,7 +78,7 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
             callback()
     finally:
         tasks.stack.pop()
-        set_mask(previous_mask)
+        set_grad_mode(previous_mode)
         evaluating.node = previous_node
     return task.results
 

@@ -7,7 +7,8 @@ text is made when an operator first meets a tensor that requires grad. Explained
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, grad_mode_enabled
+from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_FACTS, HISTORY, INFERENCE_TENSOR, STALE
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 
@@ -19,8 +20,8 @@ from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, r
 
 
 def make_autograd_kernel(operator, keys):
-    """The Autograd kernel of `operator` for operands with these keys (the dispatcher's fallback for Autograd)."""
-    kernel = operator.table[keys & ~GRAD_KEYS]
+    """The Autograd kernel of `operator` for operands with these keys ."""
+    kernel = operator.table[keys & ~(GRAD_FACTS | AUTOGRAD)]
     functional = operator.variant_of or operator
     derivative = functional.derivative
     if operator.schema.is_out:
@@ -30,7 +31,7 @@ def make_autograd_kernel(operator, keys):
     if derivative is NOT_IMPLEMENTED:
         return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
-    source = kernel_source(operator, formulas, may_be_stale=bool(keys & ADINPLACEORVIEW))
+    source = kernel_source(operator, formulas, may_be_stale=bool(keys & STALE))
     names = {
         "kernel": kernel,
         "new": new,
@@ -44,7 +45,7 @@ def make_autograd_kernel(operator, keys):
         "save_list": save_list,
         "INFERENCE_TENSOR": INFERENCE_TENSOR,
         "refuse_inference_tensor": refuse_inference_tensor,
-        "AUTOGRAD": AUTOGRAD,
+        "HISTORY": HISTORY,
         "watchers": watchers,
         "notify_watchers": notify_watchers,
         "check_inplace": check_inplace,
@@ -56,7 +57,7 @@ def make_autograd_kernel(operator, keys):
     return compile_function(f"{operator.schema.name}_autograd", source, names)
 
 
-dispatcher.fallbacks[AUTOGRAD] = make_autograd_kernel
+dispatcher.writers[AUTOGRAD] = make_autograd_kernel
 
 
 def kernel_source(operator, formulas, may_be_stale):
@@ -76,7 +77,7 @@ def kernel_source(operator, formulas, may_be_stale):
             node._next_edges = (edge_self, edge_other,)
             node._shape = result._array.shape; node._dtype = result._array.dtype
             result._edge = (node, 0)
-            result._keys |= AUTOGRAD
+            result._keys |= HISTORY
             node.saved_other = None
             if edge_self is not NO_EDGE:
                 saved = new(SavedVariable)
@@ -283,7 +284,7 @@ def _history_lines(formulas):
     return [
         f"node._shape = {out}._array.shape; node._dtype = {out}._array.dtype",
         f"{out}._edge = (node, 0)",
-        f"{out}._keys |= AUTOGRAD",
+        f"{out}._keys |= HISTORY",
     ]
 
 
@@ -301,12 +302,16 @@ def set_differentiable(node, outputs):
     for nr, output in enumerate(outputs):
         if output is not None and (output.dtype.is_floating_point or output.dtype.is_complex):
             output._edge = (node, nr)
-            output._keys |= AUTOGRAD
+            output._keys |= HISTORY
+
+
+# In PyTorch: their Autograd kernels are written by hand, in VariableTypeManual.cpp.
+CHECKED_BY_THEIR_KERNELS = {"resize_"}
 
 
 def _kernel_without_derivative(operator, kernel):
     """For operators whose results have no gradient. An in-place write must still not hit a leaf."""
-    if not operator.schema.is_inplace:
+    if not operator.schema.is_inplace or operator.schema.name in CHECKED_BY_THEIR_KERNELS:
         return kernel
 
     def inplace_without_derivative(self, *arguments):

@@ -4,13 +4,13 @@ In PyTorch: `c10/core/InferenceMode.h`. Explained in the chapter "Autograd".
 """
 
 from readtorch.aten import dispatcher
-from readtorch.c10.dispatch_key import INFERENCE_MODE, INFERENCE_TENSOR, tls
+from readtorch.c10.dispatch_key import FOLLOWED, INFERENCE_MODE, INFERENCE_TENSOR
+from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl
 
 
-def mark_inference_results(operator, keys):
-    """The dispatcher's fallback for InferenceMode: run the kernel below, then mark its new tensors."""
-    kernel = operator.table[keys & ~INFERENCE_MODE]
+def mark_inference_results(operator, kernel):
+    """What runs in place of the `kernel` of a backend, or of a composition, under inference_mode(): its new tensors are marked."""
     if operator.schema.is_inplace or operator.schema.is_view:
         return kernel  # a view of a normal tensor stays a normal tensor
 
@@ -18,7 +18,7 @@ def mark_inference_results(operator, keys):
         result = kernel(*arguments)
         for t in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(t, TensorImpl) and not any(t is a for a in arguments):
-                t._keys |= INFERENCE_TENSOR
+                t._keys = t._keys & ~FOLLOWED | INFERENCE_TENSOR
                 t._counter = _NO_VERSION
         return result
 
@@ -32,7 +32,7 @@ class _NoVersion:
         return 0
 
     def __setitem__(self, index, count):
-        if not tls.mask & INFERENCE_MODE:
+        if not tls.inference_mode:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You "
                 "can make a clone to get a normal tensor before doing inplace update.See "
@@ -42,4 +42,4 @@ class _NoVersion:
 
 _NO_VERSION = _NoVersion()
 
-dispatcher.fallbacks[INFERENCE_MODE] = mark_inference_results
+dispatcher.writers[INFERENCE_MODE] = mark_inference_results

@@ -8,7 +8,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
 
 from .node import RELEASED, Node, next_sequence_nr, notify_watchers, watchers
@@ -118,7 +118,7 @@ def apply(node, forward, setup_context, args):
     node.needs_input_grad = tuple([isinstance(a, TensorImpl) and gradient_edge(a) is not NO_EDGE for a in args])
     node._input_count = len(args)
     node._input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
-    with MaskGuard(exclude=GRAD_KEYS):
+    with AutoGradMode(False):
         if setup_context is None:
             outputs = forward(node, *args)
         else:

@@ -14,8 +14,9 @@ from readtorch.aten.native_function import packets
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_MODE, INFERENCE_TENSOR, threads_with_modes, tls
+from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR
 from readtorch.c10.layout import sparse_coo, strided
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import (
@@ -254,7 +255,7 @@ class TensorBase(TensorImpl):
             return self
         if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if requires_grad and self._keys & INFERENCE_TENSOR and not tls.mask & INFERENCE_MODE:
+        if requires_grad and self._keys & INFERENCE_TENSOR and not tls.inference_mode:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         set_requires_grad(self, requires_grad)
         return self

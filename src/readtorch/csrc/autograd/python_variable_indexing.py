@@ -13,7 +13,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.index import index as _index
 from readtorch.aten.native.tensor_shape.slice import select, slice_
 from readtorch.aten.native.tensor_shape.view import alias_, unsqueeze
-from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, bfloat16, float16, float64
 from readtorch.c10.scalar_type import bool as bool_

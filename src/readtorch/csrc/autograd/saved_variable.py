@@ -6,7 +6,8 @@ In PyTorch: `torch/csrc/autograd/saved_variable.cpp`. Explained in the chapter "
 import threading
 import weakref
 
-from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
+from readtorch.c10.dispatch_key import HISTORY, INFERENCE_TENSOR
+from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
 
 from .node import RELEASED, AnomalyMode, operation_name, watchers
@@ -55,7 +56,7 @@ class SavedVariable:
         """The saved output with its edge into the graph restored."""
         output = self._without_edge()
         output._edge = (node, self.output_nr)
-        output._keys |= AUTOGRAD
+        output._keys |= HISTORY
         return output
 
     def _without_edge(self):
@@ -89,7 +90,7 @@ class SavedVariable:
         if self.kept is None:
             raise RuntimeError(RELEASED)
         tensor = self.kept if self.output_nr is None else self._without_edge()
-        with MaskGuard(exclude=GRAD_KEYS):
+        with AutoGradMode(False):
             self.packed = pack_hook(tensor)
         if tensor._counter[0] != self.version:
             raise RuntimeError(
@@ -99,13 +100,13 @@ class SavedVariable:
                 "perform in-place operations on the input to a pack hook."
             )
         self.unpack_hook = unpack_hook
-        self.kept = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
+        self.kept = (tensor._edge, tensor._keys & HISTORY, tensor if _is_leaf(tensor) else None)
 
     def _unpack_from_hook(self, node):
         if self.kept is None:
             raise RuntimeError(RELEASED)
-        edge, autograd_key, leaf = self.kept
-        with MaskGuard(exclude=GRAD_KEYS):
+        edge, history, leaf = self.kept
+        with AutoGradMode(False):
             data = self.unpack_hook(self.packed)
         if not hasattr(data, "_keys"):
             raise TypeError(
@@ -114,12 +115,12 @@ class SavedVariable:
             )
         restored = alias(data, data._array)
         if self.output_nr is not None:
-            restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
+            restored._edge, history = (node, self.output_nr), HISTORY
         else:
             restored._edge = edge
             if edge is None:  # a leaf: its gradient must reach the original, so both have one accumulator
                 autograd_meta(restored).accumulator = weakref.ref(grad_accumulator(leaf))
-        restored._keys |= autograd_key
+        restored._keys |= history
         return restored
 
     def release(self):

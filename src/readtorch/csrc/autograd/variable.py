@@ -8,7 +8,8 @@ from weakref import ref
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import AUTOGRAD, grad_mode_enabled
+from readtorch.c10.dispatch_key import HISTORY
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation
 
@@ -86,15 +87,15 @@ def set_requires_grad(t, flag):
     """Make the leaf `t` require grad, or stop it."""
     if flag:
         t._edge = None
-        t._keys |= AUTOGRAD
+        t._keys |= HISTORY
     else:
         t._edge = NO_EDGE
-        t._keys &= ~AUTOGRAD
+        t._keys &= ~HISTORY
 
 
 def set_history(t, edge):
     t._edge = edge
-    t._keys |= AUTOGRAD
+    t._keys |= HISTORY
 
 
 # -------------------------------------------------------------------------------------- views and in-place writes

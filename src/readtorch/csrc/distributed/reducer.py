@@ -26,7 +26,7 @@ import weakref
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import GRAD_KEYS, MaskGuard
+from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.tensor_impl import dtype_of, view, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.variable import grad_accumulator, gradient_edge
@@ -314,7 +314,7 @@ class Reducer:
         self.unfinished = True
         bucket = self.bucket_of[index]
         if not bucket.sparse:
-            with MaskGuard(exclude=GRAD_KEYS):
+            with AutoGradMode(False):
                 self._copy_into_bucket(index, bucket.views[index])
         recording = timeline.current.timeline
         if recording is not None:
@@ -388,7 +388,7 @@ class Reducer:
         in PyTorch: not waited for, and a communication hook gets it too.
         """
         done, grad = Future(), parameter.grad
-        with MaskGuard(exclude=GRAD_KEYS):
+        with AutoGradMode(False):
             grad = empty_like(parameter) if grad is None else grad * (1 / self._divisor())
             done.set_result(sparse_all_reduce(self.process_group, grad))
         return done
@@ -444,7 +444,7 @@ class Reducer:
         nobody_used = self._unused_everywhere()
         for bucket in self.buckets:
             result = self._result_of(bucket)
-            with MaskGuard(exclude=GRAD_KEYS):
+            with AutoGradMode(False):
                 if bucket.sparse:
                     if bucket.indices[0] not in nobody_used:
                         bucket.parameters[0].grad = result

@@ -22,7 +22,7 @@ from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu, default_device, keys_on
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.size import Size
 from readtorch.c10.storage_impl import StorageImpl

@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.storage_impl import storage_over
 from readtorch.c10.tensor_impl import wrap
 

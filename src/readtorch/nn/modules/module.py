@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.copy import parse_to
-from readtorch.c10.dispatch_key import threads_with_modes, tls, trace_under_way
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, trace_under_way
 from readtorch.nn.parameter import Buffer, Parameter, is_lazy
 from readtorch.utils import swap_tensors
 from readtorch.utils.hooks import BackwardHook, RemovableHandle

@@ -28,7 +28,8 @@ from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import META, grad_mode_enabled
+from readtorch.c10.dispatch_key import META
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name
 
 # ---------------------------------------------------------------------------------------------------- inverse

@@ -14,7 +14,7 @@ import contextlib
 import os
 
 from readtorch.aten.common_device import common_device, engine_of, launched, resolve
-from readtorch.aten.dispatcher import fallbacks, registry, structured_kernels
+from readtorch.aten.dispatcher import registry, structured_kernels, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import functional_kernel, write_out, write_result
 from readtorch.c10.cuda import runtime
@@ -127,7 +127,8 @@ def is_on_device(t):
 
 
 def follow(operator, keys):
-    """The dispatcher's fallback for CUDA: a kernel that follows from others, or None."""
+    """The kernel for CUDA:
+    one that follows from others, or None."""
     compute = operator.kernels.get(CPU)
     if compute is not None and (operator.schema.is_view or hasattr(compute, "only_geometry")):
         below = contextlib.nullcontext if operator.schema.is_view else below_autograd
@@ -157,7 +158,7 @@ def with_device_here(functional, compute):
     return compute_here
 
 
-fallbacks[CUDA] = follow
+writers[CUDA] = follow
 
 
 def may_run(operator):

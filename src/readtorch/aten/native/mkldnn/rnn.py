@@ -16,7 +16,8 @@ from readtorch.aten.native.linear import linear
 from readtorch.aten.native.tensor_iterator import F4
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import CPU, grad_mode_enabled
+from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.scalar_type import float32
 from readtorch.c10.tensor_impl import dtype_of, wrap
 

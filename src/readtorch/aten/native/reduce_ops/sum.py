@@ -28,7 +28,8 @@ from readtorch.aten.native_function import BOTH, alias_of, native_function, pack
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import DEFAULT_MASK, META, threads_with_modes, tls
+from readtorch.c10.dispatch_key import META
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims

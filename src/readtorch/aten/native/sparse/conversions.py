@@ -9,7 +9,8 @@ import numpy as np
 from readtorch.aten.native_function import native_function
 from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
 from readtorch.c10 import layout as layouts
-from readtorch.c10.dispatch_key import SPARSE_CPU, grad_mode_enabled
+from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_impl import wrap
 
 from .sparse_tensor import coalesced_array

@@ -12,7 +12,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
-from readtorch.c10.dispatch_key import AUTOGRAD, CPU
+from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import array_at
 from readtorch.c10.tensor_impl import (
@@ -350,9 +350,6 @@ detach = native_function("detach(Tensor(a) self) -> Tensor(a)", BOTH, direct=Tru
 @detach.kernel
 def detach_cpu(self):
     return alias(self, self._array)
-
-
-detach.kernel(detach_cpu, AUTOGRAD)  # the one operator that says: no history
 
 
 alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)

@@ -5,7 +5,8 @@ tracing".
 """
 
 from readtorch.aten import dispatcher
-from readtorch.c10.dispatch_key import TRACER, tls
+from readtorch.c10.dispatch_key import TRACER
+from readtorch.c10.local_dispatch_key_set import tls
 
 from .tracer import Paused
 
@@ -26,7 +27,7 @@ NOT_RECORDED = {
 
 
 def make_tracer_kernel(operator, keys):
-    """The Tracer kernel of `operator` (the dispatcher's fallback): record the call, then make it."""
+    """The Tracer kernel of `operator` : record the call, then make it."""
     name = operator.schema.name
     if name in NOT_RECORDED:
         return operator.composite or operator.table[keys & ~TRACER]
@@ -54,4 +55,4 @@ def unrecorded(name, kernel):
     return notify_and_call
 
 
-dispatcher.fallbacks[TRACER] = make_tracer_kernel
+dispatcher.writers[TRACER] = make_tracer_kernel

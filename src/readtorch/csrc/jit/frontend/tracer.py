@@ -14,7 +14,8 @@ import numpy as np
 
 from readtorch.aten.native.return_types import is_return_type
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
+from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER
+from readtorch.c10.local_dispatch_key_set import KeyGuard, tls
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl, wrap
@@ -476,7 +477,7 @@ _RETURN_LISTS = {
 }
 
 
-class Paused(MaskGuard):
+class Paused(KeyGuard):
     """`with Paused():` calls inside are not recorded."""
 
     __slots__ = ("state",)
@@ -493,7 +494,7 @@ class Paused(MaskGuard):
         super().__exit__(*exception)
 
 
-class _Tracing(MaskGuard):
+class _Tracing(KeyGuard):
     """`with _Tracing(state):` calls inside are written into `state`."""
 
     __slots__ = ("state",)

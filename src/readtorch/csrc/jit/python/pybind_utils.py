@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import threads_with_modes, tls
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.scalar_type import dtype
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.frontend.tracer import type_of_tuple

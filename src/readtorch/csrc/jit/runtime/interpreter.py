@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import namedtuple
 
-from readtorch.c10.dispatch_key import set_mask, tls
+from readtorch.c10.local_dispatch_key_set import set_thread_state, thread_state
 from readtorch.csrc.distributed.future import Future
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.type import TensorType
@@ -291,10 +291,10 @@ def fork(function, arguments, element_type=None):
     """
     future = Future()
     future.element_type = element_type
-    mask = tls.mask
+    state = thread_state()
 
     def run():
-        set_mask(mask)
+        set_thread_state(state)
         try:
             future.set_result(function(*arguments))
         except BaseException as error:

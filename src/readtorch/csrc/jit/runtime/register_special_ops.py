@@ -10,7 +10,7 @@ import warnings
 from readtorch.aten.functions import at
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import AUTOGRAD, grad_mode_enabled, set_mask, tls
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.ir.constants import type_of_value
 from readtorch.csrc.jit.ir.enums import dtype_of, number_of_dtype, number_of_layout
@@ -208,7 +208,7 @@ prim("aten::is_grad_enabled() -> bool")(grad_mode_enabled)
 
 @prim("aten::set_grad_enabled(bool val) -> ()")
 def set_grad_enabled(val):
-    set_mask(tls.mask | AUTOGRAD if val else tls.mask & ~AUTOGRAD)
+    set_grad_mode(val)
 
 
 @prim("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()")

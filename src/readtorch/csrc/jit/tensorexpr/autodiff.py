@@ -13,7 +13,8 @@ In PyTorch: TorchScript has a table of symbolic formulas (`torch/csrc/jit/runtim
 """
 
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
+from readtorch.c10.dispatch_key import HISTORY
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, detached, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import Node, next_sequence_nr, notify_watchers, watchers
@@ -38,7 +39,7 @@ class DifferentiableGraphBackward(Node):
         if all(g is None for g in grads):
             return (None,) * len(self._next_edges)
         values = [n if s is None else s.unpack(self) for s, n in zip(self.saved_inputs, self.numbers)]
-        if tls.mask & AUTOGRAD:
+        if grad_mode_enabled():
             return again_differentiable(self.group, values, self.needs, grads)
         grads = [zeros_for(self, k) if g is None else g for k, g in enumerate(grads)]
         return gradients(self.group, values, self.needs, grads)
@@ -72,7 +73,7 @@ def differentiable(group, values, edges):
     for k, output in enumerate(outputs):
         if output._array.dtype.kind == "f":
             output._edge = (node, k)
-            output._keys |= AUTOGRAD
+            output._keys |= HISTORY
     if watchers:
         notify_watchers(node)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -180,7 +181,7 @@ class JointTrace(tracer.TracingState):
 def trace_gradients(graph, values, needs, grads):
     """(graph from inputs and incoming gradients to gradients, whether each input has one)"""
     state = JointTrace()
-    with tracer._Tracing(state), MaskGuard(include=GRAD_KEYS):
+    with tracer._Tracing(state), AutoGradMode(True):
         env, leaves = {}, []
         for value, worth, need in zip(graph.inputs(), values, needs):
             env[value] = follow(state, worth, need)
@@ -208,7 +209,7 @@ def follow(state, worth, needs_grad):
     leaf = detached(worth)
     if needs_grad:
         leaf._edge = None
-        leaf._keys |= AUTOGRAD
+        leaf._keys |= HISTORY
     state.set_value(leaf, state.paused(lambda: value.inferTypeFrom(leaf)))
     return leaf
 

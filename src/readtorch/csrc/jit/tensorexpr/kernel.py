@@ -17,7 +17,8 @@ import numpy as np
 
 from readtorch.aten.codegen import compile_function
 from readtorch.c10 import tensor_impl
-from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, key_names, threads_with_modes, tls
+from readtorch.c10.dispatch_key import CPU, FOLLOWED, GRAD_FACTS, key_names
+from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
 from readtorch.csrc.autograd.variable import gradient_edge
 from readtorch.csrc.jit.ir.graph import Graph
@@ -65,11 +66,11 @@ class TensorExprKernel:
             if isinstance(value, TensorImpl):
                 keys |= value._keys
         keys &= tls.mask if threads_with_modes else DEFAULT_MASK
-        if keys & ~GRAD_KEYS != CPU:
+        if keys & ~(FOLLOWED | GRAD_FACTS) != CPU:
             return self.unfused(
-                values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys))}"
+                values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys & ~FOLLOWED))}"
             )
-        if keys & GRAD_KEYS:
+        if keys & GRAD_FACTS:
             edges = [gradient_edge(v) if isinstance(v, TensorImpl) else NO_EDGE for v in values]
             if any(edge is not NO_EDGE for edge in edges):
                 return differentiable(self, values, edges)
@@ -142,7 +143,10 @@ def guarded_source(plan):
     refuses what it was not compiled for, but with an exception, which takes forty times as long.)
     """
     keys = " | ".join(f"x{i}._keys" for i in plan.tensors)
-    checks = [f"({keys}) & (tls.mask if threads_with_modes else DEFAULT_MASK) != CPU", *_array_checks(plan)]
+    checks = [
+        f"({keys}) & (tls.mask if threads_with_modes else DEFAULT_MASK) & NOT_FOLLOWED != CPU",
+        *_array_checks(plan),
+    ]
     lines = [f"def fused_call({_inputs(plan)}):", "    try:"]
     lines += [f"        a{i} = x{i}._array" for i in plan.tensors]
     lines += _checked(plan, checks)
@@ -213,6 +217,7 @@ def guarded_function(plan, source):
         "threads_with_modes": threads_with_modes,
         "DEFAULT_MASK": DEFAULT_MASK,
         "CPU": CPU,
+        "NOT_FOLLOWED": ~FOLLOWED,
         "MISS": MISS,
         "empty": np.empty,
         "CPU_TENSOR": tensor_impl.CPU_TENSOR,
