@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-NOT_SCRIPTS = {"compare.py", "report.py", "test_lockstep.py", "__init__.py"}
+NOT_SCRIPTS = {"compare.py", "forked.py", "report.py", "test_lockstep.py", "__init__.py"}
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
 
 
