@@ -53,6 +53,17 @@ _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
 from .csrc.generator import default_generator  # noqa: E402,F401
+from .c10.dispatch_key_set import DispatchKey, DispatchKeySet  # noqa: E402,F401
+from .csrc.utils import python_dispatch_keys as _python_dispatch_keys  # noqa: E402
+
+globals().update(
+    {
+        name: found
+        for name, found in vars(_python_dispatch_keys).items()
+        if getattr(found, "__module__", None) == _python_dispatch_keys.__name__ and name != "_Guard"
+    }
+)
+ExcludeDispatchKeyGuard = _python_dispatch_keys._ExcludeDispatchKeyGuard
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
 from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401

@@ -1,48 +1,22 @@
 """Operators and the dispatcher: which kernel an operator call reaches.
 
-In PyTorch: `aten/src/ATen/core/dispatch/Dispatcher.h` and `aten/src/ATen/core/dispatch/OperatorEntry.h`.
+What is registered for an operator, and which kernel follows from it, is in operator_entry.py.
+
+In PyTorch: `aten/src/ATen/core/dispatch/Dispatcher.h`.
 Explained in the chapter "One operator call".
 """
 
 import textwrap
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import (
-    AUTOGRAD,
-    BACKENDS,
-    CPU,
-    GRAD_FACTS,
-    INFERENCE_MODE,
-    INFERENCE_TENSOR,
-    KEYS,
-    META,
-    NAMES,
-    ON_EVERY_TENSOR,
-    PYTHON,
-    THREAD,
-    TRACER,
-    highest_key,
-    key_names,
-)
+from readtorch.c10.dispatch_key import CPU, ON_EVERY_TENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
 from .codegen import compile_function
 from .context import context
 from .function_schema import parse_schema
 from .numpy_errors import FOREIGN, restate
-from .record_function import run_observed
-
-# All operators by full name, in order of registration.
-registry = {}
-
-# Key -> function(operator, keys) that writes the kernel of an operator for a key set whose highest key it is, or returns
-# None. Higher layers register theirs here: autograd, the tracer. Through this table the engine, which knows no operation,
-# meets the operations. In PyTorch: torchgen and tools/autograd write such kernels before the compiler runs.
-writers = {}
-
-# Key -> function(operator, keys, args, kwargs): the kernel of every operator that has none of its own for the key.
-# In PyTorch: boxed fallbacks (`TORCH_LIBRARY_IMPL(_, …)`), which take their arguments from a stack.
-fallbacks = {}
+from .operator_entry import DispatchTable, OperatorEntry, fallbacks, fallthrough, registry, set_fallback, writers  # noqa: F401  (other rooms find them here)
 
 # Backend -> function(operator) that makes the kernel of a structured operator there: see register_dispatch_key.py.
 structured_kernels = {}
@@ -51,30 +25,29 @@ structured_kernels = {}
 NOT_IMPLEMENTED = "not implemented"
 
 
-class Operator:
+class Operator(OperatorEntry):
     """One overload of one operator, such as `aten::add.Tensor`: its schema and its kernels by key."""
 
     def __init__(self, schema):
+        super().__init__()
         self.schema = schema
         self.name = schema.full_name
-        self.kernels = {}  # backend key -> function that returns the results
         self.shape_rule = None  # function that refuses bad arguments and describes the results, see `Operator.meta`
         self.impls = {}  # backend key -> function that fills results which are there, see `Operator.impl`
         self.scalar_function = None  # what a pointwise operator does to an element, see `Operator.elementwise`
         # What more is asked of the caller's outputs than that they can hold the results: see exact_out.py.
         self.out_check = self.out_shares_memory = None
         self.out_is_row_major = False
-        self.composite = None  # function of other operators: serves every backend and needs no derivative of its own
+        self.debug = None  # where it was declared, if torch.library declared it
         self.derivative = None  # class of formulas, see `Operator.backward`
         self.inplace = self.out = None  # Operators derived from this one
         self.variant_of = None  # the functional operator that this in-place or out= one was derived from
         self.deterministic = {}  # backend -> function of its kernel, see `Operator.while_deterministic`
-        self.table = DispatchTable(self)
 
     def kernel(self, function, key=CPU):
         """Decorator: `function` is the operator's kernel for a backend. It receives the schema's arguments."""
         self.kernels[key] = function
-        self.table.clear()
+        self.clear_tables()
         return function
 
     def meta(self, function):
@@ -84,7 +57,7 @@ class Operator:
         It serves every backend, the Meta device, and the forms in place and with `out=`. In PyTorch: TORCH_META_FUNC.
         """
         self.shape_rule = function
-        self.table.clear()
+        self.clear_tables()
         return function
 
     def impl(self, *keys):
@@ -103,7 +76,7 @@ class Operator:
     def compose(self, function):
         """Decorator: `function` does the operator's work by calling other operators (CompositeImplicitAutograd)."""
         self.composite = function
-        self.table.clear()
+        self.clear_tables()
         return function
 
     def backward(self, formulas):
@@ -113,70 +86,13 @@ class Operator:
         In PyTorch: an entry of `tools/autograd/derivatives.yaml`; its formulas' names are read in the same way.
         """
         self.derivative = formulas
-        self.table.clear()
+        self.clear_tables()
         return formulas
 
     def while_deterministic(self, change, backends):
         """While use_deterministic_algorithms is on, `change(kernel)` runs in place of the kernels for these backends."""
         self.deterministic |= {1 << bit: change for bit in range(backends.bit_length()) if backends >> bit & 1}
         context.asking.add(self)
-
-    def resolve(self, keys):
-        """The kernel for a masked key set: that of the highest key which has one."""
-        if keys & THREAD:
-            return with_thread_state(self, keys)
-        for key in (TRACER, AUTOGRAD, PYTHON):
-            if keys & key:
-                kernel = self.functionality_kernel(key, keys)
-                if kernel is not None:
-                    return kernel
-        return self.backend_kernel(keys)
-
-    def stops_at(self, keys):
-        """The key whose kernel a call with this masked set reaches first."""
-        for key in (TRACER, AUTOGRAD, PYTHON):
-            if keys & key and self.functionality_kernel(key, keys) is not None:
-                return key
-        return highest_key(keys & BACKENDS)
-
-    def functionality_kernel(self, key, keys):
-        """The kernel for `keys`, whose highest key is `key`, no backend; None if the call goes on to the next key.
-
-        Note [ Hops that do nothing ]
-        The kernel that is written for Autograd asks its operands whether one requires grad, and goes on if none does. The
-        facts HISTORY and STALE say so already, so without them the call goes on at once.
-        """
-        if key == AUTOGRAD:
-            if AUTOGRAD in self.kernels:
-                return self.kernels[AUTOGRAD]
-            if self.composite is not None:
-                return self.composed(keys) if keys & (GRAD_FACTS | PYTHON) else None
-            return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS else None
-        if key in fallbacks:
-            return boxed(fallbacks[key], self, keys)
-        return writers[key](self, keys)
-
-    def composed(self, keys):
-        """The composition, which under inference mode marks what it makes."""
-        return writers[INFERENCE_MODE](self, self.composite) if keys & INFERENCE_MODE else self.composite
-
-    def backend_kernel(self, keys):
-        """The backend's own kernel, else the composition, else the one that can be written for it."""
-        backend = highest_key(keys & BACKENDS) if keys & BACKENDS else 0
-        kernel = self.kernels.get(keys & INFERENCE_TENSOR or backend) or self.kernels.get(backend) or self.composite
-        if kernel is None and backend in writers:
-            kernel = writers[backend](self, keys)
-        if kernel is None:
-            raise NotImplementedError(missing_kernel(self, keys))
-        kernel = self.as_set(kernel, keys)
-        return writers[INFERENCE_MODE](self, kernel) if keys & INFERENCE_MODE else kernel
-
-    def as_set(self, kernel, keys):
-        """`kernel`, or what takes its place while deterministic algorithms are asked for."""
-        if not (context.deterministic and self.deterministic and keys & BACKENDS):
-            return kernel
-        change = self.deterministic.get(highest_key(keys & BACKENDS))
-        return kernel if change is None else change(kernel)
 
     def __getattr__(self, name):
         """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for."""
@@ -189,56 +105,17 @@ class Operator:
         return f"<Operator {self.schema}>"
 
 
-def with_thread_state(operator, keys):
-    """The kernel for a set with THREAD: the thread's included keys come in, and its observers see the call."""
-    table = operator.table
-
-    def from_the_top(*arguments):
-        kernel = table[(keys | tls.included) & tls.mask & ~THREAD]
-        return run_observed(operator, kernel, arguments) if tls.observers else kernel(*arguments)
-
-    return from_the_top
-
-
-def boxed(function, operator, keys):
-    """A boxed function as a kernel that takes its arguments one by one."""
-
-    def unboxed(*arguments):
-        return function(operator, keys, arguments, {})
-
-    return unboxed
-
-
-def missing_kernel(operator, keys):
-    """What the error says when no kernel, composite or fallback serves these keys."""
-    if keys & META:
-        return (
-            f"{operator.name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
-            "registered. You may have run into this message while using an operator with PT2 compilation APIs "
-            "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
-        )
-    return (
-        f"Could not run '{operator.name}' with arguments from the '{key_names(keys & BACKENDS or CPU)[0]}' backend. "
-        f"'{operator.name}' is only available for these backends: [{', '.join(NAMES[key] for key in operator.kernels if key & KEYS)}]."
-    )
-
-
-class DispatchTable(dict):
-    """Masked key set -> kernel. Filled on the first call with that set, so a call costs one look-up."""
-
-    def __init__(self, operator):
-        self.operator = operator
-
-    def __missing__(self, keys):
-        kernel = self[keys] = self.operator.resolve(keys)
-        return kernel
-
-
 def register(text):
     """A new operator for a schema text."""
     operator = Operator(parse_schema(text))
     registry[operator.name] = operator
     return operator
+
+
+def remove(operator):
+    """Forget an operator that torch.library declared."""
+    del registry[operator.name]
+    operator.clear_tables()
 
 
 def key_lines(arguments, renamed=None):
@@ -285,7 +162,7 @@ def make_call(operator):
         {
             "table": operator.table,
             **MASK,
-            "no_tensor_keys": NO_TENSOR_KEYS,
+            "no_tensor_keys": NO_TENSOR_KEYS if operator.kernels or operator.composite else ON_EVERY_TENSOR,
             "keys_on": keys_on,
             "default_device": default_device,
         },

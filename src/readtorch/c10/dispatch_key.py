@@ -49,8 +49,10 @@ TORCH_FUNCTION = 1 << 28  # its class overrides `__torch_function__`
 
 KEYS = FUNCTORCH_FRONT_MODE * 2 - 1
 FUNCTIONALITIES = KEYS & ~BACKENDS
+FACTS = (TORCH_FUNCTION * 2 - 1) & ~KEYS & ~THREAD & ~TORCH_FUNCTION  # but those that are about a call's way
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
+MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR
 ABOVE_PYTHON = KEYS & -(PYTHON * 2)
 
 # Every tensor carries these; threads mask them off until there is need. So an ordinary call pays nothing for them.
@@ -97,6 +99,59 @@ NAMES = {
     THREAD: "Thread",
     TORCH_FUNCTION: "TorchFunction",
 }
+
+
+# Note [ Alias keys ]
+# Keys to register kernels at that stand for several. They are in no set, so their bits need not fit into one digit.
+AUTOGRAD_ALIAS = 1 << 30
+COMPOSITE_IMPLICIT = 1 << 31
+COMPOSITE_EXPLICIT = 1 << 32
+COMPOSITE_EXPLICIT_NON_FUNCTIONAL = 1 << 33
+
+ALIAS_NAMES = {
+    AUTOGRAD_ALIAS: "Autograd",
+    COMPOSITE_IMPLICIT: "CompositeImplicitAutograd",
+    COMPOSITE_EXPLICIT: "CompositeExplicitAutograd",
+    COMPOSITE_EXPLICIT_NON_FUNCTIONAL: "CompositeExplicitAutogradNonFunctional",
+}
+
+# The backends of which Python knows. A key of Autograd is its bit together with one of these, alone it is AutogradOther.
+RUNTIME_BACKENDS = (CPU, CUDA, META, SPARSE_CPU)
+
+# Entries of an operator's table, lowest priority first; 0 is for calls without tensors.
+RUNTIME_KEYS = (
+    0,
+    *RUNTIME_BACKENDS,
+    *[1 << bit for bit in range(BACKENDS.bit_length(), AUTOGRAD.bit_length() - 1)],
+    AUTOGRAD,
+    *[AUTOGRAD | backend for backend in (CPU, CUDA, META)],
+    *[1 << bit for bit in range(AUTOGRAD.bit_length(), KEYS.bit_length())],
+)
+
+
+def runtime_backend(keys):
+    """The backend of a set as Python knows it; 0 if there is none."""
+    backend = keys & BACKENDS and highest_key(keys & BACKENDS)
+    return CUDA if backend == SIMULATED_CUDA else backend
+
+
+def autograd_key(keys):
+    """The key of Autograd for a set: AutogradCPU, AutogradCUDA …"""
+    backend = runtime_backend(keys)
+    return AUTOGRAD | (CPU if backend == SPARSE_CPU else backend)
+
+
+def key_name(key):
+    """The name of one key to register at; a key that this build does not have is its name."""
+    if isinstance(key, str):
+        return key
+    if key == 0:
+        return "Undefined"
+    if key in ALIAS_NAMES:
+        return ALIAS_NAMES[key]
+    if key & AUTOGRAD:
+        return f"Autograd{NAMES[key ^ AUTOGRAD]}" if key != AUTOGRAD else "AutogradOther"
+    return NAMES[key]
 
 
 def highest_key(keys):

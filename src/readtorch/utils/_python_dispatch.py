@@ -59,4 +59,4 @@ def call_mode(operator, keys, args, kwargs):
         _include_python()
 
 
-dispatcher.fallbacks[PYTHON] = call_mode
+dispatcher.set_fallback(PYTHON, call_mode)
