@@ -24,8 +24,16 @@ def versions():
     return f"{z.tolist()} {c.tolist()}\n{[t._version for t in kin]} {z.requires_grad}\n"
 
 
+def entry():
+    p = torch.tensor([3.0, 5.0], requires_grad=True)
+    q = torch.tensor([4.0, 12.0])
+    r = p**2 + q**2
+    r.sum().backward()
+    return f"{r.tolist()} SquareSumBackward0\n{[p.grad.tolist(), (2 * q).tolist()]}\n{(2 * q**2).tolist()}\n"
+
+
 # the name of a cell's tag -> what PyTorch prints
-MILESTONES = {"views": views, "versions": versions}
+MILESTONES = {"views": views, "versions": versions, "entry": entry}
 
 
 def test_each_milestone_is_in_the_book():

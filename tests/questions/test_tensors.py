@@ -4,10 +4,12 @@ import inspect
 import io
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torchgen
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -229,6 +231,20 @@ def test_what_does_item_do_and_why_is_it_slow_on_a_gpu():
 
 
 # -- operators ----------------------------------------------------------------------------------------
+
+
+def test_what_do_the_letters_in_tensor_a_mean():
+    letters = {argument.name: argument.alias_info for argument in torch.ops.aten.add_.Tensor._schema.arguments}
+    assert letters["self"].is_write and letters["other"] is None
+    [back] = torch.ops.aten.transpose.int._schema.returns
+    assert back.alias_info.before_set == {"a"} and not back.alias_info.is_write
+
+
+def test_where_is_the_source_of_variabletype_0_cpp():
+    packaged = Path(torchgen.__file__).parent / "packaged"
+    assert (packaged / "autograd/templates/VariableType.cpp").exists()
+    assert (packaged / "autograd/gen_variable_type.py").exists()
+    assert "VariableType_0.cpp" in torch._C._dispatch_dump_table("aten::mul.Tensor")
 
 
 def test_where_is_torch_add_written():

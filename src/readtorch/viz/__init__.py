@@ -31,6 +31,7 @@ that shows itself when it is the last value of a cell::
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
     viz.figure("strides", sizes=[2, 6])               # a figure whose inputs the reader changes, without a kernel
     viz.round_trip(lambda: {"x": x, "y": y, "loss": loss})  # values forward and gradients back, as a moving picture
+    viz.schema()                                      # one entry of the operator list, and all code that comes from it
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install "readtorch[viz]"``.
@@ -58,6 +59,7 @@ __all__ = [
     "rank_timeline",
     "round_trip",
     "schedule_plotter",
+    "schema",
     "strides",
     "worker_timeline",
 ]
@@ -112,6 +114,24 @@ def strides(tensors=None, title=None, **inputs):
 
     start, extra = ({}, None) if tensors is None else describe_views(tensors)
     return widget_of(find("strides"))({**start, **inputs}, title, extra=extra)
+
+
+def schema(title=None, **inputs):
+    """One entry of PyTorch's operator list, and all code that comes from it (the chapter "From a schema to code").
+
+    PyTorch's pieces are those that the installed wheel's own generators write (half a minute, once a release); the other
+    ones are written by ``readtorch.mini.schema`` while the reader edits. inputs: ``schema``, ``variants``, ``structured``,
+    ``formulas``, ``piece``.
+    """
+    from ._widgets import widget_of
+    from .figure_kit import find
+    from .figures.schema import ENTRIES
+    from .generated_pieces import pieces_of
+
+    names = ("schema", "variants", "structured", "formulas")
+    entries = [[name, dict(zip(names, entry, strict=True))] for name, entry in ENTRIES.items()]
+    pieces = {name: pieces_of(entry[0]) for name, entry in ENTRIES.items()}
+    return widget_of(find("schema"))(inputs, title, extra={"entries": entries, "pieces": pieces})
 
 
 def module_tree(module, name="net", title="Module tree"):
