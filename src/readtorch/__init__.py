@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from .c10 import python_builtins as _python_builtins  # before numba is imported
 from . import _C
 from ._C import (
+    DispatchKey,
+    DispatchKeySet,
+    ExcludeDispatchKeyGuard,
     Generator,
     Size,
     channels_last,
