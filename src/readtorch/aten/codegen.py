@@ -2,7 +2,7 @@
 
 In PyTorch: `torchgen/gen.py` writes such functions to C++ files before the compiler runs, from templates
 (`torchgen/code_template.py`); here they are made at import, or when first needed.
-Explained in the chapter "One operator call".
+Explained in the chapter "From a schema to code".
 """
 
 import functools

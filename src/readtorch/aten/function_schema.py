@@ -3,7 +3,7 @@
     add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 
 In PyTorch: `aten/src/ATen/core/function_schema.h`; parsed by `torch/csrc/jit/frontend/function_schema_parser.cpp` and
-`torchgen/model.py`. Explained in the chapter "One operator call".
+`torchgen/model.py`. Explained in the chapter "From a schema to code".
 """
 
 import ast

@@ -12,7 +12,7 @@
 
 From the one declaration follow `mul_` and the `out=` form, the Python bindings `torch.mul` and `Tensor.mul`, and the
 graph node. In PyTorch: an entry of
-`aten/src/ATen/native/native_functions.yaml`, read by `torchgen/model.py`. Explained in the chapter "One operator call".
+`aten/src/ATen/native/native_functions.yaml`, read by `torchgen/model.py`. Explained in the chapter "From a schema to code".
 """
 
 import copy

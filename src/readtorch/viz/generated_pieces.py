@@ -127,7 +127,8 @@ def _node(autograd: list[tuple[str, str]]) -> list[tuple[str, str]]:
     declared = header.index(f"struct TORCH_API {made[1]} :")
     [(file, text)] = _files(f"{AUTOGRAD}/Functions.cpp")
     parts = [_definition(text, f"{made[1]}_apply_functional"), _definition(text, f"{made[1]}::apply")]
-    return [("Functions.h", _body(header, declared) + ";"), (file, "\n\n".join(filter(None, parts)))]
+    declaration = _body(header, declared).replace("#endif\n", "", 1) + ";"
+    return [("Functions.h", declaration), (file, "\n\n".join(filter(None, parts)))]
 
 
 def _view(inplace: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -228,7 +228,7 @@ function generate(schema, variants, structured, formulas) {
   if (variants.includes("function")) pieces.function = functionSource(schema, structured);
   if (variants.includes("method"))
     pieces.methods = [schema, ...(structured ? [forms[1][1]] : [])].map(methodSource).join("\n\n");
-  let rows = [`impl("${fullName(schema)}", "CPU", ${name})`];
+  let rows = [`impl("${fullName(schema)}", "CPU", ${name}_cpu)`];
   if (structured) {
     pieces.kernels = kernelsSource(schema);
     rows = forms.map(([kind, form]) => `impl("${fullName(form)}", "CPU", ${name}_${kind})`);
