@@ -264,7 +264,8 @@ def generate(entry):
         both = [schema, *[forms.get("inplace")] * structured]
         pieces["methods"] = "\n\n".join(
             map(method_source, both))
-    rows = [f'impl("{schema.full_name}", "CPU", {name}_cpu)']
+    rows = [f'impl("{schema.full_name}", "CPU", '
+            f"{name}_cpu)"]
     if structured:
         pieces["kernels"] = kernels_source(schema)
         rows = [f'impl("{form.full_name}", "CPU", {name}_{kind})'
