@@ -121,7 +121,7 @@ def _make(tensor, share):
     if tensor.is_conj():
         return rt.conj(_make(tensor.conj(), share))
     if tensor.is_neg():
-        return _make(tensor.resolve_neg(), share)
+        return rt._neg_view(_make(torch._neg_view(tensor), share))
     storage = tensor.untyped_storage()
     key = (storage.data_ptr(), tensor.dtype)
     whole = share.get(key)

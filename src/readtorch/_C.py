@@ -9,6 +9,9 @@ from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
 from .aten import native  # noqa: F401  (every operator registers itself)
+from .aten import conjugate_fallback as _conjugate_fallback  # noqa: F401  (one kernel for every operator)
+from .aten import zero_tensor_fallback as _zero_tensor_fallback  # noqa: F401
+from .aten.native import negate_fallback as _negate_fallback  # noqa: F401
 from .csrc.autograd import gen_variable_type as _gen_variable_type  # noqa: F401  (it writes Autograd kernels)
 from .c10 import cpu_allocator as _cpu_allocator
 from .aten.functions import binding_of as _binding_of

@@ -9,6 +9,7 @@ from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
+from .c10.dispatch_key import CONJUGATE, MATH_BITS, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .c10.tensor_impl import only_element, storage_impl, storage_offset, strides_of
@@ -175,7 +176,7 @@ class Tensor(TensorBase):
         if trace_under_way():
             trace_under_way().warn_of_conversion("NumPy array")
         if force:
-            return self.detach().cpu().numpy()
+            return self.detach().cpu().resolve_conj().resolve_neg().numpy()
         if self.device.type != "cpu":
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
@@ -183,6 +184,8 @@ class Tensor(TensorBase):
             )
         if requires_grad(self) and grad_mode_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._keys & MATH_BITS:
+            refuse_math_bits(self)
         if self.dtype.name in NOT_NUMPYS:
             raise TypeError(f"Got unsupported ScalarType {SCALAR_TYPE_NAMES[self.dtype]}")
         storage_impl(self).resizable = False
@@ -192,6 +195,8 @@ class Tensor(TensorBase):
         """A DLPack capsule: this tensor's memory for another library."""
         if requires_grad(self):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if self._keys & CONJUGATE:
+            raise BufferError("Can't export tensors with the conjugate bit set")
         if self.is_meta:
             raise BufferError("Cannot pack tensors on meta")
         if self.device.type != "cpu":
@@ -273,10 +278,22 @@ class Tensor(TensorBase):
             layout = tuple(self._array.shape), strides_of(self)
             return _utils._rebuild_meta_tensor_no_storage, (self.dtype, *layout, self.requires_grad)
         parts = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
+        metadata = _utils.get_tensor_metadata(self)
+        bits = (metadata,) if metadata else ()
         if self.dtype in storages.DTYPES_WITH_CLASS:
-            return _utils._rebuild_tensor_v2, (*parts, self.requires_grad, OrderedDict())
+            return _utils._rebuild_tensor_v2, (*parts, self.requires_grad, OrderedDict(), *bits)
         untyped = (self.untyped_storage(), *parts[1:])
-        return _utils._rebuild_tensor_v3, (*untyped, self.requires_grad, OrderedDict(), self.dtype)
+        return _utils._rebuild_tensor_v3, (*untyped, self.requires_grad, OrderedDict(), self.dtype, *bits)
+
+
+def refuse_math_bits(t):
+    """Raises RuntimeError: NumPy would see what lies in memory, which is not what the tensor says."""
+    if t._keys & ZEROTENSOR:
+        raise RuntimeError(" Cannot convert a ZeroTensor to numpy. Set force=True if you need the zero array.")
+    kind, name = ("conjugate", "conj") if t._keys & CONJUGATE else ("negative", "neg")
+    raise RuntimeError(
+        f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{name}().numpy() instead."
+    )
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):

@@ -17,6 +17,7 @@ import numpy as np
 
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import layout, scalar_type, tensor_impl
+from .c10.tensor_impl import host_array
 
 
 @dataclasses.dataclass
@@ -240,7 +241,7 @@ def _is_plain(cls):
 
 def _numbers(self):
     """The NumPy array with the tensor's elements, on the host."""
-    return self._array if self.device.type == "cpu" else self.detach().cpu()._array
+    return host_array(self)
 
 
 def _device_suffix(self):

@@ -14,9 +14,9 @@ from .aten.functions import at
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
+from .c10.dispatch_key import CONJUGATE, NEGATIVE, ZEROTENSOR
 from .c10.layout import sparse_coo
-from .c10.storage_impl import StorageImpl
-from .c10.tensor_impl import storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import flipped, storage_impl, storage_offset, strides_of
 
 
 def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
@@ -41,11 +41,30 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     """The same for dtypes younger than the classes of storages: uint16, float8 …"""
-    impl = storage.untyped()._impl
+    tensor = _tensor_within(storage.untyped()._impl, dtype, storage_offset, size, stride)
+    tensor = tensor.requires_grad_() if requires_grad else tensor
     if metadata:
-        impl = _resolved(impl, dtype, metadata)
-    tensor = _tensor_within(impl, dtype, storage_offset, size, stride)
-    return tensor.requires_grad_() if requires_grad else tensor
+        set_tensor_metadata(tensor, metadata)
+    return tensor
+
+
+def get_tensor_metadata(tensor):
+    """What is saved of a tensor besides its geometry: the math bits that are set, by name."""
+    if tensor._keys & ZEROTENSOR:
+        raise RuntimeError("ZeroTensor is not serializable, please file an issue if required.")
+    return {name: True for name, key in MATH_BIT_NAMES.items() if tensor._keys & key}
+
+
+def set_tensor_metadata(tensor, metadata):
+    """Set the math bits that `get_tensor_metadata` found."""
+    for name, is_set in metadata.items():
+        if name not in MATH_BIT_NAMES:
+            raise RuntimeError(f"Unexpected key `{name}` passed to setTensorMetadata.")
+        if bool(tensor._keys & MATH_BIT_NAMES[name]) != is_set:
+            flipped(tensor, MATH_BIT_NAMES[name])
+
+
+MATH_BIT_NAMES = {"conj": CONJUGATE, "neg": NEGATIVE}
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
@@ -79,17 +98,6 @@ def _tensor_within(storage, dtype, offset, size, stride):
         return tensor_over(storage, dtype.numpy, size, stride, min(offset, storage.nbytes // dtype.itemsize))
     except (ValueError, OverflowError) as error:  # more dimensions or elements than NumPy counts
         raise RuntimeError(f"a tensor of sizes {list(size)} is too large: {error}") from None
-
-
-def _resolved(storage, dtype, metadata):
-    """The storage for a tensor that was saved as the conjugate or the negative of what the storage holds."""
-    # in PyTorch: a tensor keeps the bits "conjugate" and "negative", and its storage as it is
-    numbers = storage.buffer.view(dtype.numpy)
-    if metadata.get("conj"):
-        numbers = numbers.conj()
-    if metadata.get("neg"):
-        numbers = -numbers
-    return StorageImpl(numbers.view("u1"))
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
@@ -168,14 +176,13 @@ def deepcopy_tensor(t, memo):
     if copied_storage is None:
         copied_storage = memo[id(storage)] = storage.copy()
         memo.setdefault(id(memo), []).append(storage)  # ids stay unique while the originals live
-    copied = tensor_over(
-        copied_storage,
-        t._array.dtype,
-        t._array.shape,
-        strides_of(t),
-        storage_offset(t),
-        None if type(t) is tensor_impl.tensor_class else type(t),
-    )
+    copied = tensor_over(copied_storage, t._array.dtype, t._array.shape, strides_of(t), storage_offset(t))
+    if t._keys & CONJUGATE:
+        copied = copied.conj_physical()
+    if t._keys & NEGATIVE:
+        copied = copied.neg()
+    if type(t) is not tensor_impl.tensor_class:
+        copied = type(t)._make_subclass(type(t), copied)
     memo[id(t)] = copied
     if t.requires_grad:
         copied.requires_grad_()

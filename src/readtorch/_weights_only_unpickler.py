@@ -88,7 +88,6 @@ class Unpickler:
         self.encoding = encoding
         self.room_for_copies = len(self.data)
         self.tuple_keys = 0
-        self.resolved = set()  # storages of which a tensor was conjugated or negated
 
     def load(self):
         """The object that the pickle describes."""

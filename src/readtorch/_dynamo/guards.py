@@ -15,7 +15,7 @@ import math
 from readtorch.aten.codegen import compile_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import default_device, device
-from readtorch.c10.dispatch_key import BACKENDS, HISTORY
+from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
@@ -103,7 +103,7 @@ class Guards:
             self.add(f"{path}._array.shape == {array.shape}", f"{shown}.shape == {list(array.shape)}")
         else:
             self.add(f"{path}._array.ndim == {array.ndim}", f"{shown}.dim() == {array.ndim}")
-        kept = BACKENDS | HISTORY
+        kept = BACKENDS | HISTORY | MATH_BITS
         self.add(
             f"{path}._keys & {kept} == {t._keys & kept}", f"{shown}: device {t.device}, requires_grad {t.requires_grad}"
         )

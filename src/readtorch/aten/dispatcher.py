@@ -42,6 +42,7 @@ class Operator(OperatorEntry):
         self.derivative = None  # class of formulas, see `Operator.backward`
         self.inplace = self.out = None  # Operators derived from this one
         self.variant_of = None  # the functional operator that this in-place or out= one was derived from
+        self.math_bits_kernel = None  # kernel -> what it is where tensors have math bits: see math_bits_fallback.py
         self.deterministic = {}  # backend -> function of its kernel, see `Operator.while_deterministic`
 
     def kernel(self, function, key=CPU):

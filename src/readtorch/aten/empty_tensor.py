@@ -15,7 +15,7 @@ import weakref
 import numpy as np
 
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import META_TENSOR
+from readtorch.c10.dispatch_key import META_TENSOR, ZEROTENSOR
 from readtorch.c10.storage_impl import StorageImpl, array_at, owner_of
 from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, storage_nbytes, wrap
 
@@ -73,6 +73,24 @@ class MetaStorageImpl(StorageImpl):
 
     def __reduce__(self):
         return MetaStorageImpl, (self.nbytes,)
+
+
+class ZeroStorageImpl(StorageImpl):
+    """The storage of a ZeroTensor on the CPU. The system gives it bytes that are 0, and no memory until they are read."""
+
+    # in PyTorch: no bytes at all
+    def data_ptr(self):
+        return 0
+
+
+def zero_tensor(shape, numpy_dtype):
+    """A tensor all of whose elements are 0, with the key ZeroTensor: see zero_tensor_fallback.py."""
+    strides = contiguous_strides(shape)
+    storage = ZeroStorageImpl(np.zeros(storage_nbytes(shape, strides, numpy_dtype.itemsize), np.uint8))
+    t = wrap(storage.as_strided(numpy_dtype, tuple(shape), strides, 0))
+    t._storage_impl = storage
+    t._keys |= ZEROTENSOR
+    return t
 
 
 def empty_cpu(output):

@@ -116,6 +116,8 @@ def place_of(function):
     return f"registered at {file}:{code.co_firstlineno}"
 
 
+FALLTHROUGH = Kernel(fallthrough, "boxed")
+
 # Key -> function(operator, keys) that writes the kernel of an operator for a key set whose highest key it is, or returns
 # None. Higher layers register theirs here: autograd, the tracer. Through this table the engine, which knows no operation,
 # meets the operations. In PyTorch: torchgen and tools/autograd write such kernels before the compiler runs.
@@ -193,6 +195,7 @@ class OperatorEntry:
     def __init__(self):
         self.kernels = {}  # backend key -> function that returns the results, from the operator's page
         self.composite = None  # function of other operators: serves every backend and needs no derivative of its own
+        self.fallthroughs = set()  # the keys at which there is nothing to do, by the build's lists
         self.registered = {}  # key -> Kernels that were registered later, the newest first
         self.table = DispatchTable(self)
         self.binding_tables = []  # of its Python bindings, see gen_python_functions.py
@@ -246,6 +249,8 @@ class OperatorEntry:
         """The newest Kernel that is registered at exactly this key or alias, or None."""
         if key in self.registered:
             return self.registered[key][0]
+        if key in self.fallthroughs:
+            return FALLTHROUGH
         function = self._native(key)
         return None if function is None else NativeKernel(function)
 

@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import BACKENDS, CPU, CUDA, META, highest_key
+from readtorch.c10.dispatch_key import BACKENDS, CPU, CUDA, MATH_BITS, META, highest_key
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     contiguous_strides,
@@ -223,6 +223,7 @@ def fit_output(out, result, row_major=False):
 
 
 NOT_HERE = CUDA | META  # what NumPy cannot write
+NOT_AS_IT_LIES = NOT_HERE | MATH_BITS  # or not by copying what lies in memory
 
 
 def fits(operator, inputs, outs, outputs):
@@ -278,7 +279,7 @@ def stored(results, outs):
 
 
 def store(result, out):
-    if out._keys & NOT_HERE:
+    if (out._keys | result._keys) & NOT_AS_IT_LIES:
         return registry["aten::copy_"].call(out, result, False)
     out._array[...] = result._array
     out._counter[0] += 1

@@ -52,7 +52,7 @@ FUNCTIONALITIES = KEYS & ~BACKENDS
 FACTS = (TORCH_FUNCTION * 2 - 1) & ~KEYS & ~THREAD & ~TORCH_FUNCTION  # but those that are about a call's way
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
-MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR
+MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR  # the elements are not what lies in memory
 ABOVE_PYTHON = KEYS & -(PYTHON * 2)
 
 # Every tensor carries these; threads mask them off until there is need. So an ordinary call pays nothing for them.

@@ -6,7 +6,7 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapters "Tensor and Stora
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import CPU_TENSOR, HISTORY, STALE, TORCH_FUNCTION, WRAPPED_NUMBER
+from .dispatch_key import CONJUGATE, CPU_TENSOR, HISTORY, MATH_BITS, NEGATIVE, STALE, TORCH_FUNCTION, WRAPPED_NUMBER
 from .local_dispatch_key_set import threads_with_modes, tls
 from .storage_impl import address_of, is_placed, owner_of, storage_of
 
@@ -216,10 +216,35 @@ def strided(t):
 
 def host_array(t):
     """The elements of `t` where the host can read them: its array, or a copy of what lies on a device that runs
-    kernels.
+    kernels, or of what a math bit stands for: Note [ Math bits have a storage ].
     """
     storage = t._storage_impl
-    return t._array if storage is None else storage.host_array(t._array)
+    return t._array if storage is None else resolved(storage.host_array(t._array), key_set(t))
+
+
+def resolved(array, keys):
+    """The elements of a tensor with these keys, whose memory is `array`: conjugated, negated, or as they are."""
+    if not keys & MATH_BITS:
+        return array
+    if keys & CONJUGATE:
+        array = array.conj()
+    if not keys & NEGATIVE:
+        return array
+    if array.dtype.kind == "b":
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
+    return np.negative(array)
+
+
+# Note [ Math bits have a storage ]
+# What makes a view with the key Conjugate or Negative gives it a StorageImpl (`flipped`), and views of it have that, too.
+# So who reads elements outside a kernel asks for the bits only where a tensor has a storage, and of most tensors nothing.
+
+
+def flipped(t, key):
+    """`t` itself, which begins to look at its memory through one math bit more, or one less."""
+    storage_impl(t)
+    t._keys ^= key
+    return t
 
 
 def only_element(t):
@@ -229,7 +254,7 @@ def only_element(t):
         return t._array
     if t._keys & dispatch_key.META:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    return storage.host_array(t._array)
+    return resolved(storage.host_array(t._array), t._keys)
 
 
 def type_name(t):

@@ -216,12 +216,8 @@ def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
     for numbers in (size, stride):
         good = type(numbers) in (tuple, list, Size) and len(numbers) <= _MOST_DIMENSIONS
         _require(good, "_rebuild_tensor so")
-    if metadata:  # a conjugate or negative: PyTorch only notes it, here it is computed, which takes memory
-        _require(
-            type(metadata) is dict and source.untyped() not in unpickler.resolved,
-            "for a second conjugate of a storage: use resolve_conj() before saving",
-        )
-        unpickler.resolved.add(source.untyped())
+    if metadata:
+        _require(type(metadata) is dict, "a tensor's metadata that is no dict")
 
 
 def _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata=None):

@@ -92,7 +92,7 @@ def _arrays(tensors):
                 "potential differences "
                 f"when loading them again: {owner}, {name}"
             )
-    return {name: tensor.detach()._array for name, tensor in tensors.items()}
+    return {name: tensor.detach().resolve_conj().resolve_neg()._array for name, tensor in tensors.items()}
 
 
 def _tensor(name, entry):

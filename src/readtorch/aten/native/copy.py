@@ -14,7 +14,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, current_device, no_cuda
 from readtorch.c10.device import cpu as cpu_device
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import CUDA, INFERENCE_TENSOR, META
+from readtorch.c10.dispatch_key import CONJUGATE, CUDA, INFERENCE_TENSOR, MATH_BITS, META, NEGATIVE, ZEROTENSOR
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
@@ -26,7 +26,7 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, only_element, storage_nbytes, wrap
+from readtorch.c10.tensor_impl import alias, contiguous_strides, dtype_of, only_element, storage_nbytes, wrap
 
 from .tensor_iterator import refuse_overlap
 
@@ -124,6 +124,32 @@ def clone_inference_tensor(self, memory_format):
 clone.kernel(clone_inference_tensor, INFERENCE_TENSOR)
 
 
+def conjugate_or_negate_(t, bits):
+    """Compute, in the memory of `t`, what these bits stand for."""
+    with below_autograd():
+        if bits & CONJUGATE and t._array.dtype.kind == "c":
+            at.conj_physical_(t)
+        if bits & NEGATIVE:
+            at.neg_(t)
+
+
+def clone_given_bits(kernel):
+    """Note [ Kernels that are given the bits ]: the fallbacks of Conjugate and Negative leave the computing to `clone`."""
+
+    def clone_bits(self, memory_format):
+        result = kernel(plain_alias(self), memory_format)
+        bits = self._keys & MATH_BITS
+        if not bits & ZEROTENSOR:
+            conjugate_or_negate_(result, bits)
+            result._counter[0] = 0
+        return result
+
+    return clone_bits
+
+
+clone.math_bits_kernel = clone_given_bits
+
+
 @clone.backward
 class CloneBackward0:
     def self(grad):
@@ -187,6 +213,34 @@ def copy_cpu(self, src, non_blocking):
         raise inplace_shape_error(target.shape, source.shape) from None
     self._counter[0] += 1
     return self
+
+
+def copy_given_bits(kernel):
+    """The elements are copied as they lie in memory; where only one of the two has a bit, they are changed there."""
+
+    def copy_bits(self, src, non_blocking):
+        if self._keys & ZEROTENSOR:
+            raise RuntimeError(
+                "ZeroTensors are immutable. Please materialize the tensor using `.clone()`, if you want a mutable zero tensor."
+            )
+        kernel(self, src, non_blocking)
+        if not src._keys & ZEROTENSOR:
+            version = self._counter[0]
+            conjugate_or_negate_(plain_alias(self), (self._keys ^ src._keys) & MATH_BITS)
+            self._counter[0] = version
+        return self
+
+    return copy_bits
+
+
+def plain_alias(t):
+    """The memory of `t` as a tensor without math bits."""
+    result = alias(t, t._array)
+    result._keys &= ~MATH_BITS
+    return result
+
+
+copy_.math_bits_kernel = copy_given_bits
 
 
 @copy_.backward

@@ -17,7 +17,7 @@ from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.tensor_utils import memory_for, put
 from readtorch.c10.dispatch_key import META
-from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, type_name, wrap
 
 from .copy import constant_beside
 from .dispatch_stub import dispatch_stub
@@ -273,7 +273,7 @@ class SmoothTap(NamedTuple):
 
 def taps_of(coordinate, size, mode, padding_mode, align_corners):
     """The taps of `taps_along`, with weights that autograd can follow back to the coordinate."""
-    values = coordinate._array
+    values = host_array(coordinate)
     fixed = taps_along(values, size, mode, padding_mode, align_corners)
     place, slope = positions(values, size, ZEROS if mode == BICUBIC else padding_mode, align_corners)
     slope = constant_beside(coordinate, slope)

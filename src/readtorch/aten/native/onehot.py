@@ -9,6 +9,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import CPU, META
 from readtorch.c10.scalar_type import int64
+from readtorch.c10.tensor_impl import host_array
 
 # -------------------------------------------------------------------------------------------------- one_hot
 
@@ -18,7 +19,7 @@ one_hot = native_function("one_hot(Tensor self, int num_classes=-1) -> Tensor", 
 @one_hot.compose
 def one_hot_composite(self, num_classes):
     """A new last dimension, 0 everywhere except for a 1 at the element's value."""
-    array = self._array
+    array = self._array if self._keys & META else host_array(self)
     if array.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if self._keys & META:

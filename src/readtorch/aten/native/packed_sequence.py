@@ -17,7 +17,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.tensor_impl import dtype_of, host_array, wrap
 
 _pack_padded_sequence = native_function(
     "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)"
@@ -45,7 +45,7 @@ def check_lengths(lengths):
             f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D {lengths.device.type} "
             f"{SCALAR_TYPE_NAMES[dtype_of(lengths)]} tensor"
         )
-    return array
+    return host_array(lengths)
 
 
 # ------------------------------------------------------------------------------------------------------ pack

@@ -11,7 +11,7 @@ from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 from . import return_types
@@ -379,7 +379,7 @@ def check(name, self, q, interpolation):
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if q._keys & CPU and not ((q._array >= 0) & (q._array <= 1)).all():
+    if q._keys & CPU and not ((host_array(q) >= 0) & (host_array(q) <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from readtorch.aten.dispatcher import NO_TENSOR_KEYS
+from readtorch.aten.empty_tensor import zero_tensor
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
@@ -20,7 +21,7 @@ from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
-from readtorch.c10.dispatch_key import CPU, META
+from readtorch.c10.dispatch_key import CPU, CUDA, META, ZEROTENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
@@ -149,6 +150,25 @@ def of_size(make):
 
 
 zeros.kernel(of_size(np.zeros))
+
+_efficientzerotensor = native_function(f"_efficientzerotensor(SymInt[] size, *, {OPTIONS}) -> Tensor")
+
+
+@_efficientzerotensor.kernel
+def efficient_zero_tensor_cpu(size, dtype, layout, device, pin_memory):
+    """Zeros that need no memory and are never written."""
+    check_size(size)
+    return zero_tensor(size, numpy_type(dtype))
+
+
+def efficient_zero_tensor_elsewhere(*arguments):
+    t = zeros.call(*arguments)
+    t._keys |= ZEROTENSOR
+    return t
+
+
+_efficientzerotensor.kernel(efficient_zero_tensor_elsewhere, CUDA)
+_efficientzerotensor.kernel(efficient_zero_tensor_elsewhere, META)
 ones.kernel(of_size(np.ones))
 
 

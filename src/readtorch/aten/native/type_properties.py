@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`. Most are bound by hand pa
 
 from readtorch.aten.native_function import python_binding
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import INFERENCE_TENSOR
+from readtorch.c10.dispatch_key import CONJUGATE, INFERENCE_TENSOR, NEGATIVE, ZEROTENSOR
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of
 
 from .tensor_iterator import number_of, result_type, scalar_tensor
@@ -52,14 +52,20 @@ def is_inference(t):
 
 @predicate
 def is_conj(t):
-    """Whether the memory holds the conjugates of the elements. Here it never does: see unary_ops/complex.py."""
-    return False
+    """Whether the memory holds the conjugates of the elements: `x.conj()` of a complex tensor is such a view."""
+    return bool(t._keys & CONJUGATE)
 
 
 @predicate
 def is_neg(t):
-    """Whether the memory holds the negatives of the elements. Here it never does."""
-    return False
+    """Whether the memory holds the negatives of the elements, as that of `x.conj().imag` does."""
+    return bool(t._keys & NEGATIVE)
+
+
+@predicate
+def _is_zerotensor(t):
+    """Whether all elements are 0 and no memory holds them: see `_efficientzerotensor`."""
+    return bool(t._keys & ZEROTENSOR)
 
 
 @predicate

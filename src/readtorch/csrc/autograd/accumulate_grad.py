@@ -9,7 +9,7 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import BACKENDS, CPU, SPARSE_CPU
+from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE_CPU
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_impl import alias, wrap
 
@@ -52,6 +52,10 @@ _locks = [threading.RLock() for _ in range(64)]
 SOLE_OWNER = 0
 
 
+# What NumPy cannot add: elements elsewhere, and elements that are not what lies in memory.
+NEEDS_OPERATORS = BACKENDS | MATH_BITS
+
+
 def accumulate(variable, grad, may_steal):
     """Note [ Stealing gradients ]
 
@@ -67,7 +71,7 @@ def accumulate(variable, grad, may_steal):
         meta.grad = grad + old  # the sum is dense: nothing that could be written into the sparse tensor
     elif grad_mode_enabled():
         meta.grad = old + grad  # create_graph: the sum is itself part of a graph
-    elif (old._keys | grad._keys) & BACKENDS != CPU:
+    elif (old._keys | grad._keys) & NEEDS_OPERATORS != CPU:
         old.add_(grad)
     else:
         np.add(old._array, grad._array, out=old._array, casting="same_kind")
@@ -81,7 +85,7 @@ def _first_gradient(variable, grad, may_steal):
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):
         return grad if array.base is None else alias(grad, array)
-    if grad._keys & BACKENDS != CPU:
+    if grad._keys & NEEDS_OPERATORS != CPU:
         return at.empty_like(variable).copy_(grad)
     copy = np.empty_like(variable._array, array.dtype)
     copy[...] = array

@@ -14,7 +14,7 @@ from readtorch.aten.native_function import packets
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR
+from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, MATH_BITS, ZEROTENSOR
 from readtorch.c10.layout import sparse_coo, strided
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
@@ -342,7 +342,7 @@ class TensorBase(TensorImpl):
         if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = other._array
-        set_key_set(self, key_set(self) & ~BACKENDS | key_set(other) & BACKENDS)
+        set_key_set(self, key_set(self) & ~(BACKENDS | MATH_BITS) | key_set(other) & (BACKENDS | MATH_BITS))
         self._storage_impl = storage_impl(other)
 
     @property
@@ -367,6 +367,8 @@ class TensorBase(TensorImpl):
         refuse_without_storage(self)
         if threads_with_modes and tls.tracer is not None:
             tls.tracer.warn_of_conversion("list")
+        if self._keys & ZEROTENSOR:
+            raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
         array = host_array(self)
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
 

@@ -7,7 +7,8 @@ two contiguous arrays, which a backend's `start` carries out.
 
 import numpy as np
 
-from readtorch.c10.dispatch_key import CPU
+from readtorch.aten.functions import at
+from readtorch.c10.dispatch_key import CONJUGATE, CPU, MATH_BITS
 
 from .exception import DistBackendError
 from .process_group_wrapper import Collective
@@ -298,11 +299,20 @@ class ProcessGroup:
 ProcessGroup.__module__ = "readtorch.distributed"
 
 
+def refuse_math_bits(tensor):
+    """Raises RuntimeError: the other ranks would see what lies in memory."""
+    if tensor._keys & CONJUGATE:
+        at.view_as_real(tensor)  # in PyTorch: complex numbers are sent as pairs of real ones
+    raise RuntimeError("a tensor with the negative bit cannot be sent: use tensor.resolve_neg()")
+
+
 def array_of(tensor):
     """The elements as an array that may be read and written: of tensors on the CPU or on a simulated device.
 
     RuntimeError for others.
     """
+    if tensor._keys & MATH_BITS:
+        refuse_math_bits(tensor)
     if not tensor._keys & CPU:
         raise RuntimeError(f"No backend type associated with device type {tensor.device.type}")
     return tensor._array

@@ -26,7 +26,7 @@ from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.size import Size
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, wrap
 
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
@@ -147,7 +147,7 @@ def from_data(data, dtype=None, device=None):
 def on_host(data, dtype):
     """The same in the host's memory."""
     if isinstance(data, (TensorImpl, np.ndarray)):
-        array = data.detach().cpu()._array if isinstance(data, TensorImpl) else check_array(data)
+        array = host_array(data) if isinstance(data, TensorImpl) else check_array(data)
         return wrap(cast(array, dtype.numpy if dtype else array.dtype))
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")

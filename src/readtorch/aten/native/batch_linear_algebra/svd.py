@@ -13,7 +13,7 @@ from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import META
-from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.tensor_impl import dtype_of, host_array
 
 
 def offdiagonal_difference(values):
@@ -75,8 +75,9 @@ def check_gauge(diagonal, name, vectors):
     """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it does."""
     if diagonal._keys & META:
         return
-    turning = np.abs(diagonal._array.imag)
-    if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(diagonal._array.real).max():
+    numbers = host_array(diagonal)
+    turning = np.abs(numbers.imag)
+    if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(numbers.real).max():
         raise RuntimeError(
             f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i "
             "phi}. The specified loss function depends on this quantity, so it is ill-defined."

@@ -13,7 +13,7 @@ from readtorch.aten.native.binary_ops.division import div
 from readtorch.aten.native.fill import zero_
 from readtorch.aten.native.reduce_ops.sum import sum_all
 from readtorch.aten.native.tensor_iterator import cast, cast_error, compute, float_result_type, result_type
-from readtorch.aten.native.unary_ops.complex import _conj
+from readtorch.aten.native.unary_ops.complex import _conj_physical
 from readtorch.aten.native.unary_ops.elementary import neg
 from readtorch.aten.python_arg_parser import number_as_tensor
 from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
@@ -246,7 +246,7 @@ def conj_sparse(self):
 
 mul.kernel(mul_sparse, SPARSE_CPU)
 mul_scalar.kernel(mul_by_number_sparse, SPARSE_CPU)
-_conj.kernel(conj_sparse, SPARSE_CPU)
+_conj_physical.kernel(conj_sparse, SPARSE_CPU)
 mul.inplace.kernel(mul_sparse_, SPARSE_CPU)
 div.kernel(div_sparse, SPARSE_CPU)
 div.inplace.kernel(div_sparse_, SPARSE_CPU)

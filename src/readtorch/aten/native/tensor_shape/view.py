@@ -12,7 +12,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
-from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.dispatch_key import CONJUGATE, CPU, NEGATIVE
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import array_at
 from readtorch.c10.tensor_impl import (
@@ -180,6 +180,9 @@ sizes_binding("view", view)
 @view_dtype.kernel
 def view_dtype_cpu(self, dtype):
     """The same bytes read as another type; with another element size the last dimension grows or shrinks."""
+    if self._keys & (CONJUGATE | NEGATIVE):
+        kind = "conjugate view tensors" if self._keys & CONJUGATE else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
     array, target = self._array if self._array.size else strided(self), dtype.numpy
     if target.itemsize == array.itemsize:
         return alias(self, array.view(target))

@@ -22,8 +22,9 @@ from readtorch.aten.native.tensor_shape.view import restrided
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import any_device, write_result
 from readtorch.aten.tensor_meta import TensorMeta, broadcast
+from readtorch.c10.dispatch_key import CONJUGATE, NEGATIVE, SPARSE_CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
-from readtorch.c10.tensor_impl import dtype_of, storage_offset, strided, strides_of, type_name, wrap_result
+from readtorch.c10.tensor_impl import dtype_of, flipped, storage_offset, strided, strides_of, type_name, wrap_result
 from readtorch.c10.tensor_impl import view as view_of
 
 view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
@@ -36,6 +37,11 @@ def view_as_real_cpu(self):
     array = self._array if self._array.size else strided(self)
     if array.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
+    if self._keys & CONJUGATE:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
+            "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
     half = dtype_of(self).to_real().numpy
     return view_of(self, restrided(self, (*array.shape, 2), (*array.strides, half.itemsize), 0, half))
 
@@ -71,7 +77,7 @@ def view_as_complex_cpu(self):
 @view_as_complex.backward
 class ViewAsComplexBackward0:
     def self(grad):
-        return at.view_as_real(grad.contiguous())
+        return at.view_as_real(grad.contiguous().resolve_conj())
 
 
 real = native_function("real(Tensor(a) self) -> Tensor(a)", "function")
@@ -81,34 +87,46 @@ imag = native_function("imag(Tensor(a) self) -> Tensor(a)", "function")
 @real.compose
 def real_composite(self):
     """A view of the real parts; a real tensor itself."""
-    return select.call(at.view_as_real(self), self._array.ndim, 0) if self._array.dtype.kind == "c" else self
+    if self._array.dtype.kind != "c":
+        return self
+    plain = _conj.call(self) if self._keys & CONJUGATE else self
+    return select.call(at.view_as_real(plain), self._array.ndim, 0)
 
 
 @imag.compose
 def imag_composite(self):
     if self._array.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return select.call(at.view_as_real(self), self._array.ndim, 1)
+    if not self._keys & CONJUGATE:
+        return select.call(at.view_as_real(self), self._array.ndim, 1)
+    return select.call(_neg_view.call(at.view_as_real(_conj.call(self))), self._array.ndim, 1)
 
 
-# in PyTorch: `conj` is lazy, a view with the dispatch key Conjugate, whose fallback computes it before the next
-# operator that has no kernel for that key; here it is computed at once.
+# ------------------------------------------------------------------------------- conjugates and negatives, as views
+
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=exact_out(found_dtype))
-_conj_physical = native_function("_conj_physical(Tensor self) -> Tensor")
+_conj_physical = native_function("_conj_physical(Tensor self) -> Tensor", BOTH)
 conj_physical_ = native_function("conj_physical_(Tensor(a!) self) -> Tensor(a!)", BOTH)
 resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH)
+_neg_view = native_function("_neg_view(Tensor(a) self) -> Tensor(a)", BOTH)
 resolve_neg = native_function("resolve_neg(Tensor(a) self) -> Tensor(a)", BOTH)
 
 
-def conj_physical_cpu(self):
-    return wrap_result(np.conjugate(self._array))
+@conj.compose
+def conj_composite(self):
+    """The same memory through the key Conjugate: no element is moved, whatever reads them later conjugates them."""
+    if self._array.dtype.kind != "c":
+        return self
+    return conj_physical.call(self) if self._keys & SPARSE_CPU else _conj.call(self)
 
 
-for _operator in (_conj, _conj_physical):
-    elementwise(_operator, f.conjugate)
-    _operator.kernel(conj_physical_cpu)
+@_conj.kernel
+def conj_view(self):
+    if self._array.dtype.kind != "c":
+        raise RuntimeError("isComplexType(typeMetaToScalarType(dtype())) INTERNAL ASSERT FAILED")
+    return flipped(view_of(self, self._array), CONJUGATE)
 
 
 @_conj.backward
@@ -117,12 +135,43 @@ class ConjBackward0:
         return grad.conj()
 
 
-@conj.compose
-def conj_composite(self):
-    return _conj.call(self) if self._array.dtype.kind == "c" else self
+@_neg_view.kernel
+def neg_view(self):
+    return flipped(view_of(self, self._array), NEGATIVE)
 
 
+@_neg_view.backward
+class NegViewBackward0:
+    def self(grad):
+        return grad.neg()
+
+
+@resolve_conj.compose
+def resolve_conj_composite(self):
+    """`self` without the bit: a copy with the conjugates, which `clone` computes, if it has it."""
+    return at.clone(self) if self._keys & CONJUGATE else self
+
+
+@resolve_neg.compose
+def resolve_neg_composite(self):
+    return at.clone(self) if self._keys & NEGATIVE else self
+
+
+# -------------------------------------------------------------------------------------- conjugates, as numbers
+
+elementwise(_conj_physical, f.conjugate)
 elementwise(conj_physical, None)
+
+
+@_conj_physical.kernel
+def conj_physical_cpu(self):
+    return wrap_result(np.conjugate(self._array))
+
+
+@_conj_physical.backward
+class ConjPhysicalBackward0:
+    def self(grad):
+        return grad.conj_physical()
 
 
 @conj_physical.compose
@@ -143,22 +192,6 @@ def conj_physical_any_(self):
 class ConjPhysicalBackward1:
     def self(grad):
         return grad.conj_physical()
-
-
-@_conj_physical.backward
-class ConjPhysicalBackward0:
-    def self(grad):
-        return grad.conj_physical()
-
-
-@resolve_conj.compose
-def resolve_conj_composite(self):
-    return self
-
-
-@resolve_neg.compose
-def resolve_neg_composite(self):
-    return self
 
 
 # -------------------------------------------------------------- angle, and complex numbers from two real ones

@@ -23,6 +23,7 @@ NOT_RECORDED = {
     "rnn_tanh_cell",
     "rnn_relu_cell",
     "_coalesced",
+    "conj",  # in PyTorch: its binding calls `_conj`, past the dispatcher
 }
 
 
