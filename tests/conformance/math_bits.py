@@ -15,6 +15,15 @@ from tests.reference import rebuild, seed_both
 DTYPES = {"conj": torch.complex128, "neg": torch.float64}
 SAMPLES = 4
 
+# One or two of each kind: pointwise, with `out=`, reductions, products, views, indices, composites, factorisations.
+CHOSEN = (
+    "abs", "add", "sub", "mul", "div", "exp", "neg", "sgn", "pow", "where", "lerp", "addcmul", "clone", "contiguous", "sum", "mean",
+    "prod", "cumsum", "norm", "linalg.vector_norm", "mm", "bmm", "addmm", "baddbmm", "matmul", "dot", "vdot", "mv", "outer", "einsum",
+    "linalg.solve", "linalg.inv", "linalg.svdvals", "linalg.solve_triangular", "reshape", "view", "transpose", "select", "diagonal",
+    "index_select", "index_put", "gather", "scatter", "masked_fill", "cat", "stack", "tril", "flip", "roll", "repeat", "fft.fft", "fft.irfft",
+    "eq", "equal", "isclose", "full_like", "empty_like", "fill", "zero_", "cross", "kron", "tensordot", "trace",
+)  # fmt: skip
+
 
 def through_bit(value, bit):
     """Every tensor that can have the bit as a view that has it, with the same elements; leaves stay leaves."""

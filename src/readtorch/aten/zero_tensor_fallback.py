@@ -18,9 +18,7 @@ from .native.math_bit_fall_through_lists import UTILITIES_AND_CONSTRUCTORS, VIEW
 from .native.math_bits_fallback import below, resolving_kernel, writing
 from .native_function import below_autograd
 
-IMMUTABLE = (
-    "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a mutable tensor."
-)
+IMMUTABLE = "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a mutable tensor."
 
 
 def zero_tensor_fallback(operator, keys, args, kwargs):

@@ -205,6 +205,8 @@ def copy_cpu(self, src, non_blocking):
         write(target, source)
         self._counter[0] += 1
         return self
+    if source.ndim > target.ndim:  # NumPy would leave out leading dimensions of size 1
+        raise inplace_shape_error(target.shape, source.shape)
     if source.dtype.kind == "c" and target.dtype.kind not in "cb":
         source = source.real
     try:

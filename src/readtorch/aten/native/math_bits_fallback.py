@@ -35,7 +35,7 @@ class MathOpFallback:
             return operator.redispatch(keys & below(self.key), *arguments)
         written = []
         for i, declared in enumerate(operator.schema.arguments):
-            arguments[i] = self.resolved(arguments[i], declared.type.writes, written, operator)
+            arguments[i] = self.resolved(arguments[i], declared.type, written, operator)
         result = operator.redispatch(keys & below(self.key), *arguments)
         return result if not written else copied_back(result, *written)
 
@@ -50,13 +50,13 @@ class MathOpFallback:
             )
         return next(iter(kinds), None)
 
-    def resolved(self, argument, is_written, written, operator):
+    def resolved(self, argument, kind, written, operator):
         """`argument`, or what is handed to the kernel in its place; a tensor to be written to joins `written` with its clone."""
         if isinstance(argument, TensorImpl):
             if not argument._keys & self.key:
                 return argument
             plain = clone(argument)
-            if is_written:
+            if kind.writes:
                 if written:
                     raise RuntimeError(
                         f"{self.op_name} fallback does not support operators with more than one mutable tensors with "
@@ -64,9 +64,10 @@ class MathOpFallback:
                     )
                 written += (argument, plain)
             return plain
-        if not isinstance(argument, (list, tuple)) or not any([self.is_set_on(t) for t in argument]):
+        is_list = kind.is_list and not kind.inner_optional  # in PyTorch, too: what `Tensor?[]` holds is left as it is
+        if not is_list or argument is None or not any([self.is_set_on(t) for t in argument]):
             return argument
-        if is_written:
+        if kind.writes:
             raise RuntimeError(
                 f" fallback doesn't currently support mutable TensorLists with {self.op_name} inputs. Please materialize "
                 f"all the {self.op_name} input tensor(s) in the mutable TensorList inputs before calling "
@@ -136,7 +137,7 @@ def resolving_kernel(operator, kernel):
     def resolve_then_compute(*arguments):
         written, plain = [], []
         for declared, argument in zip(operator.schema.arguments, arguments):
-            plain.append(any_bit.resolved(argument, declared.type.writes, written, operator))
+            plain.append(any_bit.resolved(argument, declared.type, written, operator))
         result = kernel(*plain)
         return result if not written else copied_back(result, *written)
 

@@ -84,7 +84,7 @@ def _first_gradient(variable, grad, may_steal):
         # in PyTorch: indices and values that nobody else sees are not copied
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):
-        return grad if array.base is None else alias(grad, array)
+        return grad if array.base is None and grad._base is None else alias(grad, array)
     if grad._keys & NEEDS_OPERATORS != CPU:
         return at.empty_like(variable).copy_(grad)
     copy = np.empty_like(variable._array, array.dtype)

@@ -8,8 +8,8 @@ from weakref import ref
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import HISTORY
-from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
+from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, MATH_BITS, NEGATIVE
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation
 
@@ -110,8 +110,10 @@ def refresh_view(t):
     """
     if t._view_version == t._counter[0]:
         return
-    if requires_grad(t._base):
-        set_history(t, (as_strided_node(t), 0))
+    base = t._base
+    if requires_grad(base):
+        is_cut = base._array.dtype is t._array.dtype and not (base._keys ^ t._keys) & MATH_BITS
+        set_history(t, (as_strided_node(t), 0) if is_cut else replayed_edge(t))
     t._view_version = t._counter[0]
 
 
@@ -190,6 +192,60 @@ def as_strided_node(v):
     return node
 
 
+# Note [ Views of other numbers ]
+# `as_strided` cuts a view out of its base, but a view may also take the base's numbers for others: `conj()`, `_neg_view()`,
+# `view_as_real`, `view_as_complex`. Base and view tell by their dtypes and math bits which of these lie between them, so these
+# are called again. In PyTorch: such a view keeps the function that made it (`ViewFunc`), and views of it keep its chain.
+
+_MADE_LAST = ("ConjBackward0", "NegViewBackward0", "ViewAsRealBackward0", "ViewAsComplexBackward0")
+
+
+def replayed_edge(v):
+    """The edge of a view of other numbers into its base's newest graph."""
+    bits_last = v._edge[0] is not None and v._edge[0].name() in _MADE_LAST if v._edge else False
+    with AutoGradMode(True):
+        return replayed(v._base, TensorGeometry(v._base), TensorGeometry(v), bits_last)._edge
+
+
+def replayed(t, base, view, bits_last=False):
+    """What `view` is of `base`, of a tensor `t` that is laid out as `base`. bits_last: it was cut out before it was conjugated."""
+    if base.dtype is view.dtype:
+        if bits_last:
+            return flipped_view(cut(t, base, view), base.bits ^ view.bits)
+        return cut(flipped_view(t, base.bits ^ view.bits), base, view)
+    t = flipped_view(t, base.bits)
+    if base.dtype.kind == "c":
+        if bits_last and view.sizes[-1:] == (2,) and view.strides[-1] == 1:
+            whole = [s // 2 for s in view.strides[:-1]]
+            t = at.as_strided(t, view.sizes[:-1], whole, t.storage_offset() + view.offset // 2 - base.offset)
+            return flipped_view(at.view_as_real(t), view.bits)
+        pairs = flipped_view(at.view_as_real(t), view.bits)
+        return strided(pairs, view, view.offset - 2 * base.offset)
+    if base.sizes == (*view.sizes, 2) and base.strides == (*[2 * s for s in view.strides], 1):
+        return flipped_view(at.view_as_complex(t), view.bits)
+    count = 1 + sum([(n - 1) * s for n, s in zip(view.sizes, view.strides)])
+    pairs = at.as_strided(t, (count, 2), (2, 1), t.storage_offset() + 2 * view.offset - base.offset)
+    return strided(flipped_view(at.view_as_complex(pairs), view.bits), view, 0)
+
+
+def cut(t, base, view):
+    """`t` itself if the view is as large as its base, else what it sees of it."""
+    return strided(t, view, view.offset - base.offset)
+
+
+def strided(t, view, begin):
+    """`t` with the sizes and strides of a view that begins `begin` elements behind it."""
+    if not begin and tuple(t.shape) == view.sizes and t.stride() == view.strides:
+        return t
+    return at.as_strided(t, view.sizes, view.strides, t.storage_offset() + begin)
+
+
+def flipped_view(t, bits):
+    """A view of `t` through these math bits."""
+    t = at._conj(t) if bits & CONJUGATE else t
+    return at._neg_view(t) if bits & NEGATIVE else t
+
+
 class CopySlices(Node):
     """Note [ In-place on views ]
 
@@ -210,7 +266,7 @@ class CopySlices(Node):
             raise RuntimeError(RELEASED)
         result = at.new_empty_strided(grad, self.base.sizes, self.base.strides)
         result.copy_(grad)
-        grad_slice = result.as_strided(self.view.sizes, self.view.strides, self.view.offset - self.base.offset)
+        grad_slice = replayed(result, self.base, self.view)
         with_clone = grad_slice.clone()
         own, *others = self.fn.apply(with_clone)
         if own is not None:

@@ -95,10 +95,10 @@ def as_strided_backward(grad, base, size, stride, offset):
         storage.as_strided(size, stride, start).copy_(grad)
     if may_overlap(base.sizes, base.strides):
         places = constant_beside(grad, window_of(length, base.sizes, base.strides, base_start))
-        count = at.index_add(at.zeros_like(storage), 0, places, at.ones_like(places, dtype=storage.dtype))
-        storage = storage / count.clamp(
-            min=1
-        )  # in PyTorch: elements outside of the view become 0 / 0, which are never read
+        dtype = storage.dtype.to_real() if storage.dtype.is_complex else storage.dtype
+        count = at.index_add(at.zeros_like(storage, dtype=dtype), 0, places, at.ones_like(places, dtype=dtype))
+        # in PyTorch: elements outside of the view become 0 / 0, which are never read
+        storage = storage / count.clamp(min=1)
     return storage.as_strided(base.sizes, base.strides, base_start)
 
 

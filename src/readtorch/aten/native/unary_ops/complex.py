@@ -9,6 +9,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import math as f
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
+from readtorch.aten.native.copy import allocate_like, lies_plainly
 from readtorch.aten.native.exact_out import exact_out, found_dtype
 from readtorch.aten.native.tensor_iterator import (
     computing,
@@ -23,8 +24,18 @@ from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import any_device, write_result
 from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.c10.dispatch_key import CONJUGATE, NEGATIVE, SPARSE_CPU
+from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
-from readtorch.c10.tensor_impl import dtype_of, flipped, storage_offset, strided, strides_of, type_name, wrap_result
+from readtorch.c10.tensor_impl import (
+    dtype_of,
+    flipped,
+    storage_offset,
+    strided,
+    strides_of,
+    type_name,
+    wrap,
+    wrap_result,
+)
 from readtorch.c10.tensor_impl import view as view_of
 
 view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
@@ -163,9 +174,17 @@ elementwise(_conj_physical, f.conjugate)
 elementwise(conj_physical, None)
 
 
+@_conj_physical.meta
+def conj_physical_meta(self):
+    return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array, None))
+
+
 @_conj_physical.kernel
 def conj_physical_cpu(self):
-    return wrap_result(np.conjugate(self._array))
+    array = self._array
+    if lies_plainly(array, None):
+        return wrap_result(np.conjugate(array))
+    return wrap(np.conjugate(array, out=allocate_like(array)))
 
 
 @_conj_physical.backward
