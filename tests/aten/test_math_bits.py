@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import readtorch
+from readtorch.aten.dispatcher import registry
 from tests.conformance import math_bits
 from tests.reference import both, own_copy, tensors, to_readtorch
 
@@ -118,7 +119,9 @@ def test_under_inference_mode(name):
     same(flags)
 
 
-@pytest.mark.parametrize("name", ("conj", "imag", "real", "H", "resolve_conj", "clone", "mm", "conj_physical", "einsum"))
+@pytest.mark.parametrize(
+    "name", ("conj", "imag", "real", "H", "resolve_conj", "clone", "mm", "conj_physical", "einsum")
+)
 def test_gradients(name):
     def gradients(T):
         x = z(T, requires_grad=True)
@@ -451,7 +454,9 @@ def test_zero_tensors(name):
 # ------------------------------------------------------------------------------------------ what holds of everything
 
 
-@given(tensors(dtype=st.sampled_from(COMPLEX), requires_grad=True), st.lists(st.sampled_from(["conj", "neg"]), max_size=3))
+@given(
+    tensors(dtype=st.sampled_from(COMPLEX), requires_grad=True), st.lists(st.sampled_from(["conj", "neg"]), max_size=3)
+)
 def test_chains_of_bits(x, bits):
     def chain(T, x):
         t = x
@@ -486,8 +491,27 @@ def test_operators_do_not_notice(name, bit):
     assert math_bits.findings_of(name, bit, limit=2) == []
 
 
+def kinds(dump):
+    """What stands at the three keys in a dump of a table."""
+    found = {}
+    for line in dump.splitlines():
+        key, _, entry = line.partition(": ")
+        if key in ("Conjugate", "Negative", "ZeroTensor"):
+            found[key] = "fallthrough" if "fallthrough" in entry else entry.rpartition("[")[2]
+    return found
+
+
+def test_the_table_of_every_operator():
+    """Which operators fall through, have a kernel or the fallback."""
+    wrong, names = [], set(torch._C._dispatch_get_all_op_names())
+    for name in [n for n in registry if n in names]:
+        theirs, ours = kinds(torch._C._dispatch_dump_table(name)), kinds(registry[name].dump_table())
+        wrong += [(name, ours, theirs)] if ours != theirs else []
+    assert wrong == []
+
+
 def test_a_kernel_that_ignores_the_bit_is_found(monkeypatch):
-    from readtorch.aten.dispatcher import registry, writers
+    from readtorch.aten.dispatcher import writers
     from readtorch.c10.dispatch_key import MATH_BITS
 
     mm = registry["aten::mm"]

@@ -91,7 +91,13 @@ def state(t):
 
 
 # What the node of a view may be that was made again after a write: in PyTorch the view keeps the functions that made it.
-MADE_AGAIN = ("AsStridedBackward0", "ConjBackward0", "NegViewBackward0", "ViewAsRealBackward0", "ViewAsComplexBackward0")
+MADE_AGAIN = (
+    "AsStridedBackward0",
+    "ConjBackward0",
+    "NegViewBackward0",
+    "ViewAsRealBackward0",
+    "ViewAsComplexBackward0",
+)
 
 
 def elements(t):

@@ -8,7 +8,7 @@ In PyTorch: `aten/src/ATen/ZeroTensorFallback.cpp`, and `mul_zerotensor` and its
 
 import math
 
-from readtorch.c10.dispatch_key import ZEROTENSOR
+from readtorch.c10.dispatch_key import CPU, ZEROTENSOR
 from readtorch.c10.tensor_impl import TensorImpl
 
 from .dispatcher import registry, set_fallback
@@ -89,6 +89,12 @@ def of_zero(name):
         return function
 
     return register
+
+
+# Views have the key, too.
+for _name in ("as_strided", "view", "_reshape_alias"):
+    _view = registry[f"aten::{_name}"]
+    _view.kernel(_view.kernels[CPU], ZEROTENSOR)
 
 
 @of_zero("mul.Tensor")
