@@ -68,6 +68,8 @@ globals().update(
 )
 ExcludeDispatchKeyGuard = _python_dispatch_keys._ExcludeDispatchKeyGuard
 
+from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
+
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
 from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
 from .c10.layout import sparse_coo, strided  # noqa: E402,F401

@@ -16,7 +16,7 @@ from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.dispatch_key import CONJUGATE, NEGATIVE, ZEROTENSOR
 from .c10.layout import sparse_coo
-from .c10.tensor_impl import flipped, storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import set_math_bit, storage_impl, storage_offset, strides_of
 
 
 def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
@@ -60,8 +60,7 @@ def set_tensor_metadata(tensor, metadata):
     for name, is_set in metadata.items():
         if name not in MATH_BIT_NAMES:
             raise RuntimeError(f"Unexpected key `{name}` passed to setTensorMetadata.")
-        if bool(tensor._keys & MATH_BIT_NAMES[name]) != is_set:
-            flipped(tensor, MATH_BIT_NAMES[name])
+        set_math_bit(tensor, MATH_BIT_NAMES[name], is_set)
 
 
 MATH_BIT_NAMES = {"conj": CONJUGATE, "neg": NEGATIVE}

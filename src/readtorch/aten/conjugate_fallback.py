@@ -14,7 +14,15 @@ from .native.math_bit_fall_through_lists import (
 )
 from .native.math_bits_fallback import MathOpFallback
 
-set_fallback(CONJUGATE, MathOpFallback(CONJUGATE, "conjugate"))
+_resolving = MathOpFallback(CONJUGATE, "conjugate")
+
+
+def conjugate_fallback(operator, keys, args, kwargs):
+    """Every operator that has no kernel for Conjugate: see MathOpFallback."""
+    return _resolving(operator, keys, args, kwargs)
+
+
+set_fallback(CONJUGATE, conjugate_fallback)
 
 OWN = (
     "set_.source_Storage_storage_offset set_.source_Tensor set_ copy_ clone _conj_physical conj_physical conj_physical_ "

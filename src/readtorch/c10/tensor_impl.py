@@ -247,6 +247,14 @@ def flipped(t, key):
     return t
 
 
+def set_math_bit(t, key, is_set):
+    """Say whether the memory of `t` holds the conjugates or the negatives of its elements. RuntimeError for a real conjugate."""
+    if key == CONJUGATE and t._array.dtype.kind != "c":
+        raise RuntimeError("isComplexType(typeMetaToScalarType(dtype())) INTERNAL ASSERT FAILED")
+    if bool(t._keys & key) != is_set:
+        flipped(t, key)
+
+
 def only_element(t):
     """The array of a tensor of one element where the host can read it. RuntimeError if there are no elements."""
     storage = t._storage_impl

@@ -12,8 +12,8 @@ import functools
 from readtorch.aten.dispatcher import registry, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import resize_output
-from readtorch.c10.dispatch_key import KEYS, MATH_BITS, keys_below
-from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.c10.dispatch_key import CONJUGATE, KEYS, MATH_BITS, NEGATIVE, keys_below
+from readtorch.c10.tensor_impl import TensorImpl, set_math_bit
 
 
 class MathOpFallback:
@@ -106,6 +106,16 @@ def copied_back(result, original, plain):
         parts = [original if t is plain else t for t in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
     return original if result is plain else result
+
+
+def _set_conj(x, conj):
+    """`torch._C._set_conj`: from now on the memory of `x` holds the conjugates of its elements, or its elements."""
+    set_math_bit(x, CONJUGATE, conj)
+
+
+def _set_neg(x, neg):
+    """`torch._C._set_neg`: the same with negatives."""
+    set_math_bit(x, NEGATIVE, neg)
 
 
 # ------------------------------------------------------------------------------ kernels that are given the bits

@@ -14,7 +14,15 @@ from .math_bit_fall_through_lists import (
 )
 from .math_bits_fallback import MathOpFallback
 
-set_fallback(NEGATIVE, MathOpFallback(NEGATIVE, "negation"))
+_resolving = MathOpFallback(NEGATIVE, "negation")
+
+
+def negation_fallback(operator, keys, args, kwargs):
+    """Every operator that has no kernel for Negative: see MathOpFallback."""
+    return _resolving(operator, keys, args, kwargs)
+
+
+set_fallback(NEGATIVE, negation_fallback)
 
 OWN = (
     "set_.source_Storage_storage_offset set_.source_Tensor set_ copy_ clone neg_ resolve_neg resolve_conj "

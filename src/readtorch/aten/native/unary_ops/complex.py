@@ -29,6 +29,7 @@ from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float
 from readtorch.c10.tensor_impl import (
     dtype_of,
     flipped,
+    set_math_bit,
     storage_offset,
     strided,
     strides_of,
@@ -135,9 +136,9 @@ def conj_composite(self):
 
 @_conj.kernel
 def conj_view(self):
-    if self._array.dtype.kind != "c":
-        raise RuntimeError("isComplexType(typeMetaToScalarType(dtype())) INTERNAL ASSERT FAILED")
-    return flipped(view_of(self, self._array), CONJUGATE)
+    result = view_of(self, self._array)
+    set_math_bit(result, CONJUGATE, not self._keys & CONJUGATE)
+    return result
 
 
 @_conj.backward
