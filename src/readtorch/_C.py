@@ -55,6 +55,7 @@ def _module_of(module):
 _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
+from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
 from .c10.dispatch_key_set import DispatchKey, DispatchKeySet  # noqa: E402,F401
 from .csrc.utils import python_dispatch_keys as _python_dispatch_keys  # noqa: E402
@@ -67,8 +68,6 @@ globals().update(
     }
 )
 ExcludeDispatchKeyGuard = _python_dispatch_keys._ExcludeDispatchKeyGuard
-
-from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
 from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
