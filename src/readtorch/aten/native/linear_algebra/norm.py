@@ -117,12 +117,13 @@ def norm_gradient(grad, self, order, norm, dim, keepdim):
     """Derivative of a norm; 0 at 0, and equals share that of the largest. The count of order 0 has none."""
     if order == 0:
         return None
-    sizes = self._array.shape
-    grad, norm = unreduce(grad, sizes, dim, keepdim), unreduce(norm, sizes, dim, keepdim)
+    if dim:
+        sizes = self._array.shape
+        grad, norm = unreduce(grad, sizes, dim, keepdim), unreduce(norm, sizes, dim, keepdim)
     if order == 1:
         return self.sgn() * grad
     if order == 2:
-        return grad * (self / norm).masked_fill(norm == 0, 0)
+        return grad * (self / norm).masked_fill_(norm == 0, 0)
     if math.isinf(order):
         mask = (self.abs() == norm) | self.isnan()
         return self.sgn() * (grad / mask.sum(dim or (), True) * mask)
