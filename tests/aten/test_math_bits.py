@@ -132,6 +132,24 @@ def test_gradients(name):
     same(gradients)
 
 
+@pytest.mark.parametrize("name", ("conj", "imag", "real", "H", "resolve_conj", "mm", "_neg_view", "conj_physical"))
+def test_gradcheck(name):
+    """Gradients that are conjugate views, and inputs that are."""
+    for T in BOTH:
+        x = z(T).to(T.complex128)
+        for leaf in (x.clone(), x.conj().detach(), T._neg_view(x).detach()):
+            assert T.autograd.gradcheck(lambda t: VIEWS[name](T, t), (leaf.requires_grad_(),))
+
+
+def test_traced_numbers():
+    """A number that becomes a constant of a trace is what the tensor says."""
+
+    def graph(T):
+        return T.jit.trace(lambda x: x * int(T.tensor(3)._neg_view()), T.ones(2))(T.ones(2)).tolist()
+
+    same(graph)
+
+
 def test_a_stolen_gradient_keeps_its_bit():
     def gradient(T):
         x = z(T, requires_grad=True)

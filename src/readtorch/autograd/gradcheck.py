@@ -10,7 +10,7 @@ real and imaginary parts, and backward gives the conjugate Wirtinger derivative,
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.c10.tensor_impl import TensorImpl, wrap
+from readtorch.c10.tensor_impl import TensorImpl, host_array, resolved, wrap
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
 
@@ -182,7 +182,7 @@ def analytical_jacobian(output, inputs):
             grads = grad(output, inputs, wrap(seed.reshape(output.shape)), retain_graph=True, allow_unused=True)
             for column, g in zip(columns, grads):
                 if g is not None:
-                    _add_projection(column[:, j], g.detach()._array.reshape(-1), part, output.is_complex())
+                    _add_projection(column[:, j], host_array(g).reshape(-1), part, output.is_complex())
     return columns
 
 
@@ -200,9 +200,9 @@ def numerical_jacobian(compute, given, output, eps):
     """The same array by central differences; a complex input is moved along both axes."""
     jacobian = np.zeros((given.numel(), output.numel()), _result_type(given, output))
     for i, index in enumerate(np.ndindex(given._array.shape)):
-        jacobian[i] = _difference(compute, given._array, index, eps)
+        jacobian[i] = _difference(compute, given, index, eps)
         if given.is_complex():
-            along_imaginary = _difference(compute, given._array, index, eps * 1j)
+            along_imaginary = _difference(compute, given, index, eps * 1j)
             jacobian[i] = (
                 0.5 * (jacobian[i] - 1j * along_imaginary)
                 if output.is_complex()
@@ -211,13 +211,14 @@ def numerical_jacobian(compute, given, output, eps):
     return jacobian
 
 
-def _difference(compute, array, index, step):
+def _difference(compute, given, index, step):
     """(f(x + h) - f(x - h)) / 2|h| for one element, moved in place and put back."""
-    original = array[index]
-    array[index] = original + step  # the array itself: autograd need not know
-    above = compute().detach()._array.reshape(-1).copy()
-    array[index] = original - step
-    below = compute().detach()._array.reshape(-1).copy()
+    array, original = given._array, given._array[index]
+    moved = resolved(np.array(step), given._keys)[()]  # what lies in memory may be the conjugate
+    array[index] = original + moved  # the array itself: autograd need not know
+    above = host_array(compute()).reshape(-1).copy()
+    array[index] = original - moved
+    below = host_array(compute()).reshape(-1).copy()
     array[index] = original
     return (above - below) / (2 * abs(step))
 

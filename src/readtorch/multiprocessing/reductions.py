@@ -57,6 +57,7 @@ def reduce_tensor(tensor):
         raise RuntimeError(f"readtorch cannot send a {tensor.device.type} tensor to another process: send its .cpu()")
     if storage_impl(tensor).nbytes:
         storage_sharing.share(storage_impl(tensor), only=tensor)
+    # in PyTorch, too: a conjugate arrives as what lies in memory, for the bit is not sent
     metadata = storage_offset(tensor), tuple(tensor.shape), strides_of(tensor), tensor.requires_grad
     return rebuild_tensor, (type(tensor), tensor._typed_storage(), metadata)
 

@@ -21,7 +21,7 @@ from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
-from readtorch.c10.dispatch_key import CPU, META, ZEROTENSOR
+from readtorch.c10.dispatch_key import BACKENDS, CPU, META, ZEROTENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
@@ -159,7 +159,7 @@ _efficientzerotensor = native_function(f"_efficientzerotensor(SymInt[] size, *, 
 def efficient_zero_tensor(size, dtype, layout, device, pin_memory):
     """Zeros that are never written and, on the CPU, take no memory."""
     t = zeros.call(size, dtype, layout, device, pin_memory)
-    if t._keys & CPU:
+    if t._keys & BACKENDS == CPU:
         t = zero_tensor(t._array.shape, t._array.dtype)
     t._keys |= ZEROTENSOR
     return t

@@ -4,6 +4,7 @@ import numpy as np
 
 from readtorch.c10.tensor_impl import wrap
 
+from .process_group import array_of
 from .reducer import compute_bucket_assignment_by_size
 
 
@@ -12,7 +13,7 @@ def broadcast_coalesced(process_group, tensors, buffer_size, src=0):
     groups, _ = compute_bucket_assignment_by_size(tensors, [buffer_size]) if tensors else ([], [])
     works = []
     for indices in groups:
-        flat = np.concatenate([tensors[i]._array.reshape(-1) for i in indices])
+        flat = np.concatenate([array_of(tensors[i]).reshape(-1) for i in indices])
         works.append((indices, flat, process_group.broadcast([wrap(flat)], src)))
     for indices, flat, work in works:
         work.wait()

@@ -27,7 +27,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.c10.local_dispatch_key_set import AutoGradMode
-from readtorch.c10.tensor_impl import dtype_of, view, wrap
+from readtorch.c10.tensor_impl import dtype_of, host_array, view, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.variable import grad_accumulator, gradient_edge
 
@@ -338,7 +338,7 @@ class Reducer:
                 f"{parameter.dtype}"
             )
         else:
-            np.multiply(grad._array, part._array.dtype.type(1 / divisor), out=part._array)
+            np.multiply(host_array(grad), part._array.dtype.type(1 / divisor), out=part._array)
             if self.gradient_as_bucket_view and grad is not part:
                 parameter.grad = part
 
@@ -474,11 +474,10 @@ class Reducer:
         elif parameter.grad is None:
             parameter.grad = part.clone()
         else:
-            np.copyto(parameter.grad._array, part._array)
-            parameter.grad._counter[0] += 1
+            parameter.grad.copy_(part)
 
     def _move_into_view(self, parameter, part):
-        part._array[...] = parameter.grad._array
+        part._array[...] = host_array(parameter.grad)
         parameter.grad = part
 
     # ------------------------------------------------------------------------- in the order of arrival

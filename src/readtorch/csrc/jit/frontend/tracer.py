@@ -18,7 +18,7 @@ from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import KeyGuard, tls
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.size import Size
-from readtorch.c10.tensor_impl import TensorImpl, wrap
+from readtorch.c10.tensor_impl import TensorImpl, only_element, wrap
 from readtorch.csrc.distributed.future import Future
 from readtorch.csrc.jit.ir.constants import type_of_value
 from readtorch.csrc.jit.ir.graph import Graph
@@ -410,14 +410,14 @@ class TracingState:
 
     def as_int(self, tensor):
         """The int in a tensor, where an operator wants one."""
-        return TracedInt(tensor._array.item(), self._convert("aten::Int", tensor, IntType.get()), self)
+        return TracedInt(only_element(tensor).item(), self._convert("aten::Int", tensor, IntType.get()), self)
 
     def as_float(self, tensor):
-        return TracedFloat(tensor._array.item(), self._convert("aten::Float", tensor, FloatType.get()), self)
+        return TracedFloat(only_element(tensor).item(), self._convert("aten::Float", tensor, FloatType.get()), self)
 
     def as_scalar(self, tensor):
         """The number in a tensor, where an operator takes any."""
-        number = tensor._array.item()
+        number = only_element(tensor).item()
         if isinstance(number, (bool, complex)):
             return number
         value = self._convert("aten::ScalarImplicit", tensor, NumberType.get())

@@ -8,6 +8,7 @@ field; here the `onnx` package does.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 
+from readtorch.c10.tensor_impl import host_array
 from readtorch.csrc.jit.ir.type import TensorType
 from readtorch.csrc.onnx import library, onnx_type_of
 
@@ -107,7 +108,7 @@ def _attribute_type(node, name):
 
 
 def tensor_proto(tensor, name=None):
-    return library().numpy_helper.from_array(tensor.detach().cpu().contiguous()._array, name)
+    return library().numpy_helper.from_array(host_array(tensor.detach().contiguous()), name)
 
 
 def value_info(value, dynamic_axes):

@@ -4,6 +4,7 @@ In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained
 "Multiprocessing, TensorBoard, ONNX".
 """
 
+from readtorch.c10.tensor_impl import host_array
 from readtorch.csrc.jit.ir.scope import Scope
 
 
@@ -20,7 +21,7 @@ def DeduplicateInitializers(graph, initializers):
 
 
 def _key(tensor):
-    return tensor.dtype, tuple(tensor.shape), tensor.contiguous()._array.tobytes()
+    return tensor.dtype, tuple(tensor.shape), host_array(tensor.contiguous()).tobytes()
 
 
 def _replace_by_copy(graph, original, value):
