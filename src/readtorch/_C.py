@@ -31,6 +31,27 @@ from .c10.layout import layout  # noqa: E402,F401
 from .c10.memory_format import memory_format  # noqa: E402,F401
 from .c10.device import device  # noqa: E402,F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the operators become methods)
+from .aten.torch_function import (  # noqa: E402,F401
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    _disabled_torch_function_impl,
+)
+from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
+    _get_function_stack_at,
+    _get_torch_function_state,
+    _has_torch_function,
+    _has_torch_function_unary,
+    _has_torch_function_variadic,
+    _is_torch_function_all_disabled,
+    _is_torch_function_enabled,
+    _is_torch_function_mode_enabled,
+    _len_torch_function_stack,
+    _pop_torch_function_stack,
+    _push_on_torch_function_stack,
+    _set_torch_function_state,
+    _skip_one_hop_torch_function,
+    _TorchFunctionState,
+)
 
 
 def _operators_of(module, public):

@@ -97,6 +97,7 @@ from . import (
     multiprocessing,
     nn,
     optim,
+    overrides,
     return_types,
     serialization,
     signal,

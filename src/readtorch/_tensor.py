@@ -3,11 +3,13 @@
 In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
 
+import functools
 from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
+from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
@@ -19,6 +21,9 @@ from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
+from .csrc.utils.disable_torch_function import _has_torch_function_unary as has_torch_function_unary
+from .csrc.utils.disable_torch_function import _has_torch_function_variadic as has_torch_function_variadic
+from .csrc.utils.disable_torch_function import handle_torch_function
 from .csrc.utils.tensor_new import legacy_tensor_new
 from .csrc.utils.tensor_numpy import from_numpy
 
@@ -37,12 +42,33 @@ class Tensor(TensorBase):
         made = legacy_tensor_new(None, *args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Makes the call, and of its results tensors of class `cls`. What subclasses override, and end with."""
+        if not all([issubclass(cls, t) for t in types]):
+            return NotImplemented
+        with DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+            return result if func in get_default_nowrap_functions() else _convert(result, cls)
+
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from; see `autograd.backward`."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(
+                Tensor.backward,
+                (self,),
+                self,
+                gradient=gradient,
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+                inputs=inputs,
+            )
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook):
         """`hook(grad)` runs when the gradient of this tensor is known and may return another to replace it."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.register_hook, (self,), self, hook)
         if not requires_grad(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         hooks = _hooks_of(self)
@@ -59,6 +85,8 @@ class Tensor(TensorBase):
 
     def register_post_accumulate_grad_hook(self, hook):
         """`hook(tensor)` runs after a gradient was added to this leaf's `.grad`."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.register_post_accumulate_grad_hook, (self,), self, hook)
         if not requires_grad(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
@@ -71,11 +99,15 @@ class Tensor(TensorBase):
         return handle
 
     def __repr__(self, *, tensor_contents=None):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
         if trace_under_way():
             trace_under_way().not_recorded("repr")
         return _tensor_str._str(self, tensor_contents=tensor_contents)
 
     def __len__(self):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__len__, (self,), self)
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         if trace_under_way():
@@ -98,6 +130,8 @@ class Tensor(TensorBase):
         return iter(self.unbind(0))
 
     def __reversed__(self):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__reversed__, (self,), self)
         return self if self._array.ndim == 0 else self.flip(0)
 
     def __delitem__(self, index):
@@ -105,6 +139,7 @@ class Tensor(TensorBase):
 
     # ----------------------------------------------------------------------------------------- Python numbers
 
+    @overridable_alone
     def __bool__(self):
         if trace_under_way():
             trace_under_way().warn_of_conversion("boolean")
@@ -115,9 +150,11 @@ class Tensor(TensorBase):
 
     __nonzero__ = __bool__
 
+    @overridable_alone
     def __float__(self):
         return float(self._number("float"))
 
+    @overridable_alone
     def __int__(self):
         return int(self._number("integer"))
 
@@ -131,9 +168,11 @@ class Tensor(TensorBase):
 
     __long__ = __int__
 
+    @overridable_alone
     def __complex__(self):
         return complex(self._number("complex"))
 
+    @overridable_alone
     def __index__(self):
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
@@ -142,17 +181,22 @@ class Tensor(TensorBase):
         return int(only_element(self).item())
 
     def __contains__(self, element):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__contains__, (self,), self, element)
         if isinstance(element, (TensorBase, int, float, complex, bool)):
             return bool((self == element).any())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     def __format__(self, spec):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__format__, (self,), self, spec)
         if self._array.ndim == 0 and not self.is_meta and type(self) is Tensor:
             return self._number("number").__format__(spec)
         return object.__format__(self, spec)
 
     # ----------------------------------------------------------------------------------------- types by name
 
+    @overridable
     def type(self, dtype=None, non_blocking=False):
         """The old name of this tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor cast to it."""
         if dtype is None:
@@ -169,6 +213,7 @@ class Tensor(TensorBase):
 
     __array_priority__ = 1000  # numpy hands `ndarray + tensor` to us
 
+    @overridable
     def numpy(self, *, force=False):
         """The elements as a NumPy array over the same memory, which cannot be resized from then on."""
         if is_sparse(self):
@@ -214,6 +259,7 @@ class Tensor(TensorBase):
             "is required use tensor.cuda() to copy tensor to device memory."
         )
 
+    @overridable_alone
     def untyped_storage(self):
         """The bytes that this tensor looks at, which its views look at too."""
         if is_sparse(self):
@@ -222,34 +268,48 @@ class Tensor(TensorBase):
 
     def storage(self):
         """The same bytes as elements of this tensor's dtype (an older interface)."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.storage, (self,), self)
         return storages.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
     _typed_storage = storage
 
     def is_shared(self):
         """Whether other processes see the same memory."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.is_shared, (self,), self)
         return self.untyped_storage().is_shared()
 
     def share_memory_(self):
         """Move the storage to memory that other processes see. Not resizable afterwards; see `multiprocessing`."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.share_memory_, (self,), self)
         storage_sharing.share(storage_impl(self), only=self)
         return self
 
     def module_load(self, other, assign=False):
         """The tensor that `load_state_dict` puts in this one's place if it swaps: see `readtorch.__future__`."""
+        if has_torch_function_variadic(self, other):
+            return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
         return other.detach() if assign else self.copy_(other).detach()
 
     def __array__(self, dtype=None, copy=None):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__array__, (self,), self, dtype=dtype)
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         """What NumPy's functions of a tensor become: tensors."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__array_wrap__, (self,), self, array=array)
         if array.dtype == bool:
             array = array.astype("uint8")  # from before there was a bool dtype
         return from_numpy(array)
 
     def __deepcopy__(self, memo):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
         if not self.is_leaf:
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the "
@@ -316,6 +376,24 @@ def _hooks_of(t):
         node = meta.accumulator()
         meta.hooks = NodeHooks() if node is None else node._own_hooks()
     return meta.hooks
+
+
+@functools.cache
+def get_default_nowrap_functions():
+    """Functions whose result the default `Tensor.__torch_function__` gives as it is: they return a tensor that is kept
+    somewhere, the same one each time."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}
+
+
+def _convert(result, cls):
+    """A tensor, or those in tuples and lists, as tensors of class `cls`."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)([_convert(r, cls) for r in result])
+    return result
 
 
 tensor_impl.set_tensor_class(Tensor)

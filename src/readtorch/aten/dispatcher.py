@@ -9,7 +9,7 @@ Explained in the chapter "One operator call".
 import textwrap
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import CPU, ON_EVERY_TENSOR
+from readtorch.c10.dispatch_key import CPU, ON_EVERY_TENSOR, THREAD, TORCH_FUNCTION
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
 from .codegen import compile_function
@@ -17,6 +17,7 @@ from .context import context
 from .function_schema import parse_schema
 from .numpy_errors import FOREIGN, restate
 from .operator_entry import DispatchTable, OperatorEntry, fallbacks, fallthrough, registry, set_fallback, writers  # noqa: F401  (other rooms find them here)
+from .torch_function import Overridden, mode_enabled
 
 # Backend -> function(operator) that makes the kernel of a structured operator there: see register_dispatch_key.py.
 structured_kernels = {}
@@ -96,14 +97,53 @@ class Operator(OperatorEntry):
         context.asking.add(self)
 
     def __getattr__(self, name):
-        """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for."""
-        if name != "call":
+        """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for; so is `entry`,
+        its twin for Python bindings: Note [ Who overrides ]."""
+        if name == "call":
+            self.call = make_call(self, self.table)
+        elif name == "entry":
+            self.entry = make_call(self, self.binding_table)
+        elif name == "binding_table":
+            self.binding_table = BindingTable(self)
+            self.binding_tables.append(self.binding_table)
+        else:
             raise AttributeError(name)
-        self.call = make_call(self)
-        return self.call
+        return vars(self)[name]
 
     def __repr__(self):
         return f"<Operator {self.schema}>"
+
+
+class BindingTable(dict):
+    """Masked key set -> what the Python binding of an operator calls: the kernel, or what says that the call is overridden:
+    Note [ Who overrides ]."""
+
+    def __init__(self, operator):
+        self.operator = operator
+
+    def __missing__(self, keys):
+        if keys & TORCH_FUNCTION:
+            kernel = _refuse
+        elif keys & THREAD:
+            kernel = self._unless_a_mode_is_on(keys)
+        else:
+            kernel = self.operator.table[keys]
+        self[keys] = kernel
+        return kernel
+
+    def _unless_a_mode_is_on(self, keys):
+        table = self.operator.table
+
+        def ask(*args):
+            if mode_enabled():
+                raise Overridden
+            return table[keys](*args)
+
+        return ask
+
+
+def _refuse(*args):
+    raise Overridden
 
 
 def register(text):
@@ -119,8 +159,11 @@ def remove(operator):
     operator.clear_tables()
 
 
-def key_lines(arguments, renamed=None):
-    """Source lines that OR the key sets of the tensor arguments into `keys`; a `device` argument overrules them."""
+def key_lines(arguments, renamed=None, absent=None):
+    """Source lines that OR the key sets of the tensor arguments into `keys`; a `device` argument overrules them.
+
+    absent: the name of what stands for an optional argument that was not given, beside None.
+    """
     renamed = renamed or {}
     tensors = [a for a in arguments if a.type.is_tensor]
     plain = [renamed.get(a.name, a.name) for a in tensors if not a.type.is_list and not a.type.optional]
@@ -131,7 +174,8 @@ def key_lines(arguments, renamed=None):
             lines.append(f"for t in {name}:")
             lines.append(f"    {'if t is not None: ' if a.type.inner_optional else ''}keys |= t._keys")
         elif a.type.optional:
-            lines.append(f"if {name} is not None: keys |= {name}._keys")
+            there = f"{name} is not None" + (f" and {name} is not {absent}" if absent else "")
+            lines.append(f"if {there}: keys |= {name}._keys")
     if any([a.name == "device" for a in arguments]):
         elsewhere = (
             "device is not None" if tensors else "device is not None or default_device.stack or default_device.chosen"
@@ -140,7 +184,7 @@ def key_lines(arguments, renamed=None):
     return lines
 
 
-def make_call(operator):
+def make_call(operator, table):
     """The function through which every call of `operator` passes: OR the key sets, mask, look up, run.
 
     For `mul.Tensor` it writes:
@@ -161,7 +205,7 @@ def make_call(operator):
         name,
         source,
         {
-            "table": operator.table,
+            "table": table,
             **MASK,
             "no_tensor_keys": NO_TENSOR_KEYS if operator.kernels or operator.composite else ON_EVERY_TENSOR,
             "keys_on": keys_on,

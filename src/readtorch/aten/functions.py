@@ -12,17 +12,20 @@ class _Functions:
     """Names of operators -> functions. Bindings are made at their first use, so import stays fast."""
 
     def __getattr__(self, name):
-        binding = (
-            binding_of("torch", name) or binding_of("nn", name) or binding_of("linalg", name.removeprefix("linalg_"))
-        )
+        binding = _internal("torch", name) or _internal("nn", name) or _internal("linalg", name.removeprefix("linalg_"))
         if binding is None:
             raise AttributeError(f"readtorch has no operator named '{name}'")
         setattr(self, name, binding)
         return binding
 
 
+def _internal(module, name):
+    packet = packets.get((module, name))
+    return None if packet is None else gen_python_functions.make_internal_binding(packet)
+
+
 def binding_of(module, name):
-    """The Python function of an operator, or None."""
+    """The Python function of an operator as users call it, or None."""
     packet = packets.get((module, name))
     if packet is None:
         return None

@@ -5,6 +5,8 @@ before the compiler runs. Here the text is made when the function is first asked
 call".
 """
 
+import textwrap
+
 import numpy as np
 
 from readtorch.c10.device import default_device, keys_on
@@ -12,17 +14,65 @@ from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 
 from .codegen import compile_binding
-from .dispatcher import MASK, NO_TENSOR_KEYS, key_lines, run_lines
+from .dispatcher import MASK, NO_TENSOR_KEYS, key_lines
 from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
+from .torch_function import Overridden, Public, asking
 
 
 def make_binding(packet, is_method):
     """The Python function for the overloads of a name: hand-written, direct (no conversions), or through the parser."""
-    binding = packet.binding or _generated_binding(packet, make_parser(packet, is_method))
+    public = public_function(packet, is_method)
+    if packet.make_binding:
+        binding = packet.make_binding(public)
+    else:
+        binding = asking(packet.binding, public) if packet.binding else _generated_binding(packet, public)
     binding.__doc__ = binding.__doc__ or _DOC.format(
         packet.name, "\n    ".join([op.schema.text for op in packet.overloads])
     )
+    if not is_method:
+        public.function = binding
     return binding
+
+
+# In PyTorch these methods are written in Python; `/` has one method for two of its names.
+_IN_PYTHON = {
+    name: name for name in ("__rsub__", "__rdiv__", "__rfloordiv__", "__rmod__", "__rlshift__", "__rrshift__")
+}
+_IN_PYTHON |= {"__rtruediv__": "__rdiv__", "__pow__": "__pow__", "__ipow__": "__ipow__", "__rpow__": "__rpow__"}
+# Methods that bear another's name, and hand-written ones without arguments.
+_TOLD_AS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__mod__": "remainder", "__imod__": "remainder_"}
+_ALONE = {
+    "__neg__",
+    "__pos__",
+    "__abs__",
+    "__invert__",
+    "item",
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "is_inference",
+}
+_ALONE |= {"is_conj", "is_neg", "is_distributed"}
+
+
+def make_internal_binding(packet):
+    """The same for readtorch's own calls, which nobody overrides: see functions.py."""
+    if packet.make_binding:
+        return packet.make_binding(None)
+    return packet.binding or _generated_binding(packet, None)
+
+
+def public_function(packet, is_method):
+    """What `__torch_function__` is told of a call."""
+    if is_method and packet.name in _IN_PYTHON:
+        return Public(_IN_PYTHON[packet.name], "torch.Tensor", in_python=True)
+    if is_method:
+        alone = packet.name in _ALONE or {1} == {len(operator.schema.arguments) for operator in packet.overloads}
+        return Public(_TOLD_AS.get(packet.name, packet.name), "torch.Tensor", alone)
+    if packet.module == "torch":
+        return Public(packet.name)
+    prefix = "" if packet.module == "nn" else f"{packet.module}_"  # PyTorch's name of the binding: `linalg_norm`
+    return Public(prefix + packet.name, f"torch.{packet.module}")
 
 
 _DOC = """The operator `{}`. A call is bound to the first of these schemas that it fits:
@@ -33,9 +83,10 @@ In PyTorch: the entries of these names in `aten/src/ATen/native/native_functions
 "One operator call"."""
 
 
-def _generated_binding(packet, parse):
+def _generated_binding(packet, public):
+    parse = make_parser(packet, public is not None and public.is_method, public)
     if packet.direct:
-        return _direct_binding(packet, parse) if len(packet.overloads) == 1 else _first_overload_binding(packet, parse)
+        return (_direct_binding if len(packet.overloads) == 1 else _first_overload_binding)(packet, public, parse)
 
     def binding(*args, **kwargs):
         return parse(args, kwargs)
@@ -44,63 +95,93 @@ def _generated_binding(packet, parse):
     return binding
 
 
-def _direct_binding(packet, parse):
+def _direct_binding(packet, public, parse):
     """A binding that ORs the key sets itself and leaves to the parser the calls that it does not understand.
 
-    An argument that is missing is MISSING, which has no key set; one too many is in `extra`: both raise AttributeError.
-    For `exp` it writes:
+    It takes its arguments so that they can be handed to `__torch_function__` as the caller wrote them. One that is missing
+    is MISSING, which has no key set; one too many is in `extra`; a keyword that is not known stays in `left`: all raise
+    AttributeError. For `exp` it writes:
 
-        def binding(input=MISSING, *extra, out=None):
+        def binding(input=MISSING, /, *extra, **kwargs):
+            out = None
             try:
-                keys = input._keys
                 if extra: raise AttributeError
+                if kwargs:
+                    left = len(kwargs)
+                    if 'out' in kwargs: out, left = kwargs['out'], left - 1
+                    if left: raise AttributeError
+                keys = input._keys
             except AttributeError:
-                return parse(given((input,)) + extra, {**({} if out is None else {'out': out})})
-            if out is not None: return out_form.call(input, out)
-            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input)
+                return parse(given((input,), kwargs, names) + extra, kwargs)
+            try:
+                if out is not None: return out_form(input, out)
+                return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input)
+            except Overridden: pass
             except FOREIGN as error:
                 restate(error)
                 raise
+            return public.override(given((input,), kwargs, names) + extra, kwargs)
     """
     operator, out = packet.overloads[0], packet.out.get(packet.overloads[0])
     arguments = operator.schema.arguments
-    names = [_RENAMED.get(a.name, a.name) for a in arguments]
-    declared = _declared_parameters(arguments, names, with_out=out is not None)
-    positional = ", ".join(n for a, n in zip(arguments, names) if not a.keyword_only) + ","
-    keywords = ", ".join(f"{a.name!r}: {n}" for a, n in zip(arguments, names) if a.keyword_only)
-    if out is not None:
-        keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
-    checks = ["if extra: raise AttributeError"]
-    checks += [
-        f"if not isinstance({n}, (list, tuple)): raise AttributeError"
-        for a, n in zip(arguments, names)
+    positional = [_name(a) for a in arguments if not a.keyword_only]
+    written = f"given(({', '.join(positional)},), kwargs, names) + extra, kwargs"
+    values = ", ".join([_value(a, packet) for a in arguments])
+    source = f"def binding({', '.join(f'{n}=MISSING' for n in positional)}, /, *extra, **kwargs):\n"
+    source += "".join(f"    {_name(a)} = {a.default!r}\n" for a in arguments if a.keyword_only)
+    source += "    out = None\n" if out is not None else ""
+    source += "    right = other\n" if _other_may_be_number(packet) else ""
+    source += "    try:\n" + textwrap.indent("\n".join(_checks(arguments, out)), " " * 8) + "\n"
+    source += "    except AttributeError:\n" + _parse_lines(packet, f"parse({written})", indent=8)
+    source += "    try:\n"
+    source += f"        if out is not None: return out_form({values}, out)\n" if out is not None else ""
+    source += f"        return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({values})\n"
+    source += _HANDED_OVER + f"    return public.override({written})\n"
+    names = names_of_text(operator, public, parse) | {"names": tuple(positional)}
+    return compile_binding(packet.name, source, names | {"out_form": out and entry_for(out, public)})
+
+
+def _checks(arguments, out):
+    """Source lines that OR the key sets and raise AttributeError for what the parser must see."""
+    lines = ["if extra: raise AttributeError", "if kwargs:", "    left = len(kwargs)"]
+    for a in arguments[1:]:
+        n = _name(a)
+        only_once = "" if a.keyword_only else f"{n} is MISSING and "
+        lines.append(f"    if {only_once}{n!r} in kwargs: {n}, left = kwargs[{n!r}], left - 1")
+    lines += ["    if 'out' in kwargs: out, left = kwargs['out'], left - 1"] if out is not None else []
+    lines += ["    if left: raise AttributeError"]
+    lines += [
+        f"if not isinstance({_name(a)}, (list, tuple)): raise AttributeError"
+        for a in arguments
         if a.type.is_tensor and a.type.is_list and not a.type.optional
     ]
-    checks += [
-        f"if {n} is MISSING: raise AttributeError"
-        for a, n in zip(arguments, names)
-        if not a.type.is_tensor and not a.has_default and not a.type.optional
-    ][-1:]
-    lines = "\n        ".join(key_lines(arguments, _RENAMED) + checks)
-    source = (
-        f"def binding({', '.join(declared)}):\n"
-        f"    try:\n        {lines}\n"
-        f"    except AttributeError:\n"
-        + _parse_lines(packet, f"parse(given(({positional})) + extra, {{{keywords}}})", indent=8)
-    )
-    if out is not None:
-        source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
-    source += run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({', '.join(names)})")
-    return compile_binding(packet.name, source, _binding_names(operator, parse, out))
+    lines += key_lines(arguments, _RENAMED, absent="MISSING")
+    required = [a for a in arguments if not a.type.is_tensor and not a.has_default and not a.type.optional]
+    return lines + [f"if {_name(a)} is MISSING: raise AttributeError" for a in required[-1:]]
 
 
-def _binding_names(operator, parse, out):
-    """What the text of a direct binding refers to."""
+def _name(argument):
+    return _RENAMED.get(argument.name, argument.name)
+
+
+def _value(argument, packet):
+    """How the text of a binding hands an argument to the kernel."""
+    name = _name(argument)
+    if name == "other" and _other_may_be_number(packet):
+        return "right"
+    if argument.keyword_only or not (argument.has_default or argument.type.optional):
+        return name
+    return f"{argument.default!r} if {name} is MISSING else {name}"
+
+
+def names_of_text(operator, public, parse=None):
+    """What the texts of bindings refer to."""
     return {
-        "table": operator.table,
+        "table": table_for(operator, public),
         **MASK,
         "parse": parse,
-        "out_form": out,
+        "public": public,
+        "Overridden": Overridden,
         "no_tensor_keys": NO_TENSOR_KEYS,
         "keys_on": keys_on,
         "default_device": default_device,
@@ -110,15 +191,31 @@ def _binding_names(operator, parse, out):
     }
 
 
+def table_for(operator, public):
+    """Where a binding looks its kernel up: readtorch's own calls are not overridden."""
+    return operator.table if public is None else operator.binding_table
+
+
+def entry_for(operator, public):
+    return operator.call if public is None else operator.entry
+
+
+_HANDED_OVER = "    except Overridden: pass\n    except FOREIGN as error:\n        restate(error)\n        raise\n"
+
+
+def _other_may_be_number(packet):
+    return packet.numbers_as_tensors and packet.overloads[0].schema.arguments[1].name == "other"
+
+
 def _parse_lines(packet, call, indent):
     """Source lines for arguments without keys: the parser takes them. But a number as `other` becomes a tensor here."""
     pad = " " * indent
-    if not packet.numbers_as_tensors or packet.overloads[0].schema.arguments[1].name != "other":
+    if not _other_may_be_number(packet):
         return f"{pad}return {call}\n"
     return (
         f"{pad}if type(other) not in (float, int) or not hasattr(input, '_keys'): return {call}\n"
-        f"{pad}other = number_beside(input, other, {packet.name!r})\n"
-        f"{pad}keys = input._keys | other._keys\n"
+        f"{pad}right = number_beside(input, other, {packet.name!r})\n"
+        f"{pad}keys = input._keys | right._keys\n"
     )
 
 
@@ -135,98 +232,92 @@ class _Missing:
 MISSING = _Missing()
 
 
-def given(arguments):
-    """The arguments up to the first that is missing."""
+def given(arguments, kwargs=(), names=()):
+    """The positional arguments that the caller wrote: those up to the first that is missing, or was found in kwargs."""
     for i, a in enumerate(arguments):
-        if a is MISSING:
+        if a is MISSING or kwargs and names[i] in kwargs and kwargs[names[i]] is a:
             return arguments[:i]
     return arguments
 
 
-def _declared_parameters(arguments, names, with_out):
-    """How the parameters stand in the binding's `def`."""
-    declared, starred = [], False
-    for a, name in zip(arguments, names):
-        if a.keyword_only and not starred:
-            declared.append("*extra")
-            starred = True
-        default = repr(a.default) if a.has_default else "None" if a.type.optional else "MISSING"
-        declared.append(f"{name}={default}")
-    declared += [] if starred else ["*extra"]
-    return declared + (["out=None"] if with_out else [])
-
-
-def _first_overload_binding(packet, parse):
+def _first_overload_binding(packet, public, parse):
     """The same for several overloads: a call that gives just the required arguments of the first goes straight to it.
 
     For `mul` it writes:
 
-        def binding(input, other, *args, **kwargs):
-            if not args and not kwargs:
+        def binding(input=MISSING, other=MISSING, /, *extra, **kwargs):
+            if not extra and not kwargs:
+                right = other
                 try:
                     keys = input._keys | other._keys
                 except AttributeError:
-                    if type(other) not in (float, int) or not hasattr(input, '_keys'): return parse((input, other,), kwargs)
-                    other = number_beside(input, other, 'mul')
-                    keys = input._keys | other._keys
-                try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, other)
+                    if type(other) not in (float, int) or not hasattr(input, '_keys'): return parse(given((input, other,)), kwargs)
+                    right = number_beside(input, other, 'mul')
+                    keys = input._keys | right._keys
+                try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, right)
+                except Overridden: pass
                 except FOREIGN as error:
                     restate(error)
                     raise
-            return parse((input, other, *args), kwargs)
+                return public.override((input, other,), kwargs)
+            return parse(given((input, other,)) + extra, kwargs)
     """
     operator = packet.overloads[0]
     required = [a for a in operator.schema.arguments if not a.has_default and not a.keyword_only]
-    names = ", ".join(_RENAMED.get(a.name, a.name) for a in required)
-    defaults = "".join(f", {a.default!r}" for a in operator.schema.arguments[len(required) :])
-    lines = "\n            ".join(key_lines(required, _RENAMED))
+    written = f"({', '.join(map(_name, required))},)"
+    values = [_value(a, packet) if a in required else repr(a.default) for a in operator.schema.arguments]
+    body = "right = other\n" if _other_may_be_number(packet) else ""
+    body += "try:\n" + textwrap.indent("\n".join(key_lines(required, _RENAMED)), "    ") + "\n"
+    body += "except AttributeError:\n" + _parse_lines(packet, f"parse(given({written}), kwargs)", indent=4)
+    body += f"try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({', '.join(values)})\n"
+    body += textwrap.dedent(_HANDED_OVER) + f"return public.override({written}, kwargs)\n"
     source = (
-        f"def binding({names}, *args, **kwargs):\n"
-        f"    if not args and not kwargs:\n"
-        f"        try:\n            {lines}\n"
-        f"        except AttributeError:\n"
-        + _parse_lines(packet, f"parse(({names},), kwargs)", indent=12)
-        + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({names}{defaults})", 8)
-        + f"    return parse(({names}, *args), kwargs)\n"
+        f"def binding({', '.join(f'{_name(a)}=MISSING' for a in required)}, /, *extra, **kwargs):\n"
+        f"    if not extra and not kwargs:\n{textwrap.indent(body, ' ' * 8)}"
+        f"    return parse(given({written}) + extra, kwargs)\n"
     )
-    return compile_binding(
-        packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside}
-    )
+    return compile_binding(packet.name, source, names_of_text(operator, public, parse))
 
 
-def make_infix(name, packet, reflected=False):
+def make_infix(name, packet, reflected=False, public=None):
     """The method for an infix operator: hands operands it does not know back to Python (NotImplemented).
 
     A number beside a tensor is the common case, so it is wrapped here in the tensor's own dtype when that loses nothing.
+    public: what `__torch_function__` is told, if it is not the operator's method: `x + y` is told as `Tensor.add`.
     For `Tensor.__mul__` it writes:
 
         def binding(self, other):
+            right = other
             try:
                 keys = self._keys | other._keys
             except AttributeError:
-                other = number_beside(self, other, name)
-                if other is None: return NotImplemented
-                keys = self._keys | other._keys
-            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, other)
+                right = number_beside(self, other, name)
+                if right is None: return public.override_infix(self, other)
+                keys = self._keys | right._keys
+            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, right)
+            except Overridden: pass
             except FOREIGN as error:
                 restate(error)
                 raise
+            return public.override_infix(self, other)
     """
     operator = packet.overloads[0]
+    public = public or Public(packet.name, "torch.Tensor")
     extra = "".join(f", {a.default!r}" for a in operator.schema.arguments[2:])
-    operands = "other, self" if reflected else "self, other"
+    operands = "right, self" if reflected else "self, right"
     source = (
         "def binding(self, other):\n"
+        "    right = other\n"
         "    try:\n        keys = self._keys | other._keys\n"
         "    except AttributeError:\n"
-        "        other = number_beside(self, other, name)\n"
-        "        if other is None: return NotImplemented\n"
-        "        keys = self._keys | other._keys\n"
-        + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})")
+        "        right = number_beside(self, other, name)\n"
+        "        if right is None: return public.override_infix(self, other)\n"
+        "        keys = self._keys | right._keys\n"
+        f"    try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})\n"
+        f"{_HANDED_OVER}"
+        "    return public.override_infix(self, other)\n"
     )
-    return compile_binding(
-        name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name}
-    )
+    return compile_binding(name, source, names_of_text(operator, public, None) | {"name": name})
 
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})

@@ -43,6 +43,7 @@ class Packet:
         self.out = {}  # functional Operator -> its out= Operator
         self.direct = False  # whether the first overload's arguments need no conversion: see gen_python_functions
         self.numbers_as_tensors = False
+        self.make_binding = None  # see `binding_maker`
         self.binding = None  # hand-written Python function, when the generated one will not do
 
 
@@ -96,6 +97,21 @@ def python_binding(name, variants="function, method", module="torch"):
         return function
 
     return register_binding
+
+
+def binding_maker(name, variants="function, method", module="torch"):
+    """Decorator: `make(public)` returns the hand-written Python binding, which asks for overrides itself, as quick ones do: Note
+    [ Who overrides ]. public: the Public that it tells of a call, None for readtorch's own calls, which nobody overrides.
+    """
+
+    def register_maker(make):
+        packet = _packet(name, module)
+        packet.make_binding = make
+        packet.is_function |= "function" in variants
+        packet.is_method |= "method" in variants
+        return make
+
+    return register_maker
 
 
 def alias_of(name, existing, module="torch"):

@@ -16,6 +16,8 @@ from readtorch.c10.layout import layout
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
+from .torch_function import Overridden, has_override
+
 # NumPy's spellings, which PyTorch accepts beside its own.
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
@@ -65,11 +67,14 @@ class Signature:
             raise _Mismatch(f"got an unexpected keyword argument '{next(iter(kwargs))}'", len(args))
         return bound, out
 
-    def call_out(self, bound, out):
-        """Calls the out= operator: with each of several outputs, or with the list of them if it wants one."""
+    def call(self, bound, out, entry):
+        """Calls the operator through `entry(operator)`, or its out= operator: with each of several outputs, or with the
+        list of them if it wants one."""
+        if out is None:
+            return entry(self.operator)(*bound)
         is_list = self.out_operator.schema.arguments[-1].type.is_list
         outs = out if isinstance(out, (tuple, list)) and not is_list else (out,)
-        return self.out_operator.call(*bound, *outs)
+        return entry(self.out_operator)(*bound, *outs)
 
     def _dtype_for_out(self, dtype, of_out):
         if dtype not in (None, of_out):
@@ -335,9 +340,13 @@ def _type_name(kind):
 # ------------------------------------------------------------------------------------------------------ bindings
 
 
-def make_parser(packet, is_method):
-    """A function (args, kwargs) -> result that finds the overload which fits and calls it."""
+def make_parser(packet, is_method, public=None):
+    """A function (args, kwargs) -> result that finds the overload which fits and calls it.
+
+    public: the Public whose calls these are; None for a parser in a binding that has asked for overrides, or need not.
+    """
     signatures = []
+    entry = python_operator.attrgetter("call" if public is None else "entry")
 
     def parse(args, kwargs):
         if not signatures:  # on the first call: most operators are never called
@@ -349,20 +358,28 @@ def make_parser(packet, is_method):
             except _Mismatch as mismatch:
                 failures.append(mismatch.with_traceback(None))  # which would hold this frame, and so the arguments
                 continue
-            if out is None:
-                result = signature.operator.call(*bound)
-                return require_grad(result) if kwargs.get("requires_grad") else result
-            return signature.call_out(bound, out)
-        raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
+            try:
+                result = signature.call(bound, out, entry)
+            except Overridden:
+                break
+            return require_grad(result) if out is None and kwargs.get("requires_grad") else result
+        else:
+            if public is None or not any(map(has_override, public.asked_of(args, kwargs))):
+                raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
+        return public.override(args, kwargs)
 
     return parse
 
 
 def require_grad(t):
     """A factory's result as a leaf that requires grad."""
+    check_differentiable(t)
+    return t.requires_grad_()
+
+
+def check_differentiable(t):
     if t._array.dtype.kind in "iub":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return t.requires_grad_()
 
 
 def describe_failures(name, signatures, failures, args, kwargs, is_method):

@@ -8,11 +8,14 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.torch_function import overriders
 from readtorch.c10.dispatch_key import BACKENDS, CPU
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import input_metadata
 from readtorch.csrc.autograd.variable import gradient_edge, requires_grad
+from readtorch.csrc.utils.disable_torch_function import _has_torch_function as has_torch_function
+from readtorch.csrc.utils.disable_torch_function import handle_torch_function, is_tensor_like
 from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -66,6 +69,17 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if targets == ():
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = _as_tuple(tensors)
+    asked = tuple([t for t in (*roots, *(targets or ())) if is_tensor_like(t)]) if overriders else ()
+    if asked and has_torch_function(asked):
+        return handle_torch_function(
+            backward,
+            asked,
+            roots,
+            grad_tensors=grad_tensors,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            inputs=targets,
+        )
     gradients = _make_grads(roots, _grads_tuple(grad_tensors, len(roots)))
     _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=True)
 
@@ -98,33 +112,35 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    settings = dict(
+        grad_outputs=grad_outputs,
+        retain_graph=retain_graph,
+        create_graph=create_graph,
+        only_inputs=only_inputs,
+        allow_unused=allow_unused,
+        is_grads_batched=is_grads_batched,
+        materialize_grads=materialize_grads,
+    )
     if isinstance(inputs, dict):
-        values = grad(
-            outputs,
-            tuple(inputs.values()),
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            only_inputs,
-            allow_unused,
-            is_grads_batched,
-            materialize_grads,
-        )
-        return dict(zip(inputs, values))
+        return dict(zip(inputs, grad(outputs, tuple(inputs.values()), **settings)))
     roots, targets = _as_tuple(outputs), _as_tuple(inputs)
+    asked = tuple([t for t in (*roots, *targets) if is_tensor_like(t)]) if overriders else ()
+    if asked and has_torch_function(asked):
+        return handle_torch_function(grad, asked, roots, targets, **settings)
     vectors = _grads_tuple(grad_outputs, len(roots))
-    if is_grads_batched:
-        results = _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused)
-    else:
-        gradients = _make_grads(roots, vectors)
-        results = _run(
-            roots, gradients, retain_graph, create_graph, targets, accumulate_grad=False, allow_unused=allow_unused
-        )
+    results = _gradients(roots, targets, vectors, retain_graph, create_graph, allow_unused, is_grads_batched)
     if materialize_grads:
         if any(r is None and isinstance(t, GradientEdge) for r, t in zip(results, targets)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         results = [at.zeros_like(t) if r is None else r for r, t in zip(results, targets)]
     return tuple(results)
+
+
+def _gradients(roots, targets, vectors, retain_graph, create_graph, allow_unused, is_grads_batched):
+    if is_grads_batched:
+        return _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused)
+    gradients = _make_grads(roots, vectors)
+    return _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=False, allow_unused=allow_unused)
 
 
 def _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused):

@@ -8,6 +8,7 @@ from collections import OrderedDict
 
 import readtorch
 from readtorch import _utils
+from readtorch._C import _disabled_torch_function_impl
 from readtorch._tensor import Tensor
 from readtorch.csrc.autograd.python_variable import TensorBase
 
@@ -39,6 +40,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     _is_param = True
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -124,6 +126,7 @@ _ALLOWED_METHODS = {
     "__dir__",
     "_is_view",
     "_make_subclass",
+    "as_subclass",
 }
 # These work on the empty tensor beneath.
 _CONVERSIONS = ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to")
@@ -174,6 +177,7 @@ class UninitializedTensorMixin:
     Raises ValueError in nearly every method and function, RuntimeError when asked for its shape.
     """
 
+    __torch_function__ = _disabled_torch_function_impl  # the methods below refuse, and `_keys`
     locals().update(_refusals())
     locals().update({name: _conversion(name) for name in _CONVERSIONS})
     __hash__ = object.__hash__  # a class that defines `__eq__` loses it

@@ -8,8 +8,9 @@ import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, below_autograd, native_function, python_binding
+from readtorch.aten.native_function import BOTH, below_autograd, binding_maker, native_function, python_binding
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.aten.torch_function import is_overridden, overriders
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, current_device, no_cuda
 from readtorch.c10.device import cpu as cpu_device
@@ -161,12 +162,23 @@ contiguous = native_function(
 )
 
 
-@python_binding("contiguous", "method")
-def contiguous_binding(self, memory_format=contiguous_format):
-    """`self` if its elements already lie in this order, else a copy in which they do."""
-    if memory_format is contiguous_format and self._array.flags.c_contiguous and not threads_with_modes:
-        return self
-    return contiguous.call(self, memory_format)
+@binding_maker("contiguous", "method")
+def make_contiguous(public):
+    def contiguous_binding(self, memory_format=contiguous_format, /, **named):
+        """`self` if its elements already lie in this order, else a copy in which they do."""
+        if overriders and is_overridden((self,)):
+            return public.override((self,) if memory_format is contiguous_format else (self, memory_format), named)
+        if named:
+            memory_format = _format_named(**named)
+        if memory_format is contiguous_format and self._array.flags.c_contiguous and not threads_with_modes:
+            return self
+        return contiguous.call(self, memory_format)
+
+    return contiguous_binding
+
+
+def _format_named(memory_format):
+    return memory_format
 
 
 @contiguous.compose

@@ -9,9 +9,20 @@ import weakref
 
 from readtorch.aten import gen_python_functions, python_arg_parser
 from readtorch.aten.native.tensor_shape.reshape import matrix_H, mH, mT, numpy_T
+from readtorch.aten.native.tensor_shape.view import alias_
 from readtorch.aten.native.unary_ops.complex import imag, real
 from readtorch.aten.native_function import packets
 from readtorch.aten.sparse_tensor_impl import is_sparse
+from readtorch.aten.torch_function import (
+    Public,
+    class_key,
+    is_overridden,
+    overridable,
+    overridable_alone,
+    overridable_property,
+    override_property,
+    overriders,
+)
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
 from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, MATH_BITS, ZEROTENSOR
@@ -88,12 +99,19 @@ _INFIX = {
 }
 
 
+# What `__torch_function__` is told of these, if it is not the operator's method: PyTorch has them as methods of their own.
+_TOLD_AS = {
+    name: Public(name, "torch.Tensor", in_python=name in ("__floordiv__", "__rmatmul__"))
+    for name in "__eq__ __and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __floordiv__ __rmatmul__".split()
+}
+
+
 def infix_methods():
     found = {}
     for name, (operator, reflected) in _INFIX.items():
         packet = packets.get(("torch", operator))
         if packet is not None:
-            infix = gen_python_functions.make_infix(name, packet, reflected)
+            infix = gen_python_functions.make_infix(name, packet, reflected, _TOLD_AS.get(name))
             found[name] = _named_in_traces(name, infix) if name in _NAMED_IN_TRACES else infix
     return found
 
@@ -117,6 +135,19 @@ def refuse_without_storage(t):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
+SIZE = Public("size", "torch.Tensor")
+DIM = Public("dim", "torch.Tensor", alone=True)
+NUMEL = Public("numel", "torch.Tensor", alone=True)
+
+
+def _dim_named(dim):
+    return dim
+
+
+_NEVER = ("is_quantized", "is_mkldnn", "is_nested", "is_sparse_csr")
+_NEVER += ("is_xpu", "is_xla", "is_ipu", "is_mps", "is_mtia", "is_maia", "is_vulkan")
+
+
 class TensorBase(TensorImpl):
     """Attributes and methods that PyTorch implements in C++."""
 
@@ -128,56 +159,68 @@ class TensorBase(TensorImpl):
     __setitem__ = setitem
 
     # Views that are spelled as attributes.
-    T = property(numpy_T.call)
-    H = property(matrix_H.call)
-    mT = property(mT.call)
-    mH = property(mH.call)
-    real = property(lambda self: real.call(self), lambda self, value: real.call(self).copy_(value))
-    imag = property(lambda self: imag.call(self), lambda self, value: imag.call(self).copy_(value))
+    T = overridable_property(numpy_T.call, name="T")
+    H = overridable_property(matrix_H.call, name="H")
+    mT = overridable_property(mT.call, name="mT")
+    mH = overridable_property(mH.call, name="mH")
+    real = overridable_property(real.call, lambda self, value: real.call(self).copy_(value), name="real")
+    imag = overridable_property(imag.call, lambda self, value: imag.call(self).copy_(value), name="imag")
 
     # ------------------------------------------------------------------------------------ sizes, type, device
 
-    @property
+    @overridable_property.quick
     def shape(self):
+        if overriders and is_overridden((self,)):
+            return override_property("shape", "__get__", self)
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self)
         return Size(self._array.shape)
 
-    def size(self, dim=None):
+    def size(self, dim=None, /, **named):
         """The shape, or the size of one dimension."""
+        if overriders and is_overridden((self,)):
+            return SIZE.override((self,) if dim is None else (self, dim), named)
+        dim = _dim_named(**named) if named else dim
         shape = self._array.shape
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self) if dim is None else tls.tracer.size(self, dim)
         return Size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
 
+    @overridable
     def stride(self, dim=None):
         """The strides counted in elements, or one of them."""
         strides = strides_of(self)
         return strides if dim is None else strides[wrap_dim_of_some(dim, len(strides))]
 
+    @overridable_alone
     def storage_offset(self):
         """How many elements of the storage lie before the first element."""
         return 0 if is_sparse(self) else storage_offset(self)
 
     def dim(self):
+        if overriders and is_overridden((self,)):
+            return DIM.override((self,), {})
         return self._array.ndim
 
     ndimension = dim
-    ndim = property(dim)
+    ndim = overridable_property(lambda self: self._array.ndim, name="ndim")
 
     def numel(self):
+        if overriders and is_overridden((self,)):
+            return NUMEL.override((self,), {})
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.numel(self)
         return self._array.size
 
     nelement = numel
 
+    @overridable_alone
     def element_size(self):
         return self._array.itemsize
 
-    itemsize = property(element_size)
+    itemsize = overridable_property(lambda self: self._array.itemsize, name="itemsize")
 
-    @property
+    @overridable_property
     def nbytes(self):
         if is_sparse(self):
             raise RuntimeError(
@@ -187,29 +230,34 @@ class TensorBase(TensorImpl):
             )
         return self._array.nbytes
 
-    @property
+    @overridable_property.quick
     def dtype(self):
+        if overriders and is_overridden((self,)):
+            return override_property("dtype", "__get__", self)
         return scalar_type.by_numpy[self._array.dtype]
 
-    @property
+    @overridable_property.quick
     def device(self):
+        if overriders and is_overridden((self,)):
+            return override_property("device", "__get__", self)
         return cpu if self._storage_impl is None else self._storage_impl.device
 
-    @property
+    @overridable_property
     def layout(self):
         return sparse_coo if is_sparse(self) else strided
 
-    is_cuda = property(lambda self: self.device.type == "cuda")
-    is_cpu = property(lambda self: self.device.type == "cpu")
-    is_meta = property(lambda self: self.device.type == "meta")
-    is_sparse = property(is_sparse)
-    is_quantized = is_mkldnn = is_nested = is_sparse_csr = property(lambda self: False)
-    # Devices that PyTorch knows and this book does not build.
-    is_xpu = is_xla = is_ipu = is_mps = is_mtia = is_maia = is_vulkan = property(lambda self: False)
+    is_cuda = overridable_property(lambda self: self.device.type == "cuda", name="is_cuda")
+    is_cpu = overridable_property(lambda self: self.device.type == "cpu", name="is_cpu")
+    is_meta = overridable_property(lambda self: self.device.type == "meta", name="is_meta")
+    is_sparse = overridable_property(is_sparse)
+    # Kinds and devices that PyTorch knows and this book does not build.
+    locals().update({name: overridable_property(lambda self: False, name=name) for name in _NEVER})
 
+    @overridable_alone
     def get_device(self):
         return -1 if self.device.index is None else self.device.index
 
+    @overridable_alone
     def data_ptr(self):
         """The address of the first element."""
         refuse_without_storage(self)
@@ -217,20 +265,27 @@ class TensorBase(TensorImpl):
             return 0
         return storage_impl(self).data_ptr() + storage_offset(self) * self._array.itemsize
 
-    const_data_ptr = data_ptr
+    @overridable_alone
+    def const_data_ptr(self):
+        """The same, for reading only."""
+        return self.data_ptr()
 
+    @overridable
     def new(self, *args, **kwargs):
         """A tensor of this one's dtype, made the old way: see `legacy_tensor_new`."""
         return legacy_tensor_new(self.dtype, *args, **kwargs)
 
+    @overridable
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of `memory_format`."""
         return not is_sparse(self) and has_format(self._array, memory_format)
 
     # -------------------------------------------------------------------------------------- autograd's state
 
-    @property
+    @overridable_property.quick
     def requires_grad(self):
+        if overriders and is_overridden((self,)):
+            return override_property("requires_grad", "__get__", self)
         return requires_grad(self)
 
     @requires_grad.setter
@@ -243,6 +298,7 @@ class TensorBase(TensorImpl):
             raise RuntimeError("you can only change requires_grad flags of leaf variables." + ("" if flag else advice))
         self.requires_grad_(flag)
 
+    @overridable
     def requires_grad_(self, requires_grad=True):
         """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""
         if not self.is_leaf:
@@ -260,24 +316,30 @@ class TensorBase(TensorImpl):
         set_requires_grad(self, requires_grad)
         return self
 
-    @property
+    @overridable_property.quick
     def is_leaf(self):
+        if overriders and is_overridden((self,)):
+            return override_property("is_leaf", "__get__", self)
         if self._base is not None:
             refresh_view(self)
         return self._edge is None or self._edge is NO_EDGE
 
-    @property
+    @overridable_property.quick
     def grad_fn(self):
+        if overriders and is_overridden((self,)):
+            return override_property("grad_fn", "__get__", self)
         if self._base is not None:
             refresh_view(self)
         return None if self._edge is None else self._edge[0]
 
-    @property
+    @overridable_property
     def output_nr(self):
         return 0 if self._edge is None else self._edge[1]
 
-    @property
+    @overridable_property.quick
     def grad(self):
+        if overriders and is_overridden((self,)):
+            return override_property("grad", "__get__", self)
         meta = self._meta
         grad = None if meta is None else meta.grad
         if grad is None and not self.is_leaf and not (meta and meta.retains_grad):
@@ -297,10 +359,11 @@ class TensorBase(TensorImpl):
     def grad(self):
         self.grad = None
 
-    @property
+    @overridable_property
     def retains_grad(self):
         return self._meta is not None and self._meta.retains_grad
 
+    @overridable_alone
     def retain_grad(self):
         """Keep the gradient of this non-leaf in `.grad`, too."""
         if not requires_grad(self):
@@ -321,18 +384,21 @@ class TensorBase(TensorImpl):
 
         node._own_hooks().retain_grad[nr] = keep
 
-    @property
+    @overridable_property
     def _version(self):
         if self._keys & INFERENCE_TENSOR:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._counter[0]
 
+    @overridable_alone
     def _is_view(self):
         return self._base is not None
 
-    @property
+    @overridable_property.quick
     def data(self):
         """The same elements without history, and with a version counter of their own."""
+        if overriders and is_overridden((self,)):
+            return override_property("data", "__get__", self)
         return detached(self)
 
     @data.setter
@@ -345,10 +411,11 @@ class TensorBase(TensorImpl):
         set_key_set(self, key_set(self) & ~(BACKENDS | MATH_BITS) | key_set(other) & (BACKENDS | MATH_BITS))
         self._storage_impl = storage_impl(other)
 
-    @property
+    @overridable_property
     def name(self):
         return None if self._meta is None else self._meta.name
 
+    @overridable_alone
     def detach_(self):
         """Cut this tensor off from the graph that made it."""
         if self._base is not None:
@@ -362,6 +429,7 @@ class TensorBase(TensorImpl):
         set_requires_grad(self, False)
         return self
 
+    @overridable_alone
     def tolist(self):
         """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
         refuse_without_storage(self)
@@ -375,16 +443,41 @@ class TensorBase(TensorImpl):
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
         """A tensor of class `cls` over `data`'s elements, without its history; both count writes together."""
+        _check_tensor_class(cls)
         t = new(cls)
-        t._array, t._keys = data._array, data._keys & KEPT_BY_ALIASES
+        t._array, t._keys = data._array, data._keys & KEPT_BY_ALIASES | class_key(cls)
         t._counter = data._counter
         t._storage_impl = storage_impl(data)
         t._edge, t._base, t._meta = NO_EDGE, None, None
-        return python_arg_parser.require_grad(t) if require_grad else t
+        if require_grad:
+            python_arg_parser.check_differentiable(t)
+            set_requires_grad(t, True)
+        return t
+
+    def as_subclass(self, cls):
+        """The same elements and history as a tensor of class `cls`. Raises TypeError for what is no subclass of Tensor."""
+        _check_tensor_class(cls)
+        made, t = alias_.call(self), new(cls)
+        for slot in _FIELDS:
+            if hasattr(made, slot):
+                setattr(t, slot, getattr(made, slot))
+        t._keys |= class_key(cls)
+        return t
 
     @staticmethod
     def _make_wrapper_subclass(*arguments, **kwargs):
         raise RuntimeError("readtorch has no wrapper subclasses")
+
+
+_FIELDS = [slot for slot in TensorImpl.__slots__ if slot != "__weakref__"]
+
+
+def _check_tensor_class(cls):
+    if not (isinstance(cls, type) and issubclass(cls, TensorImpl)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor."
+        )
 
 
 def _warn_non_leaf_grad():

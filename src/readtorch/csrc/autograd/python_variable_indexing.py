@@ -13,6 +13,8 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.index import index as _index
 from readtorch.aten.native.tensor_shape.slice import select, slice_
 from readtorch.aten.native.tensor_shape.view import alias_, unsqueeze
+from readtorch.aten.torch_function import handle_torch_function, is_overridden, overloaded_args, overriders
+from readtorch.c10 import tensor_impl
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, bfloat16, float16, float64
@@ -30,6 +32,8 @@ _BOUND = frozenset({int, type(None)})
 def getitem(self, index):
     """`self[index]`: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list or bool
     is among them."""
+    if overriders and is_overridden(asked := (self, *(index if type(index) is tuple else (index,)))):
+        return override_indexing("__getitem__", asked, (self, index))
     kind = type(index)
     if kind is int:
         try:
@@ -55,6 +59,8 @@ def getitem(self, index):
 
 def setitem(self, index, value):
     """`self[index] = value`: a copy into the view that `self[index]` is, or index_put_."""
+    if overriders and is_overridden(asked := (self, *(index if type(index) is tuple else (index,)), value)):
+        return override_indexing("__setitem__", asked, (self, index, value))
     if not isinstance(value, TensorImpl):
         value = value_to_tensor(self, value)
     if index is False:
@@ -70,6 +76,11 @@ def setitem(self, index, value):
         at.index_put_(target, tensors, without_leading_ones(value))
     else:
         copy_to(target, value)
+
+
+def override_indexing(name, asked, args):
+    function = getattr(tensor_impl.tensor_class, name)
+    return handle_torch_function(function, overloaded_args(asked), args, {}, f"torch.Tensor.{name}")
 
 
 # ------------------------------------------------------------------------------------ one index after another

@@ -7,6 +7,7 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `aten/src/ATen/native/ReduceAl
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.gen_python_functions import entry_for
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.reduce_ops_utils import (
@@ -18,9 +19,10 @@ from readtorch.aten.native.reduce_ops_utils import (
     with_indices_meta,
 )
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
-from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.aten.torch_function import Overridden
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
@@ -142,17 +144,25 @@ min_dim = dim_extreme("min", np.argmin)
 def extreme_binding(name, of_all, of_dim):
     """The Python binding of max and min: the plain ways to call them go straight to their operators."""
 
-    def binding(input, *args, **kwargs):
-        if not kwargs and isinstance(input, TensorImpl):
-            if not args:
-                return of_all.call(input)
-            if len(args) == 1 and type(args[0]) is int:
-                return of_dim.call(input, args[0], False)
-        return parse((input, *args), kwargs)
+    @binding_maker(name, BOTH)
+    def make(public):
+        call_all, call_dim = entry_for(of_all, public), entry_for(of_dim, public)
+        parse = make_parser(packets["torch", name], False, public)
 
-    binding.__name__ = binding.__qualname__ = name
-    parse = make_parser(packets["torch", name], is_method=False)
-    return python_binding(name, BOTH)(binding)
+        def binding(*args, **kwargs):
+            try:
+                if not kwargs and args and isinstance(args[0], TensorImpl):
+                    if len(args) == 1:
+                        return call_all(args[0])
+                    if len(args) == 2 and type(args[1]) is int:
+                        return call_dim(*args, False)
+                return parse(args, kwargs)
+            except Overridden:
+                pass
+            return public.override(args, kwargs)
+
+        binding.__name__ = binding.__qualname__ = name
+        return binding
 
 
 extreme_binding("max", max_all, max_dim)
@@ -306,14 +316,22 @@ def index_of(name, find):
             wrap_dim(dim, x.ndim)
         return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
 
-    @python_binding(name, BOTH)
-    def binding(input, *args, **kwargs):
-        if not kwargs and isinstance(input, TensorImpl) and (not args or len(args) == 1 and type(args[0]) is int):
-            return operator.call(input, args[0] if args else None, False)
-        return parse((input, *args), kwargs)
+    @binding_maker(name, BOTH)
+    def make(public):
+        call, parse = entry_for(operator, public), make_parser(packets["torch", name], False, public)
 
-    binding.__name__ = binding.__qualname__ = name
-    parse = make_parser(packets["torch", name], is_method=False)
+        def binding(*args, **kwargs):
+            try:
+                if not kwargs and 1 <= len(args) <= 2 and isinstance(args[0], TensorImpl):
+                    if len(args) == 1 or type(args[1]) is int:
+                        return call(args[0], args[1] if len(args) == 2 else None, False)
+                return parse(args, kwargs)
+            except Overridden:
+                pass
+            return public.override(args, kwargs)
+
+        binding.__name__ = binding.__qualname__ = name
+        return binding
 
 
 index_of("argmax", np.argmax)

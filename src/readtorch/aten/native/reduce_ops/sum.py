@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.gen_python_functions import MISSING, given, table_for
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
 from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce, without_imaginary
 from readtorch.aten.native.tensor_iterator import (
@@ -24,9 +25,10 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
-from readtorch.aten.native_function import BOTH, alias_of, native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.aten.torch_function import Overridden
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
@@ -117,26 +119,30 @@ class SumBackward1:
         return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
 
 
-ALL = object()
-
-
 def total_or_dim_binding(name, of_all, of_dim):
     """The Python binding of sum and mean: the two plain ways to call them go straight to their operators."""
-    total, along = of_all.table, of_dim.table
 
-    def binding(input, dim=ALL, *args, **kwargs):
-        if not args and not kwargs and isinstance(input, TensorImpl):
-            if dim is ALL:
-                return total[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, None)
-            if type(dim) is int:
-                return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
-                    input, (dim,), False, None
-                )
-        return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
+    @binding_maker(name, BOTH)
+    def make(public):
+        total, along = table_for(of_all, public), table_for(of_dim, public)
+        parse = make_parser(packets["torch", name], False, public)
 
-    binding.__name__ = binding.__qualname__ = name
-    parse = make_parser(packets["torch", name], is_method=False)
-    return python_binding(name, BOTH)(binding)
+        def binding(input=MISSING, dim=MISSING, /, *args, **kwargs):
+            try:
+                if not args and not kwargs and isinstance(input, TensorImpl):
+                    if dim is MISSING:
+                        return total[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, None)
+                    if type(dim) is int:
+                        return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
+                            input, (dim,), False, None
+                        )
+                return parse((*given((input, dim)), *args), kwargs)
+            except Overridden:
+                pass
+            return public.override((*given((input, dim)), *args), kwargs)
+
+        binding.__name__ = binding.__qualname__ = name
+        return binding
 
 
 total_or_dim_binding("sum", sum_all, sum_dim)

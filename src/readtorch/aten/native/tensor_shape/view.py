@@ -7,9 +7,10 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import numpy as np
 
 from readtorch.aten.codegen import compile_binding
-from readtorch.aten.dispatcher import MASK, run_lines
+from readtorch.aten.dispatcher import run_lines
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
+from readtorch.aten.gen_python_functions import entry_for, names_of_text
+from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.dispatch_key import CONJUGATE, CPU, NEGATIVE
@@ -46,36 +47,44 @@ def sizes_binding(name, operator, variants="method", extra=""):
     For `view` it writes:
 
         def binding(self, *sizes, **kwargs):
-            for n in sizes:
-                if type(n) is not int: break
-            else:
-                if sizes and not kwargs:
-                    try: return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes)
-                    except FOREIGN as error:
-                        restate(error)
-                        raise
-            if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return operator.call(self, tuple(sizes[0]))
-            return parse((self, *sizes), kwargs)
+            try:
+                for n in sizes:
+                    if type(n) is not int: break
+                else:
+                    if sizes and not kwargs:
+                        try: return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes)
+                        except FOREIGN as error:
+                            restate(error)
+                            raise
+                if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return call(self, tuple(sizes[0]))
+                return parse((self, *sizes), kwargs)
+            except Overridden: pass
+            return public.override((self, *sizes), kwargs)
     """
     run = run_lines(
-        f"table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes{extra})", indent=12
+        f"table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes{extra})", indent=16
     )
     source = (
         "def binding(self, *sizes, **kwargs):\n"
-        "    for n in sizes:\n"
-        "        if type(n) is not int: break\n"
-        "    else:\n"
-        "        if sizes and not kwargs:\n"
+        "    try:\n"
+        "        for n in sizes:\n"
+        "            if type(n) is not int: break\n"
+        "        else:\n"
+        "            if sizes and not kwargs:\n"
         f"{run}"
-        f"    if len(sizes) == 1 and not kwargs and are_ints(sizes[0]):"
-        f" return operator.call(self, tuple(sizes[0]){extra})\n"
-        "    return parse((self, *sizes), kwargs)\n"
+        f"        if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return call(self, tuple(sizes[0]){extra})\n"
+        "        return parse((self, *sizes), kwargs)\n"
+        "    except Overridden: pass\n"
+        "    return public.override((self, *sizes), kwargs)\n"
     )
-    names = {"table": operator.table, **MASK, "are_ints": are_ints, "operator": operator}
-    names["parse"] = make_parser(packets["torch", name], variants == "method")
-    binding = compile_binding(name, source, names)
-    binding.__doc__ = f"`{operator.schema}`"
-    return python_binding(name, variants)(binding)
+
+    @binding_maker(name, variants)
+    def make(public):
+        names = {**names_of_text(operator, public), "are_ints": are_ints, "call": entry_for(operator, public)}
+        names["parse"] = make_parser(packets["torch", name], variants == "method", public)
+        binding = compile_binding(name, source, names)
+        binding.__doc__ = f"`{operator.schema}`"
+        return binding
 
 
 def are_ints(sizes):
