@@ -151,8 +151,6 @@ DIFFERENT = {
         )
     ],
     "one function with two names": [
-        "torch.clip",
-        "torch.dsmm",
         "torch.compiler.is_dynamo_compiling",
         "torch.distributed.all_gather_into_tensor",
         "torch.distributed.reduce_scatter_tensor",

@@ -23,6 +23,20 @@ _cpu_allocator.keep_freed_memory()
 # From here on the order is that of `initModule`.
 from .c10.logging import _log_api_usage_once  # noqa: E402,F401
 from .c10.scalar_type import get_default_dtype  # noqa: E402,F401
+from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
+    _is_torch_function_enabled,
+    _is_torch_function_all_disabled,
+    _disabled_torch_function_impl,
+    _skip_one_hop_torch_function,
+    _has_torch_function,
+    _has_torch_function_unary,
+    _has_torch_function_variadic,
+    _is_torch_function_mode_enabled,
+    _push_on_torch_function_stack,
+    _pop_torch_function_stack,
+    _get_function_stack_at,
+    _len_torch_function_stack,
+)
 from .csrc.generator import Generator  # noqa: E402,F401
 from .c10.size import Size  # noqa: E402,F401
 from .c10.scalar_type import dtype  # noqa: E402,F401
@@ -31,27 +45,6 @@ from .c10.layout import layout  # noqa: E402,F401
 from .c10.memory_format import memory_format  # noqa: E402,F401
 from .c10.device import device  # noqa: E402,F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the operators become methods)
-from .aten.torch_function import (  # noqa: E402,F401
-    DisableTorchFunction,
-    DisableTorchFunctionSubclass,
-    _disabled_torch_function_impl,
-)
-from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
-    _get_function_stack_at,
-    _get_torch_function_state,
-    _has_torch_function,
-    _has_torch_function_unary,
-    _has_torch_function_variadic,
-    _is_torch_function_all_disabled,
-    _is_torch_function_enabled,
-    _is_torch_function_mode_enabled,
-    _len_torch_function_stack,
-    _pop_torch_function_stack,
-    _push_on_torch_function_stack,
-    _set_torch_function_state,
-    _skip_one_hop_torch_function,
-    _TorchFunctionState,
-)
 
 
 def _operators_of(module, public):
@@ -78,6 +71,13 @@ _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg
 
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
+from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
+    DisableTorchFunctionSubclass,
+    DisableTorchFunction,
+    _TorchFunctionState,
+    _set_torch_function_state,
+    _get_torch_function_state,
+)
 from .c10.dispatch_key_set import DispatchKey, DispatchKeySet  # noqa: E402,F401
 from .csrc.utils import python_dispatch_keys as _python_dispatch_keys  # noqa: E402
 

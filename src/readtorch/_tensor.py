@@ -119,7 +119,7 @@ class Tensor(TensorBase):
         return self._array.shape[0]
 
     def __iter__(self):
-        if self._array.ndim == 0:
+        if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
         if trace_under_way():
             trace_under_way().warn(

@@ -16,6 +16,10 @@ from .aten.native.copy import constant_beside
 from .aten.native.tensor_shape import cat as joins
 from .aten.native.tensor_shape.reshape import view_on_grid
 from .c10.size import Size
+from .csrc.utils.disable_torch_function import _has_torch_function as has_torch_function
+from .csrc.utils.disable_torch_function import _has_torch_function_unary as has_torch_function_unary
+from .csrc.utils.disable_torch_function import _has_torch_function_variadic as has_torch_function_variadic
+from .csrc.utils.disable_torch_function import handle_torch_function
 
 
 def _list_of(tensors):
@@ -25,6 +29,8 @@ def _list_of(tensors):
 
 def broadcast_tensors(*tensors):
     """All tensors expanded to the shape they have in common. Raises RuntimeError."""
+    if has_torch_function(tensors):
+        return handle_torch_function(broadcast_tensors, tensors, *tensors)
     return at.broadcast_tensors(list(_list_of(tensors)))
 
 
@@ -55,12 +61,16 @@ def _merge_size(result, i, sizes, position):
 
 def split(tensor, split_size_or_sections, dim=0):
     """Views of `tensor`: pieces of equal size, or of the sizes listed."""
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(split, (tensor,), tensor, split_size_or_sections, dim=dim)
     return tensor.split(split_size_or_sections, dim)
 
 
 def meshgrid(*tensors, indexing=None):
     """Each 1-dimensional tensor expanded to the grid that all of them span; indexing: "ij" (matrices) or
     "xy" (plots)."""
+    if has_torch_function(tensors):
+        return handle_torch_function(meshgrid, tensors, *tensors, indexing=indexing)
     tensors = list(_list_of(tensors))
     if indexing is None:
         warnings.warn(
@@ -77,6 +87,8 @@ def meshgrid(*tensors, indexing=None):
 
 def _each(operator_):
     def at_least(*tensors):
+        if has_torch_function(tensors):
+            return handle_torch_function(at_least, tensors, *tensors)
         tensors = _list_of(tensors)
         if isinstance(tensors, tuple) and len(tensors) == 1:
             return operator_.call(tensors[0])
@@ -93,11 +105,15 @@ atleast_1d, atleast_2d, atleast_3d = map(_each, (joins.atleast_1d, joins.atleast
 
 def block_diag(*tensors):
     """Matrices along the diagonal of a larger one, zeros elsewhere."""
+    if has_torch_function(tensors):
+        return handle_torch_function(block_diag, tensors, *tensors)
     return joins.block_diag.call(tensors)
 
 
 def cartesian_prod(*tensors):
     """All combinations of the elements of 1-dimensional tensors, one a row."""
+    if has_torch_function(tensors):
+        return handle_torch_function(cartesian_prod, tensors, *tensors)
     for t in tensors:
         if t._array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._array.shape)}")
@@ -121,6 +137,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     compute_mode: whether a matrix product may serve for p = 2; by default if there are more than 25 rows. Raises
     RuntimeError if x1 and x2 do not fit together.
     """
+    if has_torch_function_variadic(x1, x2):
+        return handle_torch_function(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)
     if compute_mode not in _COMPUTE_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return at.cdist(x1, x2, p, _COMPUTE_MODES[compute_mode])
@@ -131,6 +149,8 @@ def unravel_index(indices, shape):
 
     Raises TypeError for indices that are not integers or a shape that is none, ValueError for negative sizes.
     """
+    if has_torch_function_unary(indices):
+        return handle_torch_function(unravel_index, (indices,), indices, shape=shape)
     if indices._array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if not isinstance(shape, (int, list, tuple)):

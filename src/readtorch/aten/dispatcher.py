@@ -97,12 +97,12 @@ class Operator(OperatorEntry):
         context.asking.add(self)
 
     def __getattr__(self, name):
-        """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for; so is `entry`,
-        its twin for Python bindings: Note [ Who overrides ]."""
+        """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for; so is
+        `call_from_python`, for Python bindings: Note [ Who overrides ]."""
         if name == "call":
             self.call = make_call(self, self.table)
-        elif name == "entry":
-            self.entry = make_call(self, self.binding_table)
+        elif name == "call_from_python":
+            self.call_from_python = make_call(self, self.binding_table)
         elif name == "binding_table":
             self.binding_table = BindingTable(self)
             self.binding_tables.append(self.binding_table)

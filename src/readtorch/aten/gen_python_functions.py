@@ -29,6 +29,8 @@ def make_binding(packet, is_method):
     binding.__doc__ = binding.__doc__ or _DOC.format(
         packet.name, "\n    ".join([op.schema.text for op in packet.overloads])
     )
+    if packet.make_binding or packet.binding:
+        binding.__name__ = binding.__qualname__ = packet.name
     if not is_method:
         public.function = binding
     return binding
@@ -39,6 +41,29 @@ _IN_PYTHON = {
     name: name for name in ("__rsub__", "__rdiv__", "__rfloordiv__", "__rmod__", "__rlshift__", "__rrshift__")
 }
 _IN_PYTHON |= {"__rtruediv__": "__rdiv__", "__pow__": "__pow__", "__ipow__": "__ipow__", "__rpow__": "__rpow__"}
+_STFT = "n_fft, hop_length=None, win_length=None, window=None, center=True, "
+_STFT_ENDS = "normalized=False, onesided=None, return_complex=None, align_to_window=None"
+_UNIQUE = "return_inverse=False, return_counts=False, dim=None"
+_METHODS_IN_PYTHON = {
+    "split": "self, split_size, dim=0",
+    "norm": "self, p='fro', dim=None, keepdim=False, dtype=None",
+    "lu": "self, pivot=True, get_infos=False",
+    "stft": f"self, {_STFT}pad_mode='reflect', {_STFT_ENDS}",
+    "istft": f"self, {_STFT}normalized=False, onesided=None, length=None, return_complex=False",
+    "unique": f"self, sorted=True, {_UNIQUE}",
+    "unique_consecutive": f"self, {_UNIQUE}",
+}
+_FUNCTIONS_IN_PYTHON = {
+    "split": "tensor, split_size_or_sections, dim=0",
+    "norm": "input, p='fro', dim=None, keepdim=False, out=None, dtype=None",
+    "lu": "A, pivot=True, get_infos=False, out=None",
+    "stft": f"input, {_STFT}pad_mode='reflect', {_STFT_ENDS}",
+    "unique": f"input, sorted=True, {_UNIQUE}",
+    "unique_consecutive": f"input, {_UNIQUE}",
+    "tensordot": "a, b, dims=2, out=None",
+    "einsum": "*args",
+    "chain_matmul": "*matrices",
+}
 # Methods that bear another's name, and hand-written ones without arguments.
 _TOLD_AS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__mod__": "remainder", "__imod__": "remainder_"}
 _ALONE = {
@@ -66,11 +91,13 @@ def public_function(packet, is_method):
     """What `__torch_function__` is told of a call."""
     if is_method and packet.name in _IN_PYTHON:
         return Public(_IN_PYTHON[packet.name], "torch.Tensor", in_python=True)
+    if is_method and packet.name in _METHODS_IN_PYTHON:
+        return Public(packet.name, "torch.Tensor", parameters=_METHODS_IN_PYTHON[packet.name])
     if is_method:
         alone = packet.name in _ALONE or {1} == {len(operator.schema.arguments) for operator in packet.overloads}
         return Public(_TOLD_AS.get(packet.name, packet.name), "torch.Tensor", alone)
     if packet.module == "torch":
-        return Public(packet.name)
+        return Public(packet.name, parameters=_FUNCTIONS_IN_PYTHON.get(packet.name))
     prefix = "" if packet.module == "nn" else f"{packet.module}_"  # PyTorch's name of the binding: `linalg_norm`
     return Public(prefix + packet.name, f"torch.{packet.module}")
 
@@ -197,7 +224,7 @@ def table_for(operator, public):
 
 
 def entry_for(operator, public):
-    return operator.call if public is None else operator.entry
+    return operator.call if public is None else operator.call_from_python
 
 
 _HANDED_OVER = "    except Overridden: pass\n    except FOREIGN as error:\n        restate(error)\n        raise\n"

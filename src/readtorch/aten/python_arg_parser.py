@@ -346,7 +346,7 @@ def make_parser(packet, is_method, public=None):
     public: the Public whose calls these are; None for a parser in a binding that has asked for overrides, or need not.
     """
     signatures = []
-    entry = python_operator.attrgetter("call" if public is None else "entry")
+    entry = python_operator.attrgetter("call" if public is None else "call_from_python")
 
     def parse(args, kwargs):
         if not signatures:  # on the first call: most operators are never called

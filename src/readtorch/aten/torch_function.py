@@ -255,17 +255,19 @@ class Public:
 
     name, module: as errors give them, "add" and "torch.Tensor". alone: it is a method without arguments; in PyTorch these do not
     go through the parser, and a plain tensor counts among the types, too. in_python: in PyTorch it
-    is written in Python, where plain tensors count among the types and empty kwargs are handed on.
+    is written in Python, where plain tensors count among the types and empty kwargs are handed on. parameters: those of such a
+    function, as a `def` has them, if it hands on what has a default by keyword, whether the caller gave it or not.
     """
 
     function = None  # of a method: what the class has by that name
 
-    def __init__(self, name, module="torch", alone=False, in_python=False):
+    def __init__(self, name, module="torch", alone=False, in_python=False, parameters=None):
         self.name = name
         self.module = module
         self.is_method = module == "torch.Tensor"
         self.alone = alone
-        self.in_python = in_python
+        self.in_python = in_python or parameters is not None
+        self.parameters = parameters
 
     def asked_of(self, args, kwargs):
         """The arguments whose classes are asked, those in lists among them."""
@@ -274,6 +276,8 @@ class Public:
     def override(self, args, kwargs):
         """Hands a call on: what a binding does after Overridden. If nobody overrides it after all, the call is made."""
         function = self.function or getattr(tensor_impl.tensor_class, self.name)
+        if self.parameters:
+            args, kwargs = self.spelled(args, kwargs)
         overloaded = overloaded_args(self.asked_of(args, kwargs))
         if skips_hop() or not (overloaded or mode_enabled()):
             with DisableTorchFunction():
@@ -285,6 +289,21 @@ class Public:
         return handle_torch_function(
             function, overloaded, args, kwargs, f"{self.module}.{self.name}", always=self.in_python
         )
+
+    def spelled(self, args, kwargs):
+        """The arguments as PyTorch's Python hands them on: without a default by position, with one by keyword."""
+        bound = inspect.signature(eval(f"lambda {self.parameters}: None")).bind(*args, **kwargs)
+        bound.apply_defaults()
+        by_position, by_keyword = [], {}
+        for name, value in bound.arguments.items():
+            parameter = bound.signature.parameters[name]
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                by_position += value
+            elif parameter.default is parameter.empty:
+                by_position.append(value)
+            else:
+                by_keyword[name] = value
+        return tuple(by_position), by_keyword
 
     def override_infix(self, left, right):
         """The same for an infix operator: operands that nobody knows, and TypeErrors, are NotImplemented to Python."""

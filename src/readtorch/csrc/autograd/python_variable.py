@@ -153,10 +153,17 @@ class TensorBase(TensorImpl):
 
     __slots__ = ("__dict__",)
 
-    locals().update(operator_methods())
+    methods = operator_methods()
+    locals().update(methods)
 
     __getitem__ = getitem
     __setitem__ = setitem
+    getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
+    methods["__pow__"].__name__, methods["__ipow__"].__name__ = (
+        "pow",
+        "pow_",
+    )  # wrapped, they keep their names in PyTorch
+    del methods
 
     # Views that are spelled as attributes.
     T = overridable_property(numpy_T.call, name="T")

@@ -7,7 +7,9 @@ Explained in the chapter "Modes, subclasses, fake tensors".
 import warnings
 from enum import IntEnum
 
-from readtorch.aten.torch_function import (
+from readtorch.aten.torch_function import (  # noqa: F401  (`_C` has all of them from here)
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
     has_override,
     mode_enabled,
