@@ -320,7 +320,7 @@ class Public:
 
 def asking(function, public):
     """A hand-written binding with the question before it: Note [ Who overrides ]."""
-    if public.is_method and function.__code__.co_argcount == 1 and not function.__code__.co_flags & _STARRED:
+    if public.is_method and takes_self_alone(function.__code__):
         return asking_alone(function, public)
     if public.is_method and public.name.startswith("__"):
         return asking_infix(function, public)
@@ -340,7 +340,9 @@ def asking(function, public):
     return binding
 
 
-_STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+def takes_self_alone(code):
+    starred = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & starred
 
 
 def asking_alone(method, public):
