@@ -1,0 +1,168 @@
+"""The dispatch calculator: its tables are those of the installed PyTorch, and its hops those that recording kernels see.
+
+Note [ Recording kernels ]
+Before anything is registered, `torch.library.get_kernel` gives the kernel that an operator's table has for a key. A kernel that writes
+down operator and key and then calls that one is registered in its place, for each operator of the figure and each of its keys whose
+entry is no fallthrough. Python's keys are left alone: what reaches Python a mode sees.
+"""
+
+import contextlib
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from readtorch.viz.figures.dispatch_calculator import FIGURE, Refusal, row_of, tables
+
+ROOT = Path(__file__).resolve().parents[2]
+C = torch._C
+PYTHON_KEYS = ("Python", "PythonTLSSnapshot")
+UNSEEN = ("Tracer", *PYTHON_KEYS)  # get_kernel knows no Tracer; there its number must do
+
+
+def test_the_tables_are_those_of_both_libraries():
+    command = [sys.executable, str(ROOT / "tools/dispatch_tables.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+class Watch(TorchDispatchMode):
+    """Writes down what reaches Python."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.log.append((function.name().removeprefix("aten::"), "Python"))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture(scope="module")
+def log():
+    """A list to which every kernel of the figure's operators writes (operator, key)."""
+    seen, kernels = Log(), {}
+    for name in tables()["calls"]:
+        for key, (kind, _) in row_of("torch", name).items():
+            if kind not in "F-" and key not in UNSEEN and key != "Undefined":
+                ends = kind in "DM" or key in ("CPU", "SparseCPU", "Meta")
+                kernels[name, key, ends] = torch.library.get_kernel(f"aten::{name}", key)
+    with warnings.catch_warnings(), torch.library._scoped_library("aten", "IMPL") as library:
+        warnings.simplefilter("ignore")
+        for (name, key, ends), kernel in kernels.items():
+            library.m.impl(name, key, recording(seen, name, key, kernel, ends), True)  # Library.impl refuses some of them
+        yield seen
+
+
+class Arrived(Exception):
+    """The call has reached the kernel that ends it: what is computed there is not asked."""
+
+
+class Log(list):
+    operator = ""  # the one that is watched: other operators compute, as the fallbacks need it
+
+
+def recording(seen, name, key, kernel, ends):
+    def record(keys, *args, **kwargs):
+        seen.append((name, key))
+        if name == seen.operator and ends:
+            raise Arrived
+        return kernel.call_boxed(keys, *args, **kwargs)
+
+    return record
+
+
+def operand(inputs):
+    """A matrix as the switches want it."""
+    made = torch.inference_mode if inputs["inference_tensor"] else contextlib.nullcontext
+    with made():
+        x = torch.rand(2, 2, dtype=torch.complex64 if inputs["conj"] else torch.float32)
+        if inputs["tensor"] == "sparse":
+            x = x.to_sparse()
+        if inputs["tensor"] == "meta":
+            x = torch.empty_like(x, device="meta")
+        if inputs["requires_grad"]:
+            x = x.requires_grad_().clone()  # no leaf: those may not be written to
+        x = x.conj() if inputs["conj"] else x
+        return torch._neg_view(x) if inputs["neg"] else x
+
+
+def including(name):
+    return C._IncludeDispatchKeyGuard(C._dispatch_key_parse(name))
+
+
+def excluding(name):
+    return C._ExcludeDispatchKeyGuard(C.DispatchKeySet(C._dispatch_key_parse(name)))
+
+
+def thread(inputs, seen):
+    """Everything that the switches change of the thread."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.no_grad() if inputs["no_grad"] else contextlib.nullcontext())
+    stack.enter_context(torch.inference_mode() if inputs["inference_mode"] else contextlib.nullcontext())
+    if inputs["autocast"]:
+        stack.enter_context(torch.autocast("cpu", cache_enabled=False))
+    if inputs["tracing"]:
+        stack.enter_context(including("Tracer"))
+    for guard, names in ((including, inputs["included"]), (excluding, inputs["excluded"])):
+        for name in names.replace(",", " ").split():
+            stack.enter_context(guard(name))
+    if inputs["mode"]:
+        stack.enter_context(Watch(seen))
+    return stack
+
+
+def observed(inputs, seen):
+    """The keys at which the operator's kernels ran, in order."""
+    name = inputs["op"]
+    packet, _, overload = name.partition(".")
+    function = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    x = operand(inputs)
+    scope = {"f": function, "x": x, "v": x.to_dense()[0] if inputs["tensor"] == "sparse" else x[0]}
+    options = {"sparse": ", layout=torch.sparse_coo", "meta": ", device='meta'"}.get(inputs["tensor"], "")
+    is_factory = "x" not in tables()["calls"][name] and "v" not in tables()["calls"][name]
+    arguments = tables()["calls"][name] + (options if is_factory else "")
+    call = compile(f"f({arguments})", "<call>", "eval")
+    with thread(inputs, seen):
+        seen.clear()
+        seen.operator = name
+        with contextlib.suppress(Exception):
+            eval(call, scope | {"torch": torch})
+        seen.operator = ""
+    return [key for operator, key in seen if operator == name]
+
+
+def drawn(generator):
+    inputs = FIGURE.random_inputs(generator)
+    inputs["tensor"] = generator.choice(["cpu", "cpu", "cpu", "sparse", "meta"])
+    inputs["included"] = generator.choice(["", "", "Conjugate", "Negative", "AutocastCPU"])
+    inputs["excluded"] = generator.choice(["", "", "AutogradCPU", "ADInplaceOrView", "Conjugate, Negative"])
+    for name in ("inference_tensor", "conj", "neg", "no_grad", "inference_mode", "mode", "autocast", "tracing"):
+        inputs[name] = generator.random() < 0.25
+    inputs["requires_grad"] = generator.random() < 0.4 and not inputs["inference_tensor"]
+    return inputs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_hops_are_those_that_recording_kernels_see(log, seed):
+    generator, compared, kinds, wrong = random.Random(seed), 0, set(), []
+    while compared < 120:
+        inputs = drawn(generator)
+        try:
+            result = FIGURE.model(inputs)
+        except Refusal:
+            continue
+        predicted = [hop["key"] for hop in result["hops"] if hop["kind"] != "no entry"]
+        seen = observed(inputs, log)
+        expected = [key for key in predicted if key not in ("Tracer", "PythonTLSSnapshot", "Undefined")]
+        if seen != expected:
+            wrong.append(f"{inputs}\npredicted {expected}\nobserved  {seen}")
+        compared += 1
+        kinds.update(expected)
+    assert not wrong, "\n".join(wrong)
+    assert len(kinds) >= 9, kinds
