@@ -2,8 +2,9 @@
 
     .venv/bin/python tools/dispatch_tables.py [--check]
 
-PyTorch's rows are read from `torch._C._dispatch_dump_table`, readtorch's from its own dump of the same form. The figure's models, in
-Python and in JavaScript, read the file that this writes. --check: exit with 1 if the file is not what would be written.
+The rows are read from what `_dispatch_dump_table` prints on both sides. The figure's models, in Python and in JavaScript, read the file
+that this writes. --check: exit with 1 if the file is not what would be written. Of readtorch's kernels it has the files and no lines, so
+that it changes when kernels come, go or move to another file.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-import readtorch
+from readtorch.aten.dispatcher import registry
 
 FILE = Path(__file__).resolve().parents[1] / "src/readtorch/viz/static/models/dispatch_tables.js"
 HEAD = "// Rows of both libraries' dispatch tables. Written by tools/dispatch_tables.py, also read by figures/dispatch_calculator.py.\n"
@@ -102,12 +103,16 @@ def rows(dump):
 
 def entry(text):
     kind = "F" if text.startswith("fallthrough") else KINDS[re.search(r"\[([^]]*)\]$", text)[1]]
-    return [kind, re.sub(r".*registered at \S*?([\w.]+:\d+) \[.*|.*", r"\1", text)]
+    return [kind, re.sub(r".*registered at \S*?([\w.]+:\d+) \[.*|.*", r"\1", text).removesuffix(":0")]
 
 
 def composites():
     """{operator: the operators that its composite kernel calls}, as PyTorch's profiler reports them."""
-    return {name: calls for name, row in rows(torch._C._dispatch_dump_table).items() if row.get("CPU", "?")[0] in "MD" and (calls := calls_of(name))}
+    return {
+        name: calls
+        for name, row in rows(torch._C._dispatch_dump_table).items()
+        if row.get("CPU", "?")[0] in "MD" and (calls := calls_of(name))
+    }
 
 
 def calls_of(name):
@@ -125,24 +130,40 @@ def text():
         "keys": KEYS,
         "calls": OPERATORS,
         "inner": composites(),
+        "fused": fused(),
         "torch": rows(torch._C._dispatch_dump_table),
         "readtorch": rows(ours),
     }
-    places = sorted({place for side in ("torch", "readtorch") for row in tables[side].values() for _, place in row.values()})
+    places = sorted(
+        {place for side in ("torch", "readtorch") for row in tables[side].values() for _, place in row.values()}
+    )
     for side in ("torch", "readtorch"):
         for name, row in tables[side].items():
-            tables[side][name] = " ".join(f"{row[key][0]}{places.index(row[key][1])}" if key in row else "-" for key in KEYS)
+            tables[side][name] = " ".join(
+                f"{row[key][0]}{places.index(row[key][1])}" if key in row else "-" for key in KEYS
+            )
     return f"{HEAD}const DISPATCH_TABLES = {json.dumps(tables | {'places': places}, indent=1)};\n"
 
 
 def ours(name):
-    return None
+    """The table of an operator of readtorch, without line numbers; None if there is no such operator."""
+    return re.sub(r"(\.py):\d+", r"\1:0", registry[name].dump_table()) if name in registry else None
+
+
+def fused():
+    """Compositions that have one kernel for the work of all parts, which serves where nobody would see the parts."""
+    found = [registry[f"aten::{name}"] for name in OPERATORS if f"aten::{name}" in registry]
+    return [one.name.removeprefix("aten::") for one in found if one.composite is not None and one.kernels]
 
 
 def main():
     written = text()
     if "--check" in sys.argv:
-        sys.exit(0 if FILE.read_text(encoding="utf8") == written else f"{FILE.name} is out of date: run tools/dispatch_tables.py")
+        sys.exit(
+            0
+            if FILE.read_text(encoding="utf8") == written
+            else f"{FILE.name} is out of date: run tools/dispatch_tables.py"
+        )
     FILE.write_text(written, encoding="utf8")
 
 

@@ -55,7 +55,9 @@ def log():
     with warnings.catch_warnings(), torch.library._scoped_library("aten", "IMPL") as library:
         warnings.simplefilter("ignore")
         for (name, key, ends), kernel in kernels.items():
-            library.m.impl(name, key, recording(seen, name, key, kernel, ends), True)  # Library.impl refuses some of them
+            library.m.impl(
+                name, key, recording(seen, name, key, kernel, ends), True
+            )  # Library.impl refuses some of them
         yield seen
 
 

@@ -186,8 +186,11 @@ def walk(side, inputs):
     while keys is not None and len(hops) < 20:
         key = highest(keys)
         kind, place = entry_of(row, key)
-        if side == "readtorch" and kind == "A" and not records(inputs):
-            keys &= after("Autograd")  # its table goes on at once: Note [ Hops that do nothing ]
+        if side == "readtorch" and goes_on_at_once(inputs, kind, key, keys):
+            keys &= after("Autograd")
+            continue
+        if side == "readtorch" and kind == "-" and key in BITS and key not in BACKENDS:
+            keys &= after(key)
             continue
         hop = {"key": key, "kind": KINDS[kind], "place": place, "keys": names(keys), "how": how}
         hops.append(hop)
@@ -197,11 +200,15 @@ def walk(side, inputs):
         elif kind in "DM" or key in BACKENDS or key == "Undefined" or key.startswith("Sparse"):
             hop["does"], keys = ends(side, inputs, kind, key, place), None
         elif key.startswith("Autocast"):
-            hop["does"] = "It casts the operands where the operator's policy says so, takes its key away for this thread, and calls the operator from the top."
+            hop["does"] = (
+                "It casts the operands where the operator's policy says so, takes its key away for this thread, and calls the operator from the top."
+            )
             how, exclude = "call", exclude | BITS[key]
             keys = call()
         elif key == "Python":
-            hop["does"] = "It calls the mode. A mode that runs func(*args) calls the operator from the top, without itself and without any key above Python."
+            hop["does"] = (
+                "It calls the mode. A mode that runs func(*args) calls the operator from the top, without itself and without any key above Python."
+            )
             how, include = "call", key_set("BackendSelect", "ADInplaceOrView")
             exclude |= ~after("Python") & ~BITS["Python"]
             keys = call()
@@ -211,11 +218,21 @@ def walk(side, inputs):
         elif key == "BackendSelect":
             backend, layout = TENSORS[inputs["tensor"]]
             keys = BITS[backend] | BITS[layout]
-            hop["does"] = f"It makes the key set anew, from device, layout and dtype of the new tensor: {key_of(layout, backend)} alone."
+            hop["does"] = (
+                f"It makes the key set anew, from device, layout and dtype of the new tensor: {key_of(layout, backend)} alone."
+            )
         else:
             hop["does"] = DOES[key] if key != "ADInplaceOrView" else in_place_or_view(inputs)
             keys &= after(key)
     return hops
+
+
+def goes_on_at_once(inputs, kind, key, keys):
+    """Notes [ Hops that do nothing ] and [ Fused kernels of compositions ] of readtorch's operator_entry.py."""
+    if not key.startswith("Autograd") or records(inputs):
+        return False
+    seen = keys & (BITS["Python"] | BITS["Conjugate"] | BITS["Negative"])
+    return kind == "A" or kind == "M" and inputs["op"] in tables()["fused"] and not seen
 
 
 DOES = {
@@ -239,8 +256,15 @@ def autograd(inputs):
     if records(inputs) and inputs["op"].endswith(".out"):
         return "An operand requires grad, and a result that is given cannot have a history: RuntimeError.", False
     if records(inputs):
-        return "An operand requires grad: it notes what backward() will need, around the call that goes on below Autograd.", True
-    why = "Under no_grad it notes nothing" if inputs["requires_grad"] and inputs["no_grad"] else "It finds no operand that requires grad"
+        return (
+            "An operand requires grad: it notes what backward() will need, around the call that goes on below Autograd.",
+            True,
+        )
+    why = (
+        "Under no_grad it notes nothing"
+        if inputs["requires_grad"] and inputs["no_grad"]
+        else "It finds no operand that requires grad"
+    )
     return f"{why}, and goes on below Autograd.", True
 
 
@@ -261,17 +285,23 @@ def ends(side, inputs, kind, key, place):
     """What the last kernel does."""
     if "NonFunctional" in place:
         return "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top."
+    if side == "readtorch" and kind == "M" and not key.startswith("Autograd") and inputs["op"] in tables()["fused"]:
+        return "It does the work of all parts at once, where nobody would see them."
     inner = tables()["inner"].get(inputs["op"], []) if side == "torch" else []
     if kind in "DM":
         calls = " and ".join(inner) if len(inner) < 3 else ", ".join(inner[:-1]) + " and " + inner[-1]
         what = "It is composite" if kind == "M" else "It serves every backend without a kernel of its own"
-        return f"{what}: it calls {calls}, from the top." if inner else f"{what}: it calls other operators, from the top."
+        return (
+            f"{what}: it calls {calls}, from the top." if inner else f"{what}: it calls other operators, from the top."
+        )
     return "It works out the result's sizes and strides, and nothing else." if key == "Meta" else "It computes."
 
 
 def model(inputs):
     if inputs["tensor"] == "sparse" and (inputs["conj"] or inputs["neg"]):
-        raise Refusal("Of a sparse tensor conj() computes the numbers at once, and _neg_view refuses: neither key can be set.")
+        raise Refusal(
+            "Of a sparse tensor conj() computes the numbers at once, and _neg_view refuses: neither key can be set."
+        )
     operator = inputs["op"]
     carried, (include, exclude) = tensor_keys(inputs), thread_sets(inputs)
     row = row_of("torch", operator)
@@ -319,10 +349,20 @@ def hop_sentence(hop):
 def shown_rows(inputs, carried, include, exclude, left, through, hops, ours):
     """A line for each key that may matter, the highest first."""
     backend, layout = TENSORS[inputs["tensor"]]
-    keys = ["PythonTLSSnapshot"] + ([f"Autocast{backend}"] if backend != "Meta" else []) + ["Tracer", f"Autograd{backend}"]
-    keys += ["ADInplaceOrView", "Negative", "Conjugate", "Python", "BackendSelect", key_of(layout, backend), "Undefined"]
+    keys = (
+        ["PythonTLSSnapshot"] + ([f"Autocast{backend}"] if backend != "Meta" else []) + ["Tracer", f"Autograd{backend}"]
+    )
+    keys += [
+        "ADInplaceOrView",
+        "Negative",
+        "Conjugate",
+        "Python",
+        "BackendSelect",
+        key_of(layout, backend),
+        "Undefined",
+    ]
     visited = [hop["key"] for hop in hops + ours]
-    keys += [key for key in visited if key not in keys]
+    keys += dict.fromkeys(key for key in visited if key not in keys)
     rows = []
     for key in keys:
         bit = bit_of(key)
@@ -357,7 +397,11 @@ def picture(result, step):
     now = result["hops"][step - 1]["key"] if step else ""
     for line, row in enumerate(result["rows"]):
         y = 28 + 24 * line
-        marks = [mark for mark, fact in (("x", "carried"), ("+", "included"), ("−", "excluded"), ("skipped", "skipped")) if row[fact]]
+        marks = [
+            mark
+            for mark, fact in (("x", "carried"), ("+", "included"), ("−", "excluded"), ("skipped", "skipped"))
+            if row[fact]
+        ]
         numbers = ", ".join(map(str, row["torch"]["hops"]))
         colour = "pick" if row["key"] == now else "pale" if row["left"] else "free"
         parts += [box(10, y, 140, 20, colour, row["key"]), text(" ".join(marks), 160, y + 15, "mono")]
@@ -366,8 +410,33 @@ def picture(result, step):
 
 
 def sample(random):
-    some = random.choice(["", "", "AutogradCPU", "ADInplaceOrView", "Conjugate, Negative", "CPU", "Tracer AutocastCPU", "Autograd", "Python", "x"])
-    other = random.choice(["", "", "AutogradCPU", "ADInplaceOrView", "Conjugate, Negative", "CUDA", "Tracer AutocastCPU", "SparseCPU", "Python"])
+    some = random.choice(
+        [
+            "",
+            "",
+            "AutogradCPU",
+            "ADInplaceOrView",
+            "Conjugate, Negative",
+            "CPU",
+            "Tracer AutocastCPU",
+            "Autograd",
+            "Python",
+            "x",
+        ]
+    )
+    other = random.choice(
+        [
+            "",
+            "",
+            "AutogradCPU",
+            "ADInplaceOrView",
+            "Conjugate, Negative",
+            "CUDA",
+            "Tracer AutocastCPU",
+            "SparseCPU",
+            "Python",
+        ]
+    )
     off = ["conj", "neg"] if random.random() < 0.5 else []
     return {"excluded": some, "included": other} | {name: False for name in off}
 

@@ -113,8 +113,12 @@ function walk(side, inputs) {
   while (keys !== null && hops.length < 20) {
     const key = highestKey(keys);
     const [kind, place] = entryOf(row, key);
-    if (side === "readtorch" && kind === "A" && !records(inputs)) {
+    if (side === "readtorch" && goesOnAtOnce(inputs, kind, key, keys)) {
       keys &= keysAfter("Autograd");
+      continue;
+    }
+    if (side === "readtorch" && kind === "-" && key in BITS && !DISPATCH_BACKENDS.includes(key)) {
+      keys &= keysAfter(key);
       continue;
     }
     const hop = { key, kind: ENTRY_KINDS[kind], place, keys: keyNames(keys), how };
@@ -155,6 +159,12 @@ function walk(side, inputs) {
   return hops;
 }
 
+function goesOnAtOnce(inputs, kind, key, keys) {
+  if (!key.startsWith("Autograd") || records(inputs)) return false;
+  const seen = keys & (BITS.Python | BITS.Conjugate | BITS.Negative);
+  return kind === "A" || (kind === "M" && DISPATCH_TABLES.fused.includes(inputs.op) && !seen);
+}
+
 const DOES = {
   PythonTLSSnapshot: "It writes down the thread's sets as they are now, for the mode, and goes on below its key.",
   Tracer: "It writes the call into the graph that is being traced, and goes on below its key.",
@@ -185,6 +195,8 @@ function missingEntry(inputs, key) {
 
 function lastKernel(side, inputs, kind, key, place) {
   if (place.includes("NonFunctional")) return "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top.";
+  if (side === "readtorch" && kind === "M" && !key.startsWith("Autograd") && DISPATCH_TABLES.fused.includes(inputs.op))
+    return "It does the work of all parts at once, where nobody would see them.";
   const inner = (side === "torch" && DISPATCH_TABLES.inner[inputs.op]) || [];
   if ("DM".includes(kind)) {
     const calls = inner.length < 3 ? inner.join(" and ") : `${inner.slice(0, -1).join(", ")} and ${inner.at(-1)}`;
