@@ -17,7 +17,18 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from readtorch.viz.figures.dispatch_calculator import FIGURE, Refusal, row_of, tables
+from readtorch.aten.dispatcher import registry
+from readtorch.c10 import dispatch_key
+from readtorch.viz.figures.dispatch_calculator import (
+    FIGURE,
+    Refusal,
+    is_factory,
+    names,
+    records,
+    row_of,
+    set_left,
+    tables,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 C = torch._C
@@ -111,8 +122,8 @@ def thread(inputs, seen):
         stack.enter_context(torch.autocast("cpu", cache_enabled=False))
     if inputs["tracing"]:
         stack.enter_context(including("Tracer"))
-    for guard, names in ((including, inputs["included"]), (excluding, inputs["excluded"])):
-        for name in names.replace(",", " ").split():
+    for guard, written in ((including, inputs["included"]), (excluding, inputs["excluded"])):
+        for name in written.replace(",", " ").split():
             stack.enter_context(guard(name))
     if inputs["mode"]:
         stack.enter_context(Watch(seen))
@@ -127,8 +138,7 @@ def observed(inputs, seen):
     x = operand(inputs)
     scope = {"f": function, "x": x, "v": x.to_dense()[0] if inputs["tensor"] == "sparse" else x[0]}
     options = {"sparse": ", layout=torch.sparse_coo", "meta": ", device='meta'"}.get(inputs["tensor"], "")
-    is_factory = "x" not in tables()["calls"][name] and "v" not in tables()["calls"][name]
-    arguments = tables()["calls"][name] + (options if is_factory else "")
+    arguments = tables()["calls"][name] + (options if is_factory(name) else "")
     call = compile(f"f({arguments})", "<call>", "eval")
     with thread(inputs, seen):
         seen.clear()
@@ -168,3 +178,35 @@ def test_the_hops_are_those_that_recording_kernels_see(log, seed):
         kinds.update(expected)
     assert not wrong, "\n".join(wrong)
     assert len(kinds) >= 9, kinds
+
+
+BIT_OF = {name: bit for bit, name in dispatch_key.NAMES.items()}
+
+
+def our_keys(names):
+    """readtorch's set for names of keys: AutogradCPU is Autograd with CPU."""
+    keys = 0
+    for name in names:
+        for backend in ("CPU", "CUDA", "Meta"):
+            if name == f"Autograd{backend}":
+                keys |= BIT_OF["Autograd"] | BIT_OF[backend]
+        keys |= BIT_OF.get(name, 0)
+    return keys
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_hop_in_readtorch_is_the_one_of_its_dispatcher(seed):
+    generator, compared = random.Random(seed), 0
+    while compared < 120:
+        inputs = drawn(generator)
+        try:
+            result = FIGURE.model(inputs)
+        except Refusal:
+            continue
+        if not result["ours"] or is_factory(inputs["op"]):
+            continue
+        keys = our_keys(names(set_left("readtorch", inputs))) | (dispatch_key.HISTORY if records(inputs) else 0)
+        stop = dispatch_key.NAMES[registry[f"aten::{inputs['op']}"].stops_at(keys)]
+        first = result["ours"][0]["key"]
+        assert stop == ("Autograd" if first.startswith("Autograd") else first), (inputs, result["ours"])
+        compared += 1

@@ -171,6 +171,12 @@ def read_keys(written, adding):
     return keys
 
 
+def set_left(side, inputs):
+    """What is left of all keys after the thread's sets and the operator's mask: the set of the call."""
+    keys = without(tensor_keys(inputs) | thread_sets(inputs)[0], thread_sets(inputs)[1])
+    return keys & mask_of(row_of(side, inputs["op"]), keys)
+
+
 def walk(side, inputs):
     """The hops of a call: [{key, kind, place, keys, how, does}], the last of which ends it."""
     row = row_of(side, inputs["op"])
