@@ -18,10 +18,6 @@ class Difference:
     why: str
 
 
-LAZY_CONJ = (
-    "PyTorch's conj of a complex tensor is a view with a bit that later kernels look at; here it is computed at once"
-)
-CONJUGATED = r"is not a view|shares storage with inputs|has strides"
 OWN_SERIES = "PyTorch's own series are off from the sixth digit on; ours are SciPy's functions"
 IHFFT_OUT = "with out=, PyTorch's function returns other numbers than without"
 
@@ -47,15 +43,8 @@ DIFFERENCES = [
         "scores of 10^5: float32 rounds them by a hundredth, a per cent of a softmax's weight; neither library "
         "is nearer to float64, in which they agree",
     ),
-    Difference("conj", CONJUGATED, LAZY_CONJ),
-    Difference("fft.ifft", CONJUGATED, LAZY_CONJ),
-    Difference("fft.ihfft", CONJUGATED, LAZY_CONJ),
-    Difference("fft.ihfft2", CONJUGATED, LAZY_CONJ),
     Difference("fft.ihfft2", r"out= .* not close", IHFFT_OUT),
-    Difference("fft.ihfftn", CONJUGATED, LAZY_CONJ),
     Difference("fft.ihfftn", r"out= .* not close", IHFFT_OUT),
-    Difference("svd_lowrank", r"complex.* is not a view", LAZY_CONJ),
-    Difference("pca_lowrank", r"complex.* is not a view", LAZY_CONJ),
     Difference("special.bessel_j0", r"float64 .*not close", OWN_SERIES),
     Difference("special.bessel_y1", r"float64 .*not close", OWN_SERIES),
     *[

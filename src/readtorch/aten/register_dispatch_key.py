@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import BACKENDS, CPU, CUDA, MATH_BITS, META, highest_key
+from readtorch.c10.dispatch_key import BACKENDS, CONJUGATE, CPU, CUDA, MATH_BITS, META, highest_key
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     contiguous_strides,
@@ -200,7 +200,12 @@ def prepare(operator, inputs, outs, results):
         result = results if len(outs) == 1 else results[i]
         if check is not None:
             check(i, out, result, inputs)
-        fit_output(out, result, row_major)
+        fit_output(out, result, row_major and not is_conjugate(result))
+
+
+def is_conjugate(result):
+    """Whether it is a view that is still to be conjugated. In PyTorch a loop writes that, and keeps the order of dimensions."""
+    return isinstance(result, TensorImpl) and bool(result._keys & CONJUGATE)
 
 
 def fit_output(out, result, row_major=False):
