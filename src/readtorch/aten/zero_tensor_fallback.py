@@ -8,7 +8,7 @@ In PyTorch: `aten/src/ATen/ZeroTensorFallback.cpp`, and `mul_zerotensor` and its
 
 import math
 
-from readtorch.c10.dispatch_key import CPU, ZEROTENSOR
+from readtorch.c10.dispatch_key import CPU, META, ZEROTENSOR
 from readtorch.c10.tensor_impl import TensorImpl
 
 from .dispatcher import registry, set_fallback
@@ -63,8 +63,9 @@ fall_through(ZEROTENSOR, "zeros_like mul.Scalar add.Scalar copy_ clone dot vdot"
 
 
 def described(operator, *arguments):
-    """What the result would be: the operator called on the Meta device, which knows sizes and promotes dtypes."""
-    return operator.call(*[at.empty_like(a, device="meta") if isinstance(a, TensorImpl) else a for a in arguments])
+    """What the result would be: the operator's Meta kernel knows sizes and promotes dtypes. No other key is asked."""
+    described_by = [at.empty_like(a, device="meta") if isinstance(a, TensorImpl) else a for a in arguments]
+    return operator.redispatch(META, *described_by)
 
 
 def device_of(self, other):
