@@ -67,9 +67,70 @@ def _module_of(module):
 
 
 _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
+
+from .aten.tags import Tag  # noqa: E402,F401
+
+
+def _dispatch_library(kind, name, dispatch_key, file, line):
+    """The registrar behind a `torch.library.Library`."""
+    from .csrc.utils.library import Library
+
+    return Library(kind, name, dispatch_key, file, line)
+
+
+from .csrc.utils.python_dispatch_keys import (  # noqa: E402,F401
+    _dispatch_dump,
+    _dispatch_dump_table,
+    _dispatch_has_kernel,
+    _dispatch_has_kernel_for_dispatch_key,
+    _dispatch_kernel_for_dispatch_key_is_fallthrough,
+    _dispatch_has_kernel_for_any_dispatch_key,
+    _dispatch_has_computed_kernel_for_dispatch_key,
+)
+from .csrc.utils.python_dispatch import _dispatch_get_computed_kernel_for_dispatch_key  # noqa: E402,F401
+from .csrc.utils.python_dispatch_keys import (  # noqa: E402,F401
+    _dispatch_find_dangling_impls,
+    _dispatch_get_all_op_names,
+    _dispatch_tls_set_dispatch_key_excluded,
+    _dispatch_tls_is_dispatch_key_excluded,
+    _dispatch_tls_set_dispatch_key_included,
+    _dispatch_tls_is_dispatch_key_included,
+    _dispatch_key_name,
+    _dispatch_key_parse,
+    _dispatch_num_backends,
+)
+from .c10.dispatch_key_set import DispatchKey, DispatchKeySet  # noqa: E402,F401
+from .csrc.utils.python_dispatch_keys import (  # noqa: E402,F401
+    _after_autograd_keyset,
+    _after_ADInplaceOrView_keyset,
+    _dispatch_has_backend_fallback,
+    _dispatch_keyset_full_after,
+    _dispatch_keyset_full,
+    _dispatch_is_alias_key,
+    _dispatch_keyset_to_string,
+    _dispatch_get_backend_keyset_from_autograd,
+    _dispatch_keys,
+    _dispatch_tls_local_include_set,
+    _dispatch_tls_local_exclude_set,
+    _dispatch_is_included_in_alias,
+    ExcludeDispatchKeyGuard,
+    _ForceDispatchKeyGuard,
+    _PreserveDispatchKeyGuard,
+    _IncludeDispatchKeyGuard,
+    _ExcludeDispatchKeyGuard,
+    _SetExcludeDispatchKeyGuard,
+    _AutoDispatchBelowAutograd,
+    _AutoDispatchBelowADInplaceOrView,
+    _dispatch_print_registrations_for_dispatch_key,
+    _parse_dispatch_key,
+    _dispatch_get_registrations_for_dispatch_key,
+    _dispatch_key_for_device,
+)
+
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
+from .csrc.utils.python_dispatch_keys import _dispatch_key_set, _meta_in_tls_dispatch_include  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
 from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     DisableTorchFunctionSubclass,
@@ -78,18 +139,29 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _set_torch_function_state,
     _get_torch_function_state,
 )
-from .c10.dispatch_key_set import DispatchKey, DispatchKeySet  # noqa: E402,F401
-from .csrc.utils import python_dispatch_keys as _python_dispatch_keys  # noqa: E402
-
-globals().update(
-    {
-        name: found
-        for name, found in vars(_python_dispatch_keys).items()
-        if getattr(found, "__module__", None) == _python_dispatch_keys.__name__ and name != "_Guard"
-    }
+from .csrc.autograd.autograd_not_implemented_fallback import (  # noqa: E402,F401
+    set_autograd_fallback_mode as _set_autograd_fallback_mode,
+    get_autograd_fallback_mode as _get_autograd_fallback_mode,
 )
-ExcludeDispatchKeyGuard = _python_dispatch_keys._ExcludeDispatchKeyGuard
+from .csrc.utils.python_dispatch_keys import _DisableTorchDispatch  # noqa: E402,F401
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
 from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
 from .c10.layout import sparse_coo, strided  # noqa: E402,F401
+
+# What is loaded when it is first asked for: name -> module. Schemas with TorchScript's types need much of csrc.jit.
+_LATER = {
+    "parse_schema": "frontend.function_schema_parser",
+    "FunctionSchema": "ir.function_schema",
+    "Argument": "ir.function_schema",
+}
+_LATER |= dict.fromkeys("TensorType IntType FloatType BoolType StringType NumberType DeviceObjType".split(), "ir.type")
+_LATER |= dict.fromkeys("ListType OptionalType TupleType DictType AnyType NoneType".split(), "ir.type")
+
+
+def __getattr__(name):
+    if name in _LATER:
+        import importlib
+
+        return getattr(importlib.import_module(f"{__package__}.csrc.jit.{_LATER[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -109,6 +109,7 @@ from . import (
     version,
 )
 from ._ops import ops
+from .aten.tags import Tag
 from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
 from .cuda.streams import Event, Stream
 from ._lowrank import pca_lowrank, svd_lowrank
@@ -174,9 +175,12 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
+_LATER = {"jit", "library", "onnx"}
+
+
 def __getattr__(name):
-    """`readtorch.jit` and `readtorch.onnx` are loaded when they are first asked for: most programs never do."""
-    if name in ("jit", "onnx"):
+    """`readtorch.jit` and its like are loaded when they are first asked for: most programs never do."""
+    if name in _LATER:
         import importlib
 
         return importlib.import_module(f"readtorch.{name}")
@@ -184,7 +188,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), "jit", "onnx"})
+    return sorted({*globals(), *_LATER})
 
 
 # What `from readtorch import *` gives: no modules, which would take the places of Python's `random`, `signal` and `types`.

@@ -86,7 +86,7 @@ class OpOverload(OperatorBase):
         self.__name__ = f"{schema.name}.{self._overloadname}"
         self.__qualname__ = self._name
         self.__module__ = self._op.__module__ = overloadpacket.__module__
-        self._defined_in_python = getattr(schema, "defined_in_python", False)
+        self._defined_in_python = python_dispatch.is_defined_in_python(operator)
 
     @cached_property
     def _schema(self):
@@ -180,12 +180,11 @@ class OpOverload(OperatorBase):
 
 def _function_of(operator):
     """The function that binds arguments to the schema and calls the operator."""
-    schema = operator.schema
 
     def op(*args, **kwargs):
-        return operator.call(*bind(schema, args, kwargs))
+        return operator.call(*bind(operator.schema, args, kwargs))
 
-    op.__name__ = op.__qualname__ = schema.name
+    op.__name__ = op.__qualname__ = operator.schema.name
     return op
 
 

@@ -206,7 +206,7 @@ def test_a_schema_reads_back():
     for text in (
         "aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)",
         "aten::format(str self, ...) -> str",
-        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=[1, 1]) -> Tensor",
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1) -> Tensor",
         "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         "aten::update.str(Dict(str, t)(a!) self, Dict(str, t)(a!) to_add) -> ()",
     ):

@@ -9,7 +9,7 @@ Explained in the chapter "One operator call".
 import textwrap
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import CPU, ON_EVERY_TENSOR, THREAD, TORCH_FUNCTION
+from readtorch.c10.dispatch_key import BACKEND_SELECT, CPU, ON_EVERY_TENSOR, THREAD, TORCH_FUNCTION
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
 from .codegen import compile_function
@@ -207,7 +207,7 @@ def make_call(operator, table):
         {
             "table": table,
             **MASK,
-            "no_tensor_keys": NO_TENSOR_KEYS if operator.kernels or operator.composite else ON_EVERY_TENSOR,
+            "no_tensor_keys": NO_TENSOR_KEYS if operator.kernels or operator.composite else OF_NO_BACKEND,
             "keys_on": keys_on,
             "default_device": default_device,
         },
@@ -234,3 +234,4 @@ MASK = {
 
 # What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.
 NO_TENSOR_KEYS = CPU | ON_EVERY_TENSOR
+OF_NO_BACKEND = BACKEND_SELECT | ON_EVERY_TENSOR  # the same for operators of torch.library

@@ -378,7 +378,7 @@ class OperatorEntry:
 
     def backend_kernel(self, keys):
         """The backend's own kernel, else the composition, else the one that can be written for it."""
-        if self.registered or not keys & BACKENDS:
+        if self.registered or not keys & BACKENDS or not (self.kernels or self.composite):
             kernel, _ = self.entry(runtime_backend(keys))
             if kernel is not None and kernel.function is fallthrough:
                 kernel, _ = self.entry(0)
@@ -538,7 +538,8 @@ def missing_kernel(operator, keys):
         return (
             f"{operator.name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
             "registered. You may have run into this message while using an operator with PT2 compilation APIs "
-            "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
+            "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl. Please see "
+            "the following for next steps:  https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
         )
     available = [key_name(key) for key in RUNTIME_KEYS[1:] if operator.entry(key)[0] is not None]
     if not keys & BACKENDS:

@@ -13,6 +13,7 @@ operator call".
 from enum import Enum
 
 from . import dispatch_key as keys
+from .device import device
 
 _BACKENDS = "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta".split()
 _FUNCTIONALITIES = """
@@ -257,4 +258,5 @@ def parse(name):
 
 def device_key(device_type):
     """The name of the key for a kind of device: "CUDA" for "cuda"."""
-    return {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}[device_type]
+    names = {name.lower(): name for name in _BACKENDS if not name.startswith("PrivateUse")}
+    return names[device_type] if device_type in names else names[device(device_type).type]

@@ -1,14 +1,19 @@
 """Arguments of operators that are called as Python objects, and operators that are written in Python.
 
 `bind` gives an operator's arguments in the schema's order, converted to its types; `PythonKernel` is a Python function as a
-kernel; a `Library` registers operators and kernels, and takes them back.
+kernel.
 
-In PyTorch: `torch/csrc/utils/python_dispatch.cpp`, `aten/src/ATen/core/library.cpp`; `createStackForSchema` in
-`torch/csrc/jit/python/pybind_utils.h`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/utils/python_dispatch.cpp`; `createStackForSchema` in `torch/csrc/jit/python/pybind_utils.h`. Explained in the chapter "One operator call".
 """
 
 from readtorch.aten import tags
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.function_schema import Type
+from readtorch.aten.operator_entry import NativeKernel, writers
 from readtorch.aten.python_arg_parser import REJECTED, TooLarge, convert
+from readtorch.c10.dispatch_key import AUTOGRAD, AUTOGRAD_ALIAS, key_name
+from readtorch.c10.dispatch_key_set import key_of, to_keys
+from readtorch.c10.tensor_impl import TensorImpl
 
 # How the messages call a type of a schema.
 _TYPE_NAMES = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int", "SymInt": "int"}
@@ -95,26 +100,60 @@ def _type_name(kind):
 
 
 def as_type(kind, value, numbers_as_tensors=False):
-    """`value` as a schema's type, or REJECTED: a bool may be any number, a dtype has no other name than its own."""
+    """`value` as a schema's type, or REJECTED. What Python itself takes for a number is one, but a float is no int; a dtype has
+    no other name than its own.
+    """
     if kind.base == "bool" and not kind.is_list and (value is None or isinstance(value, (int, float))):
         return bool(value)
     if kind.base == "ScalarType" and isinstance(value, str):
         return REJECTED
     try:
-        return convert(kind, value, numbers_as_tensors)
+        converted = convert(kind, value, numbers_as_tensors)
     except TooLarge:
         return REJECTED
+    if converted is not REJECTED or kind.base not in _NUMBERS:
+        return converted
+    return _cast_number(kind, value)
+
+
+_NUMBERS = {"int": int, "float": float, "bool": bool}
+
+
+def _cast_number(kind, value):
+    """In PyTorch: `py::cast<int64_t>` and its like."""
+    if kind.is_list and isinstance(value, (list, tuple)):
+        element = Type(kind.base)
+        values = tuple(_cast_number(element, v) for v in value)
+        return REJECTED if REJECTED in values else values
+    if (
+        kind.is_list
+        or value is None
+        or isinstance(value, (str, bytes))
+        or kind.base == "int"
+        and isinstance(value, float)
+    ):
+        return REJECTED
+    try:
+        number = _NUMBERS[kind.base](value)
+    except (TypeError, ValueError, RuntimeError):
+        return REJECTED
+    return number if kind.base != "int" or -1 << 63 <= number < 1 << 63 else REJECTED
 
 
 def why_not(kind, value):
     """Why a value is no value of a type: numbers and tensors are cast by PyTorch, the others by pybind11."""
-    shown = f"{value}"
+    if (
+        kind.is_list
+        and isinstance(value, (list, tuple))
+        and not kind.optional
+        and (kind.symbolic or kind.inner_optional)
+    ):
+        element = Type(kind.base, optional=kind.inner_optional)
+        return why_not(element, next((v for v in value if as_type(element, v) is REJECTED), value))
     if kind.base == "Scalar" and not kind.is_list:
-        return f"Cannot cast {shown} to number"
+        return f"Cannot cast {value!s} to number"
     if kind.base == "Tensor" and not kind.is_list:
-        return f"Unable to cast {shown} to Tensor"
-    if kind.base in ("int", "float") and kind.is_list and not kind.optional and isinstance(value, (list, tuple)):
-        value = next((v for v in value if as_type(type(kind)(kind.base), v) is REJECTED), value)
+        return f"Unable to cast {value!s} to Tensor"
     return (
         f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
         "compile in debug mode for details)"
@@ -126,7 +165,7 @@ def why_not(kind, value):
 torch_api_function = (
     None  # Operator -> OpOverload; `_ops.py`, which is above, says how. In PyTorch: `getTorchApiFunction`
 )
-changes = 0  # how often operators were defined or removed by libraries
+changes = 0  # how often libraries have defined or removed operators
 
 
 class OperatorHandle:
@@ -145,18 +184,139 @@ class OperatorHandle:
         return self._operator.redispatch(keyset, *bind(self._operator.schema, args, kwargs))
 
 
+class SafeKernelFunction:
+    """One kernel of an operator, which stays the same when others are registered over it."""
+
+    def __init__(self, operator, key):
+        self._operator = operator
+        self._key = key
+        self._kernel, _ = operator.entry(key)
+
+    def call_boxed(self, keyset, *args, **kwargs):
+        arguments = bind(self._operator.schema, args, kwargs)
+        keys = to_keys(keyset)
+        if isinstance(self._kernel, NativeKernel) and self._key & AUTOGRAD:
+            return writers[AUTOGRAD](self._operator, keys)(*arguments)
+        return self._kernel.for_keys(self._operator, keys)(*arguments)
+
+    def __repr__(self):
+        return f"SafeKernelFunction(debug='{self._kernel.debug}')"
+
+
+def call_for_key(operator, key, arguments):
+    """The kernel that is registered for one DispatchKey, called with all arguments."""
+    return operator.redispatch(key, *arguments)
+
+
+def _dispatch_get_computed_kernel_for_dispatch_key(name, key):
+    """What calls of an operator reach at a key. RuntimeError if there is no such operator, for alias keys, and for no kernel."""
+    if name not in registry:
+        raise RuntimeError(f"operator {name} does not exist")
+    key = key_of(key)
+    if key >= AUTOGRAD_ALIAS:
+        raise RuntimeError("Alias keys do not have runtime kernel registrations.")
+    if registry[name].entry(key)[0] is None:
+        raise RuntimeError(f"no kernel for {key_name(key)} on {name}")
+    return SafeKernelFunction(registry[name], key)
+
+
+def is_defined_in_python(operator):
+    """Whether a Library has defined it."""
+    return "function_schema" in vars(operator)
+
+
 def tags_of(operator):
     """The tags of an operator: those of its definition, or of `native_functions.yaml`."""
-    return getattr(operator, "tags", None) or tags.tags_of(operator.schema)
+    defined = getattr(operator, "tags", None)
+    return tags.tags_of(operator.schema) if defined is None else defined
 
 
 def function_schema(operator):
     """The schema with the types that TorchScript's graphs have: `torch.FunctionSchema`."""
     from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
 
-    return parse_schema(str(operator.schema))
+    return getattr(operator, "function_schema", None) or parse_schema(str(operator.schema))
 
 
-def call_for_key(operator, key, arguments):
-    """The kernel that is registered for one DispatchKey, called with all arguments."""
-    return operator.redispatch(key, *arguments)
+# ----------------------------------------------------------------------------------------------------- kernels in Python
+
+
+class PythonKernel:
+    """A Python function as a kernel. It is given keyword-only arguments by name, and no argument that has its default where
+    nothing after it differs from its own.
+
+    In PyTorch: `PythonKernelHolder`, `parseIValuesToPyArgsKwargs` and `pushPyOutToStack` in
+    `torch/csrc/autograd/python_variable.cpp`.
+    """
+
+    def __init__(self, operator, function):
+        self.operator = operator
+        self.function = function
+        arguments = operator.schema.arguments
+        self.positional = sum(not a.keyword_only for a in arguments)
+        self.names = [a.public_name for a in arguments]
+        self.defaults = [default_of(a) if a.has_default else _NONE_GIVEN for a in arguments]
+
+    def __call__(self, *arguments):
+        return self.returned(self.function(*self.args(arguments), **self.kwargs(arguments)))
+
+    def with_keyset(self, keyset, *arguments):
+        return self.returned(self.function(keyset, *self.args(arguments), **self.kwargs(arguments)))
+
+    def args(self, arguments):
+        count = self.positional
+        while count and _same(self.defaults[count - 1], arguments[count - 1]):
+            count -= 1
+        return [_as_list(value) for value in arguments[:count]]
+
+    def kwargs(self, arguments):
+        places = range(self.positional, len(arguments))
+        return {self.names[i]: _as_list(arguments[i]) for i in places if not _same(self.defaults[i], arguments[i])}
+
+    def returned(self, result):
+        """What the function returned, as the schema's types."""
+        returns = self.operator.schema.returns
+        if not returns:
+            if result is not None:
+                raise RuntimeError(
+                    f"Expected PythonKernelHolder for {self.operator.name} to return None but it returned something else "
+                    "instead."
+                )
+            return None
+        if len(returns) == 1:
+            return _returned_value(returns[0].type, result)
+        if not hasattr(result, "__getitem__") or isinstance(result, TensorImpl):
+            raise TypeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
+        if len(result) != len(returns):  # in PyTorch: not checked, and memory that is not ours is read
+            raise RuntimeError(
+                f"Expected PythonKernelHolder for {self.operator.name} to return {len(returns)} values but it returned "
+                f"{len(result)}."
+            )
+        return tuple(_returned_value(r.type, value) for r, value in zip(returns, result))
+
+
+_NONE_GIVEN = object()
+
+
+def _same(default, value):
+    if default is value:
+        return True
+    return type(default) is type(value) and not isinstance(value, TensorImpl) and default == value
+
+
+def _as_list(value):
+    return list(value) if type(value) is tuple else value
+
+
+def _returned_value(kind, value):
+    if kind.base in ("ScalarType", "Layout", "MemoryFormat"):
+        from readtorch.csrc.jit.ir.enums import as_number
+
+        return as_number(value)
+    if value is None and (kind.optional or kind.is_tensor and not kind.is_list):
+        return None
+    unfit = kind.base == "Scalar" and isinstance(value, TensorImpl)
+    converted = REJECTED if unfit else as_type(kind, value)
+    if converted is REJECTED:
+        raise RuntimeError(why_not(kind, value))
+    return _as_list(converted)

@@ -9,6 +9,7 @@ from readtorch.aten.operator_entry import is_included_in_alias
 from readtorch.c10.dispatch_key import AUTOGRAD, FOLLOWED, PYTHON, PYTHON_TLS_SNAPSHOT, RUNTIME_KEYS
 from readtorch.c10.dispatch_key_set import (
     DispatchKey,
+    DispatchKeySet,
     backends_below,
     device_key,
     excluded_set,
@@ -288,3 +289,10 @@ class _DisableTorchDispatch(_Guard):
 
     def excluded(self, keys):
         return keys | PYTHON | PYTHON_TLS_SNAPSHOT
+
+
+ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard  # its older name
+
+_python_dispatcher = DispatchKeySet(DispatchKey.PythonDispatcher)
+_after_autograd_keyset = full_keyset(below=DispatchKey.AutogradOther) | _python_dispatcher
+_after_ADInplaceOrView_keyset = full_keyset(below=DispatchKey.ADInplaceOrView) | _python_dispatcher

@@ -75,7 +75,7 @@ NAMED = {
 }
 NUMBERS_BY_NAME = {"ScalarType", "Layout", "MemoryFormat", "SymInt"}
 _SCALAR_TYPES = {name: dtype for dtype, name in SCALAR_TYPE_NAMES.items()}
-_OF_ONE = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
+OF_ONE = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?\d+|[^\s\w])")
 
 
@@ -201,11 +201,11 @@ class TypeParser:
         if name == "Union":
             self.expect("(")
             return union_of(self.list_of(self.type, ")")), None
-        if name in _OF_ONE:
+        if name in OF_ONE:
             closing = {"(": ")", "[": "]"}[self.next()]
             inner = self.type()
             self.expect(closing)
-            return _OF_ONE[name](inner), self._alias()
+            return OF_ONE[name](inner), self._alias()
         if name == "NamedTuple":
             self.expect("(")
             fields = self.list_of(self._field, ")")

@@ -57,3 +57,4 @@ def unrecorded(name, kernel):
 
 
 dispatcher.writers[TRACER] = make_tracer_kernel
+dispatcher.set_fallback(TRACER, make_tracer_kernel, written=True)  # for operators of torch.library

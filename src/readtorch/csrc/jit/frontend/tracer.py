@@ -178,7 +178,7 @@ class TracingState:
         if self.force_outplace and schema.is_inplace:
             name = {"zero_": "zeros_like", "fill_": "full_like"}.get(name, name.removesuffix("_"))
         name = _RECORDED_AS.get(name, name)
-        node = self.graph.create(f"aten::{name}", (), 0).setSourceRange(python_tracer.source_range())
+        node = self.graph.create(f"{schema.namespace}::{name}", (), 0).setSourceRange(python_tracer.source_range())
         has_tensors = any(a.type.is_tensor for a in schema.arguments)
         takes_numbers = name.removesuffix("_") in _HAVE_NUMBER_OVERLOADS
         for argument, thing in zip(schema.arguments, arguments):

@@ -5,8 +5,10 @@ In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "JI
 
 from dataclasses import dataclass, replace
 
+from readtorch.c10.device import device
+
 from .formatting import constant_text
-from .type import FutureType, Type
+from .type import FutureType, IntType, ListType, OptionalType, Type
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,18 @@ def _with_alias(base, alias):
 
 
 def _default_text(argument):
-    return constant_text(argument.default_value)
+    """The default as a schema spells it: one number for a list of so many, a device without quotes."""
+    value, kind = argument.default_value, argument.type
+    kind = kind.elem if isinstance(kind, OptionalType) else kind
+    if isinstance(value, device):
+        return str(value)
+    counted = argument.N is not None and isinstance(kind, ListType) and isinstance(kind.elem, IntType)
+    if counted and argument.real_name is None and argument.N > 1 and value and value == [value[0]] * argument.N:
+        return constant_text(value[0])
+    return constant_text(value)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunctionSchema:
     """name: with its namespace, such as `aten::add` for an operator. is_vararg, is_varret: `...` among the
     arguments, the returns.
@@ -123,3 +133,5 @@ class FunctionSchema:
         returns = [str(r) for r in self.returns] + (["..."] if self.is_varret else [])
         one = len(returns) == 1 and not returns[0].startswith("(")
         return f"{self.full_name}({', '.join(parts)}) -> {returns[0] if one else '(' + ', '.join(returns) + ')'}"
+
+    __repr__ = __str__
