@@ -1,4 +1,4 @@
-"""Strategies of hypothesis that make tensors of the reference: shapes, dtypes and every kind of layout."""
+"""Strategies of hypothesis that make tensors of the reference: shapes, dtypes, every kind of layout, conjugate views."""
 
 import functools
 
@@ -48,6 +48,8 @@ def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, s
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
     numbers = functools.partial(_numbers, dtype=dtype, low=low, high=high, special=special, generator=generator)
     tensor = _in_layout(tuple(shape), layout, draw, numbers)
+    if dtype.is_complex and draw(st.booleans()):
+        tensor = tensor.conj()  # the memory holds the conjugates of its elements
     return tensor.requires_grad_(requires_grad and (dtype.is_floating_point or dtype.is_complex))
 
 

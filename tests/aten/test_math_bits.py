@@ -534,8 +534,8 @@ def test_a_kernel_that_ignores_the_bit_is_found(monkeypatch):
 
     mm = registry["aten::mm"]
     monkeypatch.setitem(writers, MATH_BITS, lambda operator, kernel: kernel)
-    mm.table.clear()
+    mm.clear_tables()
     try:
         assert math_bits.findings_of("mm", "conj", limit=2)
     finally:
-        mm.table.clear()
+        mm.clear_tables()
