@@ -38,7 +38,7 @@ class Context:
                 raise TypeError(f"_set_deterministic_algorithms(): {where} must be bool, not {type(value).__name__}")
         self.deterministic, self.deterministic_warn_only = mode, warn_only
         for operator in self.asking:
-            operator.table.clear()
+            operator.clear_tables()
 
     def set_fill_uninitialized_memory(self, mode):
         check_bool(mode, "")
