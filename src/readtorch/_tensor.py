@@ -21,9 +21,11 @@ from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
-from .csrc.utils.disable_torch_function import _has_torch_function_unary as has_torch_function_unary
-from .csrc.utils.disable_torch_function import _has_torch_function_variadic as has_torch_function_variadic
-from .csrc.utils.disable_torch_function import handle_torch_function
+from .csrc.utils.disable_torch_function import (
+    handle_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 from .csrc.utils.tensor_new import legacy_tensor_new
 from .csrc.utils.tensor_numpy import from_numpy
 

@@ -16,10 +16,12 @@ from .aten.native.copy import constant_beside
 from .aten.native.tensor_shape import cat as joins
 from .aten.native.tensor_shape.reshape import view_on_grid
 from .c10.size import Size
-from .csrc.utils.disable_torch_function import _has_torch_function as has_torch_function
-from .csrc.utils.disable_torch_function import _has_torch_function_unary as has_torch_function_unary
-from .csrc.utils.disable_torch_function import _has_torch_function_variadic as has_torch_function_variadic
-from .csrc.utils.disable_torch_function import handle_torch_function
+from .csrc.utils.disable_torch_function import (
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 
 
 def _list_of(tensors):

@@ -1,6 +1,6 @@
 """`__torch_function__` for functions that are written in Python, and modes of functions.
 
-In PyTorch: `torch/overrides.py`. Explained in the chapter "Modes, subclasses, fake tensors".
+In PyTorch: `torch/overrides.py`. Explained in the chapter "One operator call".
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 In PyTorch: `torch/csrc/utils/python_arg_parser.cpp` (`handle_torch_function`, `append_overloaded_arg`),
 `torch/csrc/utils/disable_torch_function.cpp`, `aten/src/ATen/PythonTorchFunctionTLS.h`.
-Explained in the chapter "Modes, subclasses, fake tensors".
+Explained in the chapter "One operator call".
 """
 
 import functools

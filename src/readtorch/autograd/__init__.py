@@ -14,8 +14,7 @@ from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import input_metadata
 from readtorch.csrc.autograd.variable import gradient_edge, requires_grad
-from readtorch.csrc.utils.disable_torch_function import _has_torch_function as has_torch_function
-from readtorch.csrc.utils.disable_torch_function import handle_torch_function, is_tensor_like
+from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function, is_tensor_like
 from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function

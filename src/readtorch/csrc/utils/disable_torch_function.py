@@ -1,7 +1,7 @@
 """What `torch._C` has for `__torch_function__`: is there an override, which state is this thread in, which modes are on.
 
 In PyTorch: `torch/csrc/utils/disable_torch_function.cpp`, `torch/overrides.py` (`handle_torch_function`), and in `torch/csrc/autograd/init.cpp` the stack of modes.
-Explained in the chapter "Modes, subclasses, fake tensors".
+Explained in the chapter "One operator call".
 """
 
 import warnings
@@ -101,6 +101,17 @@ def is_tensor_like(inp):
     return type(inp) is tensor_impl.tensor_class or hasattr(inp, "__torch_function__")
 
 
+def hand_on(function, relevant_args, arguments, written_as=None):
+    """`handle_torch_function` for a function of nn.functional, which hands on its arguments (its `locals()`) as PyTorch's do:
+    one without a default by position, the others by keyword. written_as: the function with these parameters, if another."""
+    written_as = written_as or function
+    code, defaults = written_as.__code__, len(written_as.__defaults__ or ())
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    required = code.co_argcount - defaults
+    by_keyword = {name: arguments[name] for name in names[required:]}
+    return handle_torch_function(function, relevant_args, *[arguments[name] for name in names[:required]], **by_keyword)
+
+
 class _TorchFunctionState(IntEnum):
     """Who is asked."""
 
@@ -151,6 +162,9 @@ _pop_torch_function_stack = pop_mode
 _skip_one_hop_torch_function = skip_one_hop
 
 # By these names users know them.
+has_torch_function = _has_torch_function
+has_torch_function_unary = _has_torch_function_unary
+has_torch_function_variadic = _has_torch_function_variadic
 for _function in (handle_torch_function, _get_overloaded_args, is_tensor_like):
     _function.__module__ = "readtorch.overrides"
 for _function in (_has_torch_function, _has_torch_function_unary, _has_torch_function_variadic):

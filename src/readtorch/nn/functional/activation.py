@@ -5,6 +5,7 @@ import warnings
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch.csrc.utils.disable_torch_function import hand_on, handle_torch_function, has_torch_function_unary
 
 __all__ = [
     "threshold",
@@ -64,6 +65,8 @@ softplus = _nn.softplus
 
 def _threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(_threshold, (input,), input, threshold, value, inplace=inplace)
     if inplace:
         return readtorch.threshold_(input, threshold, value)
     return readtorch.threshold(input, threshold, value)
@@ -75,6 +78,8 @@ threshold = _threshold
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(relu, (input,), input, inplace=inplace)
     if inplace:
         return readtorch.relu_(input)
     return readtorch.relu(input)
@@ -82,6 +87,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a · sigmoid(b), where a and b are the two halves of the input along `dim`."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(glu, (input,), input, dim=dim)
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return _nn.glu(input, dim)
@@ -89,6 +96,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x, cut off below min_val and above max_val."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if inplace:
@@ -98,6 +107,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(relu6, (input,), input, inplace=inplace)
     if inplace:
         return _nn.relu6_(input)
     return _nn.relu6(input)
@@ -105,6 +116,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
     if inplace:
         return _nn.elu_(input, alpha)
     return _nn.elu(input, alpha)
@@ -112,6 +125,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha), with the two constants that keep mean 0 and variance 1 from layer to layer."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(selu, (input,), input, inplace=inplace)
     if inplace:
         return readtorch.selu_(input)
     return readtorch.selu(input)
@@ -119,6 +134,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
     if inplace:
         return readtorch.celu_(input, alpha)
     return readtorch.celu(input, alpha)
@@ -126,6 +143,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
     if inplace:
         return _nn.leaky_relu_(input, negative_slope)
     return _nn.leaky_relu(input, negative_slope)
@@ -135,6 +154,8 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """leaky_relu with a random slope in [lower, upper] for each element; in evaluation with their mean."""
+    if has_torch_function_unary(input):
+        return hand_on(rrelu, (input,), locals())
     if inplace:
         return readtorch.rrelu_(input, lower, upper, training)
     return readtorch.rrelu(input, lower, upper, training)
@@ -142,11 +163,15 @@ def rrelu(
 
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(tanhshrink, (input,), input)
     return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
     """x / (|x| + 1)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softsign, (input,), input)
     return input / (input.abs() + 1)
 
 
@@ -162,6 +187,8 @@ def sigmoid(input: Tensor) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1/2, 0), 1)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardsigmoid, (input,), input, inplace=inplace)
     if inplace:
         return _nn.hardsigmoid_(input)
     return _nn.hardsigmoid(input)
@@ -169,6 +196,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(silu, (input,), input, inplace=inplace)
     if inplace:
         return _nn.silu_(input)
     return _nn.silu(input)
@@ -176,6 +205,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(mish, (input,), input, inplace=inplace)
     if inplace:
         return _nn.mish_(input)
     return _nn.mish(input)
@@ -183,6 +214,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · min(max(x + 3, 0), 6) / 6."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardswish, (input,), input, inplace=inplace)
     if inplace:
         return _nn.hardswish_(input)
     return _nn.hardswish(input)
@@ -192,6 +225,8 @@ def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
 ) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`. dtype: cast the input first, against overflow."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     if dtype is None:
@@ -203,6 +238,8 @@ def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
 ) -> Tensor:
     """softmax(-x)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     if dtype is None:
@@ -214,6 +251,8 @@ def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
 ) -> Tensor:
     """log(softmax(x)), computed together because a probability that rounds to zero has no logarithm."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     if dtype is None:
@@ -235,6 +274,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     hard: one-hot in forward, the gradient of the soft sample in backward.
     E. Jang, S. Gu, B. Poole: Categorical reparameterization with Gumbel-softmax (2016).
     """
+    if has_torch_function_unary(logits):
+        return handle_torch_function(gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim)
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     gumbels = -readtorch.empty_like(logits, memory_format=readtorch.contiguous_format).exponential_().log()

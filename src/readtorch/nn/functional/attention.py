@@ -7,6 +7,7 @@ from typing import NamedTuple
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function
 
 from .activation import softmax
 from .dropout import dropout
@@ -52,6 +53,9 @@ def multi_head_attention_forward(
 
     Returns the output, shaped as the query, and the weights (N, L, S), unless averaged (N, heads, L, S), or None.
     """
+    operands = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
+    if has_torch_function(operands):
+        return hand_on(multi_head_attention_forward, operands, locals())
     is_batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not is_batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
@@ -76,7 +80,14 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     masks, out_proj = (attn_mask, key_padding_mask), (out_proj_weight, out_proj_bias)
     output, attention = _attention(q, k, v, masks, dropout_p, is_causal, sizes, out_proj, need_weights)
-    if attention is not None and average_attn_weights:
+    return _as_wanted(output, attention, average_attn_weights, is_batched)
+
+
+def _as_wanted(
+    output: Tensor, attention: Tensor | None, average: bool, is_batched: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The weights of the heads averaged or not, and both without N if the query had none."""
+    if attention is not None and average:
         attention = attention.mean(dim=1)
     if is_batched:
         return output, attention

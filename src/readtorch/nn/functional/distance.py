@@ -2,6 +2,7 @@
 
 import readtorch
 from readtorch import Tensor
+from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function_variadic
 
 __all__ = ["pairwise_distance", "cosine_similarity", "pdist", "normalize"]
 
@@ -15,5 +16,7 @@ pdist = readtorch.pdist
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """Divide by the p-norm along `dim`, or by eps if that is larger. Result: of the input's shape."""
+    if has_torch_function_variadic(input, out):
+        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / length if out is None else readtorch.div(input, length, out=out)

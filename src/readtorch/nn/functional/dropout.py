@@ -4,18 +4,23 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function_unary
 
 __all__ = ["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability p, scale the others by 1/(1-p); the identity unless `training`."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     return readtorch.dropout_(input, p, training) if inplace else readtorch.dropout(input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean 0 and variance 1."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     if inplace:
         return readtorch.alpha_dropout_(input, p, training)
@@ -24,6 +29,8 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     if inplace:
         return readtorch.feature_alpha_dropout_(input, p, training)
@@ -32,6 +39,8 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, L) or (C, L)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     inp_dim = input.dim()
     if inp_dim not in (2, 3):
@@ -46,6 +55,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, H, W)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     inp_dim = input.dim()
     if inp_dim not in (3, 4):
@@ -64,6 +75,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, D, H, W) or (C, D, H, W)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout3d, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     inp_dim = input.dim()
     if inp_dim not in (4, 5):

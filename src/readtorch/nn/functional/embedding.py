@@ -4,6 +4,7 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function_variadic
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -22,6 +23,8 @@ def embedding(
     padding_idx: a row that gets no gradient. max_norm: rows are shortened in place to this norm before they are
     picked. scale_grad_by_freq: a row's gradient is divided by how often it was picked.
     """
+    if has_torch_function_variadic(input, weight):
+        return hand_on(embedding, (input, weight), locals())
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -61,6 +64,8 @@ def embedding_bag(
     include_last_offset. per_sample_weights: factors of input's shape, for mode "sum". The rows of padding_idx
     count nothing.
     """
+    if has_torch_function_variadic(input, weight, offsets, per_sample_weights):
+        return hand_on(embedding_bag, (input, weight, offsets, per_sample_weights), locals())
     if weight.dtype == readtorch.long and input.is_floating_point():
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. "
@@ -86,8 +91,7 @@ def embedding_bag(
         _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
-            "embedding_bag: per_sample_weights was not None. "
-            "per_sample_weights is only supported for mode='sum' "
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     return readtorch.embedding_bag(

@@ -4,6 +4,7 @@ import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch._jit_internal import BroadcastingList2
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function_unary
 from readtorch.nn.modules.utils import _pair
 
 __all__ = ["unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"]
@@ -24,6 +25,8 @@ def unfold(
     stride: BroadcastingList2[int] = 1,
 ) -> Tensor:
     """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, positions)."""
+    if has_torch_function_unary(input):
+        return hand_on(unfold, (input,), locals())
     return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
@@ -36,4 +39,6 @@ def fold(
     stride: BroadcastingList2[int] = 1,
 ) -> Tensor:
     """The sum of the columns, each where `unfold` takes it from: (N, C · kernel elements, positions) -> (N, C, H, W)."""
+    if has_torch_function_unary(input):
+        return hand_on(fold, (input,), locals())
     return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))

@@ -6,6 +6,7 @@ import warnings
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function_variadic
 
 from .loss import cross_entropy
 
@@ -30,6 +31,8 @@ def linear_cross_entropy(
     without D.
     options: `LinearCrossEntropyOptions`, to do it in chunks that never hold all scores.
     """
+    if has_torch_function_variadic(input, linear_weight, target, linear_bias, weight):
+        return hand_on(linear_cross_entropy, (input, linear_weight, target, linear_bias, weight), locals())
     _check_shapes(input, linear_weight, linear_bias)
     num_classes, out_features = linear_weight.shape[0], linear_weight.shape[1:-1]
     logits_shape = (*input.shape[:-1], num_classes, *out_features)

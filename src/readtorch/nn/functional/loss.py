@@ -9,6 +9,7 @@ import warnings
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch.csrc.utils.disable_torch_function import hand_on, handle_torch_function, has_torch_function_variadic
 from readtorch.nn import _reduction as _Reduction
 
 __all__ = [
@@ -49,6 +50,8 @@ def cross_entropy(
     target: class indices of the input's shape without C, or probabilities of the input's shape.
     weight: (C); ignore_index: a class that does not count.
     """
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(cross_entropy, (input, target, weight), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     return _nn.cross_entropy_loss(input, target, weight, enum, ignore_index, label_smoothing)
 
@@ -63,6 +66,8 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-input[target], averaged: cross entropy for an input of log-probabilities."""
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(nll_loss, (input, target, weight), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     return _nn.nll_loss_nd(input, target, weight, enum, ignore_index)
 
@@ -76,6 +81,8 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """-(t log x + (1 - t) log(1 - x)), averaged. Input: probabilities; target: of the same shape."""
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(binary_cross_entropy, (input, target, weight), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -97,6 +104,8 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), safe for large inputs. pos_weight: weight of target 1."""
+    if has_torch_function_variadic(input, target, weight, pos_weight):
+        return hand_on(binary_cross_entropy_with_logits, (input, target, weight, pos_weight), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -115,6 +124,8 @@ def kl_div(
 
     reduction "batchmean" is the mathematical definition: the sum divided by the first size.
     """
+    if has_torch_function_variadic(input, target):
+        return hand_on(kl_div, (input, target), locals())
     if size_average is not None or reduce is not None:
         enum = _Reduction.legacy_get_enum(size_average, reduce)
     else:
@@ -141,6 +152,8 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(x - t)², averaged. weight: of the input's shape; the mean is then weighted too."""
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(mse_loss, (input, target, weight), locals())
     input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
     if weight is not None:
         return _reduced(readtorch.pow(input - target, 2) * weight, reduction, readtorch.sum(weight))
@@ -156,6 +169,16 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|x - t|, averaged. weight: of the input's shape; the mean is then weighted too."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            l1_loss,
+            (input, target, weight),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+        )
     input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
     if weight is not None:
         return _reduced(readtorch.abs(input - target) * weight, reduction, readtorch.sum(weight))
@@ -171,6 +194,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| < beta, else |x - t| - beta / 2; averaged."""
+    if has_torch_function_variadic(input, target):
+        return hand_on(smooth_l1_loss, (input, target), locals())
     input, target, reduction = _same_size(input, target, None, size_average, reduce, reduction)
     if beta == 0.0:
         return _nn.l1_loss(input, target, _Reduction.get_enum(reduction))
@@ -184,6 +209,8 @@ def huber_loss(
 
     weight: of the input's shape. The mean is the plain one also with weights.
     """
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(huber_loss, (input, target, weight), locals())
     input, target, reduction = _same_size(input, target, weight, None, None, reduction)
     if weight is None:
         return _nn.huber_loss(input, target, _Reduction.get_enum(reduction), delta)
@@ -237,6 +264,8 @@ def ctc_loss(
     first.
     zero_infinity: a target that does not fit into its input has loss 0 and no gradient.
     """
+    if has_torch_function_variadic(log_probs, targets, input_lengths, target_lengths):
+        return hand_on(ctc_loss, (log_probs, targets, input_lengths, target_lengths), locals())
     return readtorch.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _Reduction.get_enum(reduction), zero_infinity
     )
@@ -256,6 +285,8 @@ def poisson_nll_loss(
 
     log_input False: the expected counts themselves; eps keeps them off 0. full: also the term log(target!).
     """
+    if has_torch_function_variadic(input, target):
+        return hand_on(poisson_nll_loss, (input, target), locals())
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
     if reduction not in ("none", "mean", "sum"):
@@ -271,6 +302,8 @@ def gaussian_nll_loss(
     var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1.
     eps: the minimum of the variance, which has no gradient there. full: also the constant log(2π) / 2.
     """
+    if has_torch_function_variadic(input, target, var):
+        return hand_on(gaussian_nll_loss, (input, target, var), locals())
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function_variadic
 from readtorch.nn import _reduction as _Reduction
 
 from .activation import logsigmoid
@@ -33,6 +34,8 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, -target · (input1 - input2) + margin), averaged; target: 1 or -1. All of one number of dimensions."""
+    if has_torch_function_variadic(input1, input2, target):
+        return hand_on(margin_ranking_loss, (input1, input2, target), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(
@@ -51,6 +54,8 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Input: distances. The distance where target is 1, max(0, margin - distance) where it is -1; averaged."""
+    if has_torch_function_variadic(input, target):
+        return hand_on(hinge_embedding_loss, (input, target), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     return readtorch.hinge_embedding_loss(input, target, margin, enum)
 
@@ -65,6 +70,8 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; averaged. Inputs (N, D), target (N)."""
+    if has_torch_function_variadic(input1, input2, target):
+        return hand_on(cosine_embedding_loss, (input1, input2, target), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     return readtorch.cosine_embedding_loss(input1, input2, target, margin, enum)
 
@@ -82,6 +89,8 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|), averaged. Inputs (N, D) or (D)."""
+    if has_torch_function_variadic(anchor, positive, negative):
+        return hand_on(triplet_margin_loss, (anchor, positive, negative), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -99,6 +108,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with another distance: a function of two tensors, by default `pairwise_distance`."""
+    if has_torch_function_variadic(anchor, positive, negative):
+        return hand_on(triplet_margin_with_distance_loss, (anchor, positive, negative), locals())
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -121,6 +132,8 @@ def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """log(1 + exp(-target · input)), averaged; target: 1 or -1."""
+    if has_torch_function_variadic(input, target):
+        return hand_on(soft_margin_loss, (input, target), locals())
     return _nn.soft_margin_loss(input, target, _reduction_enum(size_average, reduce, reduction))
 
 
@@ -138,6 +151,8 @@ def multi_margin_loss(
 
     p: 1 or 2; weight: (C).
     """
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(multi_margin_loss, (input, target, weight), locals())
     enum = _reduction_enum(size_average, reduce, reduction)
     if p != 1 and p != 2:
         raise ValueError("only p == 1 and p == 2 supported")
@@ -153,6 +168,8 @@ def multilabel_margin_loss(
 
     target: of the input's shape, the right classes of each sample, ended by the first -1.
     """
+    if has_torch_function_variadic(input, target):
+        return hand_on(multilabel_margin_loss, (input, target), locals())
     return _nn.multilabel_margin_loss(input, target, _reduction_enum(size_average, reduce, reduction))
 
 
@@ -165,6 +182,8 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Binary cross entropy of each class's score, averaged over the classes. Input (*, C), target (*, C) of 0 and 1."""
+    if has_torch_function_variadic(input, target, weight):
+        return hand_on(multilabel_soft_margin_loss, (input, target, weight), locals())
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))

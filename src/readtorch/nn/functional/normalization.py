@@ -5,6 +5,12 @@ F.normalize, which divides by a length, stands in `distance.py`.
 
 import readtorch
 from readtorch import Tensor
+from readtorch.csrc.utils.disable_torch_function import (
+    hand_on,
+    handle_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 
 from .padding import pad
 from .pooling import avg_pool2d, avg_pool3d
@@ -35,6 +41,8 @@ def batch_norm(
     training: the running statistics, if any, move towards the batch's, in place. All parameters: (C) or None.
     Raises ValueError if a channel has a single value, or for eps <= 0 (in training) or eps < 0.
     """
+    if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
+        return hand_on(batch_norm, (input, running_mean, running_var, weight, bias), locals())
     if training:
         _verify_batch_size(input.shape)
         if eps <= 0.0:
@@ -66,6 +74,8 @@ def instance_norm(
 
     All parameters: (C) or None. Raises ValueError if a channel has a single value.
     """
+    if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
+        return hand_on(instance_norm, (input, running_mean, running_var, weight, bias), locals())
     if use_input_stats:
         _verify_spatial_size(input.shape)
     return readtorch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
@@ -79,6 +89,8 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalize over the last dimensions, whose sizes are `normalized_shape`. See `LayerNorm`."""
+    if has_torch_function_variadic(input, weight, bias):
+        return hand_on(layer_norm, (input, weight, bias), locals())
     return readtorch.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
@@ -86,6 +98,8 @@ def rms_norm(
     input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions, of sizes `normalized_shape`. See `RMSNorm`."""
+    if has_torch_function_variadic(input, weight):
+        return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
     return readtorch.rms_norm(input, normalized_shape, weight, eps)
 
 
@@ -97,6 +111,8 @@ def group_norm(
     Raises RuntimeError for an input without channels or channels that `num_groups` does not divide,
     ValueError if a group has a single value.
     """
+    if has_torch_function_variadic(input, weight, bias):
+        return hand_on(group_norm, (input, weight, bias), locals())
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     shape = input.shape
@@ -109,6 +125,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
     Raises ValueError for an input of fewer than three dimensions.
     """
+    if has_torch_function_unary(input):
+        return handle_torch_function(local_response_norm, (input,), input, size, alpha=alpha, beta=beta, k=k)
     dim = input.dim()
     if dim < 3:
         # PyTorch's message has this gap: a string that was continued on the next line.

@@ -9,6 +9,12 @@ import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3, boolean_dispatch
+from readtorch.csrc.utils.disable_torch_function import (
+    hand_on,
+    handle_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 from readtorch.nn.modules.utils import _list_with_default, _pair, _single, _triple
 
 from .activation import relu
@@ -65,6 +71,8 @@ def max_pool1d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool1d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool1d_with_indices, (input,), locals())
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return readtorch.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -80,6 +88,8 @@ def _max_pool1d(
     return_indices: bool = False,
 ) -> Tensor:
     """The maximum of each window of (N, C, L) or (C, L); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool1d, (input,), locals(), _max_pool1d)
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return readtorch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -98,6 +108,8 @@ def max_pool2d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool2d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool2d_with_indices, (input,), locals())
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -113,6 +125,8 @@ def _max_pool2d(
     return_indices: bool = False,
 ) -> Tensor:
     """The maximum of each window of (N, C, H, W) or (C, H, W); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool2d, (input,), locals(), _max_pool2d)
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return readtorch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -131,6 +145,8 @@ def max_pool3d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool3d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool3d_with_indices, (input,), locals())
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return _nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -146,6 +162,8 @@ def _max_pool3d(
     return_indices: bool = False,
 ) -> Tensor:
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return hand_on(max_pool3d, (input,), locals(), _max_pool3d)
     if stride is None:
         stride = readtorch.jit.annotate(list[int], [])
     return readtorch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -166,6 +184,8 @@ def max_unpool1d(
     output_size: BroadcastingList1[int] | None = None,
 ) -> Tensor:
     """The maxima of (N, C, L) back at their indices, zeros elsewhere. output_size: if several fit."""
+    if has_torch_function_unary(input):
+        return hand_on(max_unpool1d, (input,), locals())
     kernel_size = _single(kernel_size)
     stride = kernel_size if stride is None else _single(stride)
     size = _unpool_output_size(input, kernel_size, stride, _single(padding), output_size)
@@ -181,6 +201,8 @@ def max_unpool2d(
     output_size: BroadcastingList2[int] | None = None,
 ) -> Tensor:
     """The maxima of (N, C, H, W) back at their indices, zeros elsewhere. output_size: if several fit."""
+    if has_torch_function_unary(input):
+        return hand_on(max_unpool2d, (input,), locals())
     kernel_size = _pair(kernel_size)
     stride = kernel_size if stride is None else _pair(stride)
     size = _unpool_output_size(input, kernel_size, stride, _pair(padding), output_size)
@@ -196,6 +218,8 @@ def max_unpool3d(
     output_size: BroadcastingList3[int] | None = None,
 ) -> Tensor:
     """The maxima of (N, C, D, H, W) back at their indices, zeros elsewhere. output_size: if several fit."""
+    if has_torch_function_unary(input):
+        return hand_on(max_unpool3d, (input,), locals())
     kernel_size = _triple(kernel_size)
     stride = kernel_size if stride is None else _triple(stride)
     padding = _triple(padding)
@@ -245,6 +269,8 @@ def lp_pool1d(
     ceil_mode: bool = False,
 ) -> Tensor:
     """(Σ x^p)^(1/p) over each window of (N, C, L): p = 1 is the sum, p = ∞ the maximum of |x|."""
+    if has_torch_function_unary(input):
+        return hand_on(lp_pool1d, (input,), locals())
     if norm_type == float("inf"):
         return max_pool1d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if norm_type == -float("inf"):
@@ -263,6 +289,8 @@ def lp_pool2d(
     ceil_mode: bool = False,
 ) -> Tensor:
     """(Σ x^p)^(1/p) over each window of (N, C, H, W): p = 1 is the sum, p = ∞ the maximum of |x|."""
+    if has_torch_function_unary(input):
+        return hand_on(lp_pool2d, (input,), locals())
     if norm_type == float("inf"):
         return max_pool2d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if norm_type == -float("inf"):
@@ -282,6 +310,8 @@ def lp_pool3d(
     ceil_mode: bool = False,
 ) -> Tensor:
     """(Σ x^p)^(1/p) over each window of (N, C, D, H, W): p = 1 is the sum, p = ∞ the maximum of |x|."""
+    if has_torch_function_unary(input):
+        return hand_on(lp_pool3d, (input,), locals())
     if norm_type == float("inf"):
         return max_pool3d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if norm_type == -float("inf"):
@@ -303,11 +333,15 @@ def _power_mean(means: Tensor, count: int, norm_type: int | float) -> Tensor:
 
 def adaptive_avg_pool2d(input: Tensor, output_size: BroadcastingList2[int]) -> Tensor:
     """The mean of each of (oH, oW) windows that divide (N, C, H, W). None: the input's size."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_avg_pool2d, (input,), input, output_size)
     return _nn.adaptive_avg_pool2d(input, _list_with_default(output_size, input.size()))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: BroadcastingList3[int]) -> Tensor:
     """The mean of each of (oD, oH, oW) windows that divide (N, C, D, H, W). None: the input's size."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_avg_pool3d, (input,), input, output_size)
     return _nn.adaptive_avg_pool3d(input, _list_with_default(output_size, input.size()))
 
 
@@ -315,11 +349,15 @@ def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`adaptive_max_pool1d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(adaptive_max_pool1d_with_indices, (input,), locals())
     return readtorch.adaptive_max_pool1d(input, output_size)
 
 
 def _adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of oL windows that divide (N, C, L); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_max_pool1d, (input,), input, output_size, return_indices=return_indices)
     return adaptive_max_pool1d_with_indices(input, output_size)[0]
 
 
@@ -332,11 +370,15 @@ def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`adaptive_max_pool2d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(adaptive_max_pool2d_with_indices, (input,), locals())
     return _nn.adaptive_max_pool2d(input, _list_with_default(output_size, input.size()))
 
 
 def _adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of (oH, oW) windows that divide (N, C, H, W); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_max_pool2d, (input,), input, output_size, return_indices=return_indices)
     return adaptive_max_pool2d_with_indices(input, output_size)[0]
 
 
@@ -349,11 +391,15 @@ def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`adaptive_max_pool3d` with the indices of the maxima."""
+    if has_torch_function_unary(input):
+        return hand_on(adaptive_max_pool3d_with_indices, (input,), locals())
     return _nn.adaptive_max_pool3d(input, _list_with_default(output_size, input.size()))
 
 
 def _adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
     """The maximum of each of (oD, oH, oW) windows that divide (N, C, D, H, W); return_indices: and its index."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_max_pool3d, (input,), input, output_size, return_indices=return_indices)
     return adaptive_max_pool3d_with_indices(input, output_size)[0]
 
 
@@ -374,6 +420,8 @@ def fractional_max_pool2d_with_indices(
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`fractional_max_pool2d` with the indices of the maxima."""
+    if has_torch_function_variadic(input, _random_samples):
+        return hand_on(fractional_max_pool2d_with_indices, (input, _random_samples), locals())
     if output_size is None:
         if output_ratio is None:
             raise ValueError("fractional_max_pool2d requires specifying either an output_size or an output_ratio")
@@ -396,6 +444,8 @@ def _fractional_max_pool2d(
     """The maximum of each of randomly placed windows: as many as output_size, or output_ratio of the input's
     size.
     """
+    if has_torch_function_variadic(input, _random_samples):
+        return hand_on(fractional_max_pool2d, (input, _random_samples), locals(), _fractional_max_pool2d)
     return fractional_max_pool2d_with_indices(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )[0]
@@ -421,6 +471,8 @@ def fractional_max_pool3d_with_indices(
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`fractional_max_pool3d` with the indices of the maxima."""
+    if has_torch_function_variadic(input, _random_samples):
+        return hand_on(fractional_max_pool3d_with_indices, (input, _random_samples), locals())
     if output_size is None:
         if output_ratio is None:
             raise ValueError("fractional_max_pool3d requires specifying either an output_size or an output_ratio")
@@ -441,6 +493,8 @@ def _fractional_max_pool3d(
     """The maximum of each of randomly placed windows: as many as output_size, or output_ratio of the input's
     size.
     """
+    if has_torch_function_variadic(input, _random_samples):
+        return hand_on(fractional_max_pool3d, (input, _random_samples), locals(), _fractional_max_pool3d)
     return fractional_max_pool3d_with_indices(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )[0]

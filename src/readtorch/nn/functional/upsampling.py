@@ -6,6 +6,7 @@ import readtorch
 from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch._jit_internal import _overload
+from readtorch.csrc.utils.disable_torch_function import hand_on, has_torch_function_unary
 
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -75,6 +76,8 @@ def interpolate(
     (5-D). align_corners: the centers of the outermost elements of input and result coincide, instead of their outer
     edges. recompute_scale_factor: from the sizes, which are whole numbers. antialias: filter before downsampling.
     """
+    if has_torch_function_unary(input):
+        return hand_on(interpolate, (input,), locals())
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(

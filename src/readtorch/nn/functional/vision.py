@@ -4,6 +4,12 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch.csrc.utils.disable_torch_function import (
+    hand_on,
+    handle_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 
 __all__ = ["grid_sample", "affine_grid"]
 
@@ -17,6 +23,8 @@ def grid_sample(
     two). padding_mode: the values outside the input, "zeros", "border" or "reflection". align_corners: whether -1 and 1
     are the centers of the outermost elements, instead of their outer edges. Raises ValueError for an unknown mode.
     """
+    if has_torch_function_variadic(input, grid):
+        return hand_on(grid_sample, (input, grid), locals())
     mode_enum, padding_mode_enum = _mode_enum(mode), _padding_mode_enum(padding_mode)
     if align_corners is None:
         _warn_of_corners()
@@ -54,6 +62,8 @@ def affine_grid(theta: Tensor, size: list[int], align_corners: bool | None = Non
     """The points that `grid_sample` needs for affine transformations: theta (N, 2, 3) and size (N, C, H, W) give
     (N, H, W, 2); theta (N, 3, 4) and size (N, C, D, H, W) give (N, D, H, W, 3).
     """
+    if has_torch_function_unary(theta):
+        return handle_torch_function(affine_grid, (theta,), theta, size, align_corners=align_corners)
     if align_corners is None:
         _warn_of_corners()
         align_corners = False
