@@ -82,6 +82,17 @@ torch.nn.functional.linear(x, torch.ones(3, 2)); torch.nn.functional.gelu(x); to
 x.unique(); torch.sort(x); torch.topk(x, 1); x.norm(); torch.einsum("i,i->", x, y); torch.split(x, 1); x.split(1)
 torch.atleast_1d(x, y); torch.cdist(x[None], y[None]); torch.meshgrid(x, y, indexing="ij"); torch.block_diag(x, y); torch.cartesian_prod(x, y)
 torch.broadcast_tensors(x, y); torch.unravel_index(i, (5, 6)); torch.tensordot(x, y, 1); torch.unique(x, return_counts=True); torch.norm(x); torch.chain_matmul(x[None], y[:, None])
+F.relu(x); F.relu(x, inplace=True); F.relu(input=x); F.silu(x); F.gelu(x); F.softmax(x, 0); F.log_softmax(x, dim=0); F.dropout(x, 0.5, False); F.elu(x, 2.0)
+F.linear(x, w); F.layer_norm(x, (2,)); F.layer_norm(x, (2,), y, y, eps=1e-3); F.mse_loss(x, y); F.mse_loss(x, y, reduction="sum"); F.l1_loss(x, y)
+F.cross_entropy(w, i - 3, reduction="none"); F.nll_loss(w, i[:1] - 3); F.pad(x, (1, 1)); F.normalize(x, dim=0); F.embedding(i - 3, w); F.one_hot(i)
+F.max_pool1d(x[None], 2); F.max_pool1d(x[None], 2, return_indices=True); F.avg_pool1d(x[None], 2); F.adaptive_avg_pool1d(x[None], 1)
+F.conv1d(x[None], x[None, None]); F.batch_norm(w, None, None, training=True); F.interpolate(x[None, None], scale_factor=2); F.threshold(x, 1.5, 0.0)
+F.cosine_similarity(x, y, 0); F.binary_cross_entropy_with_logits(x, y); F.smooth_l1_loss(x, y); F.kl_div(x, y); F.hardtanh(x); F.glu(x); F.sigmoid(x)
+F.unfold(w[None, None], (1, 1)); F.group_norm(w[None], 1); F.rms_norm(x, (2,)); F.grid_sample(w[None, None], w[None, :1, None]); F.huber_loss(x, y)
+F.triplet_margin_loss(w, w, w); F.multi_margin_loss(w, i - 3); F.scaled_dot_product_attention(w, w, w); F.softplus(x); F.pixel_shuffle(w[None, None], 1)
+torch.nn.ReLU()(x); torch.nn.init.zeros_(x); torch.nn.init.uniform_(x, 0, 0); torch.nn.init.constant_(x, val=2); torch.nn.init.ones_(w)
+torch.linalg.norm(x); torch.linalg.inv(w); torch.fft.fft(x); torch.special.expit(x); torch.linalg.det(w); torch.fft.rfft(x, n=2)
+torch.autograd.grad(r.sum(), r); torch.autograd.grad((r.sum(),), (r,)); r.sum().backward(); torch.autograd.backward(r.sum()); r.grad; r.retain_grad()
 torch.is_tensor(x); torch.nn.Parameter(x)
 """.replace("\n", ";").split(";")
 CALLS = [call.strip() for call in CALLS if call.strip()]
@@ -94,6 +105,9 @@ def inputs(T):
         "y": T.tensor([3.0, 4.0]),
         "i": T.tensor([3, 4]),
         "b": T.tensor([True, False]),
+        "w": T.tensor([[1.0, 2.0], [3.0, 5.0]]),
+        "r": T.tensor([1.0, 2.0], requires_grad=True),
+        "F": T.nn.functional,
     }
 
 

@@ -62,6 +62,9 @@ def _module_of(module):
     """`_C._nn` and the like: pickles of their functions import them."""
     made = _sys.modules[f"{__name__}.{module}"] = _Module(f"{__name__}.{module}")
     operators = _operators_of(module.removeprefix("_"), made.__name__)
+    if module not in ("_nn", "_sparse"):
+        for name, function in operators.items():
+            function.__name__ = f"{module[1:]}_{name}"  # what `__torch_function__` finds as its name
     vars(made).update(operators, __all__=sorted(operators))
     return made
 

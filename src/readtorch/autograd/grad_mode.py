@@ -8,7 +8,8 @@ import functools
 import inspect
 
 from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD
-from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode, set_thread_state, thread_state, tls
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_thread_state, thread_state, tls
+from readtorch.csrc.autograd.init import _set_grad_enabled
 
 
 def is_grad_enabled():
@@ -25,10 +26,10 @@ class _ModeContext:
 
     def __enter__(self):
         self.previous = tls.grad_mode
-        set_grad_mode(self.mode)
+        _set_grad_enabled(self.mode)
 
     def __exit__(self, *exception):
-        set_grad_mode(self.previous)
+        _set_grad_enabled(self.previous)
 
     def clone(self):
         """A fresh context manager of the same kind: a decorator enters one a call, so calls may nest."""
@@ -94,14 +95,14 @@ class set_grad_enabled(_ModeContext):
     def __init__(self, mode):
         self.mode = mode
         self.previous = tls.grad_mode
-        set_grad_mode(mode)
+        _set_grad_enabled(mode)
 
     def __call__(self, function):
-        set_grad_mode(self.previous)  # as a decorator it changes nothing yet
+        _set_grad_enabled(self.previous)  # as a decorator it changes nothing yet
         return super().__call__(function)
 
     def __enter__(self):
-        set_grad_mode(self.mode)
+        _set_grad_enabled(self.mode)
 
     def clone(self):
         return type(self)(self.mode)

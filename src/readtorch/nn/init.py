@@ -10,6 +10,7 @@ import math
 import warnings
 
 import readtorch
+from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function_unary
 
 _LINEAR_FNS = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
@@ -63,6 +64,8 @@ def _stays(tensor):
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform in [a, b)."""
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(uniform_, (tensor,), tensor=tensor, a=a, b=b, generator=generator)
     if not _filling:
         return tensor
     with readtorch.no_grad():
@@ -71,6 +74,8 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal with this mean and standard deviation."""
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(normal_, (tensor,), tensor=tensor, mean=mean, std=std, generator=generator)
     if not _filling:
         return tensor
     with readtorch.no_grad():
@@ -79,6 +84,12 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 def constant_(tensor, val):
     """`val` everywhere."""
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(constant_, (tensor,), tensor=tensor, val=val)
+    return _fill(tensor, val)
+
+
+def _fill(tensor, val):
     if not _filling:
         return tensor
     with readtorch.no_grad():
@@ -87,7 +98,7 @@ def constant_(tensor, val):
 
 def ones_(tensor):
     """Ones, in place."""
-    return constant_(tensor, 1.0)
+    return _fill(tensor, 1.0)
 
 
 def zeros_(tensor):
@@ -201,6 +212,10 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
     K. He, X. Zhang, S. Ren, J. Sun: Delving deep into rectifiers (2015).
     """
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(
+            kaiming_uniform_, (tensor,), tensor=tensor, a=a, mode=mode, nonlinearity=nonlinearity, generator=generator
+        )
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
