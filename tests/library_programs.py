@@ -795,3 +795,44 @@ def in_a_trace(T, say):
     traced = T.jit.trace(double, T.ones(2))
     say(lambda: [node.kind() for node in traced.graph.nodes()])
     say(lambda: traced(T.tensor([3.0, 4.0])))
+
+
+# ------------------------------------------------------------------------------------------------ __torch_function__
+
+
+@program
+def overridden(T, say):
+    class Mine(T.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            say([str(func), type(func).__name__, [t.__name__ for t in types], len(args), kwargs])
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return [str(func), kwargs]
+
+    class Mode(T.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            say(["mode", str(func), len(types)])
+            return func(*args, **(kwargs or {}))
+
+    cube = cube_of(T)
+    x = T.ones(2)
+    m = x.as_subclass(Mine)
+    for call in [
+        lambda: type(cube(m)),
+        lambda: T.ops.aten.add.Tensor(m, x, alpha=2),
+        lambda: T.ops.aten.add(x, m),
+        lambda: T.ops.aten.cat([x, m], dim=0),
+        lambda: T.ops.aten.add(Duck(), 1, alpha=3),
+        lambda: T.ops.aten.add.Tensor(x, other=Duck()),
+        lambda: cube(Duck()),
+    ]:
+        say(call)
+    with Mode():
+        say(lambda: T.ops.aten.add.Tensor(x, x))
+        say(lambda: cube(x))
+    with T._C.DisableTorchFunctionSubclass():
+        say(lambda: type(T.ops.aten.add.Tensor(m, x)).__name__)

@@ -14,9 +14,10 @@ from types import ModuleType
 
 from ._tensor import Tensor
 from .aten.dispatcher import registry
+from .aten.torch_function import and_elements, handle_torch_function, is_overridden, overloaded_args
 from .c10.dispatch_key import BACKENDS, NAMES
 from .csrc.utils import python_dispatch
-from .csrc.utils.python_dispatch import bind
+from .csrc.utils.python_dispatch import bind, call_boxed
 from .utils._python_dispatch import TorchDispatchMode
 
 
@@ -78,7 +79,7 @@ class OpOverload(OperatorBase):
         super().__init__()
         schema = operator.schema
         self._operator = operator
-        self._op = _function_of(operator)
+        self._op = _function_of(self)
         self._overloadpacket = overloadpacket
         self._overloadname = schema.overload or "default"
         self._namespace, self._opname = schema.namespace, schema.name
@@ -178,14 +179,27 @@ class OpOverload(OperatorBase):
         return f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
-def _function_of(operator):
+def _function_of(overload):
     """The function that binds arguments to the schema and calls the operator."""
+    operator = overload._operator
 
     def op(*args, **kwargs):
-        return operator.call(*bind(operator.schema, args, kwargs))
+        if is_overridden(_elements(args, kwargs)):
+            return _ask_overriders(overload, args, kwargs)
+        return call_boxed(operator, bind(operator.schema, args, kwargs))
 
     op.__name__ = op.__qualname__ = operator.schema.name
     return op
+
+
+def _elements(args, kwargs):
+    return and_elements((*args, *kwargs.values()))
+
+
+def _ask_overriders(op, args, kwargs):
+    """What `__torch_function__` of a mode or of an argument's class answers. op: an OpOverload or a packet."""
+    name = f"torch.ops.{op._namespace}.{op._opname}"
+    return handle_torch_function(op, overloaded_args(_elements(args, kwargs)), args, kwargs, name, always=True)
 
 
 class OpOverloadPacket:
@@ -195,6 +209,7 @@ class OpOverloadPacket:
 
     def __init__(self, qualified_op_name, op_name):
         self._qualified_op_name = qualified_op_name
+        self._namespace, self._opname = qualified_op_name.split("::")
         self.__name__ = op_name
         self._dir = []
 
@@ -209,6 +224,8 @@ class OpOverloadPacket:
     @cached_property
     def _op(self):
         def op(*args, **kwargs):
+            if is_overridden(_elements(args, kwargs)):
+                return _ask_overriders(self, args, kwargs)
             return _call_first_that_fits(self._operators, args, kwargs)
 
         op.__name__ = op.__qualname__ = self.__name__
@@ -265,7 +282,7 @@ class OpOverloadPacket:
 def _call_first_that_fits(operators, args, kwargs):
     """In PyTorch: `getOpWithStack`."""
     if len(operators) == 1:
-        return operators[0].call(*bind(operators[0].schema, args, kwargs))
+        return call_boxed(operators[0], bind(operators[0].schema, args, kwargs))
     failures = []
     for operator in operators:
         try:
@@ -273,7 +290,7 @@ def _call_first_that_fits(operators, args, kwargs):
         except RuntimeError as error:
             failures.append(str(error))
             continue
-        return operator.call(*bound)
+        return call_boxed(operator, bound)
     raise RuntimeError(
         "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(failures) + "\n\n"
     )

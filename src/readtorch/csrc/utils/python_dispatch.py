@@ -69,6 +69,15 @@ def _check_keywords(schema, given, kwargs):
             raise RuntimeError(f"Argument '{name}' specified both as positional and keyword argument. Schema: {schema}")
 
 
+def call_boxed(operator, arguments):
+    """Calls an operator. Where its schema returns a list, it is a list for Python, too."""
+    result = operator.call(*arguments)
+    returns = operator.schema.returns
+    if type(result) is tuple and len(returns) == 1 and returns[0].type.is_list:
+        return list(result)
+    return result
+
+
 def default_of(argument):
     """An argument's default as its type has it: the schema spells `int64` and `mean` as words and 0 for (0, 0)."""
     if argument.default is None or argument.type.is_tensor:

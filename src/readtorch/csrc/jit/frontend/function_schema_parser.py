@@ -80,6 +80,7 @@ class SchemaParser:
         arguments, is_vararg = self.arguments()
         self.lexer.expect("arrow")
         returns, is_varret = self.returns()
+        self.lexer.next_if("newline")
         self.lexer.expect("eof")
         schema = FunctionSchema(name, overload, tuple(arguments), tuple(returns), is_vararg, is_varret)
         _check_defaults(schema)
@@ -280,7 +281,7 @@ class SchemaParser:
         lexer = self.lexer
         if lexer.next_if("!"):
             self.fresh += 1
-            return AliasInfo((f"${self.fresh - 1}",), (f"${self.fresh - 1}",), True)
+            return AliasInfo((f"${self.fresh - 1}",), (), True)
         if not lexer.next_if("("):
             return None
         before = self.alias_set()

@@ -10,7 +10,8 @@ from .error_report import ErrorReport
 from .source_range import Source, SourceRange
 
 _KINDS = [
-    ("blank", r"[ \t\n]+|#[^\n]*"),
+    ("blank", r"[ \t]+|#[^\n]*"),
+    ("newline", r"\n\s*"),
     ("number", r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?"),
     ("string_literal", r'"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'"),
     ("ident", r"[A-Za-z_]\w*"),
@@ -45,13 +46,14 @@ class Lexer:
         self.place = 0
 
     def cut(self):
-        tokens = []
+        tokens, depth = [], 0  # between brackets a new line means nothing
         for match in _TOKEN.finditer(self.text):
             kind, text = match.lastgroup, match[0]
             if kind == "unknown":
                 blank = Token(kind, " ", match.start())
                 raise RuntimeError(f"expected a valid token but found '{text}' here:\n{self.marked(blank)}")
-            if kind != "blank":
+            depth += (text in ("(", "[")) - (text in (")", "]"))
+            if kind != "blank" and not (kind == "newline" and depth):
                 own = kind == "mark" or text in _KEYWORDS
                 tokens.append(Token(text if own else kind, text, match.start()))
         return [*tokens, Token("eof", "", len(self.text))]
