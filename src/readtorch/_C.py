@@ -27,6 +27,9 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _is_torch_function_enabled,
     _is_torch_function_all_disabled,
     _disabled_torch_function_impl,
+)
+from .c10.torch_dispatch_mode_tls import _disabled_torch_dispatch_impl  # noqa: E402,F401
+from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _skip_one_hop_torch_function,
     _has_torch_function,
     _has_torch_function_unary,
@@ -37,6 +40,9 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _get_function_stack_at,
     _len_torch_function_stack,
 )
+from .c10.torch_dispatch_mode_tls import _push_on_torch_dispatch_stack, _pop_torch_dispatch_stack  # noqa: E402,F401
+from .c10.torch_dispatch_mode_tls import _get_dispatch_stack_at, _len_torch_dispatch_stack  # noqa: E402,F401
+from .c10.torch_dispatch_mode_tls import _set_dispatch_mode, _get_dispatch_mode, _unset_dispatch_mode  # noqa: E402,F401
 from .csrc.generator import Generator  # noqa: E402,F401
 from .c10.size import Size  # noqa: E402,F401
 from .c10.scalar_type import dtype  # noqa: E402,F401
@@ -129,6 +135,7 @@ from .csrc.utils.python_dispatch_keys import (  # noqa: E402,F401
     _dispatch_get_registrations_for_dispatch_key,
     _dispatch_key_for_device,
 )
+from .c10.torch_dispatch_mode_tls import _TorchDispatchModeKey  # noqa: E402,F401
 
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
@@ -146,6 +153,7 @@ from .csrc.autograd.autograd_not_implemented_fallback import (  # noqa: E402,F40
     set_autograd_fallback_mode as _set_autograd_fallback_mode,
     get_autograd_fallback_mode as _get_autograd_fallback_mode,
 )
+from .c10.torch_dispatch_mode_tls import _RestorePythonTLSSnapshot  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _DisableTorchDispatch  # noqa: E402,F401
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.

@@ -13,9 +13,11 @@ from functools import cached_property
 from types import ModuleType
 
 from ._tensor import Tensor
+from .aten import python_fallback_kernel
 from .aten.dispatcher import registry
 from .aten.torch_function import and_elements, handle_torch_function, is_overridden, overloaded_args
 from .c10.dispatch_key import BACKENDS, NAMES
+from .c10.local_dispatch_key_set import tls
 from .csrc.utils import python_dispatch
 from .csrc.utils.python_dispatch import bind, call_boxed
 from .utils._python_dispatch import TorchDispatchMode
@@ -88,6 +90,7 @@ class OpOverload(OperatorBase):
         self.__qualname__ = self._name
         self.__module__ = self._op.__module__ = overloadpacket.__module__
         self._defined_in_python = python_dispatch.is_defined_in_python(operator)
+        self._rest = _defaults_after_tensors(schema)
 
     @cached_property
     def _schema(self):
@@ -112,6 +115,13 @@ class OpOverload(OperatorBase):
         return python_dispatch.OperatorHandle(self._operator)
 
     def __call__(self, /, *args, **kwargs):
+        rest = None if kwargs else self._rest.get(len(args))
+        if rest is not None and not tls.function_modes:
+            for a in args:
+                if type(a) is not Tensor:
+                    break
+            else:  # plain tensors alone need no binding: the way of most calls from a dispatch mode
+                return self._operator.call(*args, *rest)
         return self._op(*args, **kwargs)
 
     def redispatch(self, /, keyset, *args, **kwargs):
@@ -177,6 +187,18 @@ class OpOverload(OperatorBase):
 
     def __repr__(self):
         return f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+
+def _defaults_after_tensors(schema):
+    """Number of arguments, all of them tensors -> what stands for the others."""
+    rest = {}
+    for count, a in enumerate(schema.arguments, 1):
+        if not a.type.is_tensor or a.type.is_list or a.keyword_only:
+            break
+        others = schema.arguments[count:]
+        if all(other.has_default for other in others):
+            rest[count] = tuple([python_dispatch.default_of(other) for other in others])
+    return rest
 
 
 def _function_of(overload):
@@ -441,4 +463,4 @@ def operator_keys(operator):
 
 ops = _Ops()
 sys.modules[f"{__package__}.ops"] = ops  # so that `from readtorch.ops import aten` finds it
-python_dispatch.torch_api_function = overload_of
+python_dispatch.torch_api_function = python_fallback_kernel.op_overload = overload_of

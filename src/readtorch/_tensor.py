@@ -8,13 +8,15 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
+from .aten.python_fallback_kernel import seen_by_python
 from .aten.sparse_tensor_impl import is_sparse
 from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
-from .c10.dispatch_key import CONJUGATE, MATH_BITS, ZEROTENSOR
+from .c10.dispatch_key import CONJUGATE, MATH_BITS, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
-from .c10.tensor_impl import only_element, storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import key_set, only_element, storage_impl, storage_offset, strides_of
+from .c10.torch_dispatch_mode_tls import has_torch_dispatch
 from .csrc import storage_sharing
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
@@ -22,6 +24,7 @@ from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
 from .csrc.utils.disable_torch_function import (
+    _disabled_torch_function_impl,
     handle_torch_function,
     has_torch_function_unary,
     has_torch_function_variadic,
@@ -43,6 +46,14 @@ class Tensor(TensorBase):
         """`Tensor()`, `Tensor(2, 3)`, `Tensor([1, 2])`: the old way; `tensor` and `empty` say what is meant."""
         made = legacy_tensor_new(None, *args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
+
+    def __init_subclass__(cls, **kwargs):
+        """A class with a `__torch_dispatch__` does without the default `__torch_function__`."""
+        # in PyTorch: the work of the metaclass, `THPVariableMetaType_init`
+        super().__init_subclass__(**kwargs)
+        is_default = getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__
+        if is_default and has_torch_dispatch(cls):
+            cls.__torch_function__ = _disabled_torch_function_impl
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -148,7 +159,7 @@ class Tensor(TensorBase):
         if self._array.size != 1:
             kind = "no values" if self._array.size == 0 else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
-        return bool(only_element(self).item())
+        return bool(self.item() if seen_by_python(self) else only_element(self).item())
 
     __nonzero__ = __bool__
 
@@ -180,7 +191,7 @@ class Tensor(TensorBase):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         if trace_under_way():
             trace_under_way().warn_of_conversion("index")
-        return int(only_element(self).item())
+        return int(self.item() if seen_by_python(self) else only_element(self).item())
 
     def __contains__(self, element):
         if overriders and has_torch_function_unary(self):
@@ -222,6 +233,8 @@ class Tensor(TensorBase):
             raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
         if trace_under_way():
             trace_under_way().warn_of_conversion("NumPy array")
+        if key_set(self) & PYTHON:
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if force:
             return self.detach().cpu().resolve_conj().resolve_neg().numpy()
         if self.device.type != "cpu":

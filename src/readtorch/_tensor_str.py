@@ -17,7 +17,8 @@ import numpy as np
 
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import layout, scalar_type, tensor_impl
-from .c10.tensor_impl import host_array
+from .c10.dispatch_key import NO_STORAGE
+from .c10.tensor_impl import host_array, key_set
 
 
 @dataclasses.dataclass
@@ -219,12 +220,18 @@ def _str(self, *, tensor_contents=None):
 
 
 def _contents(self, indent):
-    if self.is_meta:
+    if _has_no_elements(self):
         return "..."
     if not is_sparse(self):
         return _array_str(_numbers(self), indent)
     parts = {"indices": self._array.indices, "values": self._array.values}
     return (",\n" + " " * indent).join([_part_str(name, array, indent) for name, array in parts.items()])
+
+
+def _has_no_elements(self):
+    """Whether there is nothing to show: on the Meta device, and of a wrapper whose class has no `__repr__`."""
+    # in PyTorch: the numbers of a wrapper are printed by operators, which its class sees
+    return self.is_meta or bool(key_set(self) & NO_STORAGE)
 
 
 def _part_str(name, array, indent):
@@ -255,9 +262,9 @@ def _shape_and_dtype_suffixes(self):
         own = [] if self.dtype in _dtypes_implied_by_numbers() else [f"dtype={self.dtype}"]
         return [f"size={tuple(self.shape)}", f"nnz={self._array.nnz}", *own]
     empty = self.numel() == 0
-    hides_size = self.is_meta or (empty and self.dim() != 1) or (not empty and not PRINT_OPTS.edgeitems)
+    hides_size = _has_no_elements(self) or (empty and self.dim() != 1) or (not empty and not PRINT_OPTS.edgeitems)
     # Without elements nothing tells an int64 or bool tensor from a float one.
-    implied = {scalar_type.get_default_dtype()} if self.is_meta or empty else _dtypes_implied_by_numbers()
+    implied = {scalar_type.get_default_dtype()} if _has_no_elements(self) or empty else _dtypes_implied_by_numbers()
     suffixes = [f"size={tuple(self.shape)}"] if hides_size else []
     return suffixes + ([] if self.dtype in implied else [f"dtype={self.dtype}"])
 

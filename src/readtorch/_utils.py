@@ -14,9 +14,9 @@ from .aten.functions import at
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
-from .c10.dispatch_key import CONJUGATE, NEGATIVE, ZEROTENSOR
+from .c10.dispatch_key import CONJUGATE, NEGATIVE, NO_STORAGE, ZEROTENSOR
 from .c10.layout import sparse_coo
-from .c10.tensor_impl import set_math_bit, storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import key_set, set_math_bit, storage_impl, storage_offset, strides_of
 
 
 def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
@@ -170,6 +170,9 @@ def deepcopy_tensor(t, memo):
     if is_sparse(t):
         memo[id(t)] = t.clone()
         return memo[id(t)]
+    if key_set(t) & NO_STORAGE:
+        memo[id(t)] = cloned_wrapper(t)
+        return memo[id(t)]
     storage = storage_impl(t)
     copied_storage = memo.get(id(storage))
     if copied_storage is None:
@@ -189,6 +192,19 @@ def deepcopy_tensor(t, memo):
         copied.grad = copy.deepcopy(t._meta.grad, memo)
     copied.__dict__.update(copy.deepcopy(t.__dict__, memo))
     return copied
+
+
+def cloned_wrapper(t):
+    """A deep copy of a wrapper, which knows how to clone what it wraps."""
+    cloned = t.clone()
+    if type(cloned) is not type(t):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
+            "implement clone() and for which cloning returns another instance of the same subclass. You should either "
+            "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for clone() "
+            "to return an instance of a different type."
+        )
+    return cloned.detach().requires_grad_(t.requires_grad) if t.requires_grad else cloned
 
 
 class KeyErrorMessage(str):

@@ -32,6 +32,7 @@ from readtorch.c10.dispatch_key import (
     KEYS,
     MATH_BITS,
     META,
+    NO_STORAGE,
     PYTHON_TLS_SNAPSHOT,
     RUNTIME_BACKENDS,
     RUNTIME_KEYS,
@@ -395,6 +396,8 @@ class OperatorEntry:
 
     def _native_backend_kernel(self, keys):
         backend = highest_backend(keys)
+        if keys & NO_STORAGE and backend != META:
+            return writers[NO_STORAGE](self, keys)
         if self.composite is not None and (overridden or keys & BELOW_AUTOGRAD):
             return self.composite
         kernel = self.kernels.get(keys & INFERENCE_TENSOR or backend) or self.kernels.get(backend) or self.composite

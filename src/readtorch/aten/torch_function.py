@@ -11,8 +11,9 @@ import threading
 import warnings
 
 from readtorch.c10 import tensor_impl
-from readtorch.c10.dispatch_key import TORCH_FUNCTION
+from readtorch.c10.dispatch_key import PYTHON, TORCH_FUNCTION
 from readtorch.c10.local_dispatch_key_set import ALL_DISABLED, ALL_ENABLED, SUBCLASSES_DISABLED, tls, update_mask
+from readtorch.c10.torch_dispatch_mode_tls import has_torch_dispatch
 
 # Note [ Who overrides ]
 #
@@ -425,8 +426,9 @@ def override_property(name, access, t, *value):
 
 
 def class_key(cls):
-    """TORCH_FUNCTION for the instances of a class that overrides, else 0."""
+    """TORCH_FUNCTION for the instances of a class that overrides functions, PYTHON for one that has a `__torch_dispatch__`."""
+    python = PYTHON if has_torch_dispatch(cls) else 0
     if not overrides(cls):
-        return 0
+        return python
     overriders.add(cls)
-    return TORCH_FUNCTION
+    return TORCH_FUNCTION | python

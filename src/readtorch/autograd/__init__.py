@@ -8,8 +8,10 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.torch_function import overriders
 from readtorch.c10.dispatch_key import BACKENDS, CPU
+from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import input_metadata
@@ -247,9 +249,10 @@ def _ones_for(output, shape, dtype):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
-    if isinstance(output, GradientEdge) or output._keys & BACKENDS == CPU:
+    is_edge = isinstance(output, GradientEdge)
+    if is_edge or output._keys & BACKENDS == CPU and not seen_by_python(output):
         return wrap(np.ones(shape, dtype))
-    return at.ones_like(output)
+    return at.ones_like(output, memory_format=preserve_format)
 
 
 class _Engine:

@@ -46,10 +46,11 @@ WRAPPED_NUMBER = 1 << 25  # a Python number on its way through an operator: weak
 INFERENCE_MODE = 1 << 26  # let through under inference_mode(): what is made is marked
 THREAD = 1 << 27  # let through while this thread has something of its own to say: see local_dispatch_key_set.py
 TORCH_FUNCTION = 1 << 28  # its class overrides `__torch_function__`
+NO_STORAGE = 1 << 29  # it wraps other tensors: its own elements lie nowhere
 
 KEYS = FUNCTORCH_FRONT_MODE * 2 - 1
 FUNCTIONALITIES = KEYS & ~BACKENDS
-FACTS = (TORCH_FUNCTION * 2 - 1) & ~KEYS & ~THREAD & ~TORCH_FUNCTION  # but those that are about a call's way
+FACTS = (NO_STORAGE * 2 - 1) & ~KEYS & ~THREAD & ~TORCH_FUNCTION  # but those that are about a call's way
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
 MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR  # the elements are not what lies in memory
@@ -98,6 +99,7 @@ NAMES = {
     INFERENCE_MODE: "InferenceMode",
     THREAD: "Thread",
     TORCH_FUNCTION: "TorchFunction",
+    NO_STORAGE: "NoStorage",
 }
 
 

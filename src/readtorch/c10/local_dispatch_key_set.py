@@ -14,6 +14,7 @@ from .dispatch_key import (
     GRAD_FACTS,
     INFERENCE_MODE,
     INFERENCE_TENSOR,
+    NO_STORAGE,
     THREAD,
     TORCH_FUNCTION,
     WRAPPED_NUMBER,
@@ -25,7 +26,7 @@ DEFAULT_EXCLUDED = AUTOCAST
 # `tls.torch_function`: which `__torch_function__` are asked.
 ALL_ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
-_EVERYTHING = TORCH_FUNCTION * 2 - 1
+_EVERYTHING = NO_STORAGE * 2 - 1
 
 
 def mask_of(included, excluded, grad_mode, inference_mode, torch_function, watched):

@@ -31,7 +31,8 @@ class TensorImpl:
         "_edge",  # where a gradient of this tensor goes; None for a leaf that requires grad, else NO_EDGE
         "_storage_impl",  # StorageImpl; None until a view or the user asks for it
         "_base",  # the tensor that this one is a view of, if autograd follows it, else None; never itself a view
-        "_creation",  # of a view only: one of the Creation values, decides whether it may be written to in place
+        "_creation",  # of a view: one of the Creation values, decides whether it may be written to in place; of a wrapped
+        # number: the number
         "_view_version",  # of a view only: the shared version at which its `_edge` was last right
         "_meta",  # AutogradMeta (grad, hooks, name …); None until needed
         "__weakref__",
@@ -98,6 +99,7 @@ def wrap_number(number, numpy_dtype):
         array = np.array(as_uint64(number), np.uint64)
     t = wrap(array)
     t._keys |= WRAPPED_NUMBER
+    t._creation = number
     return t
 
 

@@ -17,6 +17,7 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from .optimizer import (
     Optimizer,
@@ -171,7 +172,7 @@ def adam(
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
         numbers = (lr, beta1, beta2, weight_decay)
-        fused = not (capturable or differentiable) and _kernel_serves(params, numbers)
+        fused = not (capturable or differentiable or mode_tls.modes) and _kernel_serves(params, numbers)
     if fused:
         _fused_adam(
             params,
@@ -207,7 +208,6 @@ def _single_tensor_adam(
     decoupled_weight_decay,
 ):
     """The formula, line by line; numbers that are the same for all elements are Python numbers."""
-    step = _get_value(step_t)
     if weight_decay != 0:
         if decoupled_weight_decay:
             param.mul_(1 - lr * weight_decay)
@@ -217,6 +217,7 @@ def _single_tensor_adam(
     exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
     if max_exp_avg_sq is not None:
         exp_avg_sq = readtorch.maximum(max_exp_avg_sq, exp_avg_sq, out=max_exp_avg_sq)
+    step = _get_value(step_t)
     step_size = lr / (1 - beta1**step)
     bias_correction2_sqrt = (1 - beta2**step) ** 0.5
     denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)

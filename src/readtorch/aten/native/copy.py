@@ -9,6 +9,7 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, below_autograd, binding_maker, native_function, python_binding
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import is_overridden, overriders
 from readtorch.c10 import scalar_type
@@ -320,6 +321,7 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     same_format = any_format or suggested_format(self._array) is memory_format
     if same_type and same_place and same_format and not copy:
         return self
+    memory_format = None if memory_format is preserve_format else memory_format
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
 
 
@@ -461,6 +463,17 @@ def item(self):
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     if threads_with_modes and tls.tracer is not None:
         tls.tracer.warn_of_conversion("number")
+    if seen_by_python(self):
+        return _local_scalar_dense.call(self)
+    return local_scalar_dense_cpu(self)
+
+
+_local_scalar_dense = native_function("_local_scalar_dense(Tensor self) -> Scalar", "")
+
+
+@_local_scalar_dense.kernel
+def local_scalar_dense_cpu(self):
+    """The element of `self` as a Python number."""
     array = only_element(self)
     return python_number(array.item(), array.dtype)
 

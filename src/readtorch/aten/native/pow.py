@@ -110,6 +110,7 @@ def pow_grad(grad, self, exponent):
     """d(self ** exponent) for a number `exponent`."""
     if exponent == 0:
         return at.zeros_like(self)
+    exponent = exponent if isinstance(exponent, complex) else float(exponent)
     return grad * conj(mul_scalar.call(self.pow(exponent - 1), exponent))
 
 

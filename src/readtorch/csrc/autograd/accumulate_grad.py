@@ -9,9 +9,12 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE_CPU
+from readtorch.c10.layout import strided
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
-from readtorch.c10.tensor_impl import alias, wrap
+from readtorch.c10.memory_format import contiguous_format, is_non_overlapping_and_dense
+from readtorch.c10.tensor_impl import alias, strides_of, wrap
 
 from .node import FIRST, Node
 
@@ -65,13 +68,16 @@ def accumulate(variable, grad, may_steal):
     """
     meta = variable._meta
     old = meta.grad
-    if old is None:
+    in_python = seen_by_python(variable) or seen_by_python(grad)
+    if old is None and in_python:
+        meta.grad = _first_gradient_in_python(variable, grad, may_steal)
+    elif old is None:
         meta.grad = _first_gradient(variable, grad, may_steal)
     elif old._keys & SPARSE_CPU and not grad._keys & SPARSE_CPU:
         meta.grad = grad + old  # the sum is dense: nothing that could be written into the sparse tensor
     elif grad_mode_enabled():
         meta.grad = old + grad  # create_graph: the sum is itself part of a graph
-    elif (old._keys | grad._keys) & NEEDS_OPERATORS != CPU:
+    elif (old._keys | grad._keys) & NEEDS_OPERATORS != CPU or in_python:
         old.add_(grad)
     else:
         np.add(old._array, grad._array, out=old._array, casting="same_kind")
@@ -90,6 +96,18 @@ def _first_gradient(variable, grad, may_steal):
     copy = np.empty_like(variable._array, array.dtype)
     copy[...] = array
     return wrap(copy)
+
+
+def _first_gradient_in_python(variable, grad, may_steal):
+    """The same by operators alone, which dispatch modes and wrappers see."""
+    strides = strides_of(variable)
+    is_dense = is_non_overlapping_and_dense(variable._array)
+    if may_steal and not grad_mode_enabled() and (not is_dense or strides_of(grad) == strides):
+        return grad.detach()
+    if not is_dense:
+        return grad.clone(memory_format=contiguous_format)
+    options = {"dtype": variable.dtype, "layout": strided, "device": variable.device}
+    return grad.new_empty_strided(variable._array.shape, strides, **options).copy_(grad)
 
 
 def sees_memory_alone(t):

@@ -140,7 +140,7 @@ def run(task):
     ready, buffers, needed = task.ready, task.buffers, task.needed
     while ready:
         node = heappop(ready)[2]
-        grads = buffers.pop(node, ())
+        grads = tuple(buffers.pop(node, ()))  # a list would be one reference more: Note [ Stealing gradients ]
         if node._hooks is not None:
             grads = run_tensor_hooks(node, grads)
         if needed is not None:

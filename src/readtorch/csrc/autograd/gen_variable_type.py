@@ -7,7 +7,7 @@ text is made when an operator first meets a tensor that requires grad. Explained
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_FACTS, HISTORY, INFERENCE_TENSOR, STALE
+from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_FACTS, HISTORY, INFERENCE_TENSOR, PYTHON, STALE
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
@@ -15,7 +15,7 @@ from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 from .gen_autograd_functions import FACTS, Formulas, node_class
 from .node import NotImplemented as NotImplementedNode
 from .node import next_sequence_nr, notify_watchers, watchers
-from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
+from .saved_variable import SavedVariable, refuse_inference_tensor, save_list, save_output
 from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, refresh_view, requires_grad
 
 
@@ -31,6 +31,7 @@ def make_autograd_kernel(operator, keys):
     if derivative is NOT_IMPLEMENTED:
         return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
+    formulas.in_python = bool(keys & PYTHON)
     source = kernel_source(operator, formulas, may_be_stale=bool(keys & STALE))
     names = {
         "kernel": kernel,
@@ -43,6 +44,7 @@ def make_autograd_kernel(operator, keys):
         "refresh_view": refresh_view,
         "SavedVariable": SavedVariable,
         "save_list": save_list,
+        "save_output": save_output,
         "INFERENCE_TENSOR": INFERENCE_TENSOR,
         "refuse_inference_tensor": refuse_inference_tensor,
         "HISTORY": HISTORY,
@@ -150,7 +152,9 @@ def _inplace_lines(formulas, call, may_be_stale):
         "check_inplace(self, True)",
     ]
     if "self" in formulas.saved:
-        lines.append("original_self = self.clone()")
+        conditions = _save_conditions(formulas, "self", formulas.saved["self"][1])
+        wanted = f" if {' and '.join(conditions)} else None" if conditions else ""
+        lines.append(f"original_self = self.clone(){wanted}")
     lines += _node_lines(formulas) + _save_inputs(formulas) + [call, "result = self"] + _save_outputs(formulas)
     lines += ["node._shape = self._array.shape; node._dtype = self._array.dtype", "rebase_history(self, node)"]
     return lines + ["if watchers: notify_watchers(node)", "return self"]
@@ -223,6 +227,9 @@ def _save_outputs(formulas):
     for name in [name for name, (kind, _) in formulas.saved.items() if kind == "output"]:
         if name not in numbers:
             lines.append(f"node.saved_{name} = SavedVariable({name})")
+            continue
+        if formulas.in_python:
+            lines.append(f"node.saved_{name} = save_output({name}, {numbers[name]})")
             continue
         lines += [
             "saved = new(SavedVariable)",

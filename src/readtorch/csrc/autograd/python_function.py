@@ -12,7 +12,7 @@ from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
 
 from .node import RELEASED, Node, next_sequence_nr, notify_watchers, watchers
-from .saved_variable import SavedVariable
+from .saved_variable import SavedVariable, save_output
 from .variable import check_inplace, gradient_edge, mark_view, rebase_history, set_history
 
 
@@ -222,4 +222,4 @@ def _save(node, outputs, results):
             )
         nr = output_nr.get(id(t))
         own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
-        node._saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
+        node._saved.append(save_output(results[nr], nr) if own else SavedVariable(t))

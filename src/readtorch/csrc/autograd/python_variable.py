@@ -7,11 +7,12 @@ Explained in the chapters "Tensor and Storage" and "Autograd".
 
 import weakref
 
-from readtorch.aten import gen_python_functions, python_arg_parser
+from readtorch.aten import gen_python_functions
 from readtorch.aten.native.tensor_shape.reshape import matrix_H, mH, mT, numpy_T
 from readtorch.aten.native.tensor_shape.view import alias_
 from readtorch.aten.native.unary_ops.complex import imag, real
 from readtorch.aten.native_function import packets
+from readtorch.aten.python_fallback_kernel import python_detach
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.aten.torch_function import (
     Public,
@@ -25,13 +26,12 @@ from readtorch.aten.torch_function import (
 )
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, MATH_BITS, ZEROTENSOR
+from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
 from readtorch.c10.layout import sparse_coo, strided
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import (
-    KEPT_BY_ALIASES,
     NO_EDGE,
     TensorImpl,
     detached,
@@ -43,10 +43,12 @@ from readtorch.c10.tensor_impl import (
     storage_offset,
     strides_of,
 )
+from readtorch.c10.torch_dispatch_mode_tls import StashTorchDispatchModes, _disabled_torch_dispatch_impl
 from readtorch.c10.wrap_dim import wrap_dim_of_some
 from readtorch.csrc.utils import tensor_apply, tensor_new  # noqa: F401  (what is no operator)
 from readtorch.csrc.utils.tensor_new import legacy_tensor_new
 
+from . import wrapper_subclass
 from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
 
@@ -387,7 +389,7 @@ class TensorBase(TensorImpl):
             tensor = target()
             if tensor is not None:
                 old = tensor._meta.grad
-                tensor._meta.grad = grad.clone() if old is None else old + grad
+                tensor._meta.grad = grad.clone(memory_format=contiguous_format) if old is None else old + grad
 
         node._own_hooks().retain_grad[nr] = keep
 
@@ -406,7 +408,8 @@ class TensorBase(TensorImpl):
         """The same elements without history, and with a version counter of their own."""
         if overriders and is_overridden((self,)):
             return override_property("data", "__get__", self)
-        return detached(self)
+        seen = python_detach(self)
+        return detached(self) if seen is None else seen
 
     @data.setter
     def data(self, other):
@@ -440,6 +443,8 @@ class TensorBase(TensorImpl):
     def tolist(self):
         """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
         refuse_without_storage(self)
+        if key_set(self) & PYTHON:
+            raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         if threads_with_modes and tls.tracer is not None:
             tls.tracer.warn_of_conversion("list")
         if self._keys & ZEROTENSOR:
@@ -447,33 +452,20 @@ class TensorBase(TensorImpl):
         array = host_array(self)
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
 
-    @staticmethod
-    def _make_subclass(cls, data, require_grad=False):
-        """A tensor of class `cls` over `data`'s elements, without its history; both count writes together."""
-        _check_tensor_class(cls)
-        t = new(cls)
-        t._array, t._keys = data._array, data._keys & KEPT_BY_ALIASES | class_key(cls)
-        t._counter = data._counter
-        t._storage_impl = storage_impl(data)
-        t._edge, t._base, t._meta = NO_EDGE, None, None
-        if require_grad:
-            python_arg_parser.check_differentiable(t)
-            set_requires_grad(t, True)
-        return t
+    _make_subclass = staticmethod(wrapper_subclass._make_subclass)
+    _make_wrapper_subclass = staticmethod(wrapper_subclass._make_wrapper_subclass)
+    __torch_dispatch__ = staticmethod(_disabled_torch_dispatch_impl)
 
     def as_subclass(self, cls):
         """The same elements and history as a tensor of class `cls`. Raises TypeError for what is no subclass of Tensor."""
         _check_tensor_class(cls)
-        made, t = alias_.call(self), new(cls)
+        with StashTorchDispatchModes():
+            made, t = alias_.call(self), new(cls)
         for slot in _FIELDS:
             if hasattr(made, slot):
                 setattr(t, slot, getattr(made, slot))
         t._keys |= class_key(cls)
         return t
-
-    @staticmethod
-    def _make_wrapper_subclass(*arguments, **kwargs):
-        raise RuntimeError("readtorch has no wrapper subclasses")
 
 
 _FIELDS = [slot for slot in TensorImpl.__slots__ if slot != "__weakref__"]

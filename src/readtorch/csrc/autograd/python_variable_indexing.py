@@ -12,7 +12,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.index import index as _index
 from readtorch.aten.native.tensor_shape.slice import select, slice_
-from readtorch.aten.native.tensor_shape.view import alias_, unsqueeze
+from readtorch.aten.native.tensor_shape.view import alias_, told_of, unsqueeze
 from readtorch.aten.torch_function import handle_torch_function, is_overridden, overloaded_args, overriders
 from readtorch.c10 import tensor_impl
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
@@ -237,7 +237,7 @@ def to_index_tensor(index):
     if isinstance(index, bool):
         return wrap(np.array(index))
     if isinstance(index, np.ndarray) or isinstance(index, Sequence):
-        t = from_data(index)
+        t = told_of(from_data(index))
         if threads_with_modes and tls.tracer is not None:
             tls.tracer.constructed(t, detach=False)
         if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
@@ -255,7 +255,7 @@ def to_index_tensor(index):
 def value_to_tensor(self, value):
     """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""
     if isinstance(value, (bool, int, float, complex)):
-        return wrap(number_assigned(value, dtype_of(self)))
+        return told_of(wrap(number_assigned(value, dtype_of(self))))
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise TypeError(f"can't assign a {name} to a torch.{SCALAR_TYPE_NAMES[dtype_of(self)]}Tensor")

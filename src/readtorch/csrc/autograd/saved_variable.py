@@ -6,6 +6,7 @@ In PyTorch: `torch/csrc/autograd/saved_variable.cpp`. Explained in the chapter "
 import threading
 import weakref
 
+from readtorch.aten.python_fallback_kernel import python_detach
 from readtorch.c10.dispatch_key import HISTORY, INFERENCE_TENSOR
 from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
@@ -60,6 +61,9 @@ class SavedVariable:
         return output
 
     def _without_edge(self):
+        if type(self.kept) is not tuple:
+            detached = python_detach(self.kept)
+            return alias(self.kept, self.kept._array) if detached is None else detached
         array, counter, storage, keys = self.kept
         output = wrap(array)
         output._counter, output._storage_impl, output._keys = counter, storage, keys & KEPT_BY_ALIASES
@@ -140,6 +144,15 @@ def full_type_name(value):
     kind = type(value)
     is_alone = kind.__module__ == "builtins" or kind.__flags__ & WRITTEN_IN_PYTHON
     return kind.__name__ if is_alone else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def save_output(output, output_nr):
+    """A SavedVariable of an output that a dispatch mode or its own class must detach: see `python_detach`."""
+    saved = SavedVariable(output, output_nr)
+    detached = python_detach(output)
+    if detached is not None:
+        saved.kept, saved.version = detached, detached._counter[0]
+    return saved
 
 
 def save_list(tensors):

@@ -16,6 +16,7 @@ from readtorch.aten.native.sparse.sparse_tensor import (
     size_from,
 )
 from readtorch.aten.native.tensor_factories import check_options, numpy_type
+from readtorch.aten.native.tensor_shape.view import told_of
 from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.aten.sparse_tensor_impl import is_sparse
@@ -44,7 +45,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if trace_under_way():
         trace_under_way().warn_of_constructor("torch.tensor")
     check_options(None, None, pin_memory)
-    result = from_data(data, as_dtype(dtype), device)
+    result = told_of(from_data(data, as_dtype(dtype), device))
     if pin_memory:
         result = result.pin_memory()
     if trace_under_way():
@@ -67,6 +68,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     if isinstance(data, TensorImpl):
         warn_about_copy("tensor.new_tensor(sourceTensor)")
     result = from_data(data, as_dtype(dtype) or dtype_of(self), device or self.device)
+    result = told_of(result)
     if trace_under_way():
         trace_under_way().constructed(result)
     return require_grad(result) if requires_grad else result
@@ -81,7 +83,7 @@ def as_tensor(data, dtype=None, device=None):
     target = default_device.get() if device is None else Device(device)
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
-    return from_data(data, dtype, device)
+    return told_of(from_data(data, dtype, device))
 
 
 @python_binding("asarray", "function")

@@ -21,6 +21,7 @@ from readtorch.aten.native.reduce_ops_utils import (
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
 from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
 from readtorch.c10.dispatch_key import CPU
@@ -44,7 +45,9 @@ def check_has_elements(name, self):
 
 def evenly_distribute(grad, self, result):
     """All elements equal to the extreme share its gradient. Only the CPU looks first whether it is nan."""
-    if self._keys & CPU:
+    if seen_by_python(self):
+        mask = (self == result).logical_or_(at.logical_and(self.isnan(), result.isnan()))
+    elif self._keys & CPU:
         mask = self.isnan() if bool(result.isnan()) else self == result
     else:
         mask = (self == result) | (self.isnan() & result.isnan())

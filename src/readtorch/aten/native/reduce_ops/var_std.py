@@ -7,6 +7,7 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, unreduce
 from readtorch.aten.native.tensor_iterator import wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function
@@ -61,7 +62,7 @@ def overloads(name, root):
     )
     general.meta(variance_meta)
     general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root))
-    of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
+    of_all.compose(lambda self, unbiased: general.call(self, None, None if unbiased else 0, False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
     return general
 
@@ -74,11 +75,14 @@ def var_gradient(grad, self, dim, correction, keepdim):
     """2 / (n - correction) * (self - mean) for each element."""
     sizes = self._array.shape
     freedom = reduced_count(sizes, dim) - (1 if correction is None else correction)
-    grad = unreduce(grad, sizes, dim, keepdim)
-    distance = self - mean_dim.call(self, tuple(dim or range(len(sizes))), True, None)
+    if dim is None:
+        distance = self - self.mean()
+    else:
+        grad = unreduce(grad, sizes, dim, keepdim)
+        distance = self - mean_dim.call(self, tuple(dim or range(len(sizes))), True, None)
     if freedom <= 0:
         return grad * at.where(distance == 0, float("nan"), float("inf"))
-    return (2.0 / freedom) * grad * distance
+    return mul_scalar.call(grad, 2.0 / freedom) * distance
 
 
 def std_gradient(grad, self, result, dim, correction, keepdim):

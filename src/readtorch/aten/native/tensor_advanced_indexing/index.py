@@ -17,9 +17,11 @@ from readtorch.aten.native.copy import allocate, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import BACKENDS, META, highest_key
+from readtorch.c10.layout import strided
 from readtorch.c10.memory_format import fastest_first, strides_in_format, strides_in_order
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
@@ -233,7 +235,10 @@ def index_cpu(self, indices):
 
 def index_backward(grad, sizes, indices):
     """Add each element of `grad` to the element that it was read from."""
-    return _index_put_impl_.call(at.new_zeros(grad, sizes), indices, grad, True, True)
+    zeros = at.new_zeros(grad, sizes, dtype=dtype_of(grad), layout=strided, device=grad.device)
+    if seen_by_python(grad):
+        return at.index_put(zeros, indices, grad, True)
+    return _index_put_impl_.call(zeros, indices, grad, True, True)
 
 
 @index.backward

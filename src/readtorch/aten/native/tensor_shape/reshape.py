@@ -9,6 +9,7 @@ from math import prod
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import view as view_of
@@ -44,6 +45,8 @@ def reshape_composite(self, shape):
         return view.call(self, shape)
     sizes = infer_size(shape, array.size)
     strides = compute_strides(array.shape, array.strides, sizes, array.itemsize)
+    if strides is not None and seen_by_python(self):
+        return view.call(self, sizes)  # in PyTorch: `isTensorSubclassLike`
     if strides is not None:
         return _reshape_alias.call(self, sizes, [s // array.itemsize for s in strides])
     return at._unsafe_view(at.clone(self, memory_format=contiguous_format), sizes)

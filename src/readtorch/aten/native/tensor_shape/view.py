@@ -13,7 +13,8 @@ from readtorch.aten.gen_python_functions import entry_for, names_of_text
 from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
-from readtorch.c10.dispatch_key import CONJUGATE, CPU, NEGATIVE
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CONJUGATE, CPU, NEGATIVE
+from readtorch.c10.local_dispatch_key_set import KeyGuard
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import array_at
 from readtorch.c10.tensor_impl import (
@@ -27,6 +28,7 @@ from readtorch.c10.tensor_impl import (
     type_name,
 )
 from readtorch.c10.tensor_impl import view as view_of
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
 
@@ -376,6 +378,23 @@ def alias_cpu(self):
 class AliasBackward0:
     def self(grad):
         return grad
+
+
+lift_fresh = native_function("lift_fresh(Tensor(a) self) -> Tensor(a)", "")
+
+
+@lift_fresh.kernel
+def lift_fresh_cpu(self):
+    """The tensor itself. Dispatch modes are told by it that `torch.tensor` has made one."""
+    return self
+
+
+def told_of(t):
+    """A tensor that was made without an operator, as the thread's dispatch modes want it."""
+    if not mode_tls.modes:
+        return t
+    with KeyGuard(exclude=AUTOGRAD | ADINPLACEORVIEW):
+        return lift_fresh.call(t)
 
 
 # -------------------------------------------------------------------------------------------- views in place
