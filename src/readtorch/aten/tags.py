@@ -10,6 +10,8 @@ from enum import Enum
 class Tag(Enum):
     """What may be said of an operator. The numbers are PyTorch's."""
 
+    __module__ = "readtorch"  # where everybody finds it
+
     core = 0
     cudagraph_unsafe = 1
     data_dependent_output = 2

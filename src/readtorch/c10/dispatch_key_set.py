@@ -65,7 +65,7 @@ class _DispatchKey(Enum):
 
 
 DispatchKey = _DispatchKey("DispatchKey", _numbers())
-DispatchKey.__module__ = "torch._C"
+DispatchKey.__module__ = "readtorch"
 
 _NAMES = {key.value: key.name for key in DispatchKey}
 _BACKEND_BITS = (1 << len(_BACKENDS)) - 1
@@ -134,7 +134,7 @@ class DispatchKeySet:
         return f"DispatchKeySet({', '.join(members(self))})"
 
 
-DispatchKeySet.__module__ = "torch._C"
+DispatchKeySet.__module__ = "readtorch"
 _RAW = {key: _raw_of(key) for key in DispatchKey}
 
 

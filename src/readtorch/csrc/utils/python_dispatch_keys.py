@@ -291,7 +291,10 @@ class _DisableTorchDispatch(_Guard):
         return keys | PYTHON | PYTHON_TLS_SNAPSHOT
 
 
-ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard  # its older name
+class ExcludeDispatchKeyGuard(_ExcludeDispatchKeyGuard):
+    """The older name of `_ExcludeDispatchKeyGuard`."""
+
+    __module__ = "readtorch"
 
 _python_dispatcher = DispatchKeySet(DispatchKey.PythonDispatcher)
 _after_autograd_keyset = full_keyset(below=DispatchKey.AutogradOther) | _python_dispatcher
