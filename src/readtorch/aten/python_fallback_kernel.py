@@ -336,7 +336,7 @@ def _tensor(value):
 
 def _tensors(values):
     fits = isinstance(values, (tuple, list)) and all([isinstance(v, TensorImpl) for v in values])
-    return values if fits else _cast_fails(values)
+    return tuple(values) if fits else _cast_fails(values)
 
 
 def _scalar(value):
