@@ -206,7 +206,11 @@ def test_the_first_hop_in_readtorch_is_the_one_of_its_dispatcher(seed):
         if not result["ours"] or is_factory(inputs["op"]):
             continue
         keys = our_keys(names(set_left("readtorch", inputs))) | (dispatch_key.HISTORY if records(inputs) else 0)
-        stop = dispatch_key.NAMES[registry[f"aten::{inputs['op']}"].stops_at(keys)]
+        try:  # a kernel that calls the one below is composed with it
+            stop = dispatch_key.NAMES[registry[f"aten::{inputs['op']}"].stops_at(keys)]
+        except NotImplementedError:
+            assert result["ours"][-1]["kind"] == "no entry", inputs
+            continue
         first = result["ours"][0]["key"]
         assert stop == ("Autograd" if first.startswith("Autograd") else first), (inputs, result["ours"])
         compared += 1
