@@ -437,7 +437,7 @@ def _operators_by_name():
     state = len(registry), next(reversed(registry)), python_dispatch.changes
     if state != _indexed:
         _by_name.clear()
-        for operator in registry.values():
+        for operator in list(registry.values()):  # a Library that is collected meanwhile takes its operators out
             _by_name.setdefault(operator.schema.qualified_name, []).append(operator)
         _indexed = state
     return _by_name

@@ -97,7 +97,8 @@ def _differences(real, fake, check_strides):
 
 
 def _on_meta(t):
-    return empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
+    made = empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
+    return made.requires_grad_(t.requires_grad)
 
 
 def _compare_aliasing(context, real, fake):

@@ -25,7 +25,7 @@ def _index():
     global _indexed
     if _indexed != len(dispatcher.registry):
         _by_name.clear()
-        for full_name, operator in dispatcher.registry.items():
+        for full_name, operator in list(dispatcher.registry.items()):
             _by_name.setdefault(full_name.partition(".")[0], []).append(operator)
         _indexed = len(dispatcher.registry)
 
