@@ -797,6 +797,145 @@ def in_a_trace(T, say):
     say(lambda: traced(T.tensor([3.0, 4.0])))
 
 
+# ---------------------------------------------------------------------------------------------- modes, classes, opcheck
+
+
+@program
+def under_a_mode(T, say):
+    from_mode = T.utils._python_dispatch.TorchDispatchMode
+
+    class Log(from_mode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            say([str(func), len(args), kwargs])
+            return func(*args, **(kwargs or {}))
+
+    cube = cube_of(T)
+    cube.register_autograd(lambda ctx, g: g)
+    x = T.tensor([2.0], requires_grad=True)
+    with Log():
+        say(lambda: cube(x, 3))
+    with Log():
+        say(lambda: T.ops.made.cube.default(x.detach(), p=2))
+    lib = T.library.Library("modes", "FRAGMENT")
+    lib.define("f(Tensor[] xs, int n=1, *, str s='a', float f=1.) -> Tensor")
+    lib.impl("f", lambda xs, n=1, *, s="a", f=1.0: xs[0] * n, "CPU")
+    with Log():
+        say(lambda: T.ops.modes.f([x.detach()], 2, s="b"))
+
+
+def checked(T, say, op, *arguments, **options):
+    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    say(lambda: T.library.opcheck(op, arguments, test_utils=tests, **options))
+    results = T.library.opcheck(op, arguments, test_utils=tests, raise_exception=False, **options)
+    say({name: f"{type(found).__name__}: {found}" for name, found in results.items()})
+
+
+@program
+def opcheck_of_good_operators(T, say):
+    cube = cube_of(T)
+    cube.register_fake(lambda x, p=3: T.empty_like(x))
+    checked(T, say, cube, T.ones(2))
+    checked(T, say, cube, T.ones(2, requires_grad=True), 2)
+    checked(T, say, T.ops.made.cube, T.ones(2))
+    checked(T, say, T.ops.aten.sin.default, T.ones(2, requires_grad=True))
+    checked(T, say, T.ops.aten.add_.Tensor, T.ones(2), T.ones(2))
+    say(lambda: T.library.opcheck(len, ()))
+    say(lambda: T.library.opcheck(cube, (), test_utils="foo"))
+    say(lambda: T.library.opcheck(cube, (), rtol=1))
+
+
+@program
+def opcheck_of_bad_operators(T, say):
+    lib = T.library.Library("bad", "FRAGMENT")
+    Function = T.autograd.Function
+
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    kernels = {
+        "writes(Tensor x) -> Tensor": (lambda x: x.add_(1).clone(), lambda x: T.empty_like(x)),
+        "same(Tensor x) -> Tensor": (lambda x: x, lambda x: T.empty_like(x)),
+        "view(Tensor x) -> Tensor": (lambda x: x.view(-1), lambda x: T.empty_like(x)),
+        "shape(Tensor x) -> Tensor": (lambda x: x.clone(), lambda x: T.empty(5)),
+        "dtype(Tensor x) -> Tensor": (lambda x: x.clone(), lambda x: T.empty_like(x, dtype=T.int64)),
+        "strides(Tensor x) -> Tensor": (lambda x: x.clone().t(), lambda x: T.empty(2, 2)),
+        "number(Tensor x) -> (Tensor, Tensor)": (lambda x: (x + 1, x + 2), lambda x: (T.empty_like(x),) * 2),
+        "twice(Tensor x) -> (Tensor, Tensor)": (
+            lambda x: (x.clone(),) * 2,
+            lambda x: (T.empty_like(x), T.empty_like(x)),
+        ),
+        "function(Tensor x) -> Tensor": (lambda x: Double.apply(x), lambda x: T.empty_like(x)),
+        "honest(Tensor(a!) x) -> Tensor(a!)": (lambda x: x.add_(1), lambda x: x),
+    }
+    for schema, (kernel, fake) in kernels.items():
+        name = lib.define(schema)
+        lib.impl(name, kernel, "CPU")
+        T.library.register_fake(f"bad::{name}", fake, lib=lib)
+        checked(T, say, getattr(T.ops.bad, name), T.ones(2, 2))
+        checked(T, say, getattr(T.ops.bad, name), T.ones(2, 2, requires_grad=True))
+
+
+@program
+def a_rule_for_a_class(T, say):
+    class Wrapper(T.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = T.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            say([cls.__name__, str(func)])
+            unwrapped = [a.inner if isinstance(a, Wrapper) else a for a in args]
+            return Wrapper(func(*unwrapped, **(kwargs or {})))
+
+    cube = cube_of(T)
+    w = Wrapper(T.full((2,), 2.0))
+    say(lambda: cube(w).inner)
+
+    def rule(cls, func, types, args, kwargs):
+        say([cls.__name__, str(func), [t.__name__ for t in types]])
+        return args[0].inner * 100
+
+    cube.register_torch_dispatch(Wrapper, rule)
+    say(lambda: cube(w, 4))
+    say(lambda: T.ops.aten.add.Tensor(w, w).inner)
+
+
+@program
+def a_rule_for_a_mode(T, say):
+    cube = cube_of(T)
+    Mode = T.utils._python_dispatch.TorchDispatchMode
+
+    class MyMode(Mode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def rule(mode, func, types, args, kwargs):
+        say([type(mode).__name__, str(func), len(args), kwargs])
+        return args[0] * 100
+
+    cube.register_torch_dispatch(MyMode, rule)
+    with MyMode():
+        say(lambda: cube(T.ones(2)))
+    say(lambda: T.library.register_torch_dispatch("made::cube", MyMode, rule) is rule)
+    lib = T.library.Library("rules", "FRAGMENT")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: x + 1, "CPU")
+    T.library.register_torch_dispatch("rules::f", MyMode, rule, lib=lib)
+    with MyMode():
+        say(lambda: T.ops.rules.f(T.ones(2)))
+    say(lambda: T.library.register_torch_dispatch("rules::f", MyMode, rule, lib=lib))
+    say(lambda: T.library.register_torch_dispatch(3, MyMode, rule))
+
+
 # ------------------------------------------------------------------------------------------------ __torch_function__
 
 

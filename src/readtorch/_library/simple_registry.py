@@ -3,6 +3,8 @@
 In PyTorch: `torch/_library/simple_registry.py`. Explained in the chapter "One operator call".
 """
 
+from readtorch.aten.python_fallback_kernel import rules
+
 from .fake_impl import FakeImplHolder
 from .utils import RegistrationHandle
 
@@ -41,18 +43,18 @@ class GenericTorchDispatchRuleHolder:
 
     def __init__(self, qualname):
         self.qualname = qualname
-        self._data = {}
 
     def register(self, torch_dispatch_class, func):
         if self.find(torch_dispatch_class):
             raise RuntimeError(
                 f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered for {self.qualname}"
             )
-        self._data[torch_dispatch_class] = func
-        return RegistrationHandle(lambda: self._data.pop(torch_dispatch_class))
+        key = self.qualname, torch_dispatch_class
+        rules[key] = func
+        return RegistrationHandle(lambda: rules.pop(key))
 
     def find(self, torch_dispatch_class):
-        return self._data.get(torch_dispatch_class)
+        return rules.get((self.qualname, torch_dispatch_class))
 
 
 singleton = SimpleLibraryRegistry()

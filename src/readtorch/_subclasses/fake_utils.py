@@ -66,16 +66,16 @@ class CrossRefFakeMode(TorchDispatchMode):
                 raise AssertionError(f"{context} mismatched number of tensor outputs")
             if isinstance(mine, Tensor):
                 which = f" for output[{i}]" if counts[0] > 1 else ""
-                self._compare_tensors(f"{context} mismatched tensor metadata{which}", context, mine, its)
+                self._compare_tensors(f"{context} mismatched tensor metadata{which}", mine, its)
 
-    def _compare_tensors(self, mismatch, context, real, fake):
+    def _compare_tensors(self, mismatch, real, fake):
         if real.requires_grad != fake.requires_grad:
             raise MetadataMismatchError(
-                f"{mismatch}: {context} mismatched requires_grad-ness of outputs. This usually means that you have added "
+                f"{mismatch}:  mismatched requires_grad-ness of outputs. This usually means that you have added "
                 "autograd support for your operator at a dispatch key other than Autograd, which will lead to problems"
             )
         if real.storage_offset() != fake.storage_offset():
-            raise MetadataMismatchError(f"{mismatch}: {context} mismatched storage offset")
+            raise MetadataMismatchError(f"{mismatch}:  mismatched storage offset")
         for what in _differences(real, fake, self.check_strides):
             raise MetadataMismatchError(f"{mismatch}: {what}")
 

@@ -7,6 +7,8 @@ In PyTorch: `aten/src/ATen/core/PythonFallbackKernel.cpp`, `torch/csrc/PyInterpr
 that are asked, `handle_torch_function_no_python_arg_parser`. Explained in the chapter "One operator call".
 """
 
+import functools
+
 from readtorch.c10.device import default_device
 from readtorch.c10.dispatch_key import ABOVE_PYTHON, PYTHON, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls, update_mask
@@ -223,7 +225,13 @@ def call_python(func, overloaded, args, kwargs):
             inside = (mask, included, excluded, tls.observers, tls.function_modes)
             tls.mask = _masks_inside.get(inside) or mask_inside(inside)
             try:
-                result = mode.__torch_dispatch__(func, tuple([type(t) for t in overloaded]), args, kwargs)
+                types = tuple([type(t) for t in overloaded])
+                rule = rules and rules.get((func._name, type(mode)))
+                result = (
+                    rule(mode, func, types, args, kwargs)
+                    if rule
+                    else mode.__torch_dispatch__(func, types, args, kwargs)
+                )
             finally:
                 put_back(mode)
             if result is not NotImplemented:
@@ -254,6 +262,10 @@ def mask_inside(state):
 # this room, puts its function here.
 op_overload = None
 
+# (full name of an operator, class of modes or tensors) -> function that is asked in place of the class's `__torch_dispatch__`, with
+# the mode or the class as its first argument: `torch.library.register_torch_dispatch`.
+rules = {}
+
 
 def ask_classes(func, overloaded, args, kwargs, mode, name=None):
     """What the first class returns that implements the call. Raises TypeError if none does. mode: the one that was asked before.
@@ -263,6 +275,8 @@ def ask_classes(func, overloaded, args, kwargs, mode, name=None):
     types = tuple([type(t) for t in overloaded])
     for t in overloaded:
         handler = t.__torch_dispatch__
+        if rules and (func._name, type(t)) in rules:
+            handler = functools.partial(rules[func._name, type(t)], type(t))
         if handler is not _disabled_torch_dispatch_impl:
             result = handler(func, types, args, kwargs)
             if result is not NotImplemented:

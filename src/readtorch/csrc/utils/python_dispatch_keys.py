@@ -296,6 +296,7 @@ class ExcludeDispatchKeyGuard(_ExcludeDispatchKeyGuard):
 
     __module__ = "readtorch"
 
+
 _python_dispatcher = DispatchKeySet(DispatchKey.PythonDispatcher)
 _after_autograd_keyset = full_keyset(below=DispatchKey.AutogradOther) | _python_dispatcher
 _after_ADInplaceOrView_keyset = full_keyset(below=DispatchKey.ADInplaceOrView) | _python_dispatcher
