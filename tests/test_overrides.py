@@ -1,5 +1,7 @@
 """`__torch_function__`, modes of functions and torch.overrides: what each handler is told, here and in PyTorch."""
 
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -134,3 +136,327 @@ def test_a_class_is_told_the_same(call):
         return outcome(T, lambda: eval(call, names), log)
 
     assert run(readtorch) == run(torch)
+
+
+def both(program):
+    """What the text prints with PyTorch and with readtorch under the name `torch`."""
+
+    def run(T):
+        lines = []
+        names = {
+            "torch": T,
+            "print": lambda *values: lines.append(
+                " ".join(shown(T, v) if not isinstance(v, str) else v for v in values)
+            ),
+            "copy": copy,
+            "pickle": pickle,
+            "__name__": "program",
+        }
+
+        def tried(run):
+            """The error of a call, in words."""
+            try:
+                names["print"](run())
+            except RecursionError:
+                lines.append("RecursionError")
+            except Exception as error:
+                lines.append(
+                    f"{type(error).__name__}: {error}".replace("readtorch", "torch").replace("torch._tensor.", "torch.")
+                )
+
+        names["tried"] = tried
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(program, names)
+        return lines
+
+    assert run(readtorch) == run(torch)
+
+
+DUCK = """
+class Duck:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return ("duck", func.__name__, types, len(args), kwargs)
+class Nobody:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+d, n, x = Duck(), Nobody(), torch.ones(2)
+"""
+
+
+def test_objects_that_are_no_tensors():
+    both(
+        DUCK
+        + """
+for f in [lambda: torch.add(d, x), lambda: torch.add(x, d), lambda: torch.add(x, other=d), lambda: x + d, lambda: d + x,
+          lambda: x @ d, lambda: torch.cat([d, x]), lambda: torch.stack((x, d)), lambda: x.add(d), lambda: torch.sum(d),
+          lambda: torch.nn.functional.relu(d), lambda: torch.nn.functional.linear(d, x), lambda: torch.where(x > 0, d, x),
+          lambda: torch.einsum("i,i", d, x), lambda: torch.zeros(d), lambda: x[d], lambda: torch.exp(d), lambda: x.view(d),
+          lambda: torch.full((2,), d), lambda: torch.tensor(d), lambda: torch.split(d, 1), lambda: x.mul_(d),
+          lambda: torch.softmax(d, dim=0), lambda: x.clamp(d), lambda: torch.max(d), lambda: torch.is_floating_point(d),
+          lambda: torch.numel(d), lambda: x.masked_fill(x > 0, d), lambda: torch.zeros_like(d), lambda: torch.mean(d, 0),
+          lambda: torch.linalg.norm(d), lambda: torch.fft.fft(d), lambda: torch.broadcast_tensors(d, x), lambda: x.copy_(d),
+          lambda: torch.nn.functional.gelu(d), lambda: torch.reshape(d, (2,)), lambda: torch.arange(d), lambda: x - d]:
+    tried(f)
+"""
+    )
+
+
+def test_nobody_answers():
+    both(
+        DUCK
+        + """
+class Sub(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return NotImplemented
+    def __repr__(self):
+        return "Mode()"
+s = x.as_subclass(Sub)
+calls = [lambda: torch.add(n, x), lambda: x.add(n), lambda: x + n, lambda: torch.nn.functional.relu(n), lambda: x == n,
+         lambda: torch.nn.functional.linear(n, x), lambda: torch.fft.fft(n), lambda: torch.linalg.norm(n), lambda: torch.cat([x, n]),
+         lambda: torch.special.expit(n), lambda: torch.nn.functional.gelu(n), lambda: x.where(x > 0, n), lambda: torch.split(n, 1)]
+calls += [lambda: s.shape, lambda: s.requires_grad_(), lambda: s.neg(), lambda: setattr(s, "requires_grad", True), lambda: s + 1,
+          lambda: setattr(s, "data", x), lambda: s.backward(), lambda: s[0], lambda: s.numpy(), lambda: s.tolist(), lambda: -s,
+          lambda: s.size(), lambda: delattr(s, "grad"), lambda: torch.add(s, n), lambda: s.sum(), lambda: s.view(1, 2), lambda: 1 - s]
+for f in calls:
+    tried(f)
+with Mode():
+    for f in [lambda: torch.add(x, x), lambda: torch.add(s, x), lambda: torch.zeros(2), lambda: torch.nn.functional.relu(x), lambda: x.shape]:
+        tried(f)
+"""
+    )
+
+
+def test_subclasses_are_asked_before_the_classes_that_they_are_of():
+    both("""
+def make(name, base):
+    class Sub(base):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            print(cls, func, types)
+            return NotImplemented
+    Sub.__name__ = name
+    return Sub
+A = make("A", torch.Tensor); B = make("B", A); C = make("C", torch.Tensor); D = make("D", object)
+x = torch.ones(2)
+a, b, c, d = x.as_subclass(A), x.as_subclass(B), x.as_subclass(C), D()
+for f in [lambda: torch.add(a, b), lambda: torch.add(b, a), lambda: torch.add(c, a), lambda: torch.cat([a, c, b, a]), lambda: torch.cat([d, b]),
+          lambda: torch.where(c, a, b), lambda: a + b, lambda: b + a, lambda: torch.nn.functional.linear(a, c, b), lambda: a[b], lambda: torch.add(x, c)]:
+    tried(f)
+""")
+
+
+def test_modes_within_modes():
+    both("""
+class Mode(torch.overrides.TorchFunctionMode):
+    def __init__(self, name):
+        self.name = name
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(self.name, func, types, len(args), kwargs or {})
+        if func is torch.exp:
+            return func(*args, **(kwargs or {})) + 1
+        if func is torch.sin:
+            with self:
+                return torch.cos(*args)
+        return func(*args, **(kwargs or {}))
+class Sub(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print("Sub", func, types)
+        return super().__torch_function__(func, types, args, kwargs)
+x = torch.ones(2); s = x.as_subclass(Sub)
+outer, inner = Mode("outer"), Mode("inner")
+with outer:
+    x + 1
+    with inner as entered:
+        print(entered is inner, len(torch.overrides._get_current_function_mode_stack()))
+        torch.exp(x); torch.sin(x); s * 2; torch.nn.functional.relu(s); torch.zeros(1)
+        with torch._C.DisableTorchFunctionSubclass():
+            s * 2; torch.nn.functional.relu(s); print(torch._C._is_torch_function_enabled(), torch._C._is_torch_function_mode_enabled())
+        with torch._C.DisableTorchFunction():
+            s * 2; x * 2; torch.zeros(1); torch.nn.functional.relu(s)
+            print(torch._C._get_torch_function_state(), torch._C._is_torch_function_all_disabled(), torch._C._is_torch_function_mode_enabled())
+        with torch.overrides.BaseTorchFunctionMode():
+            x - 1
+        with torch.overrides._enable_torch_function():
+            s - 1
+    x / 2
+print(torch._C._len_torch_function_stack(), torch._C._get_torch_function_state())
+tried(lambda: torch._C._pop_torch_function_stack())
+tried(lambda: torch._C._get_function_stack_at(0))
+class Wrong(torch.overrides.TorchFunctionMode):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return 1
+def wrong():
+    with Wrong():
+        return torch.ones(1)
+tried(wrong)
+class Raises(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise ValueError("no")
+def raises(f):
+    def run():
+        with Raises():
+            return f()
+    tried(run)
+raises(lambda: torch.ones(1)); raises(lambda: x + 1); raises(lambda: x.shape); raises(lambda: x == 1); raises(lambda: torch.nn.functional.relu(x))
+def typed():
+    with Typed():
+        return x + 1
+class Typed(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise TypeError("mine")
+tried(typed)
+print(torch._C._len_torch_function_stack())
+""")
+
+
+def test_functions_of_the_user():
+    both(
+        DUCK
+        + """
+from functools import partial
+o = torch.overrides
+def mine(a, b, c=1):
+    if o.has_torch_function((a, b)):
+        return o.handle_torch_function(mine, (a, b), a, b, c=c)
+    return a * b + 1
+mine.__module__ = "program"
+class Sub(torch.Tensor):
+    depth = 0
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print(func, types, kwargs)
+        return o.redispatch_function(func, types, args, kwargs or {})
+s = x.as_subclass(Sub)
+print(mine(x, x), mine(d, x), mine(s, x))
+tried(lambda: mine(n, x))
+wrapped = o.wrap_torch_function(lambda a: (a,))(lambda a: a + 0)
+print(wrapped(x), wrapped(d)[0])
+print(o.has_torch_function([x, 1, None]), o.has_torch_function((x, d)), o.has_torch_function_unary(s), o.has_torch_function_unary(x))
+print(o.has_torch_function_variadic(x, d), o.has_torch_function_unary(torch.nn.Parameter(x)), o.is_tensor_like(d), o.is_tensor_like(3), o.is_tensor_like(x))
+print(o.resolve_name(torch.add), o.resolve_name(torch.Tensor.add), o.resolve_name(torch.Tensor.shape.__get__), o.resolve_name(mine))
+print(o.resolve_name(torch.nn.functional.relu), o.resolve_name(torch.Tensor.__add__), o.resolve_name(torch.linalg.norm), o.resolve_name(torch.fft.fft))
+print(o.is_tensor_method_or_property(torch.Tensor.add), o.is_tensor_method_or_property(torch.add), o.is_tensor_method_or_property(torch.Tensor.T.__get__))
+print(torch.Tensor.add in o.get_ignored_functions(), torch.tensor in o.get_ignored_functions())
+"""
+    )
+
+
+SUBCLASS = """
+class Sub(torch.Tensor):
+    pass
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+s = x.as_subclass(Sub)
+"""
+
+
+def test_a_class_that_overrides_nothing_keeps_itself():
+    both(
+        SUBCLASS
+        + """
+t = torch.tensor([3.0, 4.0]).as_subclass(Sub)
+for f in [lambda: s + 1, lambda: s * x, lambda: x * s, lambda: s.sum(), lambda: s.max(0), lambda: torch.stack([x, s]), lambda: s[0], lambda: s.T,
+          lambda: s.data, lambda: s.detach(), lambda: s.clone(), lambda: s.shape, lambda: s.grad, lambda: torch.nn.functional.relu(s), lambda: s.real,
+          lambda: torch.split(s, 1), lambda: list(s), lambda: s.to(torch.float64), lambda: s.new_zeros(2), lambda: torch.zeros_like(s), lambda: s.unbind(),
+          lambda: s == x, lambda: s.view(2, 1), lambda: torch.nn.functional.linear(s, s[None]), lambda: torch.sort(s), lambda: s.requires_grad_(),
+          lambda: Sub([1.0]), lambda: Sub(2).shape, lambda: torch.Tensor._make_subclass(Sub, x), lambda: s.tolist(), lambda: s.as_subclass(torch.Tensor),
+          lambda: x.as_subclass(int), lambda: torch.Tensor._make_subclass(int, x), lambda: torch.nn.Parameter(t), lambda: torch.nn.Parameter(t) + 1]:
+    def named():
+        r = f()
+        return type(r), [type(v) for v in r] if isinstance(r, (tuple, list)) else r
+    tried(named)
+print(s._base is None, s._is_view(), s.grad_fn is None, s.grad_fn.name(), s.requires_grad, s.is_leaf)
+(s * s).sum().backward()
+print(type(x.grad), x.grad)
+u = torch.tensor([1.0, 2.0]).as_subclass(Sub).requires_grad_()
+(u * 3).sum().backward()
+print(type(u.grad), u.grad, u.grad is u.grad)
+m = torch.nn.Linear(2, 2)
+m.weight = torch.nn.Parameter(torch.ones(2, 2).as_subclass(Sub))
+print(type(m.weight), isinstance(m.weight, torch.nn.Parameter), type(m(torch.ones(2))), list(m.state_dict()))
+m.register_buffer("b", t)
+print(type(m.b), repr(t), str(t))
+"""
+    )
+
+
+class Kept(torch.Tensor):
+    """For pickles: a class that can be found again."""
+
+
+class KeptHere(readtorch.Tensor):
+    """The same over readtorch's Tensor."""
+
+
+@pytest.mark.parametrize("T, cls", [(torch, Kept), (readtorch, KeptHere)])
+def test_copies_and_pickles_keep_class_and_attributes(T, cls):
+    t = T.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(cls).requires_grad_()
+    t.note = ["kept"]
+    for copied in (copy.copy(t), pickle.loads(pickle.dumps(t))):
+        assert (
+            type(copied) is cls and copied.note == ["kept"] and copied.requires_grad and copied.tolist() == t.tolist()
+        )
+    with pytest.raises(RuntimeError, match="only works for subclass types that implement new_empty"):
+        copy.deepcopy(t)
+    cls.new_empty = lambda self, size: T.empty(size).as_subclass(cls)
+    try:
+        deep = copy.deepcopy(t)
+    finally:
+        del cls.new_empty
+    assert type(deep) is cls and deep.note == ["kept"] and deep.note is not t.note and deep.data_ptr() != t.data_ptr()
+    assert copy.deepcopy(T.nn.Parameter(T.ones(2))).tolist() == [1, 1]
+
+
+def test_pickles_are_made_of_the_same_parts():
+    def parts(T, cls):
+        t = T.ones(2).as_subclass(cls)
+        t.note = 1
+        rebuild, (func, kind, args, state) = t.__reduce_ex__(2)
+        return rebuild.__name__, func.__name__, kind is cls, len(args), state
+
+    assert parts(readtorch, KeptHere) == parts(torch, Kept)
+
+
+# ------------------------------------------------------------------------------------------------- torch.overrides
+
+
+def names_of(T, functions):
+    return {T.overrides.resolve_name(f) for f in functions} - {None}
+
+
+def test_what_can_be_overridden_has_pytorchs_names_and_parameters():
+    import inspect
+
+    def described(T):
+        overrides = T.overrides.get_testing_overrides()
+        found = {}
+        for function, dummy in overrides.items():
+            name = T.overrides.resolve_name(function)
+            if name is not None:
+                found[name] = str(inspect.signature(dummy)).replace("readtorch", "torch")
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, theirs = described(readtorch), described(torch)
+    assert len(ours) > 1200
+    wrong = {name: (ours[name], theirs[name]) for name in ours.keys() & theirs.keys() if theirs[name] != ours[name]}
+    assert wrong.keys() <= {"torch.Tensor.__nonzero__"}  # there a method of its own
+    missing = [name for name in theirs.keys() - ours.keys() if not name.endswith("__get__") and there(name)]
+    assert set(missing) <= {"torch.Tensor.resize_as_"}  # in PyTorch for `resize_as`, which is not built here
+
+
+def there(name):
+    """Whether readtorch has something under PyTorch's name that is not another name of something that is listed."""
+    value = readtorch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part, None)
+    return value is not None and value not in readtorch.overrides.get_testing_overrides()

@@ -142,6 +142,10 @@ class Tensor(TensorBase):
             )
         return iter(self.unbind(0))
 
+    __pos__ = TensorBase.positive
+    __neg__ = TensorBase.neg
+    __abs__ = TensorBase.abs
+
     def __reversed__(self):
         if overriders and has_torch_function_unary(self):
             return handle_torch_function(Tensor.__reversed__, (self,), self)
@@ -334,7 +338,29 @@ class Tensor(TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
+        if type(self) is not Tensor:
+            self._check_deepcopy()
         return _utils.deepcopy_tensor(self, memo)
+
+    def _check_deepcopy(self):
+        """PyTorch fills a new tensor of this class; a class of which it can make none has to say itself how it is copied."""
+        by_clone = is_sparse(self) or self.is_meta or self.data_ptr() == 0
+        made = self.clone() if by_clone else self.new_empty([])
+        if type(made) is type(self):
+            return
+        if by_clone:
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+                "implement clone() and for which cloning returns another instance of the same subclass. You should either "
+                "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for "
+                "clone() to return an instance of a different type."
+            )
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+            "implement new_empty() and for which that function returns another instance of the same subclass. You should "
+            "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
+            "for new_empty() to return an instance of a different type."
+        )
 
     def __reduce_ex__(self, protocol):
         """How a tensor is pickled: as a storage and the numbers that make a tensor over it."""

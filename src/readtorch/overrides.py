@@ -87,16 +87,22 @@ def get_ignored_functions():
 @functools.cache
 def get_testing_overrides():
     """Function -> a function of the same parameters that returns -1, for all that can be overridden."""
-    of_functions, of_methods = {}, {}
+    of_functions, of_methods = {}, []
     for parameters, paths in _parameters():
         dummy = eval(f"lambda {parameters}: -1", {**vars(readtorch), "torch": readtorch})
-        of_functions |= {function: dummy for function in map(_named, paths) if function is not None}
-        of_methods |= dict.fromkeys((name for path in paths for name in _methods_of(path)), dummy)
-    for name, dummy in of_methods.items():
+        for path in paths:
+            function = _named(path)
+            if function is not None:
+                of_functions[function] = dummy
+                if path.startswith("distributed."):
+                    continue
+                of_methods += [(order, name, dummy) for order, name in _methods_of(path, function.__name__)]
+    derived = {}
+    for _, name, dummy in sorted(of_methods, key=lambda method: method[0]):  # what comes last holds
         method = getattr(readtorch.Tensor, name, None)
         if callable(method) and method not in of_functions and method not in get_ignored_functions():
-            of_functions[method] = dummy
-    return of_functions
+            derived[method] = dummy
+    return of_functions | derived
 
 
 def _parameters():
@@ -106,16 +112,13 @@ def _parameters():
         yield parameters, paths.split()
 
 
-def _methods_of(path):
-    """The names of the methods that are called as the function is: of `add` also `add_`, `__add__`, `__iadd__`, `__radd__`."""
-    module, _, name = path.rpartition(".")
-    if module not in ("", "nn.functional", "Tensor"):
-        return []
+def _methods_of(path, name):
+    """(order, name) of the methods that are called as a function is: of `add` also `add_`, `__add__`, `__iadd__`, `__radd__`."""
     names = [name, f"{name}_", f"__{name}__", f"__i{name}__", f"__r{name}__"]
     if name.startswith("bitwise_"):
         short = name.removeprefix("bitwise_")
         names += [f"__{short}__", f"__i{short}__", f"__r{short}__"]
-    return names
+    return [((not path.startswith("nn."), place), name) for place, name in enumerate(names)]
 
 
 @functools.cache

@@ -65,18 +65,8 @@ _FUNCTIONS_IN_PYTHON = {
     "chain_matmul": "*matrices",
 }
 # Methods that bear another's name, and hand-written ones without arguments.
-_TOLD_AS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__mod__": "remainder", "__imod__": "remainder_"}
-_ALONE = {
-    "__neg__",
-    "__pos__",
-    "__abs__",
-    "__invert__",
-    "item",
-    "is_floating_point",
-    "is_complex",
-    "is_signed",
-    "is_inference",
-}
+_TOLD_AS = {"__mod__": "remainder", "__imod__": "remainder_"}
+_ALONE = {"__invert__", "item", "is_floating_point", "is_complex", "is_signed", "is_inference"}
 _ALONE |= {"is_conj", "is_neg", "is_distributed"}
 
 

@@ -251,6 +251,10 @@ def _nobody_answered(name, mode, types):
     return "\n".join([*lines, "\nFor more information, try re-running with TORCH_LOGS=not_implemented"])
 
 
+# These take any object as data, and ask only modes.
+_TAKE_ANYTHING = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "new_tensor"}
+
+
 class Public:
     """A function or method as users call it: what `__torch_function__` is told of a call of a binding.
 
@@ -272,6 +276,8 @@ class Public:
 
     def asked_of(self, args, kwargs):
         """The arguments whose classes are asked, those in lists among them."""
+        if self.name in _TAKE_ANYTHING:
+            return args[:1] if self.is_method else ()
         return and_elements((*args, *kwargs.values()))
 
     def override(self, args, kwargs):

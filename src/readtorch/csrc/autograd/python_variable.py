@@ -211,7 +211,9 @@ class TensorBase(TensorImpl):
             return DIM.override((self,), {})
         return self._array.ndim
 
-    ndimension = dim
+    def ndimension(self):
+        return self.dim()
+
     ndim = overridable_property(lambda self: self._array.ndim, name="ndim")
 
     def numel(self):
@@ -221,7 +223,8 @@ class TensorBase(TensorImpl):
             return tls.tracer.numel(self)
         return self._array.size
 
-    nelement = numel
+    def nelement(self):
+        return self.numel()
 
     @overridable_alone
     def element_size(self):

@@ -13,7 +13,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.index import index as _index
 from readtorch.aten.native.tensor_shape.slice import select, slice_
 from readtorch.aten.native.tensor_shape.view import alias_, told_of, unsqueeze
-from readtorch.aten.torch_function import handle_torch_function, is_overridden, overloaded_args, overriders
+from readtorch.aten.torch_function import (
+    handle_torch_function,
+    has_override,
+    is_overridden,
+    overloaded_args,
+    overriders,
+)
 from readtorch.c10 import tensor_impl
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.overflows import number_as
@@ -51,6 +57,8 @@ def getitem(self, index):
     if kind is tuple and _BASIC.issuperset(map(type, index)):
         result = apply_views(self, index)
     else:
+        if any(map(has_override, asked := (self, *(index if kind is tuple else (index,))))):
+            return override_indexing("__getitem__", asked, (self, index))
         result = apply_indices(self, as_tuple(index), tensors)
     if tensors:
         return _index.call(result, tensors)

@@ -36,3 +36,9 @@ one_hot = _nn.one_hot
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y = x₁ᵀ A x₂ + b: input1 (*, in1), input2 (*, in2), weight (out, in1, in2), bias (out) or None."""
     return readtorch.bilinear(input1, input2, weight, bias)
+
+
+# As users know them, whatever file they are in.
+for _value in list(globals().values()):
+    if getattr(_value, "__module__", "").startswith(f"{__name__}."):
+        _value.__module__ = __name__

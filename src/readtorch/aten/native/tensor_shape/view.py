@@ -60,6 +60,9 @@ def sizes_binding(name, operator, variants="method", extra=""):
                             raise
                 if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return call(self, tuple(sizes[0]))
                 return parse((self, *sizes), kwargs)
+            except AttributeError:
+                if hasattr(self, '_keys'): raise
+                return parse((self, *sizes), kwargs)
             except Overridden: pass
             return public.override((self, *sizes), kwargs)
     """
@@ -75,6 +78,9 @@ def sizes_binding(name, operator, variants="method", extra=""):
         "            if sizes and not kwargs:\n"
         f"{run}"
         f"        if len(sizes) == 1 and not kwargs and are_ints(sizes[0]): return call(self, tuple(sizes[0]){extra})\n"
+        "        return parse((self, *sizes), kwargs)\n"
+        "    except AttributeError:\n"
+        "        if hasattr(self, '_keys'): raise\n"
         "        return parse((self, *sizes), kwargs)\n"
         "    except Overridden: pass\n"
         "    return public.override((self, *sizes), kwargs)\n"

@@ -30,7 +30,7 @@ from readtorch.aten.native.tensor_iterator import (
     unary_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
-from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.aten.tensor_meta import like
 from readtorch.c10.scalar_type import BOOL, FLOAT, int32, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
@@ -82,11 +82,6 @@ class NegBackward0:
         return grad.neg()
 
 
-@python_binding("__neg__", "method")
-def __neg__(self):
-    return neg.call(self)
-
-
 alias_of("negative", "neg")
 
 positive = native_function("positive(Tensor(a) self) -> Tensor(a)", BOTH)
@@ -97,11 +92,6 @@ def positive_composite(self):
     if self._array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
-
-
-@python_binding("__pos__", "method")
-def __pos__(self):
-    return positive_composite(self)
 
 
 absolute = unary(
@@ -128,11 +118,6 @@ def abs_cpu_(self):
 class AbsBackward0:
     def self(grad, self):
         return grad * self.sgn()
-
-
-@python_binding("__abs__", "method")
-def __abs__(self):
-    return absolute.call(self)
 
 
 alias_of("absolute", "abs")
