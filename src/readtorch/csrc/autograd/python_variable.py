@@ -461,7 +461,7 @@ class TensorBase(TensorImpl):
 
     def as_subclass(self, cls):
         """The same elements and history as a tensor of class `cls`. Raises TypeError for what is no subclass of Tensor."""
-        _check_tensor_class(cls)
+        wrapper_subclass.check_tensor_class(cls)
         with StashTorchDispatchModes():
             made, t = alias_.call(self), new(cls)
         for slot in _FIELDS:
@@ -472,14 +472,6 @@ class TensorBase(TensorImpl):
 
 
 _FIELDS = [slot for slot in TensorImpl.__slots__ if slot != "__weakref__"]
-
-
-def _check_tensor_class(cls):
-    if not (isinstance(cls, type) and issubclass(cls, TensorImpl)):
-        raise TypeError(
-            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
-            "inherits from Tensor."
-        )
 
 
 def _warn_non_leaf_grad():

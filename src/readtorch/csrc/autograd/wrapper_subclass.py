@@ -119,6 +119,7 @@ def _make_subclass(cls, data, require_grad=False, *, device_for_backend_keys=Non
     dispatch_device and dispatch_layout, as of `_make_wrapper_subclass`.
     """
     check_class(cls)
+    check_tensor_class(cls)
     if key_set(data) & PYTHON:
         with StashTorchDispatchModes():
             data = python_detach(data)
@@ -206,3 +207,11 @@ def still_without_storage(base, results):
 
 
 dispatcher.writers[NO_STORAGE] = make_kernel_without_storage
+
+
+def check_tensor_class(cls):
+    if not (isinstance(cls, type) and issubclass(cls, TensorImpl)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor."
+        )
