@@ -13,6 +13,7 @@ from .aten import conjugate_fallback as _conjugate_fallback  # noqa: F401  (one 
 from .aten import zero_tensor_fallback as _zero_tensor_fallback  # noqa: F401
 from .aten.native import negate_fallback as _negate_fallback  # noqa: F401
 from .csrc.autograd import gen_variable_type as _gen_variable_type  # noqa: F401  (it writes Autograd kernels)
+from .csrc.autograd import gen_inplace_or_view_type as _gen_inplace_or_view_type  # noqa: F401
 from .c10 import cpu_allocator as _cpu_allocator
 from .aten.functions import binding_of as _binding_of
 from .aten.native_function import packets as _packets

@@ -38,6 +38,7 @@ from readtorch.c10.dispatch_key import (
     RUNTIME_KEYS,
     SIMULATED_CUDA,
     SPARSE_CPU,
+    STALE,
     THREAD,
     TORCH_FUNCTION,
     TRACER,
@@ -78,12 +79,16 @@ class Kernel:
     the dispatcher's own set. written: f(operator, keys) returns the function for an operator. debug: where it was registered.
     """
 
-    __slots__ = ("function", "style", "debug")
+    __slots__ = ("function", "style", "given_place")
 
     def __init__(self, function, style, debug=None):
         self.function = function
         self.style = style
-        self.debug = debug or place_of(function)
+        self.given_place = debug
+
+    @property
+    def debug(self):
+        return self.given_place or place_of(self.function)
 
     def for_keys(self, operator, keys):
         """What takes the operator's arguments, for calls with this set; None for a fallthrough."""
@@ -122,7 +127,8 @@ FALLTHROUGH = Kernel(fallthrough, "boxed")
 # Key -> function(operator, keys) that writes the kernel of an operator for a key set whose highest key it is, or returns
 # None. Higher layers register theirs here: autograd, the tracer. Through this table the engine, which knows no operation,
 # meets the operations. In PyTorch: torchgen and tools/autograd write such kernels before the compiler runs.
-# INFERENCE_MODE, MATH_BITS -> function(operator, kernel) that changes the kernel of a backend for sets with such a fact or bit.
+# INFERENCE_MODE, MATH_BITS -> function(operator, kernel) that changes the kernel of a backend for sets with such a fact or bit;
+# STALE -> function(kernel) that does so for a view that nobody marks.
 writers = {}
 
 # All operators by full name, in order of registration.
@@ -136,6 +142,9 @@ fallbacks = {
 
 # The operators of the build that have kernels of torch.library: Note [ Fused kernels of compositions ].
 overridden = set()
+
+# Their Autograd kernels refuse tensors that require grad, whether something is recorded or not.
+ASKED_ALWAYS = {"aten::resize_", "aten::resize_as_"}
 
 BELOW_AUTOGRAD = (AUTOGRAD - 1) & FUNCTIONALITIES & ~(BACKEND_SELECT | ADINPLACEORVIEW)
 
@@ -356,13 +365,15 @@ class OperatorEntry:
         facts HISTORY and STALE say so already, so without them the call goes on at once. A kernel that somebody registered
         is always called.
         """
+        if key == ADINPLACEORVIEW and self.composite is not None and self.schema.is_inplace and not self.registered:
+            return None if self.must_be_composed(keys) else writers[key](self, keys)
         kernel, why = self.entry(autograd_key(keys) if key == AUTOGRAD else key)
         if type(kernel) is not NativeKernel:
             return kernel and kernel.for_keys(self, keys)
         if why == "math kernel":
             return self.composed(keys) if self.must_be_composed(keys) else None
         if key == AUTOGRAD:
-            return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS else None
+            return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS or self.name in ASKED_ALWAYS else None
         return writers[key](self, keys) if key in writers else kernel.function
 
     def must_be_composed(self, keys):
@@ -391,6 +402,10 @@ class OperatorEntry:
             raise NotImplementedError(missing_kernel(self, keys))
         if keys & MATH_BITS and MATH_BITS in writers:
             kernel = writers[MATH_BITS](self, kernel)
+        if (
+            self.schema.is_view and kernel is not self.composite and not keys & STALE
+        ):  # with STALE the caller marks the view
+            kernel = writers[STALE](kernel)
         kernel = self.as_set(kernel, keys)
         return writers[INFERENCE_MODE](self, kernel) if keys & INFERENCE_MODE else kernel
 
@@ -422,7 +437,8 @@ class OperatorEntry:
         keys = to_keys(keys)
         if keys & SIMULATED_CUDA:
             keys = keys & ~(CUDA | SIMULATED_CUDA) | carried & (CUDA | SIMULATED_CUDA | CPU)
-        return self.table[keys | carried & tls.mask & FACTS](*arguments)
+        facts = carried & tls.mask & FACTS
+        return self.table[keys | (facts if keys & ADINPLACEORVIEW else facts & ~(STALE | INFERENCE_TENSOR))](*arguments)
 
     def _kernel_of(self, key, carried):
         """The function of one runtime key or alias, for arguments that carry these keys."""

@@ -253,8 +253,6 @@ def filled(operator, inputs, outs):
     """`outs`, written to by the backend's `impl`."""
     if not outs[0]._keys & META:
         operator.impls[CPU](*inputs, *outs)
-    for out in outs:
-        out._counter[0] += 1
     return outs[0] if len(outs) == 1 else returned_out(return_type_of(operator), outs)
 
 
@@ -287,7 +285,6 @@ def store(result, out):
     if (out._keys | result._keys) & NOT_AS_IT_LIES:
         return registry["aten::copy_"].call(out, result, False)
     out._array[...] = result._array
-    out._counter[0] += 1
     return out
 
 
@@ -365,7 +362,6 @@ def inplace_meta_kernel(operator):
         output = describe(self, *arguments) if describe else None
         if output is not None:
             check_inplace_result(self, output)
-        self._counter[0] += 1
         return self
 
     return kernel

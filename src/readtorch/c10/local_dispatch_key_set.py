@@ -39,7 +39,7 @@ def mask_of(included, excluded, grad_mode, inference_mode, torch_function, watch
         mask &= ~GRAD_FACTS
     if inference_mode:
         mask |= INFERENCE_MODE
-    if not included & ADINPLACEORVIEW:
+    if not included & ~excluded & ADINPLACEORVIEW:
         mask &= ~INFERENCE_TENSOR
     if torch_function != ALL_ENABLED:
         mask &= ~TORCH_FUNCTION

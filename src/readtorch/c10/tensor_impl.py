@@ -7,7 +7,6 @@ import numpy as np
 
 from . import dispatch_key, scalar_type
 from .dispatch_key import CONJUGATE, CPU_TENSOR, HISTORY, MATH_BITS, NEGATIVE, STALE, TORCH_FUNCTION, WRAPPED_NUMBER
-from .local_dispatch_key_set import threads_with_modes, tls
 from .storage_impl import address_of, is_placed, owner_of, storage_of
 
 ndarray = np.ndarray
@@ -129,31 +128,20 @@ _KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTH
 
 # The same for a tensor that autograd does not follow.
 KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE
-_FOLLOWED = Creation.DEFAULT
 
 
 def view(base, array):
-    """A new tensor over `array`, which looks at `base`'s memory: shares storage and version counter.
+    """What the kernel of a view returns: a tensor over `array`, which shares `base`'s storage and version counter.
 
-    It carries the fact STALE, because an in-place write to another view of its base can give it a history later.
+    Whose view it is the kernel above notes: csrc/autograd/gen_inplace_or_view_type.py.
     """
     t = new(tensor_class)
     t._array = array
-    t._keys = base._keys & _KEPT_BY_VIEWS | STALE
-    t._counter = counter = base._counter
+    t._keys = base._keys & _KEPT_BY_VIEWS
+    t._counter = base._counter
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
-    root = base._base
-    if not threads_with_modes or tls.mask & HISTORY:
-        t._creation = _FOLLOWED if root is None else base._creation
-    else:
-        t._creation = Creation.INFERENCE_MODE if tls.inference_mode else Creation.NO_GRAD_MODE
-        if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
-            t._edge = None
-            t._keys |= HISTORY
-    t._base = base if root is None else root
-    t._view_version = counter[0]
-    t._meta = None
+    t._base = t._meta = None
     return t
 
 

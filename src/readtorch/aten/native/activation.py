@@ -160,7 +160,6 @@ def relu_cpu_(self):
     check_relu(self)
     refuse_overlap(self)
     np.maximum(self._array.dtype.type(0), self._array, out=self._array)
-    self._counter[0] += 1
     return self
 
 
@@ -208,7 +207,6 @@ def threshold_cpu_(self, threshold, value):
     """Also of an expanded tensor: each of its elements is compared before it is written."""
     threshold, value = threshold_numbers(self, threshold, value)
     np.copyto(self._array, value, where=self._array <= threshold, casting="unsafe")
-    self._counter[0] += 1
     return self
 
 

@@ -91,7 +91,6 @@ def fill(self, kernel, *parameters):
     if array.size:
         check_no_internal_overlap(array)
         run(kernel, real_parts(array), *parameters)
-    self._counter[0] += 1
     return self
 
 

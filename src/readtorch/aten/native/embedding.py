@@ -231,7 +231,6 @@ def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
         refuse_overlap(self)
     scale = (max_norm / (norms[too_long] + 1e-7)).astype(w.dtype)
     w[numbers[too_long]] *= scale[:, None]
-    self._counter[0] += 1
     return self
 
 

@@ -37,7 +37,6 @@ def fill_cpu(self, value, out):
 @fill_scalar_.kernel
 def fill_cpu_(self, value):
     self._array[...] = number_for(self, value)
-    self._counter[0] += 1
     return self
 
 
@@ -70,7 +69,6 @@ def fill_tensor_cpu(self, value, out):
 def fill_tensor_cpu_(self, value):
     refuse_overlap(self)
     self._array[...] = element_of(value, self)
-    self._counter[0] += 1
     return self
 
 
@@ -123,7 +121,6 @@ zero_ = native_function("zero_(Tensor(a!) self) -> Tensor(a!)", BOTH, direct=Tru
 @zero_.kernel
 def zero_cpu_(self):
     self._array[...] = 0
-    self._counter[0] += 1
     return self
 
 

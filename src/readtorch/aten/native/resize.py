@@ -34,8 +34,6 @@ resize_as_ = native_function(
 @only_geometry
 def resize_cpu(self, size, memory_format):
     """`self` gets another size; the storage grows if it must, and its elements stay where they are."""
-    if self._edge is None or self._edge[0] is not None:
-        raise RuntimeError("cannot resize variables that require grad")
     if min(size, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     if memory_format is preserve_format:
@@ -43,7 +41,6 @@ def resize_cpu(self, size, memory_format):
     strides = None if memory_format is None else format_strides_of(size, memory_format)
     if tuple(size) != self._array.shape or strides is not None and strides != strides_of(self):
         resize(self, tuple(size), strides)
-        self._counter[0] += 1
     return self
 
 

@@ -72,7 +72,6 @@ def initialize_state(self, dimension):
     for d in range(1, dimension):
         state[d] = direction_numbers(polynomials[d], first[d])
     self._array[...] = state << np.arange(BITS)[::-1]
-    self._counter[0] += 1
     return self
 
 
@@ -87,7 +86,6 @@ def scramble(self, ltm, dimension):
     common = rows[:, None, ::-1] & self._array[:, :, None]
     odd = np.bitwise_count(common) & 1
     self._array[...] = (odd * weights).sum(2)
-    self._counter[0] += 1
     return self
 
 
@@ -102,7 +100,6 @@ def fast_forward(self, n, sobolstate, dimension, num_generated):
     check_long(self, "sobol_engine_ff_()")
     for i in range(num_generated, num_generated + n):
         self._array[...] ^= sobolstate._array[:, lowest_zero(i)]
-    self._counter[0] += 1
     return self
 
 

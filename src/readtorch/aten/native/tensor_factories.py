@@ -112,6 +112,15 @@ def empty_meta(size, dtype, layout, device, pin_memory, memory_format):
     return described(size, dtype, format_strides_of(tuple(size), memory_format))
 
 
+@empty.out.kernel
+@any_device
+def empty_out(size, dtype, layout, device, pin_memory, memory_format, out):
+    """`out` itself, which gets the size."""
+    if memory_format is not None:
+        raise RuntimeError("'memory_format' argument is incompatible with 'out' tensor argument")
+    return at.resize_(out, size)
+
+
 @empty.impl()
 def unfilled(*arguments_and_out):
     """Nothing is to be written."""
@@ -791,7 +800,6 @@ def normal_out(mean, std, generator, out):
     if out._array.shape != shape:
         resize_output(out, shape)
     draw_normal(out, mean, std, generator)
-    out._counter[0] += 1
     return out
 
 

@@ -284,7 +284,6 @@ def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
                 np.copyto(x, _fitting(compute(ufunc, (x, y), common, None, exact_numbers), x), casting="unsafe")
         except ValueError:
             raise inplace_shape_error(x.shape, y.shape) from None
-        self._counter[0] += 1
         return self
 
     return kernel

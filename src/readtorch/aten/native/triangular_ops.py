@@ -44,7 +44,6 @@ def triangle(name, part):
         """The other side becomes zeros. `self` may be expanded: an element that shows on both sides becomes 0, too."""
         triangle_meta(self, diagonal)
         self._array[..., ~part(np.ones(self._array.shape[-2:], bool), diagonal)] = 0
-        self._counter[0] += 1
         return self
 
     return operator

@@ -7,6 +7,7 @@ text is made when an operator first meets a tensor that requires grad. Explained
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.operator_entry import ASKED_ALWAYS
 from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_FACTS, HISTORY, INFERENCE_TENSOR, PYTHON, STALE
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
@@ -312,20 +313,29 @@ def set_differentiable(node, outputs):
             output._keys |= HISTORY
 
 
-# In PyTorch: their Autograd kernels are written by hand, in VariableTypeManual.cpp.
-CHECKED_BY_THEIR_KERNELS = {"resize_"}
-
-
 def _kernel_without_derivative(operator, kernel):
     """For operators whose results have no gradient. An in-place write must still not hit a leaf."""
-    if not operator.schema.is_inplace or operator.schema.name in CHECKED_BY_THEIR_KERNELS:
+    if not operator.schema.is_inplace:
         return kernel
+    if operator.name in ASKED_ALWAYS:
+        return _resizing_kernel(kernel)
 
     def inplace_without_derivative(self, *arguments):
         check_inplace(self, False)
         return kernel(self, *arguments)
 
     return inplace_without_derivative
+
+
+def _resizing_kernel(kernel):
+    """For `resize_` and `resize_as_`. In PyTorch: written by hand, in VariableTypeManual.cpp."""
+
+    def resize_autograd(self, *arguments):
+        if requires_grad(self):
+            raise RuntimeError("cannot resize variables that require grad")
+        return kernel(self, *arguments)
+
+    return resize_autograd
 
 
 def _out_kernel(operator, kernel, differentiable):

@@ -8,10 +8,13 @@ from readtorch.c10.dispatch_key import FOLLOWED, INFERENCE_MODE, INFERENCE_TENSO
 from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl
 
+# In PyTorch: views whose TensorImpl is made without the mark that it is one (`ImplType::VIEW`).
+MADE_ANEW = {"aten::view.dtype"}
+
 
 def mark_inference_results(operator, kernel):
     """What runs in place of the `kernel` of a backend, or of a composition, under inference_mode(): its new tensors are marked."""
-    if operator.schema.is_inplace or operator.schema.is_view:
+    if operator.schema.is_inplace or operator.schema.is_view and operator.name not in MADE_ANEW:
         return kernel  # a view of a normal tensor stays a normal tensor
 
     def inference_kernel(*arguments):

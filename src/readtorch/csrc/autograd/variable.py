@@ -8,8 +8,8 @@ from weakref import ref
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, MATH_BITS, NEGATIVE
-from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
+from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, INFERENCE_TENSOR, MATH_BITS, NEGATIVE, STALE
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled, tls
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation
 
@@ -77,10 +77,8 @@ def _no_node():
 
 
 def requires_grad(t):
-    """Whether a gradient of `t` would go anywhere."""
-    if t._base is not None:
-        refresh_view(t)
-    return t._edge is not NO_EDGE
+    """Whether a gradient of `t` would go anywhere; of a view also whether its base requires grad, which it may do since later."""
+    return t._edge is not NO_EDGE or t._base is not None and requires_grad(t._base)
 
 
 def set_requires_grad(t, flag):
@@ -107,11 +105,14 @@ def refresh_view(t):
     `v = x[0]; x.mul_(w)` changes what v's gradient is, though nobody touched v. A view therefore remembers the shared
     version at which its edge was right. When the counter has moved on and the base has a graph, the view's node is made
     anew: an AsStridedBackward0 on the base's newest node, which cuts the view's elements out of the base's gradient.
+    Raises RuntimeError for a view that may not be written to in place itself.
     """
     if t._view_version == t._counter[0]:
         return
     base = t._base
     if requires_grad(base):
+        if t._creation != Creation.DEFAULT:
+            raise RuntimeError(_view_message(t, t._creation, "its base or another view of its base has been"))
         is_cut = base._array.dtype is t._array.dtype and not (base._keys ^ t._keys) & MATH_BITS
         set_history(t, (as_strided_node(t), 0) if is_cut else replayed_edge(t))
     t._view_version = t._counter[0]
@@ -150,19 +151,21 @@ _VIEW_REASONS = {
     "cloning the output of the custom Function.",
 }
 _VIEW_SUBJECTS = {
-    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode enabled. ",
-    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal mode. ",
+    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and {} modified inplace with grad mode enabled. ",
+    Creation.INFERENCE_MODE: "A view was created in inference mode and {} modified inplace in normal mode. ",
 }
 
 
-def _view_message(t, creation):
+def _view_message(t, creation, modified="is being"):
     edge = t._edge
+    if creation == Creation.MULTI_OUTPUT_NODE and not (edge and edge[0]):
+        return _VIEW_SUBJECTS[Creation.NO_GRAD_MODE].format(modified) + _VIEW_REASONS[creation]
     made_by = (
-        f"Output {edge[1]} of {operation_name(edge[0])} is a view and is being modified inplace. "
+        f"Output {edge[1]} of {operation_name(edge[0])} is a view and {modified} modified inplace. "
         if edge and edge[0]
         else ("A view was created in custom Function and is being modified inplace. ")
     )
-    return _VIEW_SUBJECTS.get(creation, made_by) + _VIEW_REASONS[creation]
+    return _VIEW_SUBJECTS.get(creation, made_by).format(modified) + _VIEW_REASONS[creation]
 
 
 def rebase_history(t, node):
@@ -180,6 +183,28 @@ def mark_view(t, base, creation=Creation.DEFAULT):
     t._base = base if base._base is None else base._base
     t._creation = creation
     t._view_version = t._counter[0]
+    t._keys |= STALE
+
+
+def as_view(base, t, creation):
+    """Mark `t`, which an operator returned, as a view of `base`: it shares its version counter from now on.
+
+    In PyTorch: `as_view` in `torch/csrc/autograd/VariableTypeUtils.h`.
+    """
+    if t is base or base._keys & INFERENCE_TENSOR:
+        return
+    t._counter = base._counter
+    mark_view(t, base, base._creation if base._base is not None and base._creation != Creation.DEFAULT else creation)
+    if not grad_mode_enabled():
+        view_without_grad(base, t)
+
+
+def view_without_grad(base, t):
+    """Mark a view that was made while nothing is recorded. It requires grad if its base does, as a leaf of its own."""
+    t._creation = Creation.INFERENCE_MODE if tls.inference_mode else Creation.NO_GRAD_MODE
+    if base._edge is not NO_EDGE:
+        t._edge = None
+        t._keys |= HISTORY
 
 
 def as_strided_node(v):

@@ -29,7 +29,7 @@ from readtorch.aten.functions import at
 from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.tensor_impl import dtype_of, host_array, view, wrap
 from readtorch.csrc.autograd import engine
-from readtorch.csrc.autograd.variable import grad_accumulator, gradient_edge
+from readtorch.csrc.autograd.variable import grad_accumulator, gradient_edge, mark_view
 
 from . import timeline
 from .future import Future
@@ -109,6 +109,7 @@ class Bucket:
         for i, p in zip(self.indices, self.parameters):
             part = self.flat._array[begin : begin + p._array.size].reshape(p._array.shape)
             self.views[i] = view(self.flat, part)
+            mark_view(self.views[i], self.flat)
             begin += p._array.size
 
     def reset(self):

@@ -59,7 +59,6 @@ def drawn(self, engine, run, *parameters, at_once=None):
         run(state, target._array, *parameters, most_blocks=most_blocks())
         if not direct:
             copy_elements(target, self)
-    self._counter[0] += 1
     return self
 
 
@@ -111,7 +110,6 @@ def bernoulli_tensor_cuda_(self, p, generator):
         chances = converted(at.expand(p, array.shape).contiguous(), number)
         bernoulli_each(generator.philox_state(10), chances._array, drawn_numbers._array)
         copy_elements(drawn_numbers, self)
-    self._counter[0] += 1
     return self
 
 

@@ -61,14 +61,12 @@ def filled(t, number):
 def fill_cuda_(self, value):
     refuse_overlap(self)
     filled(self, value)
-    self._counter[0] += 1
     return self
 
 
 @cuda_kernel(native_fill.zero_)
 def zero_cuda_(self):
     filled(self, 0)
-    self._counter[0] += 1
     return self
 
 
@@ -77,7 +75,6 @@ def fill_tensor_cuda_(self, value):
     native_fill.check_value(value)
     refuse_overlap(self)
     copy_elements(value, self)
-    self._counter[0] += 1
     return self
 
 

@@ -156,7 +156,6 @@ def index_put_cuda(self, indices, values, accumulate):
 @cuda_kernel(operator_named("index_put").inplace, operator_named("_index_put_impl_"))
 def index_put_cuda_(self, indices, values, accumulate, unsafe=False):
     put_elements(self, indices, values, accumulate)
-    self._counter[0] += 1
     return self
 
 

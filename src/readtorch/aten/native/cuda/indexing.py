@@ -91,7 +91,6 @@ def masked_fill_cuda_(self, mask, value):
     refuse_overlap(self)
     masked.masked_fill.inplace.shape_rule(self, mask, value)
     masked_fill_cuda(self, mask, value, self)
-    self._counter[0] += 1
     return self
 
 

@@ -61,7 +61,6 @@ def apply_(function, self, others, scalars=(), common=None):
     ):
         raise inplace_shape_error(self._array.shape, *shapes)
     run(function, [self, *others], scalars, common, self._array)
-    self._counter[0] += 1
     return self
 
 

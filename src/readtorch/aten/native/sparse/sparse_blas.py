@@ -160,7 +160,6 @@ def addmm_sparse_(self, mat1, mat2, beta, alpha):
             f"addmm: Expected self to have shape {list(result._array.shape)}, got {list(self._array.shape)}"
         )
     self._array[...] = cast(result._array, self._array.dtype)
-    self._counter[0] += 1
     return self
 
 

@@ -215,7 +215,6 @@ class ValuesBackward0:
 def coalesced_(self, coalesced):
     """Set whether the indices are unique and sorted; this is not checked."""
     self._array.is_coalesced = coalesced
-    self._counter[0] += 1
     return self
 
 
@@ -308,7 +307,6 @@ def type_of(t):
 def replace(self, array):
     """An in-place write: the tensor has other indices and values from now on."""
     self._array = array
-    self._counter[0] += 1
 
 
 clone.kernel(clone_sparse, SPARSE_CPU)

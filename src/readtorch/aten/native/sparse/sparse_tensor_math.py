@@ -48,7 +48,6 @@ def add_sparse_(self, other, alpha):
         check_result_type(self, other)
         check_alpha(dtype_of(self), alpha)
         add_to_dense(self._array, other._array, alpha)
-        self._counter[0] += 1
         return self
     result = add_sparse(self, other, alpha)
     check_result_type(self, other)
@@ -232,7 +231,6 @@ def put_values(self, result):
     """Finish an in-place call: the values change where they are, so that tensors which share them change too."""
     check_can_hold(self, result)
     self._array.values[...] = result._array.values
-    self._counter[0] += 1
     return self
 
 

@@ -72,7 +72,6 @@ def writing_forms(operator, write, copy):
         describe(self, *arguments)
         check_write(self, arguments)
         write(self, *arguments)
-        self._counter[0] += 1
         return self
 
     return into_copy, in_place
@@ -318,7 +317,6 @@ _index_put_impl_ = native_function(
 @_index_put_impl_.kernel
 def index_put_impl_cpu_(self, indices, values, accumulate, unsafe):
     put_elements(self, indices, values, accumulate)
-    self._counter[0] += 1
     return self
 
 

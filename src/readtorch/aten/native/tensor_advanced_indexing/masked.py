@@ -156,7 +156,6 @@ def fill_where_(self, mask, value):
         np.copyto(self._array, value, where=mask._array)
     except ValueError:
         raise inplace_shape_error(self._array.shape, mask._array.shape) from None
-    self._counter[0] += 1
     return self
 
 

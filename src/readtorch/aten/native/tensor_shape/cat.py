@@ -205,7 +205,6 @@ def stack_out(tensors, dim, out):
         return stack_out_structured(tensors, dim, out)
     count, rows, *rest = target.shape
     np.concatenate(arrays, out=target.reshape(count * rows, *rest))  # -1 has no answer for what is empty
-    out._counter[0] += 1
     return out
 
 

@@ -7,7 +7,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import Creation, alias, dtype_of, strided
+from readtorch.c10.tensor_impl import alias, dtype_of, strided
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -15,12 +15,8 @@ from .slice import empty_slice, slice_
 
 
 def several_views(self, arrays):
-    """A view of `self` for each array. None of them may be written to in place while autograd follows it."""
-    views = [view_of(self, a) for a in arrays]
-    for v in views:
-        if v._creation == Creation.DEFAULT:
-            v._creation = Creation.MULTI_OUTPUT_NODE
-    return tuple(views)
+    """A view of `self` for each array."""
+    return tuple([view_of(self, a) for a in arrays])
 
 
 def with_zeros(grads, shapes, dtype):

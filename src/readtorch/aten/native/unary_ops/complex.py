@@ -204,7 +204,6 @@ def conj_physical_composite(self):
 def conj_physical_any_(self):
     if self._array.dtype.kind == "c":
         return write_result(self, _conj_physical.call(self))
-    self._counter[0] += 1
     return self
 
 

@@ -110,7 +110,6 @@ def abs_cpu_(self):
     abs_meta_(self)
     refuse_overlap(self)
     np.copyto(self._array, absolute.call(self)._array)
-    self._counter[0] += 1
     return self
 
 

@@ -1,0 +1,178 @@
+"""Writes the kernel of an operator for the key ADInplaceOrView: it counts the writes to a tensor, or marks a view.
+
+Functional operators have none: their calls go on to the backend. Nor have compositions: their parts have.
+
+In PyTorch: `tools/autograd/gen_inplace_or_view_type.py` writes `ADInplaceOrViewType_*.cpp` before the compiler runs. Here the text
+is made when an operator first meets a tensor. Explained in the chapter "The tensor as an object".
+"""
+
+from readtorch.aten import dispatcher
+from readtorch.aten.codegen import compile_function
+from readtorch.aten.operator_entry import BELOW_AUTOGRAD
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_FACTS, INFERENCE_TENSOR, STALE
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
+from readtorch.c10.tensor_impl import Creation, storage_impl
+
+from .variable import as_view, view_without_grad
+
+# What the kernel below is looked up with. (An inference tensor's fact would bring the call back to this key.)
+BELOW = ~(ADINPLACEORVIEW | AUTOGRAD | GRAD_FACTS | INFERENCE_TENSOR)
+
+# They count a write only if they change anything.
+COUNT_CHANGES = {"aten::resize_", "aten::resize_as_"}
+
+
+def has_adinplaceorview_kernel(operator):
+    """Whether the operator writes in place or to `out=`, or makes views that autograd follows."""
+    schema = operator.schema
+    if operator.name == "aten::empty.out":  # it calls `resize_`, which counts
+        return False
+    return schema.is_inplace or schema.is_out or schema.is_view
+
+
+def make_adinplaceorview_kernel(operator, keys):
+    """The ADInplaceOrView kernel of `operator` for operands with these keys; None if it has none."""
+    if not has_adinplaceorview_kernel(operator):
+        return None
+    if operator.schema.is_view:
+        return _view_kernel(operator, keys)
+    kernel = operator.table[keys & BELOW]
+    return compile_function(f"{operator.schema.name}_adinplaceorview", writing_source(operator), {"kernel": kernel})
+
+
+make_adinplaceorview_kernel.serves = has_adinplaceorview_kernel
+dispatcher.writers[ADINPLACEORVIEW] = make_adinplaceorview_kernel
+
+
+# ------------------------------------------------------------------------------------------------------ writes
+
+
+def writing_source(operator):
+    """The text for an operator that writes: run the kernel below, then count one write to each tensor that is written to.
+
+    The kernel may have called operators that counted, too; so the version is assigned. For `add_.Tensor` it returns:
+
+        def add__adinplaceorview(self, other, alpha):
+            version = self._counter[0]
+            kernel(self, other, alpha)
+            self._counter[0] = version + 1
+            return self
+
+    In PyTorch: a guard takes the key away while the kernel runs, and `increment_version` adds one.
+    """
+    arguments = operator.schema.arguments
+    written = [a for a in arguments if a.type.writes]
+    parameters = ", ".join(a.name for a in arguments)
+    head = f"def {operator.schema.name}_adinplaceorview({parameters}):\n    "
+    if operator.name in COUNT_CHANGES:
+        lines = ["array, version = self._array, self._counter[0]", f"kernel({parameters})"]
+        lines += ["if self._array is not array: self._counter[0] = version + 1", "return self\n"]
+        return head + "\n    ".join(lines)
+    if len(written) == 1 and not written[0].type.is_list:
+        name = written[0].name
+        result = "result = " if operator.schema.is_out else ""
+        lines = [f"version = {name}._counter[0]", f"{result}kernel({parameters})", f"{name}._counter[0] = version + 1"]
+        return head + "\n    ".join([*lines, "return result" if result else f"return {name}"]) + "\n"
+    tensors = "".join(f"{'*' if a.type.is_list else ''}{a.name}, " for a in written)
+    return head + "\n    ".join(
+        [
+            f"written = ({tensors})",
+            "versions = [t._counter[0] for t in written]",
+            f"result = kernel({parameters})",
+            "for t, version in zip(written, versions): t._counter[0] = version",
+            "for t in written: t._counter[0] += 1",
+            "return result\n",
+        ]
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- views
+
+
+def _view_kernel(operator, keys):
+    kernel = operator.table[keys & BELOW | STALE]
+    if keys & INFERENCE_TENSOR:
+        return unmarked(kernel)
+    if operator.derivative is None:  # `detach`, and views of other bits: autograd does not follow them
+        return kernel
+    several = operator.schema.returns[0].type.is_list
+    if keys & BELOW_AUTOGRAD:  # what comes back may be anybody's tensor
+        creation = Creation.MULTI_OUTPUT_NODE if several else Creation.DEFAULT
+        return _marking(kernel, several, creation)
+    names = {
+        "kernel": kernel,
+        "STALE": STALE,
+        "DEFAULT": Creation.DEFAULT,
+        "MULTI_OUTPUT_NODE": Creation.MULTI_OUTPUT_NODE,
+        "threads_with_modes": threads_with_modes,
+        "tls": tls,
+        "view_without_grad": view_without_grad,
+    }
+    return compile_function(f"{operator.schema.name}_adinplaceorview", viewing_source(operator, several), names)
+
+
+def viewing_source(operator, several):
+    """The text for an operator that makes a view: run the kernel below, which returns a tensor over the same memory with the
+    same counter, then note whose view it is.
+
+    For `select.int` it returns:
+
+        def select_adinplaceorview(self, dim, index):
+            result = kernel(self, dim, index)
+            root = self._base
+            result._base = self if root is None else root
+            result._view_version = result._counter[0]
+            result._keys |= STALE
+            if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)
+            else: result._creation = DEFAULT if root is None else self._creation
+            return result
+
+    Views that come several at once may not be written to while autograd follows them: their creation says so.
+    """
+    parameters = ", ".join(a.name for a in operator.schema.arguments)
+    creation = "MULTI_OUTPUT_NODE" if several else "DEFAULT"
+    mark = [
+        "result._base = self if root is None else root",
+        "result._view_version = result._counter[0]",
+        "result._keys |= STALE",
+        "if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)",
+        f"else: result._creation = {creation} if root is None else self._creation",
+    ]
+    if several:
+        mark[-1] = (
+            f"else: result._creation = {creation} if root is None or self._creation == DEFAULT else self._creation"
+        )
+        lines = [f"results = kernel({parameters})", "root = self._base", "for result in results:"]
+        lines += [f"    {line}" for line in mark] + ["return results"]
+    else:
+        lines = [f"result = kernel({parameters})", "root = self._base", *mark, "return result"]
+    return f"def {operator.schema.name}_adinplaceorview({parameters}):\n    " + "\n    ".join(lines) + "\n"
+
+
+def _marking(kernel, several, creation):
+    def marking(self, *arguments):
+        result = kernel(self, *arguments)
+        for t in result if several else (result,):
+            as_view(self, t, creation)
+        return result
+
+    return marking
+
+
+def unmarked(kernel):
+    """A kernel of views that nobody marks: each has its base's storage, for it has no base to ask for it, and a counter of its own."""
+
+    def unmarked_view(self, *arguments):
+        storage = storage_impl(self)
+        result = kernel(self, *arguments)
+        for t in result if isinstance(result, (tuple, list)) else (result,):
+            if t._storage_impl is None:
+                t._storage_impl = storage
+            if not self._keys & INFERENCE_TENSOR:
+                t._counter = [0]
+        return result
+
+    return unmarked_view
+
+
+dispatcher.writers[STALE] = unmarked
