@@ -365,8 +365,8 @@ class OperatorEntry:
         facts HISTORY and STALE say so already, so without them the call goes on at once. A kernel that somebody registered
         is always called.
         """
-        if key == ADINPLACEORVIEW and self.composite is not None and self.schema.is_inplace and not self.registered:
-            return None if self.must_be_composed(keys) else writers[key](self, keys)
+        if key == ADINPLACEORVIEW and self.counts_for_its_parts(keys):
+            return writers[key](self, keys)
         kernel, why = self.entry(autograd_key(keys) if key == AUTOGRAD else key)
         if type(kernel) is not NativeKernel:
             return kernel and kernel.for_keys(self, keys)
@@ -383,6 +383,12 @@ class OperatorEntry:
         was registered for a part. In PyTorch: such operators have the composition alone.
         """
         return bool(keys & (GRAD_FACTS | BELOW_AUTOGRAD) or overridden or not self.kernels.get(highest_backend(keys)))
+
+    def counts_for_its_parts(self, keys):
+        """Whether a fused kernel writes in place of parts that would have counted."""
+        if self.composite is None or self.registered or not self.schema.is_inplace:
+            return False
+        return not self.schema.arguments[0].type.is_list and not self.must_be_composed(keys)
 
     def composed(self, keys):
         """The composition, which under inference mode marks what it makes."""

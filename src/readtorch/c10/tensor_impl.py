@@ -129,6 +129,8 @@ _KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTH
 # The same for a tensor that autograd does not follow.
 KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE
 
+_FOLLOWED = Creation.DEFAULT
+
 
 def view(base, array):
     """What the kernel of a view returns: a tensor over `array`, which shares `base`'s storage and version counter.
@@ -137,8 +139,10 @@ def view(base, array):
     """
     t = new(tensor_class)
     t._array = array
-    t._keys = base._keys & _KEPT_BY_VIEWS
-    t._counter = base._counter
+    t._keys = base._keys & _KEPT_BY_VIEWS | STALE
+    t._counter = counter = base._counter
+    t._view_version = counter[0]
+    t._creation = _FOLLOWED
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
     t._base = t._meta = None

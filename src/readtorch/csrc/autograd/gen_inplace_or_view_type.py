@@ -21,11 +21,14 @@ BELOW = ~(ADINPLACEORVIEW | AUTOGRAD | GRAD_FACTS | INFERENCE_TENSOR)
 # They count a write only if they change anything.
 COUNT_CHANGES = {"aten::resize_", "aten::resize_as_"}
 
+# The first calls `resize_`, which counts. In PyTorch: the others count nothing, but are not what an optimizer calls unless asked.
+COUNT_THEMSELVES = {"aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"}
+
 
 def has_adinplaceorview_kernel(operator):
     """Whether the operator writes in place or to `out=`, or makes views that autograd follows."""
     schema = operator.schema
-    if operator.name == "aten::empty.out":  # it calls `resize_`, which counts
+    if operator.name in COUNT_THEMSELVES:
         return False
     return schema.is_inplace or schema.is_out or schema.is_view
 
@@ -53,9 +56,10 @@ def writing_source(operator):
     The kernel may have called operators that counted, too; so the version is assigned. For `add_.Tensor` it returns:
 
         def add__adinplaceorview(self, other, alpha):
-            version = self._counter[0]
+            counter = self._counter
+            version = counter[0]
             kernel(self, other, alpha)
-            self._counter[0] = version + 1
+            counter[0] = version + 1
             return self
 
     In PyTorch: a guard takes the key away while the kernel runs, and `increment_version` adds one.
@@ -71,7 +75,8 @@ def writing_source(operator):
     if len(written) == 1 and not written[0].type.is_list:
         name = written[0].name
         result = "result = " if operator.schema.is_out else ""
-        lines = [f"version = {name}._counter[0]", f"{result}kernel({parameters})", f"{name}._counter[0] = version + 1"]
+        lines = [f"counter = {name}._counter", "version = counter[0]", f"{result}kernel({parameters})"]
+        lines.append("counter[0] = version + 1")
         return head + "\n    ".join([*lines, "return result" if result else f"return {name}"]) + "\n"
     tensors = "".join(f"{'*' if a.type.is_list else ''}{a.name}, " for a in written)
     return head + "\n    ".join(
@@ -101,7 +106,6 @@ def _view_kernel(operator, keys):
         return _marking(kernel, several, creation)
     names = {
         "kernel": kernel,
-        "STALE": STALE,
         "DEFAULT": Creation.DEFAULT,
         "MULTI_OUTPUT_NODE": Creation.MULTI_OUTPUT_NODE,
         "threads_with_modes": threads_with_modes,
@@ -120,28 +124,21 @@ def viewing_source(operator, several):
         def select_adinplaceorview(self, dim, index):
             result = kernel(self, dim, index)
             root = self._base
-            result._base = self if root is None else root
-            result._view_version = result._counter[0]
-            result._keys |= STALE
+            if root is None: result._base = self
+            else: result._base = root; result._creation = self._creation
             if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)
-            else: result._creation = DEFAULT if root is None else self._creation
             return result
 
     Views that come several at once may not be written to while autograd follows them: their creation says so.
     """
     parameters = ", ".join(a.name for a in operator.schema.arguments)
-    creation = "MULTI_OUTPUT_NODE" if several else "DEFAULT"
     mark = [
-        "result._base = self if root is None else root",
-        "result._view_version = result._counter[0]",
-        "result._keys |= STALE",
+        "if root is None: result._base = self",
+        "else: result._base = root; result._creation = self._creation",
         "if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)",
-        f"else: result._creation = {creation} if root is None else self._creation",
     ]
     if several:
-        mark[-1] = (
-            f"else: result._creation = {creation} if root is None or self._creation == DEFAULT else self._creation"
-        )
+        mark.append("elif result._creation == DEFAULT: result._creation = MULTI_OUTPUT_NODE")
         lines = [f"results = kernel({parameters})", "root = self._base", "for result in results:"]
         lines += [f"    {line}" for line in mark] + ["return results"]
     else:
