@@ -388,7 +388,8 @@ class OperatorEntry:
         """Whether a fused kernel writes in place of parts that would have counted."""
         if self.composite is None or self.registered or not self.schema.is_inplace:
             return False
-        return not self.schema.arguments[0].type.is_list and not self.must_be_composed(keys)
+        counts_itself = self.schema.arguments[0].type.is_list and keys & BACKENDS == CPU  # multi_tensor_apply.py
+        return not counts_itself and not self.must_be_composed(keys)
 
     def composed(self, keys):
         """The composition, which under inference mode marks what it makes."""

@@ -9,7 +9,7 @@ is made when an operator first meets a tensor. Explained in the chapter "The ten
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.operator_entry import BELOW_AUTOGRAD
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_FACTS, INFERENCE_TENSOR, STALE
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_FACTS, INFERENCE_TENSOR, SPARSE_CPU, STALE
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import Creation, storage_impl
 
@@ -65,7 +65,10 @@ def writing_source(operator):
     In PyTorch: a guard takes the key away while the kernel runs, and `increment_version` adds one.
     """
     arguments = operator.schema.arguments
-    written = [a for a in arguments if a.type.writes]
+    # What it returns, that is. In PyTorch: nothing counts what else is written, such as running averages, either.
+    written = (
+        arguments[:1] if operator.schema.is_inplace else [a for a in arguments if a.type.writes and a.keyword_only]
+    )
     parameters = ", ".join(a.name for a in arguments)
     head = f"def {operator.schema.name}_adinplaceorview({parameters}):\n    "
     if operator.name in COUNT_CHANGES:
@@ -98,7 +101,8 @@ def _view_kernel(operator, keys):
     kernel = operator.table[keys & BELOW | STALE]
     if keys & INFERENCE_TENSOR:
         return unmarked(kernel)
-    if operator.derivative is None:  # `detach`, and views of other bits: autograd does not follow them
+    # `detach`, views of other bits: autograd does not follow them. In PyTorch: it follows those of a sparse tensor.
+    if operator.derivative is None or keys & SPARSE_CPU:
         return kernel
     several = operator.schema.returns[0].type.is_list
     if keys & BELOW_AUTOGRAD:  # what comes back may be anybody's tensor

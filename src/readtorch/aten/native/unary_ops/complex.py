@@ -30,6 +30,7 @@ from readtorch.c10.tensor_impl import (
     dtype_of,
     flipped,
     set_math_bit,
+    storage_impl,
     storage_offset,
     strided,
     strides_of,
@@ -136,6 +137,7 @@ def conj_composite(self):
 
 @_conj.kernel
 def conj_view(self):
+    storage_impl(self)  # made here, for a tensor with a math bit makes its own
     result = view_of(self, self._array)
     set_math_bit(result, CONJUGATE, not self._keys & CONJUGATE)
     return result
@@ -149,6 +151,7 @@ class ConjBackward0:
 
 @_neg_view.kernel
 def neg_view(self):
+    storage_impl(self)
     return flipped(view_of(self, self._array), NEGATIVE)
 
 
