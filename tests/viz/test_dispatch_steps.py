@@ -40,7 +40,7 @@ def test_a_number_becomes_a_wrapped_number_on_the_way():
 def test_the_parser_stands_between_the_name_and_the_entry():
     record = record_dispatch("flip", (readtorch.ones(2), (0,)))
     through = [step["title"] for step in record["steps"] if step["title"].startswith("through")]
-    assert through[-1] == "through make_parser.parse"
+    assert "through make_parser.parse" in through
 
 
 def test_a_composed_operator_shows_its_parts_below_itself():

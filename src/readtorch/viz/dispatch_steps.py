@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from readtorch.aten.dispatcher import DispatchTable, fallbacks
+from readtorch.aten.dispatcher import BindingTable, DispatchTable, fallbacks
 from readtorch.c10.dispatch_key import FOLLOWED, GRAD_FACTS, NAMES, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls
 
@@ -199,7 +199,7 @@ def is_entry(frame) -> bool:
     return (
         code.co_filename.startswith(GENERATED)
         and not being_defined
-        and isinstance(frame.f_globals.get("table"), DispatchTable)
+        and isinstance(frame.f_globals.get("table"), (BindingTable, DispatchTable))
     )
 
 
