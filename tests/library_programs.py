@@ -1,6 +1,7 @@
 """Programs with operators of their own, for tests/test_library.py: each is given torch or readtorch, and says what it sees."""
 
 import contextlib
+import threading
 import warnings
 from typing import List, Optional, Sequence, Tuple
 
@@ -934,6 +935,92 @@ def a_rule_for_a_mode(T, say):
         say(lambda: T.ops.rules.f(T.ones(2)))
     say(lambda: T.library.register_torch_dispatch("rules::f", MyMode, rule, lib=lib))
     say(lambda: T.library.register_torch_dispatch(3, MyMode, rule))
+
+
+# ----------------------------------------------------------------------------------------------------- in programs
+
+
+@program
+def operators_in_operators(T, say):
+    inner = T.library.custom_op("made::inner", lambda x: x.detach() * 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+    inner.register_autograd(lambda ctx, g: g * 2)
+    outer = T.library.custom_op("made::outer", lambda x: inner(x) + 1, mutates_args=(), schema="(Tensor x) -> Tensor")
+    outer.register_autograd(lambda ctx, g: inner(g))
+    y = T.ones(3, requires_grad=True)
+    say(lambda: (outer(y), T.autograd.grad(outer(y).sum(), y)))
+
+    class Net(T.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = T.nn.Parameter(T.tensor([1.0, 2.0, 3.0]))
+
+        def forward(self, x):
+            return outer(self.w * x)
+
+    net = Net()
+    optimizer = T.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(T.ones(3)).pow(2).sum().backward()
+        optimizer.step()
+    say(lambda: net.w)
+    threads = []
+    runner = threading.Thread(target=lambda: threads.append(outer(T.ones(2))))
+    runner.start()
+    runner.join()
+    say(threads)
+    for wrong in [lambda ctx, g: g[:1], lambda ctx, g: (g, g), lambda ctx, g: None, lambda ctx, g: 3]:
+        inner.register_autograd(wrong)
+        say(lambda: T.autograd.grad(inner(y).sum(), y))
+
+
+@program
+def writes_through_views(T, say):
+    T.library.custom_op(
+        "made::add_one", lambda x: x.add_(1) and None, mutates_args=("x",), schema="(Tensor(a!) x) -> ()"
+    )
+    add_one = T.ops.made.add_one
+    base = T.zeros(4)
+    view = base[1:3]
+    say(lambda: (add_one(view[:1]), base, base._version, view._version))
+    base = T.ones(4, requires_grad=True) * 1
+    view = base[1:3]
+    say(lambda: (add_one(view[:1]), view.grad_fn.name(), base.grad_fn.name()))
+    with T.inference_mode():
+        inner = T.ones(1)
+    say(lambda: add_one(inner))
+
+
+@program
+def composed_operators(T, say):
+    lib = T.library.Library("composed", "FRAGMENT")
+    y = T.ones(3, requires_grad=True)
+    for name, key in [("implicit", "CompositeImplicitAutograd"), ("explicit", "CompositeExplicitAutograd")]:
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x.sin() + x, key)
+        op = getattr(T.ops.composed, name)
+        say(lambda: (op(y), T.autograd.grad(op(y).sum(), y)))
+        say(lambda: op.default.decompose(y))
+        say(lambda: op(T.ones(2, device="meta")).shape)
+        with T.inference_mode():
+            say(lambda: op(T.ones(2)).is_inference())
+
+
+@program
+def defaults_of_every_type(T, say):
+    lib = T.library.Library("defaults", "FRAGMENT")
+    say(
+        lambda: lib.define(
+            "f(Tensor x, ScalarType? d=None, ScalarType e=float64, Device v='cpu', Layout l=strided, int[2] s=1, float f=1, "
+            "bool b=True, str t='hi', *, MemoryFormat m=contiguous_format, SymInt[] z=[3]) -> Tensor"
+        )
+    )
+    lib.impl("f", lambda *args, **kwargs: (say([args[1:], kwargs]), args[0].clone())[1], "CPU")
+    op, x = T.ops.defaults.f, T.ones(1)
+    say(lambda: op(x))
+    say(lambda: op(x, T.float32, T.float64, "cpu", T.strided, [1, 1], 1.0, True, "ho", z=[4]))
+    say(lambda: op(x, e=T.float32, m=T.channels_last))
+    say(lambda: (op.default._schema, [a.default_value for a in op.default._schema.arguments]))
 
 
 # ------------------------------------------------------------------------------------------------ __torch_function__

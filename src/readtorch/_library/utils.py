@@ -11,6 +11,7 @@ from collections.abc import Callable
 from readtorch import _C, _ops
 from readtorch._tensor import Tensor
 from readtorch.aten.tags import Tag
+from readtorch.c10.layout import strided
 from readtorch.csrc.jit.ir.type import DeviceObjType, ListType, OptionalType, TensorType
 
 
@@ -193,8 +194,8 @@ def iter_tensors(args, kwargs, allowed_nesting=1):
 
 
 def storage_of(tensor):
-    """What two tensors share that share memory."""
-    return tensor.untyped_storage()._impl
+    """What two tensors share that share memory. A sparse tensor, which has no storage, shares with itself alone."""
+    return tensor.untyped_storage()._impl if tensor.layout == strided else tensor
 
 
 def check_aliasing_constraint(name, prev, result, get_module=lambda: "???"):

@@ -11,6 +11,7 @@ from functools import cache
 
 import readtorch
 from readtorch import _C, nn
+from readtorch._ops import OpOverloadPacket
 from readtorch.nn.modules import utils
 
 _MATH = (
@@ -84,5 +85,7 @@ def _table():
 
 def find_builtin(function):
     """The name of the operator that a Python function is, or None."""
+    if isinstance(function, OpOverloadPacket):
+        return function._qualified_op_name
     name, known = _table().get(id(function), (None, None))
     return name if known is function else None

@@ -43,12 +43,12 @@ def to_sugared_value(object, emitter, range, is_constant=False):
         constant = _constant(object, emitter, range)
         if constant is not None:
             return constant
+    if isinstance(object, (types.ModuleType, types.SimpleNamespace)):
+        return PythonModuleValue(object)
     if hasattr(object, "script_type") and not inspect.isclass(object):
         type = object.script_type()
         if isinstance(type, FunctionType):
             return FunctionValue(type.function)
-    if isinstance(object, (types.ModuleType, types.SimpleNamespace)):
-        return PythonModuleValue(object)
     form = _special_form(object)
     if form is not None:
         return SpecialForm(form)
