@@ -462,8 +462,9 @@ def bernoulli_out_any(self, generator, out):
         return bernoulli_tensor_.call(out, self, generator)
 
 
-@bernoulli_p.compose
-def bernoulli_p_composite(self, p, generator):
+@bernoulli_p.kernel
+@any_device
+def bernoulli_p_any(self, p, generator):
     return bernoulli_float_.call(empty_contiguous(self), p, generator)
 
 

@@ -30,12 +30,14 @@ range_ = native_function(
 )
 
 
-@arange_end.compose
+@arange_end.kernel
+@any_device
 def arange_end_composite(end, dtype, layout, device, pin_memory):
     return arange.call(0, end, 1, dtype, layout, device, pin_memory)
 
 
-@arange_start.compose
+@arange_start.kernel
+@any_device
 def arange_start_composite(start, end, dtype, layout, device, pin_memory):
     return arange.call(start, end, 1, dtype, layout, device, pin_memory)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
 from readtorch.c10.memory_format import strides_in_order
@@ -356,7 +357,8 @@ fftfreq = declare("fftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 rfftfreq = declare("rfftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 
 
-@fftfreq.compose
+@fftfreq.kernel
+@any_device
 def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … and from the middle on the negative ones, in cycles per unit if samples are `d` apart."""
     if n < 0:
@@ -365,7 +367,8 @@ def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
     return in_cycles(at.where(places < (n + 1) // 2, places, places - n), n, d)
 
 
-@rfftfreq.compose
+@rfftfreq.kernel
+@any_device
 def rfftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … up to the middle."""
     return in_cycles(at.arange(n // 2 + 1, dtype=dtype or scalar_type.get_default_dtype(), device=device), n, d)

@@ -254,7 +254,8 @@ eye_square = native_function(f"eye(SymInt n, *, {OPTIONS}) -> Tensor", "function
 eye = native_function(f"eye.m(SymInt n, SymInt m, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
-@eye_square.compose
+@eye_square.kernel
+@any_device
 def eye_square_composite(n, dtype, layout, device, pin_memory):
     return eye.call(n, n, dtype, layout, device, pin_memory)
 
@@ -491,8 +492,8 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     generator_out = native_function(schema(arguments, "generator_out", f"{GENERATOR}, Tensor(a!) out"))
     plain_out = native_function(schema(arguments, "out", "Tensor(a!) out"))
     new = empty.call
-    with_generator.compose(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))
-    plain.compose(lambda *a: draw(new(*a[-5:], None), None, *a[:-5]))
+    with_generator.kernel(any_device(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6])))
+    plain.kernel(any_device(lambda *a: draw(new(*a[-5:], None), None, *a[:-5])))
     generator_out.kernel(any_device(lambda *a: make_out(a[:-2], a[-2], a[-1])))
     plain_out.kernel(any_device(lambda *a: make_out(a[:-1], None, a[-1])))
     return plain, with_generator
@@ -668,7 +669,8 @@ def randperm_cpu(n, generator, dtype, layout, device, pin_memory, out):
     out._array[...] = run(kernels.randperm, n, out._array.dtype, generator_of(generator))
 
 
-@randperm.compose
+@randperm.kernel
+@any_device
 def randperm_composite(n, dtype, layout, device, pin_memory):
     return randperm_generator.call(n, None, dtype, layout, device, pin_memory)
 
@@ -682,7 +684,8 @@ def randperm_out_of_copy(n, generator, out):
     return out.copy_(randperm_generator.call(n, generator, dtype_of(out), None, out.device, None))
 
 
-@randperm_out.compose
+@randperm_out.kernel
+@any_device
 def randperm_out_composite(n, out):
     return randperm_generator_out.call(n, None, out)
 
@@ -716,8 +719,8 @@ def random_like(name, arguments, draw, overloads):
         )
         return draw(result, generator, *parameters)
 
-    default.compose(lambda self, *a: make(self, a[:-5], None, a[-5:]))
-    generated.compose(lambda self, *a: make(self, a[:-6], a[-6], a[-5:]))
+    default.kernel(any_device(lambda self, *a: make(self, a[:-5], None, a[-5:])))
+    generated.kernel(any_device(lambda self, *a: make(self, a[:-6], a[-6], a[-5:])))
 
 
 def fill_below_tensor(tensor, generator, high):
