@@ -128,21 +128,20 @@ class CustomOpDef:
 
     def _check_returned(self, args, kwargs, result, get_module):
         """Raises RuntimeError for results that are not what the schema promises, or share memory with inputs."""
-        prelude = f"{self._name} (with implementation in {get_module()}): "
+        promised = None
         if self._is_inplace:
-            if result is not args[0]:
-                raise RuntimeError(
-                    f"{prelude}An operator tagged with torch.Tag.inplace must return its first argument."
-                )
+            promised = None if result is args[0] else "torch.Tag.inplace must return its first argument."
         elif self._is_out:
             outs = [kwargs[name] for name in self._out_kwarg_names]
             returned = [result] if len(outs) == 1 else result if isinstance(result, tuple) else []
             if len(returned) != len(outs) or any(r is not out for r, out in zip(returned, outs)):
-                raise RuntimeError(
-                    f"{prelude}An operator tagged with torch.Tag.out must return its mutable keyword-only arguments."
-                )
-        elif not self._opoverload._schema._is_view_op():
+                promised = "torch.Tag.out must return its mutable keyword-only arguments."
+        elif not self._returns_views:
             utils.check_aliasing_constraint(self._name, list(utils.iter_tensors(args, kwargs)), result, get_module)
+        if promised:
+            raise RuntimeError(
+                f"{self._name} (with implementation in {get_module()}): An operator tagged with {promised}"
+            )
 
     @contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
@@ -236,6 +235,7 @@ class CustomOpDef:
         schema = self._opoverload._schema
         self._is_inplace, self._is_out = utils.is_inplace(self._opoverload), utils.is_out(self._opoverload)
         self._out_kwarg_names = tuple(utils.mutated_args_kwargs(schema)[1]) if self._is_out else ()
+        self._returns_views = schema._is_view_op()
         self._lib._register_fake(self._name, self._fake_impl, _stacklevel=4)
         self._lib.impl(self._name, autograd.make_autograd_impl(self._opoverload, self), "Autograd", with_keyset=True)
         if schema._is_view_op() or schema.is_mutable:
