@@ -363,6 +363,19 @@ def test_traced_functions_run():
         assert T.equal(traced(z(T).conj(), z(T)), (z(T) * z(T)).real)
 
 
+def scripted(x: torch.Tensor):
+    return x.conj().imag * 2 + x.conj().resolve_conj().real
+
+
+def test_scripts_and_compiled_functions():
+    expected = scripted(z(torch)).tolist()
+    assert torch.jit.script(scripted)(z(torch)).tolist() == expected
+    for compiled in (readtorch.compile(scripted),):
+        assert compiled(z(readtorch)).tolist() == expected
+        assert compiled(z(readtorch).conj().clone().conj()).tolist() == expected  # guards tell the bit
+        assert compiled(z(readtorch).conj()).tolist() == scripted(z(torch).conj()).tolist()
+
+
 def test_fused_code_is_given_plain_numbers():
     @readtorch.jit.script
     def f(x, y):
@@ -374,8 +387,9 @@ def test_fused_code_is_given_plain_numbers():
         assert readtorch.allclose(f(x.neg()._neg_view(), y), expected)
 
 
-def test_simulated_device():
-    readtorch.cuda.simulate()
+@pytest.mark.parametrize("kernels", [False, True])
+def test_simulated_device(kernels):
+    readtorch.cuda.simulate(kernels=kernels)
     try:
         x = z(readtorch).to("cuda")
         c = x.conj()
@@ -384,6 +398,15 @@ def test_simulated_device():
         assert c.cpu().resolve_conj().tolist() == z(readtorch).conj().tolist() == c.tolist()
         c.add_(1j)
         assert x.cpu().tolist() == (z(readtorch) - 1j).tolist()
+        assert c.imag.clone().tolist() == c.cpu().imag.tolist() and c[0, 0].item() == c.tolist()[0][0]
+        assert (c @ x).cpu().tolist() == (c.cpu() @ x.cpu()).tolist()
+        assert (
+            readtorch.zeros(2, 2, dtype=readtorch.complex64).copy_(c).tolist()
+            == c.copy_(c.clone()).tolist()
+            == c.tolist()
+        )
+        zeros = zero(readtorch, device="cuda")
+        assert zeros.is_cuda and (zeros * zeros)._is_zerotensor() and (zeros + 1).tolist() == [[1.0] * 3] * 2
     finally:
         readtorch.cuda.simulate(0)
 

@@ -13,7 +13,7 @@ allocator".
 from readtorch.c10.cuda.cuda_stream import DeviceGuard
 from readtorch.c10.cuda.device_memory import tensor_on, tensor_within
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import CPU, SIMULATED_CUDA
+from readtorch.c10.dispatch_key import CPU, MATH_BITS, SIMULATED_CUDA
 from readtorch.c10.local_dispatch_key_set import KeyGuard
 from readtorch.c10.tensor_impl import TensorImpl
 
@@ -77,4 +77,6 @@ def moved(results, place, stay=()):
 def moved_tensor(t, place):
     refuse_sparse(t)
     within = tensor_within(t._array)
-    return tensor_on(place, t._array) if within is None else within
+    result = tensor_on(place, t._array) if within is None else within
+    result._keys |= t._keys & MATH_BITS
+    return result

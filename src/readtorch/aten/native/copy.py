@@ -16,7 +16,17 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.device import backend_keys, current_device, no_cuda
 from readtorch.c10.device import cpu as cpu_device
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import CONJUGATE, CUDA, INFERENCE_TENSOR, MATH_BITS, META, NEGATIVE, ZEROTENSOR
+from readtorch.c10.dispatch_key import (
+    BACKENDS,
+    CONJUGATE,
+    CPU,
+    CUDA,
+    INFERENCE_TENSOR,
+    MATH_BITS,
+    META,
+    NEGATIVE,
+    ZEROTENSOR,
+)
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
@@ -28,7 +38,7 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import alias, contiguous_strides, dtype_of, only_element, storage_nbytes, wrap
+from readtorch.c10.tensor_impl import alias, contiguous_strides, dtype_of, only_element, resolved, storage_nbytes, wrap
 
 from .tensor_iterator import refuse_overlap
 
@@ -128,6 +138,10 @@ clone.kernel(clone_inference_tensor, INFERENCE_TENSOR)
 
 def conjugate_or_negate_(t, bits):
     """Compute, in the memory of `t`, what these bits stand for."""
+    if t._keys & BACKENDS == CPU:
+        if bits:
+            t._array[...] = resolved(t._array, bits)
+        return
     with below_autograd():
         if bits & CONJUGATE and t._array.dtype.kind == "c":
             at.conj_physical_(t)
@@ -236,10 +250,11 @@ def copy_given_bits(kernel):
             raise RuntimeError(
                 "ZeroTensors are immutable. Please materialize the tensor using `.clone()`, if you want a mutable zero tensor."
             )
-        kernel(self, src, non_blocking)
+        target = plain_alias(self)
+        kernel(target, plain_alias(src), non_blocking)
         if not src._keys & ZEROTENSOR:
             version = self._counter[0]
-            conjugate_or_negate_(plain_alias(self), (self._keys ^ src._keys) & MATH_BITS)
+            conjugate_or_negate_(target, (self._keys ^ src._keys) & MATH_BITS)
             self._counter[0] = version
         return self
 
@@ -248,6 +263,8 @@ def copy_given_bits(kernel):
 
 def plain_alias(t):
     """The memory of `t` as a tensor without math bits."""
+    if not t._keys & MATH_BITS:
+        return t
     result = alias(t, t._array)
     result._keys &= ~MATH_BITS
     return result

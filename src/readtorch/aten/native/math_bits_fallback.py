@@ -12,7 +12,8 @@ import functools
 from readtorch.aten.dispatcher import registry, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import resize_output
-from readtorch.c10.dispatch_key import CONJUGATE, KEYS, MATH_BITS, NEGATIVE, keys_below
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, CONJUGATE, KEYS, MATH_BITS, NEGATIVE, keys_below
+from readtorch.c10.local_dispatch_key_set import threads_with_modes
 from readtorch.c10.tensor_impl import TensorImpl, set_math_bit
 
 
@@ -84,6 +85,9 @@ def below(key):
     return keys_below(key) | ~KEYS
 
 
+BELOW_AUTOGRAD = keys_below(ADINPLACEORVIEW)
+
+
 @functools.cache
 def writing(operator):
     """For the arguments that results alias: whether they are written to."""
@@ -92,16 +96,23 @@ def writing(operator):
 
 def clone(t):
     """A copy of `t` without its bits: what they stand for is computed."""
+    operator = registry["aten::clone"]
+    if not threads_with_modes:  # nobody else is to see the call: the look-up alone
+        return operator.table[t._keys & BELOW_AUTOGRAD](t, None)
     with below_autograd():
-        return registry["aten::clone"].call(t, None)
+        return operator.call(t, None)
 
 
 def copied_back(result, original, plain):
     """`result`, the kernel's, with `original` for the clone that the kernel has written to."""
     if original._array.shape != plain._array.shape:
         resize_output(original, plain._array.shape)
-    with below_autograd():
-        registry["aten::copy_"].call(original, plain, False)
+    operator = registry["aten::copy_"]
+    if not threads_with_modes:
+        operator.table[(original._keys | plain._keys) & BELOW_AUTOGRAD](original, plain, False)
+    else:
+        with below_autograd():
+            operator.call(original, plain, False)
     if isinstance(result, (tuple, list)):
         parts = [original if t is plain else t for t in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
