@@ -17,7 +17,7 @@ import numpy as np
 
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import layout, scalar_type, tensor_impl
-from .c10.dispatch_key import NO_STORAGE
+from .c10.dispatch_key import META, NO_STORAGE
 from .c10.tensor_impl import host_array, key_set
 
 
@@ -231,7 +231,7 @@ def _contents(self, indent):
 def _has_no_elements(self):
     """Whether there is nothing to show: on the Meta device, and of a wrapper whose class has no `__repr__`."""
     # in PyTorch: the numbers of a wrapper are printed by operators, which its class sees
-    return self.is_meta or bool(key_set(self) & NO_STORAGE)
+    return bool(key_set(self) & (META | NO_STORAGE))
 
 
 def _part_str(name, array, indent):

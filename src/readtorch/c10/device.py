@@ -7,7 +7,7 @@ import operator
 import re
 import threading
 
-from .dispatch_key import BACKENDS, CPU, META
+from .dispatch_key import BACKENDS, CPU, CUDA, META
 
 _TYPES = ("cpu", "cuda", "meta")
 # Kinds that PyTorch knows and this book does not build.
@@ -158,10 +158,19 @@ look_for_devices = []
 
 
 def no_cuda(target):
+    if is_faked():
+        return CUDA
     for look in look_for_devices:
         if look():
             return backend_keys["cuda"](target)
     raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+def is_faked():
+    """Whether this thread has a FakeTensorMode, under which devices need not be there."""
+    from .torch_dispatch_mode_tls import _TorchDispatchModeKey, get_mode, mode_tls  # they are above this module
+
+    return bool(mode_tls.modes) and get_mode(_TorchDispatchModeKey.FAKE) is not None
 
 
 # Device type -> function(device) that returns the dispatch keys of tensors there, or raises if there can be none.

@@ -13,7 +13,7 @@ from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import is_overridden, overriders
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import backend_keys, current_device, no_cuda
+from readtorch.c10.device import backend_keys, current_device, is_faked, no_cuda
 from readtorch.c10.device import cpu as cpu_device
 from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import (
@@ -349,7 +349,9 @@ def empty_in_format_of(array, shape):
 
 def constant_beside(t, array):
     """What a formula or a composite needs in addition to its inputs: `array` as a tensor on the device of `t`."""
-    constant = wrap(array)
+    from .tensor_shape.view import told_of  # it imports this module
+
+    constant = told_of(wrap(array)) if is_faked() else wrap(array)
     return constant if t.device is cpu_device else convert(constant, device=t.device)
 
 

@@ -7,6 +7,7 @@ Explained in the chapter "Autograd".
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.c10.device import cpu
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
@@ -192,15 +193,23 @@ def _with_graph(node, output, inputs, dirty, still):
         return output
     same_as_input = any(output is i for i in inputs)
     if same_as_input:
-        result = alias(output, output._array)
+        result = _alias_of(output)
         if id(output) not in still:
             mark_view(result, output, Creation.IN_CUSTOM_FUNCTION)
         return result
     if output._edge is None:  # a leaf made in forward must not become a graph's output itself
-        output = alias(output, output._array)
+        output = _alias_of(output)
     if output._base is not None:
         output._creation = Creation.IN_CUSTOM_FUNCTION
     return output
+
+
+def _alias_of(t):
+    """Another tensor over the same elements, which autograd does not follow; of the same class if that sees operators."""
+    if not seen_by_python(t):
+        return alias(t, t._array)
+    with AutoGradMode(False):
+        return t.view_as(t)
 
 
 def _differentiable(t):

@@ -245,12 +245,11 @@ def to_index_tensor(index):
     if isinstance(index, bool):
         return wrap(np.array(index))
     if isinstance(index, np.ndarray) or isinstance(index, Sequence):
-        t = told_of(from_data(index))
+        t = from_data(index)
         if threads_with_modes and tls.tracer is not None:
             tls.tracer.constructed(t, detach=False)
-        if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
-            return t
-        return wrap(t._array.astype(np.int64))
+        keeps_dtype = isinstance(index, np.ndarray) or t._array.dtype in _MASKS
+        return told_of(t if keeps_dtype else wrap(t._array.astype(np.int64)))
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
         f"(got {full_type_name(index)})"

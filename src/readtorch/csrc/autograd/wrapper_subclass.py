@@ -14,7 +14,7 @@ from readtorch.aten.torch_function import class_key
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import BACKENDS, CPU, CPU_TENSOR, CUDA_TENSOR, META_TENSOR, NO_STORAGE, PYTHON
+from readtorch.c10.dispatch_key import BACKENDS, CPU, CPU_TENSOR, CUDA_TENSOR, META, META_TENSOR, NO_STORAGE, PYTHON
 from readtorch.c10.layout import strided
 from readtorch.c10.tensor_impl import (
     KEPT_BY_ALIASES,
@@ -140,10 +140,14 @@ def made_leaf(t):
 
 
 def ask_its_class(t, device, *, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False):
+    """device: the one as whose tensor `t` is dispatched.
+
+    What lies on the Meta device stays there: its kernels are the only ones that do without elements. In PyTorch: the key of the
+    other device, and FakeTensorMode includes Meta around each kernel.
+    """
     check_policy(dispatch_sizes_strides_policy)
-    if device is not None:
-        backend = backend_keys(Device(device)) & BACKENDS
-        set_key_set(t, key_set(t) & ~BACKENDS | backend | (NO_STORAGE if t.is_meta else 0))
+    if device is not None and not key_set(t) & META:
+        set_key_set(t, key_set(t) & ~BACKENDS | backend_keys(Device(device)) & BACKENDS)
 
 
 def check_class(cls):

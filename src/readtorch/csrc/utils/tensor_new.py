@@ -21,7 +21,7 @@ from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import cpu, default_device, keys_on
+from readtorch.c10.device import cpu, default_device, is_faked, keys_on
 from readtorch.c10.device import device as Device
 from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.scalar_type import promote_types
@@ -142,7 +142,7 @@ def from_data(data, dtype=None, device=None):
     if target is not cpu:
         keys_on(target, 0)  # raises if there can be no tensors
         if target.type != "cpu":
-            return convert(on_host(data, dtype), device=target)
+            return convert(told_of(on_host(data, dtype)) if is_faked() else on_host(data, dtype), device=target)
     return on_host(data, dtype)
 
 
