@@ -397,8 +397,9 @@ class OperatorEntry:
 
     def backend_kernel(self, keys):
         """The backend's own kernel, else the composition, else the one that can be written for it."""
-        if self.registered or not keys & BACKENDS or not (self.kernels or self.composite):
-            kernel, _ = self.entry(runtime_backend(keys))
+        backend = runtime_backend(keys)
+        if self.registered or backend in fallbacks or not keys & BACKENDS or not (self.kernels or self.composite):
+            kernel, _ = self.entry(backend)
             if kernel is not None and kernel.function is fallthrough:
                 kernel, _ = self.entry(0)
                 keys &= ~BACKENDS
@@ -407,6 +408,10 @@ class OperatorEntry:
         kernel = self._native_backend_kernel(keys)
         if kernel is None:
             raise NotImplementedError(missing_kernel(self, keys))
+        return self.completed(kernel, keys)
+
+    def completed(self, kernel, keys):
+        """A backend's own kernel with what the bits and facts of a set ask for around it."""
         if keys & MATH_BITS and MATH_BITS in writers:
             kernel = writers[MATH_BITS](self, kernel)
         if (

@@ -12,7 +12,15 @@ import functools
 from readtorch.aten.dispatcher import registry, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import resize_output
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, CONJUGATE, KEYS, MATH_BITS, NEGATIVE, keys_below
+from readtorch.c10.dispatch_key import (
+    ADINPLACEORVIEW,
+    CONJUGATE,
+    INFERENCE_TENSOR,
+    KEYS,
+    MATH_BITS,
+    NEGATIVE,
+    keys_below,
+)
 from readtorch.c10.local_dispatch_key_set import threads_with_modes
 from readtorch.c10.tensor_impl import TensorImpl, set_math_bit
 
@@ -81,8 +89,8 @@ class MathOpFallback:
 
 
 def below(key):
-    """What of a key set a fallback at `key` hands on: the keys below it, and the facts."""
-    return keys_below(key) | ~KEYS
+    """What of a key set a fallback at `key` hands on: the keys below it, and the facts but the one that stands for ADInplaceOrView."""
+    return keys_below(key) | ~KEYS & ~INFERENCE_TENSOR
 
 
 BELOW_AUTOGRAD = keys_below(ADINPLACEORVIEW)

@@ -9,10 +9,11 @@ In PyTorch: `torch/csrc/utils/python_dispatch.cpp`; `createStackForSchema` in `t
 from readtorch.aten import tags
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.function_schema import Type
-from readtorch.aten.operator_entry import NativeKernel, writers
+from readtorch.aten.operator_entry import NativeKernel, keys_of, writers
 from readtorch.aten.python_arg_parser import REJECTED, TooLarge, convert
-from readtorch.c10.dispatch_key import AUTOGRAD, AUTOGRAD_ALIAS, key_name
+from readtorch.c10.dispatch_key import AUTOGRAD, AUTOGRAD_ALIAS, FACTS, INFERENCE_MODE, RUNTIME_BACKENDS, key_name
 from readtorch.c10.dispatch_key_set import key_of, to_keys
+from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl
 
 # How the messages call a type of a schema.
@@ -203,10 +204,17 @@ class SafeKernelFunction:
 
     def call_boxed(self, keyset, *args, **kwargs):
         arguments = bind(self._operator.schema, args, kwargs)
-        keys = to_keys(keyset)
-        if isinstance(self._kernel, NativeKernel) and self._key & AUTOGRAD:
-            return writers[AUTOGRAD](self._operator, keys)(*arguments)
-        return self._kernel.for_keys(self._operator, keys)(*arguments)
+        keys = to_keys(keyset) | (keys_of(arguments) | INFERENCE_MODE) & tls.mask & FACTS
+        return self._function_for(keys)(*arguments)
+
+    def _function_for(self, keys):
+        """What takes the operator's arguments, for calls with this set."""
+        operator, kernel = self._operator, self._kernel
+        if not isinstance(kernel, NativeKernel):
+            return kernel.for_keys(operator, keys)
+        if kernel.function is writers.get(AUTOGRAD if self._key & AUTOGRAD else self._key):
+            return kernel.function(operator, keys)
+        return operator.completed(kernel.function, keys) if self._key in RUNTIME_BACKENDS else kernel.function
 
     def __repr__(self):
         return f"SafeKernelFunction(debug='{self._kernel.debug}')"
