@@ -1,6 +1,7 @@
 """Programs with operators of their own, for tests/test_library.py: each is given torch or readtorch, and says what it sees."""
 
 import contextlib
+import importlib
 import threading
 import warnings
 from typing import List, Optional, Sequence, Tuple
@@ -880,6 +881,37 @@ def opcheck_of_bad_operators(T, say):
         T.library.register_fake(f"bad::{name}", fake, lib=lib)
         checked(T, say, getattr(T.ops.bad, name), T.ones(2, 2))
         checked(T, say, getattr(T.ops.bad, name), T.ones(2, 2, requires_grad=True))
+
+
+@program
+def on_fake_tensors(T, say):
+    FakeTensorMode = importlib.import_module(f"{T.__name__}._subclasses.fake_tensor").FakeTensorMode
+    cube = cube_of(T)
+    chosen = T.library.custom_op("made::chosen", lambda x: x[x > 0], mutates_args=(), schema="(Tensor x) -> Tensor")
+    chosen.register_fake(lambda x: x.new_empty([T.library.get_ctx().new_dynamic_size()]))
+    inc = T.library.custom_op(
+        "made::inc", lambda x: x.add_(1) and None, mutates_args=("x",), schema="(Tensor(a!) x) -> ()"
+    )
+    lib = T.library.Library("faked", "FRAGMENT")
+    for name, key in [
+        ("raw", "CPU"),
+        ("implicit", "CompositeImplicitAutograd"),
+        ("explicit", "CompositeExplicitAutograd"),
+    ]:
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x + 1, key)
+    with FakeTensorMode():
+        x = T.ones(2, 3)
+        say(lambda: cube(x))
+        cube.register_fake(lambda x, p=3: T.empty_like(x))
+        for op in [cube, chosen, inc, T.ops.faked.raw, T.ops.faked.implicit, T.ops.faked.explicit]:
+            say(lambda: op(x))
+        say(lambda: cube(T.ones(2, requires_grad=True)))
+        T.library.register_fake("faked::raw", lambda x: T.empty(5, device=x.device), lib=lib)
+        say(lambda: T.ops.faked.raw(x))
+    lib.define("nofake(Tensor x) -> Tensor")
+    lib.impl("nofake", lambda x: x.clone(), "CPU")
+    checked(T, say, T.ops.faked.nofake, T.ones(2, 2))
 
 
 @program

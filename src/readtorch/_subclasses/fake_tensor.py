@@ -542,11 +542,16 @@ class FakeTensorMode(TorchDispatchMode):
         return self.fake_tensor_converter.from_real_tensor(self, t)
 
     def _run(self, func, flat_args, spec, args, kwargs):
-        """The results by the operator's parts, by a rule of its own, or by its kernel for the Meta device."""
+        """The results by the operator's parts, by what `register_fake` was given, by a rule of its own, or by its kernel for the
+        Meta device."""
         with self:
             result = func.decompose(*args, **kwargs)
         if result is not NotImplemented:
             return result
+        if func._defined_in_python:
+            result = self._registered_fake_impl(func, args, kwargs)
+            if result is not NotImplemented:
+                return result
         rule = self.implementation_of(func)
         if rule is not None:
             result = rule(self, func, *args, **kwargs)
@@ -560,6 +565,17 @@ class FakeTensorMode(TorchDispatchMode):
                 raise UnsupportedOperatorException(func) from None
             return run_fallback_kernel(self, func, flat_args, spec, error)
         return self.wrap_meta_outputs_with_default_device_logic(result, func, flat_args, kwargs.get("device"))
+
+    def _registered_fake_impl(self, func, args, kwargs):
+        """What `torch.library.register_fake` was given, called; else NotImplemented."""
+        from readtorch._library import fake_impl, simple_registry  # what `import readtorch` does not load
+
+        entry = simple_registry.singleton.get(func._name)
+        if entry is None or entry.fake_impl.kernel is None:
+            return NotImplemented
+        context = fake_impl.FakeImplCtx(self, func)
+        with fake_impl.set_ctx_getter(lambda: context), self:
+            return entry.fake_impl.kernel(*args, **kwargs)
 
     def wrap_meta_outputs_with_default_device_logic(self, r, func, flat_args, device=None):
         """The tensors among results as FakeTensors on `device`, or on the one that the arguments are on."""

@@ -1,23 +1,17 @@
-"""A mode that runs operators on tensors without elements, too, and compares what comes out.
-
-In PyTorch these are fake tensors; here they are tensors of the Meta device, on which the same kernels run. So devices are not compared.
+"""A mode that runs operators on fake tensors, too, and compares what comes out.
 
 In PyTorch: `torch/_subclasses/fake_utils.py`. Explained in the chapter "Modes, subclasses, fake tensors".
 """
 
 import warnings
 
-from readtorch import empty_strided, strided
 from readtorch._library.utils import storage_of
 from readtorch._tensor import Tensor
 from readtorch.aten.tags import Tag
 from readtorch.utils import _pytree as pytree
 from readtorch.utils._python_dispatch import TorchDispatchMode
 
-
-class MetadataMismatchError(RuntimeError):
-    """A fake kernel gives other tensors than the real one."""
-
+from .fake_tensor import FakeTensorMode, MetadataMismatchError, UnsupportedFakeTensorException
 
 # What comes out depends on the data, or the input is changed.
 _NOT_COMPARED = {Tag.dynamic_output_shape, Tag.inplace_view, Tag.data_dependent_output}
@@ -47,12 +41,13 @@ class CrossRefFakeMode(TorchDispatchMode):
         return not (self.ignore_op_fn(func) or func._name in _NOT_CALLED or _NOT_COMPARED & {*func.tags})
 
     def _on_fake_tensors(self, func, args, kwargs):
-        """(results, inputs), all without elements; None for inputs that have no like there."""
-        if any(t.layout != strided for t in _tensors((args, kwargs))):
+        """(results, inputs), all fake; None if there is no fake tensor like an input."""
+        try:
+            with FakeTensorMode() as mode, warnings.catch_warnings():
+                inputs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+                return func(*inputs[0], **inputs[1]), inputs
+        except UnsupportedFakeTensorException:
             return None
-        with warnings.catch_warnings():
-            inputs = pytree.tree_map_only(Tensor, _on_meta, (args, kwargs))
-            return func(*inputs[0], **inputs[1]), inputs
 
     def _compare(self, context, real, fake):
         outputs = [pytree.tree_leaves(results) for results, _ in (real, fake)]
@@ -86,6 +81,8 @@ def _differences(real, fake, check_strides):
         yield f"Shapes {real.shape} and {fake.shape} are not equal!"
     if real.dtype != fake.dtype:
         yield f"Dtypes {real.dtype} and {fake.dtype} are not equal!"
+    if real.device != fake.device and not (real.device.type == fake.device.type == "cuda"):
+        yield f"Devices {real.device} and {fake.device} are not equal!"
     strides = real.stride(), fake.stride()
     differing = [i for i, size in enumerate(real.shape) if size > 1 and strides[0][i] != strides[1][i]]
     if check_strides and real.numel() and differing:
@@ -94,11 +91,6 @@ def _differences(real, fake, check_strides):
         yield f"Conj mismatch! is_conj is set to {real.is_conj()} and {fake.is_conj()}"
     if real.is_neg() != fake.is_neg():
         yield f"Neg mismatch! is_neg is set to {real.is_neg()} and {fake.is_neg()}"
-
-
-def _on_meta(t):
-    made = empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
-    return made.requires_grad_(t.requires_grad)
 
 
 def _compare_aliasing(context, real, fake):
