@@ -9,6 +9,7 @@ from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
 from .aten import native  # noqa: F401  (every operator registers itself)
+from .aten import register_backend_select as _register_backend_select  # noqa: F401
 from .aten import conjugate_fallback as _conjugate_fallback  # noqa: F401  (one kernel for every operator)
 from .aten import zero_tensor_fallback as _zero_tensor_fallback  # noqa: F401
 from .aten.native import negate_fallback as _negate_fallback  # noqa: F401

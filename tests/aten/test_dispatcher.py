@@ -365,3 +365,35 @@ def test_the_rule_by_which_a_kernel_serves(name):
     theirs, ours = reasons(torch._C._dispatch_dump_table(name)), reasons(_C._dispatch_dump_table(name))
     for key in ("CPU", "AutogradCPU", "ADInplaceOrView"):
         assert ours.get(key) == theirs.get(key), key
+
+
+FACTORIES = [
+    "aten::empty.memory_format",
+    "aten::ones",
+    "aten::arange",
+    "aten::randn",
+    "aten::eye",
+    "aten::full",
+    "aten::_to_copy",
+]
+NO_FACTORIES = ["aten::zeros_like", "aten::new_zeros", "aten::mul.Tensor", "aten::empty.out"]
+
+
+@pytest.mark.parametrize("name", [*FACTORIES, *NO_FACTORIES])
+def test_backend_select(name):
+    has = [C._dispatch_has_kernel_for_dispatch_key(name, "BackendSelect") for C in (torch._C, _C)]
+    assert has == [name in FACTORIES] * 2
+
+
+def test_backend_select_chooses_by_device():
+    def program(T):
+        chosen = T._C.DispatchKeySet(T._C.DispatchKey.BackendSelect)
+        empty = T.ops.aten.empty.memory_format
+        found = [
+            empty.redispatch(chosen, [2], dtype=T.float32, device=T.device(d), pin_memory=False).device
+            for d in ("cpu", "meta")
+        ]
+        copied = T.ops.aten._to_copy.default.redispatch(chosen, T.ones(2), dtype=T.float64)
+        return str(found), copied.dtype == T.float64, copied.device.type
+
+    assert program(torch) == program(readtorch)

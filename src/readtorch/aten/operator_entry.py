@@ -268,6 +268,8 @@ class OperatorEntry:
         """What the build has for this key or alias: a function, or the writer of one."""
         if key == COMPOSITE_IMPLICIT:
             return self.composite
+        if key == BACKEND_SELECT and key in writers and (self.kernels or self.composite):
+            return writers[key] if writers[key].serves(self) else None
         if self.composite is not None:
             return writers.get(TRACER) if key == TRACER else None
         if not self.kernels:
@@ -372,6 +374,8 @@ class OperatorEntry:
             return kernel and kernel.for_keys(self, keys)
         if why == "math kernel":
             return self.composed(keys) if self.must_be_composed(keys) else None
+        if key == BACKEND_SELECT and keys & BACKENDS:  # Note [ Who looks at the device ]
+            return None
         if key == AUTOGRAD:
             return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS or self.name in ASKED_ALWAYS else None
         return writers[key](self, keys) if key in writers else kernel.function
