@@ -296,6 +296,20 @@ def test_real_and_plain_tensors_come_back_as_they_are():
         assert x.resolve_conj() is x and x.resolve_neg() is x and r.conj() is r and r.resolve_conj() is r
 
 
+def test_angle_of_one_number():
+    same(lambda T: z(T)[0, 0].conj().angle())
+
+
+def test_a_copy_of_itself():
+    same(lambda T: T.ones(1)._neg_view().expand(3).copy_(T.ones(1)).shape)
+
+    def copied(T):
+        t = T.ones(1)._neg_view().expand(3)
+        return t.copy_(t)
+
+    same(copied)
+
+
 def test_memory_is_shared():
     for T in BOTH:
         x = z(T)

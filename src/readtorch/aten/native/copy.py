@@ -157,7 +157,6 @@ def clone_given_bits(kernel):
         bits = self._keys & MATH_BITS
         if not bits & ZEROTENSOR:
             conjugate_or_negate_(result, bits)
-            result._counter[0] = 0
         return result
 
     return clone_bits
@@ -226,6 +225,8 @@ def check_broadcast(shape, other):
 
 @copy_.kernel
 def copy_cpu(self, src, non_blocking):
+    if self is src:
+        return self
     target, source = self._array, src._array
     refuse_overlap(self, src)
     if source.dtype is target.dtype and source.shape == target.shape:
@@ -250,12 +251,12 @@ def copy_given_bits(kernel):
             raise RuntimeError(
                 "ZeroTensors are immutable. Please materialize the tensor using `.clone()`, if you want a mutable zero tensor."
             )
+        if self is src:
+            return self
         target = plain_alias(self)
         kernel(target, plain_alias(src), non_blocking)
         if not src._keys & ZEROTENSOR:
-            version = self._counter[0]
             conjugate_or_negate_(target, (self._keys ^ src._keys) & MATH_BITS)
-            self._counter[0] = version
         return self
 
     return copy_bits

@@ -254,7 +254,7 @@ def angle_cpu(self):
     """The angle in the complex plane, from -π to π."""
     if self._array.dtype.kind != "c":
         return _angle_of_real(self)
-    return wrap_result(np.ascontiguousarray(np.angle(self._array)))
+    return wrap_result(np.asarray(np.angle(self._array), order="C"))
 
 
 @angle.backward
