@@ -13,9 +13,8 @@ from readtorch.c10.tensor_impl import TensorImpl
 
 from .dispatcher import registry, set_fallback
 from .functions import at
-from .native.linear_algebra.matmul import dot, vdot
 from .native.math_bit_fall_through_lists import UTILITIES_AND_CONSTRUCTORS, VIEW_FUNCTIONS, fall_through
-from .native.math_bits_fallback import below, resolving_kernel, writing
+from .native.math_bits_fallback import below, writing
 from .native_function import below_autograd
 
 IMMUTABLE = "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a mutable tensor."
@@ -131,23 +130,3 @@ def difference_with_zero(operator, self, other, alpha):
 # `add.Scalar` and `mul.Scalar` call the operator of two tensors, which knows.
 for _name in ("add.Scalar", "mul.Scalar"):
     registry[f"aten::{_name}"].math_bits_kernel = lambda kernel: kernel
-
-
-def dot_given_bits(operator):
-    """What `with_math_bits` makes of the kernels of `dot` and `vdot`."""
-
-    def given_bits(kernel):
-        resolving = resolving_kernel(operator, kernel)
-
-        def dot_kernel(self, other):
-            if not is_zero(self) and not is_zero(other):
-                return resolving(self, other)
-            return at._efficientzerotensor((), dtype=self.dtype, device=self.device)
-
-        return dot_kernel
-
-    return given_bits
-
-
-for _operator in (dot, vdot):
-    _operator.math_bits_kernel = dot_given_bits(_operator)

@@ -11,12 +11,15 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
+from readtorch.aten.native.copy import plain_alias
 from readtorch.aten.native.cpu_blas import multiply, multiply_matrices
 from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
+from readtorch.aten.native.math_bits_fallback import clone
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
-from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
+from readtorch.c10.dispatch_key import CONJUGATE, MATH_BITS, ZEROTENSOR
+from readtorch.c10.tensor_impl import dtype_of, flipped, type_name, wrap, wrap_result
 
 
 def refuse_bool(t, kernel_name):
@@ -246,6 +249,35 @@ def vdot_cpu(self, other):
     refuse_bool(self, "vdot")
     x = self._array
     return wrap_result(product(x.conj() if x.dtype.kind == "c" else x, other._array))
+
+
+# Note [ Products of conjugates ]
+# `dot` and `vdot` are given the key Conjugate, for each is the other one with an operand conjugated. Where both operands of
+# `dot` have it, or the second of `vdot` alone, the conjugate of the product is what is computed: the result has the key, too.
+
+
+def of_conjugates(both):
+    """What `with_math_bits` makes of a kernel. both: whether the product is conjugated if both operands are, else if the second is."""
+
+    def given_bits(kernel):
+        def product_of_conjugates(self, other):
+            if (self._keys | other._keys) & ZEROTENSOR:
+                return at._efficientzerotensor((), dtype=self.dtype, device=self.device)
+            first, second = bool(self._keys & CONJUGATE), bool(other._keys & CONJUGATE)
+            if second and first is both:
+                if both:
+                    return flipped(kernel(plain_alias(self), plain_alias(other)), CONJUGATE)
+                with below_autograd():
+                    return flipped(dot.call(self, plain_alias(other)), CONJUGATE)
+            return kernel(*[clone(t) if t._keys & MATH_BITS else t for t in (self, other)])
+
+        return product_of_conjugates
+
+    return given_bits
+
+
+dot.math_bits_kernel = of_conjugates(both=True)
+vdot.math_bits_kernel = of_conjugates(both=False)
 
 
 @vdot.backward
