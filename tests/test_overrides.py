@@ -1,6 +1,7 @@
 """`__torch_function__`, modes of functions and torch.overrides: what each handler is told, here and in PyTorch."""
 
 import copy
+import inspect
 import pickle
 import warnings
 
@@ -433,7 +434,6 @@ def names_of(T, functions):
 
 
 def test_what_can_be_overridden_has_pytorchs_names_and_parameters():
-    import inspect
 
     def described(T):
         overrides = T.overrides.get_testing_overrides()
@@ -460,3 +460,131 @@ def there(name):
     for part in name.split(".")[1:]:
         value = getattr(value, part, None)
     return value is not None and value not in readtorch.overrides.get_testing_overrides()
+
+
+# What differs when every argument that has no default is an object that overrides: (here, in PyTorch).
+TOLD_OTHERWISE = {
+    "a number of a direct call is looked at by the kernel": """
+        Tensor.log_softmax Tensor.softmax Tensor.unfold Tensor.chunk Tensor.unsqueeze Tensor.select Tensor.swapaxes Tensor.transpose
+        Tensor.swapdims""",
+    "required there": """
+        native_layer_norm nonzero_static scatter linalg.solve_triangular Tensor.apply_ Tensor.repeat Tensor.tile Tensor.repeat_interleave
+        Tensor.nonzero_static Tensor.scatter Tensor.stft Tensor.where Tensor.scatter_ Tensor.set_""",
+    "other arguments": "spmm nn.functional.bilinear Tensor.istft Tensor.split",
+    "written otherwise": "functional.einsum Tensor.index Tensor._base.__get__ Tensor.__reduce_ex__ Tensor.__eq__",
+}
+
+
+def test_every_function_that_can_be_overridden_is():
+    def told(T):
+        class Duck:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return ("told", func.__name__, types == (Duck,), len(args), sorted(kwargs or {}))
+
+        class Sub(T.Tensor):
+            __torch_function__ = Duck.__torch_function__
+
+        found = {}
+        for function, dummy in T.overrides.get_testing_overrides().items():
+            name = str(T.overrides.resolve_name(function)).removeprefix("torch.")
+            required = inspect.signature(dummy).parameters.values()
+            count = sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in required)
+            args = [Duck() for _ in range(max(count, 1))]
+            if name.startswith("Tensor."):
+                args[0] = T.ones(2, 2) if count > 1 else T.ones(2, 2).as_subclass(Sub)
+            try:
+                result = function(*args)
+            except Exception as error:
+                result = type(error).__name__
+            found[name] = result if isinstance(result, (tuple, str)) else type(result).__name__
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, theirs = told(readtorch), told(torch)
+    shared = [name for name in ours.keys() & theirs.keys() if "distributed" not in name and name != "None"]
+    wrong = {name: (ours[name], theirs[name]) for name in shared if ours[name] != theirs[name]}
+    assert wrong.keys() <= set(" ".join(TOLD_OTHERWISE.values()).split()), wrong
+    assert sum(isinstance(ours[name], tuple) for name in shared) - len(wrong) > 1200
+
+
+# ------------------------------------------------------------------------------------------------- random programs
+
+STEPS = [
+    "x + y", "x * 2", "2 - x", "x @ y", "x.exp()", "torch.sin(x)", "x.sum(0, keepdim=True)", "torch.stack([x, y])[0]", "F.relu(x)", "x[0]",
+    "x.T", "torch.where(x > y, x, y)", "F.softmax(x, dim=-1)", "x.clone().mul_(y)", "torch.cat((x, y))[:2]", "x.view(-1).reshape(2, 2)",
+    "x.to(torch.float64).float()", "torch.zeros_like(x) + x", "x ** 2", "-x", "abs(x)", "x.max(0)[0]", "F.linear(x, y)", "x.detach()",
+    "torch.ones(2, 2) * x", "F.mse_loss(x, y) + x", "x.clamp(min=0.5)", "torch.einsum('ij,jk->ik', x, y)", "x.mean()", "F.dropout(x, 0.0)",
+    "x.unsqueeze(0).squeeze(0)", "x.split(1)[0]", "torch.tensor([[1.0, 2.0]]) + x", "torch.nn.Parameter(x.detach()) * 1", "x == y", "x.masked_fill(x > 1, 0.0)",
+]  # fmt: skip
+CONTEXTS = [
+    "outer",
+    "inner",
+    "torch._C.DisableTorchFunctionSubclass()",
+    "torch._C.DisableTorchFunction()",
+    "torch.no_grad()",
+    "Base()",
+]
+
+
+def random_program(seed):
+    """Steps on x and y, plain or of subclasses, under nested contexts."""
+    import random
+
+    r = random.Random(seed)
+    lines = ["x = make(r0)", "y = make(r1)"]
+    for _ in range(r.randint(1, 4)):
+        depth = r.randint(0, 3)
+        for level in range(depth):
+            lines.append("    " * level + f"with {r.choice(CONTEXTS)}:")
+        for _ in range(r.randint(1, 3)):
+            step = r.choice(STEPS)
+            lines.append("    " * depth + f"r = {step}")
+            lines.append("    " * depth + "print(type(r), r, r.shape)")
+            if r.random() < 0.4:
+                lines.append("    " * depth + "x = r if r.shape == (2, 2) and r.dtype == torch.float32 else x")
+    kinds = [r.choice(["plain", "A", "B", "C"]) for _ in range(2)]
+    return "\n".join(lines).replace("r0", repr(kinds[0])).replace("r1", repr(kinds[1]))
+
+
+SETTING = """
+import_ = None
+o, F = torch.overrides, torch.nn.functional
+Base = o.BaseTorchFunctionMode
+class Logging(o.TorchFunctionMode):
+    def __init__(self, name): self.name = name
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(self.name, func, types, list(args), kwargs or {})
+        return func(*args, **(kwargs or {}))
+outer, inner = Logging("outer"), Logging("inner")
+class A(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print(cls, func, types, len(args), kwargs or {})
+        return super().__torch_function__(func, types, args, kwargs)
+class B(A):
+    pass
+class C(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        args = [a.as_subclass(torch.Tensor) if isinstance(a, C) else a for a in args]
+        if func is torch.Tensor.add:
+            return NotImplemented
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+kinds = {"A": A, "B": B, "C": C}
+def make(kind):
+    t = torch.tensor([[1.0, 2.0], [0.5, 1.5]])
+    return t if kind == "plain" else t.as_subclass(kinds[kind])
+"""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_print_the_same(seed):
+    program = random_program(seed)
+    steps = "\n".join("    " + line for line in program.split("\n"))
+    both(
+        SETTING
+        + f"def program():\n{steps}\ntried(program)\nprint(torch._C._len_torch_function_stack(), torch._C._get_torch_function_state())"
+    )

@@ -10,7 +10,13 @@ from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.python_fallback_kernel import seen_by_python
 from .aten.sparse_tensor_impl import is_sparse
-from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
+from .aten.torch_function import (
+    DisableTorchFunctionSubclass,
+    overridable,
+    overridable_alone,
+    overridable_property,
+    overriders,
+)
 from .c10 import tensor_impl
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
@@ -89,7 +95,7 @@ class Tensor(TensorBase):
         hooks.tensor_pre[handle.id] = (self.output_nr, hook)
         return handle
 
-    @property
+    @overridable_property
     def _backward_hooks(self):
         """What `register_hook` registered: id -> hook, or None."""
         owner = self.grad_fn or self._meta
@@ -257,6 +263,9 @@ class Tensor(TensorBase):
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """A DLPack capsule: this tensor's memory for another library."""
+        if overriders and has_torch_function_unary(self):
+            asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+            return handle_torch_function(Tensor.__dlpack__, (self,), self, **asked)
         if requires_grad(self):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self._keys & CONJUGATE:
@@ -268,10 +277,14 @@ class Tensor(TensorBase):
         return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__dlpack_device__, (self,), self)
         return self._array.__dlpack_device__()
 
     @property
     def __cuda_array_interface__(self):
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
         # in PyTorch: for a tensor on a GPU, its address and strides, so that other libraries can read it
         raise AttributeError(
             f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "

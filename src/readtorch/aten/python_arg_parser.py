@@ -16,7 +16,7 @@ from readtorch.c10.layout import layout
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
-from .torch_function import Overridden, has_override
+from .torch_function import Overridden, is_no_tensor_and_overrides
 
 # NumPy's spellings, which PyTorch accepts beside its own.
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
@@ -364,7 +364,7 @@ def make_parser(packet, is_method, public=None):
                 break
             return require_grad(result) if out is None and kwargs.get("requires_grad") else result
         else:
-            if public is None or not any(map(has_override, public.asked_of(args, kwargs))):
+            if public is None or not any(map(is_no_tensor_and_overrides, public.asked_of(args, kwargs))):
                 raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
         return public.override(args, kwargs)
 

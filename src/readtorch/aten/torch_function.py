@@ -13,6 +13,7 @@ import warnings
 from readtorch.c10 import tensor_impl
 from readtorch.c10.dispatch_key import PYTHON, TORCH_FUNCTION
 from readtorch.c10.local_dispatch_key_set import ALL_DISABLED, ALL_ENABLED, SUBCLASSES_DISABLED, tls, update_mask
+from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.c10.torch_dispatch_mode_tls import has_torch_dispatch
 
 # Note [ Who overrides ]
@@ -126,6 +127,11 @@ def has_override(argument):
         return False
     found = getattr(argument, "__torch_function__", None)
     return found is not None and found is not _disabled_torch_function_impl
+
+
+def is_no_tensor_and_overrides(argument):
+    """Whether it may stand in any place of a call: in PyTorch's parser such an object fits every type."""
+    return not isinstance(argument, TensorImpl) and has_override(argument)
 
 
 def has_handler(argument):
@@ -340,7 +346,7 @@ def asking(function, public):
         try:
             return function(*args, **kwargs) if kwargs else function(*args)
         except (TypeError, AttributeError):  # perhaps it did not expect an object that is no tensor and overrides
-            if not any(map(has_override, asked(args, kwargs))):
+            if not any(map(is_no_tensor_and_overrides, asked(args, kwargs))):
                 raise
         return public.override(args, kwargs)
 

@@ -68,7 +68,8 @@ def getitem(self, index):
 def setitem(self, index, value):
     """`self[index] = value`: a copy into the view that `self[index]` is, or index_put_."""
     if overriders and is_overridden(asked := (self, *(index if type(index) is tuple else (index,)), value)):
-        return override_indexing("__setitem__", asked, (self, index, value))
+        override_indexing("__setitem__", asked, (self, index, value))
+        return
     if not isinstance(value, TensorImpl):
         value = value_to_tensor(self, value)
     if index is False:
