@@ -471,7 +471,7 @@ TOLD_OTHERWISE = {
         native_layer_norm nonzero_static scatter linalg.solve_triangular Tensor.apply_ Tensor.repeat Tensor.tile Tensor.repeat_interleave
         Tensor.nonzero_static Tensor.scatter Tensor.stft Tensor.where Tensor.scatter_ Tensor.set_""",
     "other arguments": "spmm nn.functional.bilinear Tensor.istft Tensor.split",
-    "written otherwise": "functional.einsum Tensor.index Tensor._base.__get__ Tensor.__reduce_ex__ Tensor.__eq__",
+    "written otherwise": "functional.einsum Tensor.index Tensor._base.__get__ Tensor.__reduce_ex__",
 }
 
 

@@ -122,8 +122,8 @@ def _direct_binding(packet, public, parse):
         def binding(input=MISSING, /, *extra, **kwargs):
             out = None
             try:
-                if extra: raise AttributeError
-                if kwargs:
+                if extra or kwargs:
+                    if extra: raise AttributeError
                     left = len(kwargs)
                     if 'out' in kwargs: out, left = kwargs['out'], left - 1
                     if left: raise AttributeError
@@ -160,7 +160,7 @@ def _direct_binding(packet, public, parse):
 
 def _checks(arguments, out):
     """Source lines that OR the key sets and raise AttributeError for what the parser must see."""
-    lines = ["if extra: raise AttributeError", "if kwargs:", "    left = len(kwargs)"]
+    lines = ["if extra or kwargs:", "    if extra: raise AttributeError", "    left = len(kwargs)"]
     for a in arguments[1:]:
         n = _name(a)
         only_once = "" if a.keyword_only else f"{n} is MISSING and "

@@ -328,6 +328,21 @@ class Public:
             return NotImplemented
 
 
+class PublicEq(Public):
+    """`x == y`, which asks x alone; if it does not override, and no mode is on, `Tensor.eq` asks both."""
+
+    def __init__(self):
+        super().__init__("__eq__", "torch.Tensor")
+        self.eq = Public("eq", "torch.Tensor")
+
+    def asked_of(self, args, kwargs):
+        return args[:1]
+
+    def override_infix(self, left, right):
+        told = super() if mode_enabled() or has_override(left) else self.eq
+        return told.override_infix(left, right)
+
+
 # ------------------------------------------------------------------------------ bindings that are written by hand
 
 

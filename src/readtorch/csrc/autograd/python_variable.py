@@ -16,6 +16,7 @@ from readtorch.aten.python_fallback_kernel import python_detach
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.aten.torch_function import (
     Public,
+    PublicEq,
     class_key,
     is_overridden,
     overridable,
@@ -104,8 +105,9 @@ _INFIX = {
 # What `__torch_function__` is told of these, if it is not the operator's method: PyTorch has them as methods of their own.
 _TOLD_AS = {
     name: Public(name, "torch.Tensor", in_python=name in ("__floordiv__", "__rmatmul__"))
-    for name in "__eq__ __and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __floordiv__ __rmatmul__".split()
+    for name in "__and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __floordiv__ __rmatmul__".split()
 }
+_TOLD_AS["__eq__"] = PublicEq()
 
 
 def infix_methods():
