@@ -16,6 +16,7 @@ from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 from .codegen import compile_binding
 from .dispatcher import MASK, NO_TENSOR_KEYS, key_lines
 from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
+from .python_fallback_kernel import nobody_answered
 from .torch_function import Overridden, Public, asking
 
 
@@ -314,6 +315,7 @@ def make_infix(name, packet, reflected=False, public=None):
             try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, right)
             except Overridden: pass
             except FOREIGN as error:
+                if nobody_answered(error): return NotImplemented
                 restate(error)
                 raise
             return public.override_infix(self, other)
@@ -331,10 +333,12 @@ def make_infix(name, packet, reflected=False, public=None):
         "        if right is None: return public.override_infix(self, other)\n"
         "        keys = self._keys | right._keys\n"
         f"    try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})\n"
-        f"{_HANDED_OVER}"
-        "    return public.override_infix(self, other)\n"
+        + _HANDED_OVER.replace("restate", "if nobody_answered(error): return NotImplemented\n        restate")
+        + "    return public.override_infix(self, other)\n"
     )
-    return compile_binding(name, source, names_of_text(operator, public, None) | {"name": name})
+    return compile_binding(
+        name, source, names_of_text(operator, public, None) | {"name": name, "nobody_answered": nobody_answered}
+    )
 
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})

@@ -293,6 +293,11 @@ def put_back(mode):
         set_mode(mode, key)
 
 
+def nobody_answered(error):
+    """Whether an error is that of `ask_classes`: Python's own infix operators then ask the other operand."""
+    return str(error).startswith("Multiple dispatch failed for 'torch._ops.")
+
+
 def multiple_dispatch_failed(name, mode, overloaded):
     who = [] if mode is None else [f"  - mode object {mode!r}\n"]
     who += [f"  - tensor subclass {type(t)!r}\n" for t in overloaded]

@@ -10,6 +10,7 @@ from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
 from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, INFERENCE_TENSOR, MATH_BITS, NEGATIVE, STALE
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled, tls
+from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation
 
@@ -292,7 +293,7 @@ class CopySlices(Node):
         result = at.new_empty_strided(grad, self.base.sizes, self.base.strides)
         result.copy_(grad)
         grad_slice = replayed(result, self.base, self.view)
-        with_clone = grad_slice.clone()
+        with_clone = grad_slice.clone(memory_format=contiguous_format)
         own, *others = self.fn.apply(with_clone)
         if own is not None:
             grad_slice.copy_(own)

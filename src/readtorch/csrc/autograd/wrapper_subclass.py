@@ -84,9 +84,9 @@ def _make_wrapper_subclass(
 ):
     """A tensor of class `cls` with sizes, strides, dtype and device, and without elements.
 
-    dispatch_sizes_strides_policy: "sizes" or "strides" if `__torch_dispatch__` is to be asked for these; dispatch_device,
-    dispatch_layout: the same for device and layout. storage_size: in bytes, if it does not follow from the sizes.
-    Raises TypeError for a class without `__torch_dispatch__`, RuntimeError, ValueError for what does not fit.
+    dispatch_device, dispatch_layout: the class says itself what these are, by properties. storage_size: in bytes, if it does
+    not follow from the sizes. Raises TypeError for a class without `__torch_dispatch__`, RuntimeError, ValueError for what does
+    not fit, NotImplementedError for a policy.
     """
     check_class(cls)
     if size is REJECTED:
@@ -98,6 +98,7 @@ def _make_wrapper_subclass(
     if strides is None and storage_offset is not None:
         raise RuntimeError("setting storage offset without stride not supported")
     check_policy(dispatch_sizes_strides_policy)
+    refuse_questions(cls, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     dtype = scalar_type.get_default_dtype() if dtype is None else dtype
     device = cpu if device is None else Device(device)
     strides, offset = contiguous_strides(sizes) if strides is None else strides, storage_offset or 0
@@ -148,6 +149,20 @@ def ask_its_class(t, device, *, dispatch_sizes_strides_policy=None, dispatch_dev
     check_policy(dispatch_sizes_strides_policy)
     if device is not None and not key_set(t) & META:
         set_key_set(t, key_set(t) & ~BACKENDS | backend_keys(Device(device)) & BACKENDS)
+
+
+def refuse_questions(cls, policy, device, layout):
+    """Raises NotImplementedError where `__torch_dispatch__` would have to be asked: a class may have properties instead."""
+    asked = ["sizes and strides"] if policy is not None else []
+    asked += [name for name, wanted in (("device", device), ("layout", layout)) if wanted and not _own(cls, name)]
+    if asked:
+        raise NotImplementedError(f"readtorch does not ask __torch_dispatch__ for {' and '.join(asked)}")
+
+
+def _own(cls, name):
+    """Whether a property is the class's own."""
+    owner = next(base for base in cls.__mro__ if name in vars(base))
+    return not owner.__module__.startswith(__name__.partition(".")[0])
 
 
 def check_class(cls):
