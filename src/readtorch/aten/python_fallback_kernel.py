@@ -7,6 +7,8 @@ In PyTorch: `aten/src/ATen/core/PythonFallbackKernel.cpp`, `torch/csrc/PyInterpr
 that are asked, `handle_torch_function_no_python_arg_parser`. Explained in the chapter "One operator call".
 """
 
+import copy
+import dataclasses
 import functools
 
 from readtorch.c10.device import default_device
@@ -30,7 +32,16 @@ from .python_arg_parser import convert
 
 def make_python_kernel(operator, keys):
     """The Python kernel of `operator` (the dispatcher's fallback for the key Python)."""
-    return compile_function(f"{operator.schema.name}_python", kernel_source(operator), kernel_names(operator))
+    source = kernel_source(operator if operator.schema.namespace == "aten" else _with_names_of_its_own(operator))
+    return compile_function(f"{operator.schema.name}_python", source, kernel_names(operator))
+
+
+def _with_names_of_its_own(operator):
+    """The operator with arguments that are named unlike all that the text of a kernel uses: `args` becomes `args_`."""
+    made = copy.copy(operator)
+    renamed = tuple(dataclasses.replace(a, name=f"{a.name}_") for a in operator.schema.arguments)
+    made.schema = dataclasses.replace(operator.schema, arguments=renamed)
+    return made
 
 
 def kernel_source(operator):
@@ -68,7 +79,7 @@ def kernel_source(operator):
     for a in arguments:
         if a.keyword_only:
             condition = f"if not ({_is_default(a)}): " if a.has_default else ""
-            lines.append(f"{condition}kwargs[{a.name!r}] = {a.name}")
+            lines.append(f"{condition}kwargs[{a.name.removesuffix('_')!r}] = {a.name}")
     parameters = ", ".join(a.name for a in arguments)
     lines.append("result = call(func, overloaded, args, kwargs)")
     one_tensor = [(r.type.base, r.type.is_list) for r in operator.schema.returns] == [("Tensor", False)]
