@@ -418,9 +418,8 @@ class OperatorEntry:
         """A backend's own kernel with what the bits and facts of a set ask for around it."""
         if keys & MATH_BITS and MATH_BITS in writers:
             kernel = writers[MATH_BITS](self, kernel)
-        if (
-            self.schema.is_view and kernel is not self.composite and not keys & STALE
-        ):  # with STALE the caller marks the view
+        marked_above = keys & STALE or kernel is self.composite
+        if self.schema.is_view and not marked_above:
             kernel = writers[STALE](kernel)
         kernel = self.as_set(kernel, keys)
         return writers[INFERENCE_MODE](self, kernel) if keys & INFERENCE_MODE else kernel
@@ -487,7 +486,7 @@ class OperatorEntry:
         lines = [
             f"name: {self.name}",
             f"schema: {self.schema}",
-            f"debug: {self.debug or 'registered at (unknown)'}",
+            f"debug: {self.debug or place_of(self.composite or next(iter(self.kernels.values()), None))}",
             "alias analysis kind: FROM_SCHEMA",
         ]
         signature = f"({', '.join(f'{a.type} _{i}' for i, a in enumerate(self.schema.arguments))}) -> "
