@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tools import mini
 
@@ -51,8 +52,29 @@ def dispatch():
     return f"{calls} {y.tolist()}\n{z.tolist()} {c.tolist()} {[t._version for t in (z, c, y)]}\n"
 
 
+def modes():
+    lines = []
+
+    class Named(TorchDispatchMode):
+        def __init__(self, name):
+            super().__init__()
+            self.name = name
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            lines.append(f"{self.name} {func.overloadpacket.__name__} {tuple(args[0].shape)}")
+            result = func(*args)
+            return func(result, args[1]) if self.name == "inner" else result
+
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    t = x.transpose(0, 1)
+    with Named("outer"), Named("inner"):
+        y = x + x
+        y *= t
+    return "\n".join([*lines, f"{y.tolist()} {y._version}\n"])
+
+
 # the name of a cell's tag -> what PyTorch prints
-MILESTONES = {"views": views, "versions": versions, "entry": entry, "dispatch": dispatch}
+MILESTONES = {"views": views, "versions": versions, "entry": entry, "dispatch": dispatch, "modes": modes}
 
 
 def test_each_milestone_is_in_the_book():

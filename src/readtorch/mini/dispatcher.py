@@ -8,7 +8,7 @@ from .tensor import infer_size
 from .tensor_impl import ADINPLACEORVIEW, AUTOGRAD, CONJUGATE, CPU, Tensor
 
 # A key that no tensor carries: a thread adds it.
-TRACER = 1 << 4
+TRACER = 1 << 5
 KEYS = [TRACER, AUTOGRAD, ADINPLACEORVIEW, CONJUGATE, CPU]
 
 

@@ -5,8 +5,9 @@ import numpy as np
 from .tensor import Tensor
 
 # Keys: facts about a tensor, one bit each.
-CPU, CONJUGATE = 1 << 0, 1 << 1
-ADINPLACEORVIEW, AUTOGRAD = 1 << 2, 1 << 3
+# (1 << 1 is left for a key of chapter 5.)
+CPU, CONJUGATE = 1 << 0, 1 << 2
+ADINPLACEORVIEW, AUTOGRAD = 1 << 3, 1 << 4
 
 
 class AutogradMeta:
