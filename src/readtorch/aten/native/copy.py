@@ -25,6 +25,7 @@ from readtorch.c10.dispatch_key import (
     MATH_BITS,
     META,
     NEGATIVE,
+    PYTHON,
     ZEROTENSOR,
 )
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
@@ -481,9 +482,10 @@ def item(self):
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     if threads_with_modes and tls.tracer is not None:
         tls.tracer.warn_of_conversion("number")
-    if seen_by_python(self):
+    if (threads_with_modes or self._keys & PYTHON) and seen_by_python(self):
         return _local_scalar_dense.call(self)
-    return local_scalar_dense_cpu(self)
+    array = only_element(self)
+    return python_number(array.item(), array.dtype)
 
 
 _local_scalar_dense = native_function("_local_scalar_dense(Tensor self) -> Scalar", "")
