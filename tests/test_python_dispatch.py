@@ -58,7 +58,6 @@ DIFFERENT = {
     "torch.nn.functional.cosine_similarity(x, x)": "clamp_min_ with a number; the order of two divisions",
     "torch._foreach_add([x, x], 1)": "foreach operators are composed",
     "torch.arange(3)": "arange has one overload",
-    "torch.allclose(x, x)": "allclose is composed",
     "dropout": "as above",
     "batch norm": "as above",
     "rms norm": "add, not add_; the order of two products",

@@ -18,8 +18,8 @@ from ._C import (
     _push_on_torch_function_stack,
 )
 from ._C import _has_torch_function as has_torch_function
-from ._C import _has_torch_function_unary as has_torch_function_unary  # noqa: F401
-from ._C import _has_torch_function_variadic as has_torch_function_variadic  # noqa: F401
+from ._C import _has_torch_function_unary as has_torch_function_unary
+from ._C import _has_torch_function_variadic as has_torch_function_variadic
 from ._overrides_parameters import IGNORED, PARAMETERS
 from ._tensor import get_default_nowrap_functions  # noqa: F401
 from .aten.torch_function import popped_mode
@@ -81,7 +81,12 @@ def _named(path):
 def get_ignored_functions():
     """The public functions that cannot be overridden, mostly because they take no tensors."""
     functions = {function for function in map(_named, IGNORED.split()) if function is not None}
-    return functions | {has_torch_function, handle_torch_function}
+    return functions | {
+        has_torch_function,
+        has_torch_function_unary,
+        has_torch_function_variadic,
+        handle_torch_function,
+    }
 
 
 @functools.cache
@@ -126,7 +131,6 @@ def _get_overridable_functions():
     """Namespace -> its functions that can be overridden, and function -> its name."""
     found, names, Tensor = {}, {}, tensor_impl.tensor_class
     for label, namespace, members in _namespaces():
-        found[namespace] = []
         for member in members:
             function = getattr(namespace, member)
             is_public = namespace is Tensor or member[0].islower() and not member.endswith("_")
@@ -138,9 +142,10 @@ def _get_overridable_functions():
                 if is_public and function.__get__ not in get_ignored_functions():
                     found[function] = [function.__get__]
                 continue
-            names[function] = f"{label}.{member}"
+            if names.get(function) != "torch.Tensor.__bool__":  # __nonzero__ is another name of it
+                names[function] = f"{label}.{member}"
             if is_public and function not in get_ignored_functions():
-                found[namespace].append(function)
+                found.setdefault(namespace, []).append(function)
     return found, names
 
 

@@ -11,10 +11,10 @@ import threading
 import warnings
 
 from readtorch.c10 import tensor_impl
-from readtorch.c10.dispatch_key import PYTHON, TORCH_FUNCTION
+from readtorch.c10.dispatch_key import TORCH_FUNCTION
 from readtorch.c10.local_dispatch_key_set import ALL_DISABLED, ALL_ENABLED, SUBCLASSES_DISABLED, tls, update_mask
 from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.c10.torch_dispatch_mode_tls import has_torch_dispatch
+from readtorch.c10.torch_dispatch_mode_tls import PYTHON_KEYS, has_torch_dispatch
 
 # Note [ Who overrides ]
 #
@@ -453,8 +453,8 @@ def override_property(name, access, t, *value):
 
 
 def class_key(cls):
-    """TORCH_FUNCTION for the instances of a class that overrides functions, PYTHON for one that has a `__torch_dispatch__`."""
-    python = PYTHON if has_torch_dispatch(cls) else 0
+    """TORCH_FUNCTION for the instances of a class that overrides functions, Python's keys for one that has a `__torch_dispatch__`."""
+    python = PYTHON_KEYS if has_torch_dispatch(cls) else 0
     if not overrides(cls):
         return python
     overriders.add(cls)

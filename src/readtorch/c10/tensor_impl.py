@@ -124,7 +124,7 @@ def storage_impl(t):
 
 
 # What a view's key set has of its base's: all but what depends on the base's own history, or on its class.
-_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTHON)
+_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTHON | dispatch_key.PYTHON_TLS_SNAPSHOT)
 
 # The same for a tensor that autograd does not follow.
 KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE

@@ -462,10 +462,16 @@ def bernoulli_out_any(self, generator, out):
         return bernoulli_tensor_.call(out, self, generator)
 
 
+def never_written(t):
+    """A tensor that was made by filling it counts no write. In PyTorch: the kernel at Autograd excludes what would count."""
+    t._counter[0] = 0
+    return t
+
+
 @bernoulli_p.kernel
 @any_device
 def bernoulli_p_any(self, p, generator):
-    return bernoulli_float_.call(empty_contiguous(self), p, generator)
+    return never_written(bernoulli_float_.call(empty_contiguous(self), p, generator))
 
 
 # ----------------------------------------------------------------------------------------------- multinomial

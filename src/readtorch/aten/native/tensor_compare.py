@@ -180,8 +180,9 @@ def close_array(rtol, atol, equal_nan, x, y):
     return close | (np.isfinite(difference) & (difference <= atol + np.abs(rtol * y)))
 
 
-@allclose.compose
-def allclose_composite(self, other, rtol, atol, equal_nan):
+@allclose.kernel
+@any_device
+def allclose_any(self, other, rtol, atol, equal_nan):
     return bool(at.all(isclose.call(self, other, rtol, atol, equal_nan)))
 
 

@@ -37,7 +37,7 @@ from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, detached, 
 from .copy import allocate, allocate_like, lies_plainly
 from .cpu import distribution_kernels as kernels
 from .distribution_templates import DRAWN
-from .distributions import check_std, generator_of, normal_, random_from, run, uniform_
+from .distributions import check_std, generator_of, never_written, normal_, random_from, run, uniform_
 from .tensor_iterator import refuse_overlap
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -492,8 +492,8 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     generator_out = native_function(schema(arguments, "generator_out", f"{GENERATOR}, Tensor(a!) out"))
     plain_out = native_function(schema(arguments, "out", "Tensor(a!) out"))
     new = empty.call
-    with_generator.kernel(any_device(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6])))
-    plain.kernel(any_device(lambda *a: draw(new(*a[-5:], None), None, *a[:-5])))
+    with_generator.kernel(any_device(lambda *a: never_written(draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))))
+    plain.kernel(any_device(lambda *a: never_written(draw(new(*a[-5:], None), None, *a[:-5]))))
     generator_out.kernel(any_device(lambda *a: make_out(a[:-2], a[-2], a[-1])))
     plain_out.kernel(any_device(lambda *a: make_out(a[:-1], None, a[-1])))
     return plain, with_generator
@@ -717,7 +717,7 @@ def random_like(name, arguments, draw, overloads):
         result = at.empty_like(
             self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
         )
-        return draw(result, generator, *parameters)
+        return never_written(draw(result, generator, *parameters))
 
     default.kernel(any_device(lambda self, *a: make(self, a[:-5], None, a[-5:])))
     generated.kernel(any_device(lambda self, *a: make(self, a[:-6], a[-6], a[-5:])))

@@ -21,7 +21,9 @@ from .python_dispatch import PythonKernel
 
 _TITLES = {"DEF": "TORCH_LIBRARY", "IMPL": "TORCH_LIBRARY_IMPL", "FRAGMENT": "TORCH_LIBRARY_FRAGMENT"}
 
-_namespaces = {}  # namespace -> where it was defined, of those that have a DEF
+_namespaces = {
+    "aten": "registered at readtorch/aten/native"
+}  # namespace -> where it was defined, of those that have a DEF
 _registrations = {}  # full name of an operator -> the kernels that were registered for it, which may be before it is defined
 # Full name -> the Operator, also when it is not defined any more: who holds it calls the next that is defined under its name.
 _operators = weakref.WeakValueDictionary()
