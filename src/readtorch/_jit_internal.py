@@ -104,16 +104,21 @@ BroadcastingList3 = BroadcastingListCls()
 _overloaded_fns = defaultdict(list)  # (module, name) -> the declarations, in the order in which they are tried
 
 
+def _place(func):
+    """Where a function was written: its `__module__` may name a package that shows it."""
+    return func.__globals__["__name__"], func.__qualname__
+
+
 def _overload(func):
     """Decorator of declarations, whose bodies are `...`: TorchScript compiles the function of this name that
     follows them once for each, with its types.
     """
-    _overloaded_fns[func.__module__, func.__qualname__].append(func)
+    _overloaded_fns[_place(func)].append(func)
     return func
 
 
 def _get_fn_overloads(func):
-    return _overloaded_fns.get((func.__module__, func.__qualname__), [])
+    return _overloaded_fns.get(_place(func), [])
 
 
 boolean_dispatched = {}  # function -> what `boolean_dispatch` was given
