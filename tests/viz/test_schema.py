@@ -73,8 +73,8 @@ def test_derived_forms_are_in_the_list():
     for schema, variants, structured, formulas in ENTRIES.values():
         if structured:
             inputs = {"schema": schema, "variants": variants, "structured": True, "formulas": formulas}
-            forms = FIGURE.result(**inputs)["pieces"]["schemas"].split("\n")
-            inplace, out = (form.removeprefix('define("').removesuffix('")') for form in forms[1:])
+            rows = FIGURE.result(**inputs)["pieces"]["registrations"].split("\n")
+            inplace, out = (row.removeprefix('define("').removesuffix('")') for row in rows[1:3])
             assert inplace == LISTED[inplace.partition("(")[0]]["func"]
             assert out == LISTED[out.partition("(")[0]]["func"]
             derived += 2
@@ -105,11 +105,20 @@ def test_nodes_are_named_and_save_as_pytorchs():
         ({"schema": "mul.Tensor(Tensor x) -> Tensor", "formulas": ""}, "A method needs an argument called self."),
         ({"schema": "mul_(Tensor(a!) self) -> Tensor(a!)", "formulas": ""}, "In-place and out= forms follow"),
         ({"schema": "mul(Tensor sélf) -> Tensor"}, "without accents"),
+        ({"schema": "mul(Tensor self, Tensor self) -> Tensor"}, "There are two arguments called 'self'."),
+        ({"schema": "mul(Tensor self, Tensor lambda) -> Tensor"}, "'lambda' cannot be the name"),
+        ({"schema": "mul(Tensor self, ) -> Tensor"}, "!= mul"),
+        ({"formulas": "self: grad * (other"}, "do not match"),
     ],
 )
 def test_what_the_figure_refuses_itself(changes, said):
     with pytest.raises(Refusal, match=said):
         FIGURE.result(**changes)
+
+
+def test_the_sentence_names_what_is_no_argument():
+    say = FIGURE.result(formulas="self: grad * selfie")["say"]
+    assert "saves nothing. Saved for selfie: nothing" in say
 
 
 def test_pieces_of_generated_files():
@@ -128,3 +137,6 @@ def test_pieces_of_generated_files():
     assert "transpose_int::call" in pieces_of(ENTRIES["transpose.int"][0])["view"][0][1]
     assert "SumBackward1" in pieces_of(ENTRIES["sum.dim_IntList"][0])["node"][0][1]
     assert "node" not in pieces_of(ENTRIES["square"][0])
+    assert "mul_Tensor_generated_plumbing" in text["vmap"] and "functionalize" not in pieces
+    written = pieces_of(ENTRIES["mul_.Tensor"][0])
+    assert "mul_Tensor::call" in written["functionalize"][0][1] and "def mul_(" in written["pyi"][0][1]

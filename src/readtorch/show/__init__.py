@@ -136,6 +136,8 @@ def _quoted(name: str) -> Quote | None:
 
 def _pane(quote: Quote, keep: str, emph: str, pairs: list[tuple[Pair, list[range]]]) -> Pane:
     side, title = ("ours", "readtorch") if is_ours(quote.name) else ("theirs", f"PyTorch {quote.release}")
+    if quote.name.startswith("readtorch.mini."):
+        title = "your program"
     pane = Pane(side, title, quote, keep=_ranges(keep, quote), emphasis=_lines(_ranges(emph, quote)))
     for pair, ranges in pairs:
         for part in ranges:

@@ -13,7 +13,7 @@ from pathlib import Path
 from readtorch.show import _generated, _links
 
 BUILD, AUTOGRAD = "build/aten/src/ATen", "torch/csrc/autograd/generated"
-LONGEST = 46  # lines of one piece; what is left out is counted
+LONGEST = 60  # lines of one piece; what is left out is counted
 # piece -> the files whose registrations name its function
 REGISTERED = {
     "cpu": [f"{BUILD}/RegisterCPU.cpp"],
@@ -22,6 +22,7 @@ REGISTERED = {
     "composite": [f"{BUILD}/RegisterCompositeImplicitAutograd.cpp", f"{BUILD}/RegisterCompositeExplicitAutograd.cpp"],
     "autograd": [f"{AUTOGRAD}/VariableType.cpp"],
     "inplace": [f"{AUTOGRAD}/ADInplaceOrViewType.cpp"],
+    "functionalize": [f"{BUILD}/RegisterFunctionalization.cpp"],
     "trace": [f"{AUTOGRAD}/TraceType.cpp"],
 }
 
@@ -37,7 +38,8 @@ def pieces_of(schema: str) -> dict[str, list[tuple[str, str]]]:
     found["method"] = _binding(f"{AUTOGRAD}/python_variable_methods.cpp", name, schema)
     found["node"] = _node(found["autograd"])
     found["view"] = _view(found["inplace"])
-    found["pyi"] = _stub(name)
+    found["vmap"] = _plumbing(operator)
+    found["pyi"] = _stub("_VariableFunctions.pyi", "def", name) + _stub("__init__.pyi", "    def", name)
     return {piece: [(file, _shortened(text)) for file, text in each] for piece, each in found.items() if each}
 
 
@@ -140,13 +142,19 @@ def _view(inplace: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(file, body)] if body else []
 
 
-def _stub(name: str) -> list[tuple[str, str]]:
-    file = Path(_links.torch_root()) / "_C/_VariableFunctions.pyi"
-    lines = file.read_text(encoding="utf8").split("\n")
+def _plumbing(operator: str) -> list[tuple[str, str]]:
+    [(file, text)] = _files(f"{BUILD}/VmapGeneratedPlumbing.h")
+    body = _definition(text, f"{operator.replace('.', '_')}_generated_plumbing")
+    return [(file, body)] if body else []
+
+
+def _stub(file: str, start: str, name: str) -> list[tuple[str, str]]:
+    """The lines of a stub file that begin with `start name(`, functions or methods."""
+    lines = (Path(_links.torch_root()) / "_C" / file).read_text(encoding="utf8").split("\n")
     found = []
     for i, line in enumerate(lines):
-        if line.startswith(f"def {name}("):
-            first = i - 1 if lines[i - 1] == "@overload" else i
+        if line.startswith(f"{start} {name}("):
+            first = i - 1 if lines[i - 1].strip() == "@overload" else i
             last = next(j for j in range(i, len(lines)) if lines[j].endswith((":", "...")))
             found.append("\n".join([*lines[first:last], f"{lines[last].removesuffix('...').rstrip()} ..."]))
-    return [(file.name, "\n".join(found))] if found else []
+    return [(file, "\n".join(found))] if found else []

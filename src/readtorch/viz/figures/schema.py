@@ -4,6 +4,9 @@ The generator is the reader's own, `readtorch.mini.schema`; here stand the rules
 schema that can be read (`torchgen/model.py`, in its words), and the entries to begin with.
 """
 
+import keyword
+import re
+
 from readtorch.mini import schema as program
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Choice, Expression, Refusal, Switch
@@ -134,6 +137,17 @@ BAD = (
     "mul(Tensor self,Tensor other) -> Tensor",
     "mul.out(Tensor self, *, Tensor(a!)[] out) -> Tensor(a!)[]",
     "mul.out(Tensor self, *, Tensor(a!)[] out) -> ()",
+    "mul.(Tensor self) -> Tensor",
+    "mul(Tensor self) -> (Tensor)",
+    "mul(Tensor self, int n=) -> Tensor",
+    "mul(Tensor self, *) -> Tensor",
+    "mul__(Tensor self) -> Tensor",
+    "__imany__(Tensor self) -> Tensor",
+    "__iadd__(Tensor self) -> Tensor",
+    "mul(Tensor(a|b!) self) -> Tensor",
+    "mul(Tensor(a|b -> c|d) self) -> Tensor",
+    ".x(Tensor self) -> Tensor",
+    "mul(Tensr self, other) -> Tensor",
 )
 
 
@@ -142,29 +156,117 @@ def refuse_if(wrong, sentence):
         raise Refusal(sentence)
 
 
+BASES = """Tensor Scalar int float bool str SymInt SymBool Layout ScalarType Device DeviceIndex Generator MemoryFormat
+QScheme Storage Stream DimVector GraphModule""".split()
+ALIAS = r"[a-z](\|[a-z])*!?( -> (\*|[a-z](\|[a-z])*))?"
+# __iadd__ and its kind are in-place operators
+AUGMENTED = "add sub mul div mod pow lshift rshift and xor or".split()
+
+
 def checked_schema(line):
     """The schema of a line. Raises Refusal in the words of `torchgen.model.FunctionSchema.parse`."""
     refuse_if(not line.isascii() or not line.isprintable(), "A schema is one line of plain letters, without accents.")
-    before, arrow, _ = line.partition(") -> ")
-    name, _, inside = before.partition("(")
-    refuse_if(
-        bool(arrow) and name.partition(".")[0].endswith("_out"),
-        "_out suffix is reserved and not permitted for operator names; did you mean to specify an out overload name instead?",
-    )
-    refuse_if(
-        bool(arrow) and inside.split(", ").count("*") > 1, "invalid syntax: kwarg-only specifier * can only occur once"
-    )
-    try:
-        schema = program.parse_schema(line)
-    except ValueError as error:
-        raise Refusal(str(error)) from None
+    match = re.fullmatch(r"([^(]+)\((.*)\) -> (.+)", line)
+    refuse_if(not match, f"Invalid function schema: {line}")
+    whole, inside, returns = match.groups()
+    check_name(whole)
+    check_arguments(inside.split(", "))
+    if returns != "()":
+        check_returns(returns)
+    kept = ", ".join(filter(None, inside.split(", ")))
+    refuse_if(kept != inside, f"{whole}({kept}) -> {returns} != {line}")
+    schema = program.parse_schema(line)
     check_letters(schema)
     check_inplace(schema)
+    refuse_if(str(schema) != line, f"{schema} != {line}")
     return schema
 
 
+def check_name(whole):
+    name, dot, overload = whole.partition(".")
+    refuse_if(not name, "operator name cannot be empty")
+    refuse_if(
+        name.endswith("_out"),
+        "_out suffix is reserved and not permitted for operator names; did you mean to specify an out overload name instead?",
+    )
+    base = dunder(name)
+    refuse_if(base[:1] == "i" and base[1:] not in AUGMENTED, f"unexpected dunder method starting with 'i': {name}")
+    refuse_if(dot and not overload, f"{name} != {whole}")
+
+
+def dunder(name):
+    """`add` of `__add__`, and nothing of other names."""
+    match = re.fullmatch("__([^_]+)__", name)
+    return match[1] if match else ""
+
+
+def check_arguments(parts):
+    keywords = False
+    for part in parts:
+        if part == "*":
+            refuse_if(keywords, "invalid syntax: kwarg-only specifier * can only occur once")
+            keywords = True
+        elif part:
+            check_argument(part)
+
+
+def check_argument(part):
+    refuse_if(" " not in part, f"illegal argument '{part}'")
+    refuse_if(part.count("=") > 1, f"illegal argument with default value: '{part}'")
+    declared, equals, default = part.partition("=")
+    refuse_if(" " not in declared, f"illegal argument '{part}'")
+    check_type(declared.rpartition(" ")[0])
+    refuse_if(equals and not default, f"{declared} != {part}")
+
+
+def check_returns(returns):
+    if returns[0] == "(" and returns[-1] == ")":
+        returns = returns[1:-1]
+    for part in returns.split(", "):
+        check_type(part.rpartition(" ")[0] or part)
+
+
+def check_type(declared):
+    """`Tensor(a!)?`: letters, and a type that the language has."""
+    match = re.match(r"Tensor\((.+)\)(.*)", declared)
+    if match:
+        alias, rest = match.groups()
+        refuse_if(rest not in ("", "?", "[]"), f"unrecognized alias analysis form with Tensor: {rest}")
+        refuse_if(not re.fullmatch(ALIAS, alias), f"unrecognized alias annotation {alias}")
+        before, _, after = alias.partition(" -> ")
+        refuse_if("|" in before and "!" in before, f"alias set larger than 1 is not mutable, got {alias} instead.")
+        refuse_if(
+            "|" in before and "|" in after,
+            f"before alias set and after alias set cannot be larger than 1 at the same time, got {alias} instead.",
+        )
+        declared = "Tensor" + rest
+    base = re.sub(r"(?<=.)(\?|\[[0-9]*\])+$", "", declared)
+    refuse_if(base not in BASES, f"unrecognized type {base}")
+
+
+def check_parameters(schema):
+    """What a Python function cannot have."""
+    names = [a.name for a in schema.arguments]
+    for name in names:
+        refuse_if(
+            not name.isidentifier() or keyword.iskeyword(name), f"'{name}' cannot be the name of an argument in Python."
+        )
+        refuse_if(names.count(name) > 1, f"There are two arguments called '{name}'.")
+
+
+def alias(argument):
+    """`a!` of `Tensor(a!)? self`."""
+    match = re.match(r"Tensor\((.+)\)", argument.type)
+    return match[1] if match else ""
+
+
+def plain_type(argument):
+    """The type without its letters."""
+    return argument.type.replace(f"({alias(argument)})", "", 1)
+
+
 def writes(argument):
-    return "!" in argument.alias
+    return "!" in alias(argument)
 
 
 def check_letters(schema):
@@ -175,25 +277,31 @@ def check_letters(schema):
         refuse_if(not writes(a), f"non-mutable argument '{a.name}' cannot follow mutable out arguments")
     for out, back in zip(outs, schema.returns):
         refuse_if(
-            out.alias != back.alias,
+            alias(out) != alias(back),
             "Out arguments must have matching return Tensor; furthermore, the ith-argument needs to correspond to the ith "
-            f"return. arg.annotation={out.alias}, ret.annotation={back.alias or 'None'}",
+            f"return. arg.annotation={alias(out)}, ret.annotation={alias(back) or 'None'}",
         )
     positional = [a for a in schema.arguments if not a.keyword]
     me = next((i for i, a in enumerate(positional) if a.name == "self"), -1)
-    returned = [back.alias for back in schema.returns]
+    returned = [alias(back) for back in schema.returns]
+    early = [a for a in positional[: max(me, 0)] if writes(a)]
     refuse_if(
-        any(writes(a) and a.alias in returned for a in positional[me + 1 :]),
+        bool(early),
+        "mutable pre_self_positional arguments are not currently supported in the schema: "
+        f"{', '.join(str(a) for a in early)}",
+    )
+    refuse_if(
+        any(writes(a) and alias(a) in returned for a in positional[me + 1 :]),
         f"If you have a schema with mutable positional args, we expect them to not be returned. schema: {schema}",
     )
-    written = [back.alias for back in schema.returns if writes(back)]
+    written = [alias(back) for back in schema.returns if writes(back)]
     refuse_if(
         len(written) not in (0, len(returned)),
         f"NativeFunctions must have either only mutable returns, or only immutable returns. Found: {schema}",
     )
-    known = [a.alias for a in outs + [a for a in positional if a.name == "self"]]
+    known = [alias(a) for a in outs + [a for a in positional if a.name == "self"]]
     refuse_if(
-        any(alias not in known for alias in written),
+        any(letters not in known for letters in written),
         'All mutable returns must be aliased either to a keyword argument, or to "self". Did you forget to mark an out '
         "argument as keyword-only?",
     )
@@ -201,7 +309,7 @@ def check_letters(schema):
 
 
 def check_outs(outs, returned):
-    if any(out.type != "Tensor" for out in outs):
+    if any(plain_type(out) != "Tensor" for out in outs):
         refuse_if(
             bool(returned),
             "out= ops that accept tensor lists as out arguments are expected to have no return type (since you can't do "
@@ -217,14 +325,14 @@ def check_outs(outs, returned):
 
 
 def check_inplace(schema):
-    if not schema.name.endswith("_") or schema.name.endswith("__"):
+    if not (dunder(schema.name)[:1] == "i" or schema.name.endswith("_") and not dunder(schema.name)):
         return
     me = next((a for a in schema.arguments if a.name == "self" and not a.keyword), None)
     start = f"Inplace op {schema.full_name}"
     refuse_if(me is None or not writes(me), f"{start} must have a self argument with a mutable annotation")
-    returned = [back.alias for back in schema.returns]
-    if me.type == "Tensor":
-        refuse_if(returned != [me.alias], f"{start} with Tensor self must return self")
+    returned = [alias(back) for back in schema.returns]
+    if plain_type(me) == "Tensor":
+        refuse_if(returned != [alias(me)], f"{start} with Tensor self must return self")
     else:
         refuse_if(bool(returned), f"{start} with non-Tensor self must have no returns")
 
@@ -242,20 +350,39 @@ def read_formulas(line, schema):
         )
         refuse_if(name not in known, f"{schema.full_name} has no argument '{name}' that a formula could be for.")
         refuse_if(name in formulas, f"There are two formulas for '{name}'.")
+        refuse_if(not balanced(formula), f"The parentheses of '{formula}' do not match.")
         formulas[name] = formula
     return {name: formulas[name] for name in known if name in formulas}
 
 
+def balanced(formula):
+    depth = 0
+    for letter in formula:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def unknown_names(schema, formulas):
+    """Names in formulas that are no argument, and are not called."""
+    known = [a.name for a in schema.arguments] + ["grad", "result"] + keyword.kwlist
+    names = re.findall(r"(?<![\w.])[A-Za-z_]\w*\b(?!\s*\()", " ".join(formulas.values()))
+    return sorted({name for name in names if name not in known})
+
+
 def model(inputs):
     schema = checked_schema(inputs["schema"])
+    check_parameters(schema)
     formulas = read_formulas(inputs["formulas"], schema)
     names = [a.name for a in schema.arguments]
     refuse_if("method" in inputs["variants"] and "self" not in names, "A method needs an argument called self.")
     if inputs["structured"]:
-        plain = [back.type + back.alias for back in schema.returns] == ["Tensor"]
+        plain = [back.type for back in schema.returns] == ["Tensor"]
         refuse_if(
             not plain or names[:1] != ["self"] or any(map(writes, schema.arguments)) or schema.name.endswith("_"),
-            "In-place and out= forms follow from an entry that takes self first, writes to nothing and returns one new Tensor.",
+            "In-place and out= forms follow from an entry that takes self first, writes to nothing and returns one new Tensor. "
+            "Untick that field for other entries.",
         )
     entry = {
         **formulas,
@@ -264,7 +391,7 @@ def model(inputs):
         "structured": str(inputs["structured"]),
     }
     pieces = program.generate(entry)
-    saved = sorted({name for one in formulas.values() for name in program.saved_by(one, schema)[1]})
+    saved = sorted(program.saved_by(formulas, schema)[1])
     return {
         "name": schema.full_name,
         "pieces": pieces,
@@ -275,17 +402,19 @@ def model(inputs):
 
 def sentence(schema, pieces, formulas, saved):
     written = [a.name for a in schema.arguments if writes(a)]
-    shared = [back.alias for back in schema.returns if back.alias and not writes(back)]
+    shared = [back for back in schema.returns if alias(back) and not writes(back)]
     lines = sum(len(piece.split("\n")) for piece in pieces.values())
-    effect = f"writes to {' and '.join(written)}" if written else "returns a view" if shared else "writes to nothing"
-    graph = "It has no formula, so it makes no node."
+    effect = f"writes to {' and '.join(written)}" if written else "may return a view" if shared else "writes to nothing"
+    graph = "No formula is given here, so your generator makes no node."
     if formulas:
         kept = " and ".join(saved) or "nothing"
         graph = f"{program.node_name(schema)} saves {kept}."
+        if unknown := unknown_names(schema, formulas):
+            graph += f" Saved for {' and '.join(unknown)}: nothing, for no argument is called that."
     return f"The operator {schema.full_name} {effect}. {graph} Your generator writes {lines} lines for it."
 
 
-PIECES = ("schemas", "function", "methods", "kernels", "registrations", "autograd", "node")
+PIECES = ("function", "methods", "kernels", "registrations", "autograd", "node")
 
 
 def picture(result, step):
@@ -308,7 +437,17 @@ def sample(random):
         old, new = random.choice(CHANGES)
         schema = schema.replace(old, new)
     elif kind < 0.55:
-        formulas = random.choice(["", "self grad", "nobody: grad", "self: grad; self: grad", "self: grad * self.dtype"])
+        formulas = random.choice(
+            [
+                "",
+                "self grad",
+                "nobody: grad",
+                "self: grad; self: grad",
+                "self: grad * self.dtype",
+                "self: grad * selfie + result.shape",
+                "self: grad * (self",
+            ]
+        )
     return {"schema": schema, "variants": variants, "structured": structured and kind > 0.2, "formulas": formulas}
 
 
@@ -335,7 +474,7 @@ FIGURE = Figure(
         Switch("structured", "in-place and out= forms", START[2]),
         Expression("formulas", "formulas:", START[3], longest=200),
         Choice("piece", "piece", "function", ["schema", "call", "function", "method", "cpp", "cpu", "meta", "default", "composite",
-            "autograd", "node", "inplace", "view", "trace", "pyi"], hidden=True),
+            "autograd", "node", "inplace", "view", "functionalize", "vmap", "trace", "pyi"], hidden=True),
     ),
     model=model,
     picture=picture,

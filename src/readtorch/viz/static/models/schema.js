@@ -4,6 +4,11 @@ const BASES = ("Tensor Scalar int float bool str SymInt SymBool Layout ScalarTyp
   "MemoryFormat QScheme Storage Stream DimVector GraphModule").split(" "); // prettier-ignore
 const ALIAS = /^[a-z](\|[a-z])*!?( -> (\*|[a-z](\|[a-z])*))?$/;
 const refuseIf = (wrong, sentence) => wrong && refuse(sentence);
+const SCHEMA = /^([^(]+)\((.*)\) -> (.+)$/;
+// __iadd__ and its kind are in-place operators
+const AUGMENTED = "add sub mul div mod pow lshift rshift and xor or".split(" ");
+const RESERVED = ("False None True and as assert async await break class continue def del elif else except finally for from " +
+  "global if import in is lambda nonlocal not or pass raise return try while with yield").split(" "); // prettier-ignore
 const PLAIN = /^[\x20-\x7e]*$/;
 
 // ---- reading
@@ -16,49 +21,27 @@ function cutLast(text, at) {
   const i = text.lastIndexOf(at);
   return i < 0 ? ["", "", text] : [text.slice(0, i), at, text.slice(i + at.length)];
 }
-function parseType(text) {
-  let alias = "";
-  const match = /^Tensor\((.+)\)(.*)/.exec(text);
-  if (match) {
-    alias = match[1];
-    refuseIf(!["", "?", "[]"].includes(match[2]), `unrecognized alias analysis form with Tensor: ${match[2]}`);
-    refuseIf(!ALIAS.test(alias), `unrecognized alias annotation ${alias}`);
-    text = "Tensor" + match[2];
-  }
-  const base = text.replace(/(?<=.)(\?|\[[0-9]*\])+$/, "");
-  refuseIf(!BASES.includes(base), `unrecognized type ${base}`);
-  return [text, alias];
-}
-const argument = (type, alias, name, value = "", keyword = false) => ({ type, alias, name, value, keyword });
+const argument = (type, name, value = "", keyword = false) => ({ type, name, value, keyword });
 function parseArgument(text, keyword = false) {
-  refuseIf(!text.includes(" "), `illegal argument '${text}'`);
   const [declared, , value] = cut(text, "=");
-  refuseIf(value.includes("="), `illegal argument with default value: '${text}'`);
-  const [kind, , name] = cutLast(declared, " ");
-  return argument(...parseType(kind), name, value, keyword);
-}
-function parseReturn(text) {
-  let [kind, , name] = cutLast(text, " ");
-  if (!kind) [kind, name] = [name, ""];
-  return argument(...parseType(kind), name);
+  const [, kind, name = ""] = /^(.+?)( \w+)?$/.exec(declared);
+  return argument(kind, name.trim(), value, keyword);
 }
 function parseSchema(text) {
-  const match = /^([^(]+)\((.*)\) -> (.+)$/.exec(text);
-  refuseIf(!match, `Invalid function schema: ${text}`);
-  let [, whole, inside, returns] = match;
+  let [, whole, inside, returns] = SCHEMA.exec(text);
   const [name, , overload] = cut(whole, ".");
-  const parts = inside ? inside.split(", ") : [];
-  const at = parts.includes("*") ? parts.indexOf("*") : parts.length;
-  const taken = parts.slice(0, at).map((part) => parseArgument(part));
-  taken.push(...parts.slice(at + 1).map((part) => parseArgument(part, true)));
+  const taken = [];
+  let keyword = false;
+  for (const part of inside ? inside.split(", ") : [])
+    if (part === "*") keyword = true;
+    else taken.push(parseArgument(part, keyword));
   if (returns[0] === "(" && returns.at(-1) === ")") returns = returns.slice(1, -1);
-  return { name, overload, arguments: taken, returns: (returns ? returns.split(", ") : []).map(parseReturn) };
+  return { name, overload, arguments: taken, returns: (returns ? returns.split(", ") : []).map((one) => parseArgument(one)) };
 }
 
 // ---- as text
 
-const argumentText = ({ type, alias, name, value }) =>
-  type.replaceAll("Tensor", "Tensor" + (alias && `(${alias})`)) + (name && ` ${name}`) + (value && `=${value}`);
+const argumentText = ({ type, name, value }) => `${type} ${name}`.trim() + (value && `=${value}`);
 function starred(list, parts) {
   const first = list.findIndex((a) => a.keyword);
   return (first < 0 ? parts : [...parts.slice(0, first), "*", ...parts.slice(first)]).join(", ");
@@ -72,45 +55,107 @@ function schemaText(schema) {
 
 // ---- what PyTorch's generator refuses besides
 
-const writes = ({ alias }) => alias.includes("!");
+const dunder = (name) => /^__([^_]+)__$/.exec(name)?.[1] ?? "";
+const alias = ({ type }) => /^Tensor\((.+)\)/.exec(type)?.[1] ?? "";
+const plainType = (one) => one.type.replace(`(${alias(one)})`, "");
+const writes = (one) => alias(one).includes("!");
 function checkedSchema(line) {
   refuseIf(!PLAIN.test(line), "A schema is one line of plain letters, without accents.");
-  const [before, arrow] = cut(line, ") -> ");
-  const [name, , inside] = cut(before, "(");
-  refuseIf(arrow && cut(name, ".")[0].endsWith("_out"),
-    "_out suffix is reserved and not permitted for operator names; did you mean to specify an out overload name instead?"); // prettier-ignore
-  refuseIf(arrow && inside.split(", ").filter((part) => part === "*").length > 1,
-    "invalid syntax: kwarg-only specifier * can only occur once"); // prettier-ignore
+  const match = SCHEMA.exec(line);
+  refuseIf(!match, `Invalid function schema: ${line}`);
+  const [, whole, inside, returns] = match;
+  checkName(whole);
+  checkArguments(inside.split(", "));
+  if (returns !== "()") checkReturns(returns);
+  const kept = inside.split(", ").filter(Boolean).join(", ");
+  refuseIf(kept !== inside, `${whole}(${kept}) -> ${returns} != ${line}`);
   const schema = parseSchema(line);
   checkLetters(schema);
   checkInplace(schema);
+  refuseIf(schemaText(schema) !== line, `${schemaText(schema)} != ${line}`);
   return schema;
+}
+function checkName(whole) {
+  const [name, dot, overload] = cut(whole, ".");
+  refuseIf(!name, "operator name cannot be empty");
+  refuseIf(name.endsWith("_out"),
+    "_out suffix is reserved and not permitted for operator names; did you mean to specify an out overload name instead?"); // prettier-ignore
+  const base = dunder(name);
+  refuseIf(base[0] === "i" && !AUGMENTED.includes(base.slice(1)), `unexpected dunder method starting with 'i': ${name}`);
+  refuseIf(dot && !overload, `${name} != ${whole}`);
+}
+function checkArguments(parts) {
+  let keywords = false;
+  for (const part of parts)
+    if (part === "*") {
+      refuseIf(keywords, "invalid syntax: kwarg-only specifier * can only occur once");
+      keywords = true;
+    } else if (part) checkArgument(part);
+}
+function checkArgument(part) {
+  refuseIf(!part.includes(" "), `illegal argument '${part}'`);
+  refuseIf(part.split("=").length > 2, `illegal argument with default value: '${part}'`);
+  const [declared, equals, value] = cut(part, "=");
+  refuseIf(!declared.includes(" "), `illegal argument '${part}'`);
+  checkType(cutLast(declared, " ")[0]);
+  refuseIf(equals && !value, `${declared} != ${part}`);
+}
+function checkReturns(returns) {
+  if (returns[0] === "(" && returns.at(-1) === ")") returns = returns.slice(1, -1);
+  for (const part of returns.split(", ")) checkType(cutLast(part, " ")[0] || part);
+}
+function checkType(declared) {
+  const match = /^Tensor\((.+)\)(.*)/.exec(declared);
+  if (match) {
+    const [, letters, rest] = match;
+    refuseIf(!["", "?", "[]"].includes(rest), `unrecognized alias analysis form with Tensor: ${rest}`);
+    refuseIf(!ALIAS.test(letters), `unrecognized alias annotation ${letters}`);
+    const [before, , after] = cut(letters, " -> ");
+    refuseIf(before.includes("|") && before.includes("!"),
+      `alias set larger than 1 is not mutable, got ${letters} instead.`); // prettier-ignore
+    refuseIf(before.includes("|") && after.includes("|"),
+      `before alias set and after alias set cannot be larger than 1 at the same time, got ${letters} instead.`); // prettier-ignore
+    declared = "Tensor" + rest;
+  }
+  const base = declared.replace(/(?<=.)(\?|\[[0-9]*\])+$/, "");
+  refuseIf(!BASES.includes(base), `unrecognized type ${base}`);
+}
+function checkParameters(schema) {
+  const names = schema.arguments.map(({ name }) => name);
+  for (const name of names) {
+    refuseIf(!/^[A-Za-z_]\w*$/.test(name) || RESERVED.includes(name), `'${name}' cannot be the name of an argument in Python.`);
+    refuseIf(names.filter((one) => one === name).length > 1, `There are two arguments called '${name}'.`);
+  }
 }
 function checkLetters(schema) {
   const outs = schema.arguments.filter((a) => a.keyword && writes(a));
   const first = schema.arguments.findIndex((a) => outs.includes(a));
   for (const a of first < 0 ? [] : schema.arguments.slice(first))
     refuseIf(!writes(a), `non-mutable argument '${a.name}' cannot follow mutable out arguments`);
-  const returned = schema.returns.map(({ alias }) => alias);
-  outs.slice(0, returned.length).forEach(({ alias }, i) =>
-    refuseIf(alias !== returned[i],
+  const returned = schema.returns.map(alias);
+  outs.slice(0, returned.length).forEach((out, i) =>
+    refuseIf(alias(out) !== returned[i],
       "Out arguments must have matching return Tensor; furthermore, the ith-argument needs to correspond to the ith " +
-      `return. arg.annotation=${alias}, ret.annotation=${returned[i] || "None"}`)); // prettier-ignore
+      `return. arg.annotation=${alias(out)}, ret.annotation=${returned[i] || "None"}`)); // prettier-ignore
   const positional = schema.arguments.filter((a) => !a.keyword);
   const me = positional.findIndex((a) => a.name === "self");
-  refuseIf(positional.slice(me + 1).some((a) => writes(a) && returned.includes(a.alias)),
+  const early = positional.slice(0, Math.max(me, 0)).filter(writes);
+  refuseIf(early.length,
+    "mutable pre_self_positional arguments are not currently supported in the schema: " +
+    early.map(argumentText).join(", ")); // prettier-ignore
+  refuseIf(positional.slice(me + 1).some((a) => writes(a) && returned.includes(alias(a))),
     `If you have a schema with mutable positional args, we expect them to not be returned. schema: ${schemaText(schema)}`); // prettier-ignore
-  const written = schema.returns.filter(writes).map(({ alias }) => alias);
+  const written = schema.returns.filter(writes).map(alias);
   refuseIf(written.length !== 0 && written.length !== returned.length,
     `NativeFunctions must have either only mutable returns, or only immutable returns. Found: ${schemaText(schema)}`); // prettier-ignore
-  const known = [...outs, ...positional.filter((a) => a.name === "self")].map(({ alias }) => alias);
-  refuseIf(written.some((alias) => !known.includes(alias)),
+  const known = [...outs, ...positional.filter((a) => a.name === "self")].map(alias);
+  refuseIf(written.some((letters) => !known.includes(letters)),
     'All mutable returns must be aliased either to a keyword argument, or to "self". Did you forget to mark an out ' +
     "argument as keyword-only?"); // prettier-ignore
   checkOuts(outs, returned);
 }
 function checkOuts(outs, returned) {
-  if (outs.some(({ type }) => type !== "Tensor")) {
+  if (outs.some((out) => plainType(out) !== "Tensor")) {
     refuseIf(returned.length,
       "out= ops that accept tensor lists as out arguments are expected to have no return type (since you can't do " +
       "method chaining on them)"); // prettier-ignore
@@ -122,12 +167,13 @@ function checkOuts(outs, returned) {
     `${taken.length} non-scratch out args and ${returned.length} returns`); // prettier-ignore
 }
 function checkInplace(schema) {
-  if (!schema.name.endsWith("_") || schema.name.endsWith("__")) return;
+  const special = dunder(schema.name);
+  if (special[0] !== "i" && (special || !schema.name.endsWith("_"))) return;
   const me = schema.arguments.find((a) => a.name === "self" && !a.keyword);
   const start = `Inplace op ${fullName(schema)}`;
   refuseIf(!me || !writes(me), `${start} must have a self argument with a mutable annotation`);
-  const returned = schema.returns.map(({ alias }) => alias);
-  if (me.type === "Tensor") refuseIf(!equal(returned, [me.alias]), `${start} with Tensor self must return self`);
+  const returned = schema.returns.map(alias);
+  if (plainType(me) === "Tensor") refuseIf(!equal(returned, [alias(me)]), `${start} with Tensor self must return self`);
   else refuseIf(returned.length, `${start} with non-Tensor self must have no returns`);
 }
 function readFormulas(line, schema) {
@@ -140,103 +186,112 @@ function readFormulas(line, schema) {
     refuseIf(!colon || !formula, `A formula is an argument, a colon and an expression; this is '${part.trim()}'.`);
     refuseIf(!known.includes(name), `${fullName(schema)} has no argument '${name}' that a formula could be for.`);
     refuseIf(formulas.has(name), `There are two formulas for '${name}'.`);
+    refuseIf(!balanced(formula), `The parentheses of '${formula}' do not match.`);
     formulas.set(name, formula);
   }
   return known.filter((name) => formulas.has(name)).map((name) => [name, formulas.get(name)]);
 }
 
+function balanced(formula) {
+  let depth = 0;
+  for (const letter of formula) {
+    depth += { "(": 1, ")": -1 }[letter] ?? 0;
+    if (depth < 0) return false;
+  }
+  return depth === 0;
+}
+function unknownNames(schema, formulas) {
+  const known = [...schema.arguments.map(({ name }) => name), "grad", "result", ...RESERVED];
+  const text = formulas.map(([, formula]) => formula).join(" ");
+  const names = text.match(/(?<![\w.])[A-Za-z_]\w*\b(?!\s*\()/g) ?? [];
+  return [...new Set(names.filter((name) => !known.includes(name)))].sort();
+}
+
 // ---- writing: the reader's generator
 
 const given = (schema) => schema.arguments.map(({ name }) => name).join(", ");
-const parameters = (schema) =>
-  starred(schema.arguments, schema.arguments.map(({ name, value }) => name + (value && `=${value}`)));
+const parameters = (schema, ...more) => {
+  const all = [...schema.arguments, ...more];
+  return starred(all, all.map(({ name, value }) => name + (value && `=${value}`)));
+}; // prettier-ignore
 const calling = (schema, more = "", name = fullName(schema)) => `call("${name}", ${given(schema)}${more})`;
 function functionSource(schema, withOut) {
-  let head = parameters(schema);
-  const lines = [];
-  if (withOut) {
-    head = `${head}, ${head.includes("*") ? "" : "*, "}out=None`;
-    lines.push("if out is not None:", `    return ${calling(schema, ", out", `${schema.name}.out`)}`);
-  }
-  const all = [`def ${schema.name}(${head}):`, ...lines, `return ${calling(schema)}`];
-  return all.join("\n    ").replace(/\bself\b/g, "input");
+  const out = argument("Tensor", "out", "None", true);
+  const lines = [`def ${schema.name}(${parameters(schema, ...(withOut ? [out] : []))}):`];
+  if (withOut) lines.push("if out is not None:", `    return ${calling(schema, ", out", `${schema.name}.out`)}`);
+  lines.push(`return ${calling(schema)}`);
+  return lines.join("\n    ").replace(/\bself\b/g, "input");
 }
-const methodSource = (schema) => `def ${schema.name}(${parameters(schema)}):\n    return ${calling(schema)}`;
-const writtenTensor = (name, keyword = false) => argument("Tensor", "a!", name, "", keyword);
-const inplaceForm = (schema) => ({
-  name: `${schema.name}_`, overload: schema.overload,
-  arguments: [writtenTensor("self"), ...schema.arguments.slice(1)], returns: [writtenTensor("")],
-}); // prettier-ignore
-const outForm = (schema) => ({
-  name: schema.name, overload: "out",
-  arguments: [...schema.arguments, writtenTensor("out", true)], returns: [writtenTensor("")],
-}); // prettier-ignore
+const methodSource = (schema) => `Tensor.${schema.name} = lambda ${parameters(schema)}: ${calling(schema)}`;
+function formsOf(schema) {
+  const back = [argument("Tensor(a!)", "")];
+  return [
+    ["functional", schema],
+    ["inplace", { name: `${schema.name}_`, overload: schema.overload,
+      arguments: [argument("Tensor(a!)", "self"), ...schema.arguments.slice(1)], returns: back }],
+    ["out", { name: schema.name, overload: "out",
+      arguments: [...schema.arguments, argument("Tensor(a!)", "out", "", true)], returns: back }],
+  ]; // prettier-ignore
+}
 function kernelsSource(schema) {
   const { name } = schema, args = given(schema); // prettier-ignore
   return [
-    ["functional", args, "out = empty(", "out"],
+    ["functional", args, "out = Tensor.empty(", "out"],
     ["inplace", args, "check_inplace(self, ", "self"],
     ["out", `${args}, out`, "resize_out(out, ", "out"],
   ].map(([form, taken, prepare, target]) =>
     `def ${name}_${form}(${taken}):\n    ${prepare}*${name}_meta(${args}))\n` +
     `    ${name}_impl(${args}, ${target})\n    return ${target}`).join("\n\n"); // prettier-ignore
 }
-function savedBy(formula, schema) {
-  const text = formula.replace(/\b(\w+)\.(shape|dtype)\b/g, "$1_$2");
-  const known = new Map([["result", "result"]]);
-  for (const { name } of schema.arguments) {
-    known.set(name, name);
-    known.set(`${name}_shape`, `${name}.shape`);
-    known.set(`${name}_dtype`, `${name}.dtype`);
-  }
-  const used = text.match(/\w+/g) ?? [];
-  return [text, [...known].filter(([name]) => used.includes(name))];
+function savedBy(formulas, schema) {
+  const names = [...schema.arguments.map(({ name }) => name), "result"];
+  const facts = new RegExp(`\\b(${names.join("|")})\\.(shape|dtype)\\b`, "g");
+  const texts = formulas.map(([, formula]) => formula.replace(facts, "$1_$2"));
+  const used = texts.join(" ").match(/\w+/g) ?? [];
+  const known = new Map(names.flatMap((name) => ["", ".shape", ".dtype"].map((fact) => [(name + fact).replaceAll(".", "_"), name + fact])));
+  return [texts, [...known].filter(([name]) => used.includes(name))];
 }
 const title = (word) => word.replace(/[A-Za-z]+/g, (run) => run[0].toUpperCase() + run.slice(1).toLowerCase());
-const nodeName = (schema) => schema.name.split("_").map(title).join("") + "Backward0";
-function allSaved(formulas, schema) {
-  return new Map(formulas.flatMap(([, formula]) => savedBy(formula, schema)[1]));
-}
+const nodeName = (schema) => title(schema.name).replaceAll("_", "") + "Backward0";
 function nodeSource(schema, formulas) {
+  const [texts, saved] = savedBy(formulas, schema);
   return [
     `class ${nodeName(schema)}(Node):\n    def apply(node, grad):`,
-    ...[...allSaved(formulas, schema).keys()].map((name) => `${name} = node.saved_${name}`),
-    `return [${formulas.map(([, formula]) => savedBy(formula, schema)[0]).join(", ")}]`,
+    ...saved.map(([name]) => `${name} = node.saved_${name}`),
+    `return [${texts.join(", ")}]`,
   ].join("\n        ");
 }
 function autogradSource(schema, formulas) {
   const inputs = formulas.map(([name]) => name).join(", ");
-  const save = [...allSaved(formulas, schema)].map(([name, what]) => `        node.saved_${name} = ${what}`);
+  const [, saved] = savedBy(formulas, schema);
+  const late = ([, what]) => cut(what, ".")[0] === "result";
+  const save = ([name, what]) => `        node.saved_${name} = ${what}`;
   return [
     `def ${schema.name}_autograd(${given(schema)}):`,
     "    node = None",
     `    if requires_grad(${inputs}):`,
     `        node = ${nodeName(schema)}(${inputs})`,
-    ...save.filter((line) => !line.includes("_result")),
+    ...saved.filter((one) => !late(one)).map(save),
     `    result = ${calling(schema, ', below="Autograd"')}`,
     "    if node is not None:",
-    ...save.filter((line) => line.includes("_result")),
+    ...saved.filter(late).map(save),
     "        set_history(result, node)",
     "    return result",
   ].join("\n");
 }
 function generate(schema, variants, structured, formulas) {
-  const { name } = schema;
-  const forms = [["functional", schema]];
-  if (structured) forms.push(["inplace", inplaceForm(schema)], ["out", outForm(schema)]);
-  const pieces = { schemas: forms.map(([, form]) => `define("${schemaText(form)}")`).join("\n") };
+  const forms = structured ? formsOf(schema) : [["cpu", schema]];
+  const pieces = {};
+  if (structured) pieces.kernels = kernelsSource(schema);
   if (variants.includes("function")) pieces.function = functionSource(schema, structured);
   if (variants.includes("method"))
-    pieces.methods = [schema, ...(structured ? [forms[1][1]] : [])].map(methodSource).join("\n\n");
-  let rows = [`impl("${fullName(schema)}", "CPU", ${name}_cpu)`];
-  if (structured) {
-    pieces.kernels = kernelsSource(schema);
-    rows = forms.map(([kind, form]) => `impl("${fullName(form)}", "CPU", ${name}_${kind})`);
-  }
+    pieces.methods = forms.filter(([kind]) => kind !== "out").map(([, form]) => methodSource(form)).join("\n"); // prettier-ignore
+  const rows = forms.map(([, form]) => `define("${schemaText(form)}")`);
+  rows.push(...forms.map(([kind, form]) => `impl("${fullName(form)}", "CPU", ${schema.name}_${kind})`));
   if (formulas.length) {
     pieces.node = nodeSource(schema, formulas);
     pieces.autograd = autogradSource(schema, formulas);
-    rows.push(`impl("${fullName(schema)}", "Autograd", ${name}_autograd)`);
+    rows.push(`impl("${fullName(schema)}", "Autograd", ${schema.name}_autograd)`);
   }
   return { ...pieces, registrations: rows.join("\n") };
 }
@@ -245,25 +300,29 @@ function generate(schema, variants, structured, formulas) {
 
 function schemaSentence(schema, pieces, formulas, saved) {
   const written = schema.arguments.filter(writes).map(({ name }) => name);
-  const shared = schema.returns.some((back) => back.alias && !writes(back));
+  const shared = schema.returns.some((back) => alias(back) && !writes(back));
   const lines = Object.values(pieces).reduce((sum, piece) => sum + piece.split("\n").length, 0);
-  const effect = written.length ? `writes to ${written.join(" and ")}` : shared ? "returns a view" : "writes to nothing";
+  const effect = written.length ? `writes to ${written.join(" and ")}` : shared ? "may return a view" : "writes to nothing";
+  const unknown = unknownNames(schema, formulas).join(" and ");
+  const aboutUnknown = unknown && ` Saved for ${unknown}: nothing, for no argument is called that.`;
   const graph = formulas.length
-    ? `${nodeName(schema)} saves ${saved.join(" and ") || "nothing"}.`
-    : "It has no formula, so it makes no node.";
+    ? `${nodeName(schema)} saves ${saved.join(" and ") || "nothing"}.` + aboutUnknown
+    : "No formula is given here, so your generator makes no node.";
   return `The operator ${fullName(schema)} ${effect}. ${graph} Your generator writes ${lines} lines for it.`;
 }
 const model = ({ schema: line, variants, structured, formulas: formulaLine }) => {
   const schema = checkedSchema(line);
+  checkParameters(schema);
   const formulas = readFormulas(formulaLine, schema);
   const names = schema.arguments.map(({ name }) => name);
   refuseIf(variants.includes("method") && !names.includes("self"), "A method needs an argument called self.");
   if (structured) {
-    const plain = equal(schema.returns.map((back) => back.type + back.alias), ["Tensor"]);
+    const plain = equal(schema.returns.map(({ type }) => type), ["Tensor"]);
     refuseIf(!plain || names[0] !== "self" || schema.arguments.some(writes) || schema.name.endsWith("_"),
-      "In-place and out= forms follow from an entry that takes self first, writes to nothing and returns one new Tensor."); // prettier-ignore
+      "In-place and out= forms follow from an entry that takes self first, writes to nothing and returns one new Tensor. " +
+      "Untick that field for other entries."); // prettier-ignore
   }
   const pieces = generate(schema, variants, structured, formulas);
-  const saved = [...allSaved(formulas, schema).keys()].sort();
+  const saved = savedBy(formulas, schema)[1].map(([name]) => name).sort();
   return { name: fullName(schema), pieces, saved, say: schemaSentence(schema, pieces, formulas, saved) };
 };
