@@ -1,11 +1,12 @@
 """Written in the chapter "Modes, subclasses, fake tensors": its cells are this file, put together by `tools/mini.py`."""
 
+import contextlib
 import functools
 
 from .dispatcher import KEYS, Guard, add, below, fallbacks, mul, thread
 from .tensor_impl import CPU
 
-function_modes = []  # that are entered, the innermost last
+function_modes = []  # entered modes, innermost last
 
 
 class FunctionMode:
@@ -15,6 +16,16 @@ class FunctionMode:
 
     def __exit__(self, *error):
         function_modes.pop()
+
+
+@contextlib.contextmanager
+def innermost(modes):
+    """The innermost mode, off the stack while it answers."""
+    mode = modes.pop()
+    try:
+        yield mode
+    finally:
+        modes.append(mode)
 
 
 def in_order(kinds):
@@ -35,18 +46,15 @@ def overridable(function):
                          if hasattr(type(a), "instead"))
         result = NotImplemented
         if function_modes:
-            mode = function_modes.pop()
-            try:
+            with innermost(function_modes) as mode:
                 result = mode.instead(public, kinds, args)
-            finally:
-                function_modes.append(mode)
+        elif not kinds:
+            return function(*args)
         for kind in kinds:
             if result is NotImplemented:
                 result = kind.instead(public, kinds, args)
-        if result is NotImplemented and kinds:
-            raise TypeError(f"no {function.__name__} for {kinds}")
         if result is NotImplemented:
-            return function(*args)
+            raise TypeError(f"nobody does {function.__name__}")
         return result
     return public
 
@@ -79,19 +87,20 @@ class DispatchMode:
 
 
 def python(op, keys, *args):
-    """Hands the call to a mode, or to a tensor's class."""
-    modes = dispatch_modes[:]
-    owners = modes or [a for a in args if a.keys & PYTHON]
-    above = ~below(PYTHON) & ~PYTHON
+    """Hands the call to a mode, else to a tensor's class."""
+    result, above = NotImplemented, ~below(PYTHON) & ~PYTHON
     with Guard(exclude=above):
-        del dispatch_modes[-1:]
-        if not dispatch_modes:
-            thread.included &= ~PYTHON
-        try:
-            handler = owners[-1] if modes else owners[0]
-            return handler.dispatch(op, *args)
-        finally:
-            dispatch_modes[:] = modes
+        if dispatch_modes:
+            with innermost(dispatch_modes) as mode, Guard():
+                if not dispatch_modes:
+                    thread.included &= ~PYTHON
+                result = mode.dispatch(op, *args)
+        for a in args:
+            if result is NotImplemented and a.keys & PYTHON:
+                result = a.dispatch(op, *args)
+    if result is NotImplemented:
+        raise TypeError(f"nobody does {op.name}")
+    return result
 
 
 fallbacks[PYTHON] = python
