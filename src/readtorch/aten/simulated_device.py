@@ -34,6 +34,8 @@ def make_kernel(operator, keys):
     places = [i for i, a in enumerate(operator.schema.arguments) if a.type.is_tensor]
     device_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "device"), None)
     generator_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "generator"), None)
+    if device_place is not None and getattr(compute, "any_device", False):
+        return compute  # it calls operators that are given the device, and come here themselves
     stay = ON_HOST.get(name, ())
     launches = not operator.schema.is_view  # a view is the host's work alone
 
