@@ -28,7 +28,7 @@ KINDS = {
     "subclass": "a Named: class Named(Tensor): pass",
     "wrapper": "a wrapper with __torch_dispatch__",
 }
-PLACES = ["functions", "Autograd", "dispatch modes", "kernel"]
+PLACES = ["functions", "Autograd", "dispatch", "kernel"]
 FUNCTION, AUTOGRAD, PYTHON, KERNEL = range(4)
 LONGEST = 8  # calls behind the first tensor
 NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
@@ -274,7 +274,7 @@ NUMBER = r"(?:0|[1-9][0-9]{0,3})(?:\.[0-9]{1,4})?"
 TENSOR = r"net\(x\)|x|torch\.ones\(2(?:,2)?\)"
 TOKEN = re.compile(rf"(?:{TENSOR})(?![A-Za-z0-9_(])|\.[a-z_]+\([^()]*\)|{NUMBER}(?![0-9A-Za-z_])|[-+*/()]")
 ALLOWED = (
-    "Allowed are x, net(x), torch.ones(2) and torch.ones(2, 2); behind them "
+    "Allowed: x, net(x), torch.ones(2) and torch.ones(2, 2); behind them "
     + ", ".join("." + name for name in [*CALLS, "backward()"])
     + "; + - * / with a number or torch.ones on the right; and parentheses."
 )
@@ -287,7 +287,7 @@ def tokens(program):
     while words:
         match = TOKEN.match(words)
         if not match:
-            raise Refusal(f"Not known here: {words[:20]} {ALLOWED}")
+            raise Refusal(f"Not known here: {words[:20]}. {ALLOWED}")
         found.append(match[0])
         words = words[match.end() :]
     return found
@@ -305,7 +305,7 @@ class Parser:
     def whole(self):
         steps = self.operation("+-")
         if self.left:
-            raise Refusal(f"Not known here: {''.join(self.left)[:20]} {ALLOWED}")
+            raise Refusal(f"Not known here: {''.join(self.left)[:20]}. {ALLOWED}")
         return steps
 
     def operation(self, signs):
@@ -335,7 +335,7 @@ class Parser:
             name = self.left.pop(0)
             binary = re.fullmatch(rf"\.(add|sub|mul|div)\(({NUMBER})\)", name)
             if not binary and name[1:] not in CALLS and name != ".backward()":
-                raise Refusal(f"Not known here: {name} {ALLOWED}")
+                raise Refusal(f"Not known here: {name}. {ALLOWED}")
             steps = self.grown(steps, (binary[1], binary[2]) if binary else (name[1:], ""))
         return steps
 
@@ -407,10 +407,10 @@ FIGURE = Figure(
     inputs=(
         Expression("program", "program", FIRST, examples=EXAMPLES),
         Choice("x", "x is", "", options=KINDS),
-        Choice("around", "around it all", "", options=AROUND),
-        Choice("outer", "outer mode", "function print", options=MODES),
-        Choice("middle", "middle mode", "dispatch print", options=MODES),
-        Choice("inner", "inner mode", "", options=MODES),
+        Choice("around", "around", "", options=AROUND),
+        Choice("outer", "outer", "function print", options=MODES),
+        Choice("middle", "middle", "dispatch print", options=MODES),
+        Choice("inner", "inner", "", options=MODES),
     ),
     model=model,
     picture=picture,

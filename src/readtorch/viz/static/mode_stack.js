@@ -1,6 +1,6 @@
 // What each mode and class sees: a row for each thing that happens, in the column of the place where it happens.
 // In a narrow window the rows are one list: the place is a tag, and the indent shows how far below the program it is.
-const PLACES = ["functions", "Autograd", "dispatch modes", "kernel"];
+const PLACES = ["function modes, classes", "Autograd", "dispatch modes, classes", "kernel"];
 const TAGS = ["function", "Autograd", "dispatch", "kernel"];
 const ROWS_SHOWN = 12;
 const ROWS_NARROW = 8;

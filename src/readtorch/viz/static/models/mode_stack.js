@@ -201,14 +201,14 @@ const TENSOR = "net\\(x\\)|x|torch\\.ones\\(2(?:,2)?\\)";
 const TOKEN = new RegExp(`^(?:(?:${TENSOR})(?![A-Za-z0-9_(])|\\.[a-z_]+\\([^()]*\\)|${DIGITS}(?![0-9A-Za-z_])|[-+*/()])`);
 const METHOD = new RegExp(`^\\.(add|sub|mul|div)\\((${DIGITS})\\)$`);
 const known = [...Object.keys(CALLS), "backward()"].map((name) => "." + name).join(", ");
-const ALLOWED = `Allowed are x, net(x), torch.ones(2) and torch.ones(2, 2); behind them ${known}; + - * / with a number or torch.ones on the right; and parentheses.`;
+const ALLOWED = `Allowed: x, net(x), torch.ones(2) and torch.ones(2, 2); behind them ${known}; + - * / with a number or torch.ones on the right; and parentheses.`;
 
 function modeTokens(program) {
   let words = program.replace(/^ +| +$/g, "").replace(/ *([^A-Za-z0-9_ ]) */gu, "$1");
   const found = [];
   while (words) {
     const match = TOKEN.exec(words);
-    if (!match) refuse(`Not known here: ${[...words].slice(0, 20).join("")} ${ALLOWED}`);
+    if (!match) refuse(`Not known here: ${[...words].slice(0, 20).join("")}. ${ALLOWED}`);
     found.push(match[0]);
     words = words.slice(match[0].length);
   }
@@ -224,7 +224,7 @@ class ModeParser {
   }
   whole() {
     const steps = this.operation("+-");
-    if (this.left.length) refuse(`Not known here: ${this.left.join("").slice(0, 20)} ${ALLOWED}`);
+    if (this.left.length) refuse(`Not known here: ${this.left.join("").slice(0, 20)}. ${ALLOWED}`);
     return steps;
   }
   operation(signs) {
@@ -251,7 +251,7 @@ class ModeParser {
     while (this.left.length && this.left[0][0] === ".") {
       const name = this.left.shift(),
         binary = METHOD.exec(name);
-      if (!binary && !Object.hasOwn(CALLS, name.slice(1)) && name !== ".backward()") refuse(`Not known here: ${name} ${ALLOWED}`);
+      if (!binary && !Object.hasOwn(CALLS, name.slice(1)) && name !== ".backward()") refuse(`Not known here: ${name}. ${ALLOWED}`);
       steps = this.grown(steps, binary ? [binary[1], binary[2]] : [name.slice(1), ""]);
     }
     return steps;
