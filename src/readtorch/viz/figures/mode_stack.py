@@ -19,7 +19,7 @@ MODES = {
     "function swap": "function mode: relu → gelu",
     "dispatch print": "dispatch mode: prints",
     "dispatch swap": "dispatch mode: relu → gelu",
-    "dispatch zero": "dispatch mode: adds 0 to each result",
+    "dispatch zero": "dispatch mode: adds 0",
 }
 AROUND = {"": "grad mode", "no_grad": "no_grad()", "inference_mode": "inference_mode()"}
 KINDS = {
