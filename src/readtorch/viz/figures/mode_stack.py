@@ -24,9 +24,9 @@ MODES = {
 AROUND = {"": "grad mode", "no_grad": "no_grad()", "inference_mode": "inference_mode()"}
 KINDS = {
     "": "a tensor",
-    "grad": "a tensor that requires grad",
-    "subclass": "a Named: class Named(Tensor): pass",
-    "wrapper": "a wrapper with __torch_dispatch__",
+    "grad": "one that requires grad",
+    "subclass": "of class Named(Tensor)",
+    "wrapper": "a wrapper subclass",
 }
 PLACES = ["functions", "Autograd", "dispatch", "kernel"]
 FUNCTION, AUTOGRAD, PYTHON, KERNEL = range(4)
