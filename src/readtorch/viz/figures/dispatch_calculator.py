@@ -143,6 +143,14 @@ def tensor_keys(inputs):
     return keys | (BITS["Conjugate"] if inputs["conj"] else 0) | (BITS["Negative"] if inputs["neg"] else 0)
 
 
+def carried_keys(side, inputs):
+    """Keys of the operands. For a factory readtorch's call puts those of `device` in their place."""
+    if side == "readtorch" and is_factory(inputs["op"]):
+        backend, layout = TENSORS[inputs["tensor"]]
+        return BITS[backend] | BITS[layout]
+    return tensor_keys(inputs)
+
+
 def thread_sets(inputs):
     """What the thread adds, and what it takes away."""
     include, exclude = key_set("BackendSelect", "ADInplaceOrView"), key_set("AutocastCPU", "AutocastCUDA")
@@ -173,7 +181,7 @@ def read_keys(written, adding):
 
 def set_left(side, inputs):
     """What is left of all keys after the thread's sets and the operator's mask: the set of the call."""
-    keys = without(tensor_keys(inputs) | thread_sets(inputs)[0], thread_sets(inputs)[1])
+    keys = without(carried_keys(side, inputs) | thread_sets(inputs)[0], thread_sets(inputs)[1])
     return keys & mask_of(row_of(side, inputs["op"]), keys)
 
 
@@ -182,7 +190,7 @@ def walk(side, inputs):
     row = row_of(side, inputs["op"])
     if row is None:
         return []
-    carried, (include, exclude) = tensor_keys(inputs), thread_sets(inputs)
+    carried, (include, exclude) = carried_keys(side, inputs), thread_sets(inputs)
 
     def call():
         keys = without(carried | include, exclude)
@@ -276,6 +284,8 @@ def autograd(inputs):
 
 def in_place_or_view(inputs):
     written = is_in_place(inputs["op"]) or inputs["op"].endswith(".out")
+    if written and inputs["inference_tensor"] and not inputs["inference_mode"]:
+        return "It calls the kernel below its key, which writes; then it raises RuntimeError, for an inference tensor has no version counter."
     after_it = "counts the write in the version counter" if written else "notes of which tensor the result is a view"
     return f"It calls the kernel below its key, and then {after_it}."
 
@@ -453,7 +463,7 @@ FIGURE = Figure(
     inputs=(
         Choice("op", "operator", "add.Tensor", options=list(tables()["calls"])),
         Choice("tensor", "operands", "cpu", options={"cpu": "dense, on the CPU", "sparse": "sparse, on the CPU", "meta": "on meta", "cuda": "dense, on CUDA"}),
-        Switch("requires_grad", "requires_grad", False),
+        Switch("requires_grad", "requires_grad (no leaf)", False, hint="results of others: at Autograd a leaf that requires grad refuses to be written in place"),
         Switch("inference_tensor", "inference tensor", False, hint="operands that were made under inference_mode"),
         Switch("conj", "conj bit", False),
         Switch("neg", "neg bit", False),

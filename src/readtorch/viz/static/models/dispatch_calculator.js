@@ -70,6 +70,12 @@ function tensorKeys(inputs) {
   return keys | (inputs.conj ? BITS.Conjugate : 0) | (inputs.neg ? BITS.Negative : 0);
 }
 
+function carriedKeys(side, inputs) {
+  if (side !== "readtorch" || !isFactory(inputs.op)) return tensorKeys(inputs);
+  const [backend, layout] = DISPATCH_TENSORS[inputs.tensor];
+  return BITS[backend] | BITS[layout];
+}
+
 function threadSets(inputs) {
   let include = keySet("BackendSelect", "ADInplaceOrView"),
     exclude = keySet("AutocastCPU", "AutocastCUDA");
@@ -101,7 +107,7 @@ const isInPlace = (operator) => operator.split(".")[0].endsWith("_");
 function walk(side, inputs) {
   const row = rowOf(side, inputs.op);
   if (row === null) return [];
-  const carried = tensorKeys(inputs);
+  const carried = carriedKeys(side, inputs);
   let [include, exclude] = threadSets(inputs);
   const call = () => {
     const keys = keysWithout(carried | include, exclude);
@@ -183,6 +189,8 @@ function autogradKernel(inputs) {
 
 function inPlaceOrView(inputs) {
   const written = isInPlace(inputs.op) || inputs.op.endsWith(".out");
+  if (written && inputs.inference_tensor && !inputs.inference_mode)
+    return "It calls the kernel below its key, which writes; then it raises RuntimeError, for an inference tensor has no version counter.";
   const afterIt = written ? "counts the write in the version counter" : "notes of which tensor the result is a view";
   return `It calls the kernel below its key, and then ${afterIt}.`;
 }
