@@ -203,6 +203,9 @@ def walk(side, inputs):
         if side == "readtorch" and goes_on_at_once(inputs, kind, key, keys):
             keys &= after("Autograd")
             continue
+        if side == "readtorch" and key == "BackendSelect":  # the backend is known already
+            keys &= after(key)
+            continue
         if side == "readtorch" and kind == "-" and key in BITS and key not in BACKENDS:
             keys &= after(key)
             continue

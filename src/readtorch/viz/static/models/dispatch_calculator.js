@@ -123,6 +123,10 @@ function walk(side, inputs) {
       keys &= keysAfter("Autograd");
       continue;
     }
+    if (side === "readtorch" && key === "BackendSelect") {
+      keys &= keysAfter(key); // the backend is known already
+      continue;
+    }
     if (side === "readtorch" && kind === "-" && key in BITS && !DISPATCH_BACKENDS.includes(key)) {
       keys &= keysAfter(key);
       continue;
