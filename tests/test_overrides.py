@@ -8,9 +8,11 @@ import warnings
 import pytest
 import torch
 import torch.overrides
+import torch.utils._device
 
 import readtorch
 import readtorch.overrides
+import readtorch.utils._device
 
 BOTH = [torch, readtorch]
 
@@ -588,3 +590,51 @@ def test_random_programs_print_the_same(seed):
         SETTING
         + f"def program():\n{steps}\ntried(program)\nprint(torch._C._len_torch_function_stack(), torch._C._get_torch_function_state())"
     )
+
+
+def test_functions_that_make_tensors_on_the_default_device():
+    ours = {f.__name__ for f in readtorch.utils._device._device_constructors()}
+    theirs = {f.__name__ for f in torch.utils._device._device_constructors()}
+    assert ours <= theirs
+    assert all(not hasattr(readtorch, name) for name in theirs - ours - {"nested_tensor"})
+
+    def program(T):
+        class Factories(T.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func in T.utils._device._device_constructors():
+                    made.append((func.__name__, str((kwargs or {}).get("device"))))
+                return func(*args, **(kwargs or {}))
+
+        made, shown = [], []
+        for mode in (T.utils._device.DeviceContext("meta"), T.device("meta")):
+            with mode:
+                place = str(T.get_default_device())
+            with mode, Factories():
+                shown += [
+                    T.ones(2),
+                    T.tensor([1]),
+                    T.zeros(2, device="cpu"),
+                    T.zeros_like(T.rand(1)),
+                    T.nn.Linear(1, 1).bias,
+                ]
+                shown.append(T.zeros(1))
+            made.append((place, str(T.get_default_device())))
+        return [str(t.device) for t in shown], made
+
+    assert program(readtorch) == program(torch)
+
+
+def test_the_gradient_under_its_second_name():
+    def program(T):
+        class Named(T.Tensor):
+            pass
+
+        log, n = [], T.ones(2).as_subclass(Named).requires_grad_()
+        (n * 2).sum().backward()
+        shown = [type(n._grad).__name__, n._grad.tolist()]
+        with logging_mode(T, log):
+            n._grad, n.grad
+        n._grad = None
+        return shown, n.grad, len(log), T.Tensor._grad.__get__ in T.overrides.get_default_nowrap_functions()
+
+    assert program(readtorch) == program(torch)

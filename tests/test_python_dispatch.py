@@ -187,6 +187,39 @@ def test_the_stack_of_modes():
     same(program)
 
 
+def test_results_with_names_are_plain_tuples_below_autograd():
+    def program(T, show):
+        class Kinds(importlib.import_module(f"{T.__name__}.utils._python_dispatch").TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                show(func, type(result).__name__)
+                return result
+
+        x, a = T.tensor([[3.0, 1.0], [2.0, 5.0]]), T.tensor([[2.0, 1.0], [1.0, 3.0]]).requires_grad_()
+        calls = [
+            lambda: x.max(0),
+            lambda: a.sort(),
+            lambda: T.linalg.slogdet(a),
+            lambda: T.linalg.qr(x),
+            lambda: T.linalg.eigh(a),
+            lambda: T.topk(x, 1),
+            lambda: T.max(x, 0, out=(T.empty(0), T.empty(0, dtype=T.int64))),
+            lambda: T.ops.aten.max.dim(x, 0),
+            lambda: T.split(x, 1),
+            lambda: T.ops.aten.unbind(x),
+            lambda: T.ops.aten.unbind.int(x),
+            lambda: T.frexp(x),
+            lambda: T.aminmax(x),
+            lambda: x.mode(),
+        ]
+        for call in calls:
+            with Kinds():
+                inside = call()
+            show(type(inside).__name__, type(call()).__name__)
+
+    same(program)
+
+
 # --------------------------------------------------------------------------------------------- wrapper subclasses
 
 
@@ -387,3 +420,17 @@ def test_a_mode_that_does_nothing_costs_at_most_what_pytorchs_costs():
             return min(run() for _ in range(15))
 
     assert min(seconds(readtorch) / seconds(torch) for _ in range(3)) <= 1
+
+
+def test_out_is_returned_whatever_a_wrapper_answers():
+    def program(T, show):
+        def new():
+            return wrapper(T.ones(2))
+
+        wrapper = wrapper_class(T)
+        out, x = new(), new()
+        show(T.add(x, 1, out=out) is out, T.ops.aten.add.out(x, x, out=out) is out, x.add_(1) is x)
+        show.error(lambda: x.untyped_storage().data_ptr())
+        show(x.data_ptr())
+
+    same(program)

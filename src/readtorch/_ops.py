@@ -190,7 +190,9 @@ class OpOverload(OperatorBase):
 
 
 def _defaults_after_tensors(schema):
-    """Number of arguments, all of them tensors -> what stands for the others."""
+    """Number of arguments, all of them tensors -> what stands for the others. Of operators that return one tensor."""
+    if [(r.type.is_tensor, r.type.is_list) for r in schema.returns] != [(True, False)]:
+        return {}
     rest = {}
     for count, a in enumerate(schema.arguments, 1):
         if not a.type.is_tensor or a.type.is_list or a.keyword_only:

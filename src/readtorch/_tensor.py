@@ -436,7 +436,7 @@ def _hooks_of(t):
 def get_default_nowrap_functions():
     """Functions whose result the default `Tensor.__torch_function__` gives as it is: they return a tensor that is kept
     somewhere, the same one each time."""
-    return {Tensor._base.__get__, Tensor.grad.__get__}
+    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
 
 
 def _convert(result, cls):

@@ -13,6 +13,7 @@ import numpy as np
 from .aten.empty_tensor import MetaStorageImpl
 from .c10 import scalar_type
 from .c10.device import device as Device
+from .c10.dispatch_key import NO_STORAGE
 from .c10.scalar_type import dtype_by_name
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, wrap
@@ -41,6 +42,15 @@ class UntypedStorage:
             self._impl = storage_over_elements(np.array(list(source), np.uint8), device)
         self._impl._pyobj = weakref.ref(self)
 
+    @property
+    def _impl(self):
+        """The StorageImpl: Note [ Who keeps a storage's object ]."""
+        return self._weak_impl() if self._own_impl is None else self._own_impl
+
+    @_impl.setter
+    def _impl(self, impl):
+        self._own_impl = impl
+
     # --------------------------------------------------------------------------------------------- what it is
 
     def nbytes(self):
@@ -53,8 +63,15 @@ class UntypedStorage:
         return self._impl.device
 
     def data_ptr(self):
-        """The address of the first byte."""
+        """The address of the first byte. Raises RuntimeError for the storage of a wrapper subclass."""
+        if self._impl.keys & NO_STORAGE:
+            raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
         return self._impl.data_ptr()
+
+    @property
+    def _cdata(self):
+        """The address of the StorageImpl: the same for all tensors that share memory."""
+        return id(self._impl)
 
     def element_size(self):
         return 1
@@ -371,12 +388,15 @@ def _get_dtype_from_pickle_storage_type(name):
 
 
 def untyped(impl):
-    """The UntypedStorage of a StorageImpl: the same object as long as anybody holds it."""
-    wrapper = impl._pyobj and impl._pyobj()
+    """The UntypedStorage of a StorageImpl, the same object each time: Note [ Who keeps a storage's object ]."""
+    known = impl._pyobj
+    wrapper = known() if isinstance(known, weakref.ref) else known
     if wrapper is None:
         wrapper = object.__new__(UntypedStorage)
-        wrapper._impl = impl
-        impl._pyobj = weakref.ref(wrapper)
+        if known is None:
+            wrapper._own_impl, wrapper._weak_impl, impl._pyobj = None, weakref.ref(impl), wrapper
+        else:
+            wrapper._impl, impl._pyobj = impl, weakref.ref(wrapper)
     return wrapper
 
 

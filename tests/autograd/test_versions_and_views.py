@@ -1,6 +1,7 @@
 """What the kernels of ADInplaceOrView do: versions are counted, views know their base. Random programs, compared with PyTorch."""
 
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -166,5 +167,25 @@ def test_inference_tensors_outside_their_mode():
         with T.inference_mode():
             outside.mul_(3)
         return shown, x.tolist()
+
+    assert program(torch) == program(readtorch)
+
+
+def test_the_object_of_a_storage_lives_as_long_as_the_memory():
+    def program(T):
+        gone, t = [], T.ones(4)
+        seen = weakref.ref(t.untyped_storage(), gone.append)
+        shown = [seen() is t.untyped_storage(), t.untyped_storage()._cdata == t[1:].untyped_storage()._cdata]
+        shown.append(t.untyped_storage()._cdata == (t + 1).untyped_storage()._cdata)
+        view = t[1:]
+        del t
+        shown.append(seen() is view.untyped_storage())
+        held = view.untyped_storage()
+        del view
+        shown += [seen() is held, len(gone), held.nbytes(), held[3]]
+        again = T.empty(0).set_(held)
+        shown += [again.untyped_storage() is held, again.untyped_storage()._cdata == held._cdata]
+        del again, held
+        return shown, len(gone)
 
     assert program(torch) == program(readtorch)

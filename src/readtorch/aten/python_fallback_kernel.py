@@ -333,6 +333,7 @@ def result_check(schema):
     if len(returns) == 1:
         return _CHECKS.get((returns[0].type.base, returns[0].type.is_list), lambda value: value)
     from .register_dispatch_key import returned as named
+    from .register_dispatch_key import returned_out
 
     operator = dispatcher.registry[schema.full_name]
     checks = [_CHECKS.get((r.type.base, r.type.is_list), lambda value: value) for r in returns]
@@ -343,7 +344,8 @@ def result_check(schema):
         outs = [check(value) for check, value in zip(checks, values)]
         if len(outs) < len(checks):
             raise RuntimeError("Expected Tensor but got None")
-        return named(operator, outs)
+        result = named(operator, outs)
+        return returned_out(type(result), outs) if schema.is_out else result
 
     return several
 

@@ -3,6 +3,8 @@
 In PyTorch: `c10/core/StorageImpl.h`. Explained in the chapter "Tensor and Storage".
 """
 
+import weakref
+
 import numpy as np
 
 from .device import cpu
@@ -21,7 +23,21 @@ class StorageImpl:
         self.device = device
         self.resizable = resizable  # False when others use the memory, too, as after from_numpy or numpy()
         self.allocator = None  # whose memory other processes see; None for memory of this process alone
-        self._pyobj = None  # weak reference to the UntypedStorage that Python sees, made at its first use
+        self._pyobj = None  # the UntypedStorage that Python sees, or a weak reference to it, made at its first use
+
+    def __del__(self):
+        """Note [ Who keeps a storage's object ]
+
+        `t.untyped_storage()` is the same object each time, and a weak reference to it lives as long as the memory. So
+        the StorageImpl keeps its UntypedStorage, which refers to it weakly. When the last tensor is gone while somebody
+        holds the UntypedStorage, it is the other way round: the UntypedStorage keeps the StorageImpl from then on.
+        In PyTorch: `THPStorage_tryPreserve` in `torch/csrc/Storage.cpp`, which turns them round as often as it takes.
+        """
+        wrapper = getattr(self, "_pyobj", None)
+        if wrapper is None or isinstance(wrapper, weakref.ref):
+            return
+        self._pyobj = weakref.ref(wrapper)
+        wrapper._impl = self
 
     @property
     def nbytes(self):

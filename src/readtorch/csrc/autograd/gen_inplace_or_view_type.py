@@ -77,10 +77,9 @@ def writing_source(operator):
         return head + "\n    ".join(lines)
     if len(written) == 1 and not written[0].type.is_list:
         name = written[0].name
-        result = "result = " if operator.schema.is_out else ""
-        lines = [f"counter = {name}._counter", "version = counter[0]", f"{result}kernel({parameters})"]
-        lines.append("counter[0] = version + 1")
-        return head + "\n    ".join([*lines, "return result" if result else f"return {name}"]) + "\n"
+        lines = [f"counter = {name}._counter", "version = counter[0]", f"kernel({parameters})"]
+        lines += ["counter[0] = version + 1", f"return {name}" if operator.schema.returns else "return None"]
+        return head + "\n    ".join(lines) + "\n"
     tensors = "".join(f"{'*' if a.type.is_list else ''}{a.name}, " for a in written)
     return head + "\n    ".join(
         [

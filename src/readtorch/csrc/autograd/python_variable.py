@@ -373,6 +373,9 @@ class TensorBase(TensorImpl):
     def grad(self):
         self.grad = None
 
+    # for code that gives its own class a property `grad`; `__torch_function__` is told of `grad`
+    _grad = overridable_property(*grad.parts[:3], name="grad", quick=True)
+
     @overridable_property
     def retains_grad(self):
         return self._meta is not None and self._meta.retains_grad

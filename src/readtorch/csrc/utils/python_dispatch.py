@@ -71,11 +71,21 @@ def _check_keywords(schema, given, kwargs):
 
 
 def call_boxed(operator, arguments):
-    """Calls an operator. Where its schema returns a list, it is a list for Python, too."""
-    result = operator.call(*arguments)
-    returns = operator.schema.returns
-    if type(result) is tuple and len(returns) == 1 and returns[0].type.is_list:
-        return list(result)
+    """Calls an operator: see `as_python_sees`."""
+    return as_python_sees(operator, operator.call(*arguments))
+
+
+def as_python_sees(operator, result):
+    """A result as calls through the dispatcher return it: a list where the schema returns one, several in a plain tuple.
+
+    `torch.return_types.max` and its like are made by the bindings of `torch` and `Tensor` alone.
+    """
+    if isinstance(result, tuple):
+        returns = operator.schema.returns
+        if len(returns) == 1 and returns[0].type.is_list:
+            return list(result)
+        if len(returns) > 1 and type(result) is not tuple:
+            return tuple(result)
     return result
 
 
@@ -191,7 +201,8 @@ class OperatorHandle:
         return getattr(self._operator, "debug", "")
 
     def redispatch_boxed(self, keyset, *args, **kwargs):
-        return self._operator.redispatch(keyset, *bind(self._operator.schema, args, kwargs))
+        arguments = bind(self._operator.schema, args, kwargs)
+        return as_python_sees(self._operator, self._operator.redispatch(keyset, *arguments))
 
 
 class SafeKernelFunction:
@@ -205,7 +216,7 @@ class SafeKernelFunction:
     def call_boxed(self, keyset, *args, **kwargs):
         arguments = bind(self._operator.schema, args, kwargs)
         keys = to_keys(keyset) | (keys_of(arguments) | INFERENCE_MODE) & tls.mask & FACTS
-        return self._function_for(keys)(*arguments)
+        return as_python_sees(self._operator, self._function_for(keys)(*arguments))
 
     def _function_for(self, keys):
         """What takes the operator's arguments, for calls with this set."""
@@ -222,7 +233,7 @@ class SafeKernelFunction:
 
 def call_for_key(operator, key, arguments):
     """The kernel that is registered for one DispatchKey, called with all arguments."""
-    return operator.redispatch(key, *arguments)
+    return as_python_sees(operator, operator.redispatch(key, *arguments))
 
 
 def _dispatch_get_computed_kernel_for_dispatch_key(name, key):
