@@ -25,6 +25,7 @@ from readtorch.aten.parallel import parallel_for
 from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
@@ -752,15 +753,26 @@ def renorm_cpu(self, p, dim, maxnorm):
     return wrap_reduced((self._array * factor).astype(self._array.dtype, copy=False))
 
 
+def accumulate_type(t):
+    """The type that sums are held in where they are rounded once. In PyTorch: `toAccumulateType`."""
+    if t._keys & CPU and dtype_of(t) in (scalar_type.float32, scalar_type.complex64):
+        return scalar_type.float64 if dtype_of(t) is scalar_type.float32 else scalar_type.complex128
+    return op_math_type(dtype_of(t))
+
+
 @renorm.backward
 class RenormBackward0:
     def self(grad, self, p, dim, maxnorm):
         """Where a slice was scaled, its norm depends on each of its elements."""
         dims = other_dims(self, dim)
-        norm = vector_norm.call(self, p, dims, True, None)
+        wide = accumulate_type(self)
+        norm = vector_norm.call(self, p, dims, True, None if wide == dtype_of(self) else wide)
         along = conj(self) * grad
-        along = (along.real if dtype_of(along).is_complex else along).sum(dims, True)
+        along = (along.real if dtype_of(along).is_complex else along).sum(dims, True, dtype=wide.to_real())
         through_norm = norm_gradient(along, self, p, norm, dims, True)
         inverse = (norm + 1e-7).reciprocal()
-        scaled = mul_scalar.call(inverse, maxnorm) * (grad - inverse * through_norm)
+        difference = (
+            grad.to(wide) - inverse * through_norm
+        )  # in PyTorch: `sub` casts, and the copy's strides are the result's
+        scaled = mul_scalar.call(inverse, maxnorm) * difference
         return at.where(norm > maxnorm, scaled.to(grad.dtype), grad)
