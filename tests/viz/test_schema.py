@@ -9,7 +9,7 @@ from torchgen.model import FunctionSchema
 
 from readtorch.mini.schema import parse_schema
 from readtorch.show import _links
-from readtorch.viz.figures.schema import BAD, CHANGES, ENTRIES, FIGURE, checked_schema
+from readtorch.viz.figures.schema import BAD, CHANGES, ENTRIES, FIGURE, checked_schema, is_whole
 from readtorch.viz.generated_pieces import pieces_of
 from readtorch.viz.inputs import Refusal
 
@@ -109,11 +109,40 @@ def test_nodes_are_named_and_save_as_pytorchs():
         ({"schema": "mul(Tensor self, Tensor lambda) -> Tensor"}, "'lambda' cannot be the name"),
         ({"schema": "mul(Tensor self, ) -> Tensor"}, "!= mul"),
         ({"formulas": "self: grad * (other"}, "do not match"),
+        ({"formulas": "self: grad *"}, "The formula for 'self' is not a whole expression: grad \\*"),
+        ({"schema": "mul(Tensor self, Tensor grad) -> Tensor", "formulas": "self: grad"}, "'grad' is a name that"),
+        ({"schema": "mul(Tensor self, Tensor node) -> Tensor", "formulas": "self: grad"}, "'node' is a name that"),
+        ({"schema": "mul(Tensor self, int result) -> Tensor", "formulas": "self: grad"}, "'result' is a name that"),
+        ({"schema": "class(Tensor self) -> Tensor", "formulas": ""}, "'class' cannot be the name of a function"),
     ],
 )
 def test_what_the_figure_refuses_itself(changes, said):
     with pytest.raises(Refusal, match=said):
         FIGURE.result(**changes)
+
+
+WHOLE = """grad | -grad * (n) | grad.mm(mat2.t()) * alpha | f(grad, self.shape, n=-1)[0].sum() | 1 - .5e-3 ** ~a
+where(a, grad, 0) | (a > 0) | a[1:, None] | a[:2] | [a, b] | (a, b) | f(*a, **b) | a if not b else 2. | a and b | f()
+a == b | f("x y") | --a | f(a).b | f (a)""".replace("\n", " | ").split(" | ")
+BROKEN = "grad * | * grad | grad self | grad ** | a.b. | 2n | a, | f(a b) | f(a * ) | a == | (a)(*) b | grad * class | a $ b".split(
+    " | "
+)
+
+
+@pytest.mark.parametrize("formula", WHOLE + BROKEN)
+def test_a_formula_is_whole_where_python_says_so(formula):
+    try:
+        compile(formula, "", "eval")
+        compiled = formula != "a,"  # a formula is one value
+    except SyntaxError:
+        compiled = False
+    assert compiled == (formula in WHOLE)
+    assert is_whole(formula) == compiled
+
+
+def test_names_of_the_generator_are_free_where_it_writes_no_node():
+    schema = "mul(Tensor self, Tensor grad) -> Tensor"
+    assert "grad" in FIGURE.result(schema=schema, formulas="")["pieces"]["function"]
 
 
 def test_the_sentence_names_what_is_no_argument():

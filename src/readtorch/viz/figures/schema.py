@@ -246,6 +246,10 @@ def check_type(declared):
 
 def check_parameters(schema):
     """What a Python function cannot have."""
+    name = schema.name
+    refuse_if(
+        not name.isidentifier() or keyword.iskeyword(name), f"'{name}' cannot be the name of a function in Python."
+    )
     names = [a.name for a in schema.arguments]
     for name in names:
         refuse_if(
@@ -351,7 +355,10 @@ def read_formulas(line, schema):
         refuse_if(name not in known, f"{schema.full_name} has no argument '{name}' that a formula could be for.")
         refuse_if(name in formulas, f"There are two formulas for '{name}'.")
         refuse_if(not balanced(formula), f"The parentheses of '{formula}' do not match.")
+        refuse_if(not is_whole(formula), f"The formula for '{name}' is not a whole expression: {formula}")
         formulas[name] = formula
+    for name in OWN if formulas else ():
+        refuse_if(name in known, f"'{name}' is a name that the generator uses itself; give the argument another.")
     return {name: formulas[name] for name in known if name in formulas}
 
 
@@ -362,6 +369,37 @@ def balanced(formula):
         if depth < 0:
             return False
     return depth == 0
+
+
+# What the generated node calls the gradient, itself and the operator's result
+OWN = ("grad", "node", "result")
+OPERAND = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|[A-Za-z_]\w*""")
+WORDS = {"and": "%", "or": "%", "if": "%", "else": "%", "in": "%", "is": "%", "not": "-"}
+WORDS |= {word: "x" for word in ("True", "False", "None")}
+# x is an operand; each rule makes one of several
+RULES = [
+    (r"x\.x", "x"),
+    (r"x(\*\*|//|<<|>>|[<>=!]=|[-+*/%@&|^<>])x", "x"),
+    (r"(^|[^x)\]])[-+~]x", r"\1x"),
+    (r"([(,])(x=|\*\*?)x", r"\1x"),
+    (r"x?:x?(?=[\],:])", "x"),
+    (r"(x|(?<![x)\]]))[(\[](x(,x)*,?)?[)\]]", "x"),
+]
+
+
+def is_whole(formula):
+    """Whether operands and operators make one expression. Rules of text, for the page has no parser of Python."""
+
+    def operand(found):
+        word = found[0]
+        return WORDS.get(word, "?" if keyword.iskeyword(word) else "x")
+
+    text, before = re.sub(r"\s", "", OPERAND.sub(operand, formula)), None
+    while text != before:
+        before = text
+        for rule, shorter in RULES:
+            text = re.sub(rule, shorter, text)
+    return text == "x"
 
 
 def unknown_names(schema, formulas):
@@ -446,6 +484,9 @@ def sample(random):
                 "self: grad * self.dtype",
                 "self: grad * selfie + result.shape",
                 "self: grad * (self",
+                "self: grad *",
+                "self: grad self",
+                "self: grad * f(self, 2.5, n=-1)[0].sum() if result.shape else -self",
             ]
         )
     return {"schema": schema, "variants": variants, "structured": structured and kind > 0.2, "formulas": formulas}
@@ -462,6 +503,7 @@ CHANGES = (
     (" -> Tensor", " -> ()"),
     ("Tensor ", "Tensor(b|c) "),
     ("Tensor ", "Tensor(a -> *) "),
+    ("Tensor other", "Tensor grad"),
 )
 START = ENTRIES["mul.Tensor"]
 

@@ -152,8 +152,9 @@ ICON.link = "M7 5H4a3 3 0 0 0 0 6h3V9.5H4a1.5 1.5 0 0 1 0-3h3zM9 5h3a3 3 0 0 1 0
 const SOON = 600; // milliseconds without a key until an unfinished text is refused
 
 // `typing`: whether typing goes to the last step, as in a program that grows at its end.
+// `together`: whether the fields make sense together only, so that while one is refused no other is taken.
 const figure =
-  (model, draw, { typing = "" } = {}) =>
+  (model, draw, { typing = "", together = false } = {}) =>
   ({ model: state, el }) => {
     const { title, inputs: specs, start, hint, name, extra } = state.get("data");
     const firstStep = state.get("step"),
@@ -222,7 +223,7 @@ const figure =
         return;
       }
       const { [spec.name]: _, ...others } = pending;
-      if (Object.keys(others).length && !change({ [spec.name]: value }, final ? null : spec.name, others)) {
+      if (!together && Object.keys(others).length && !change({ [spec.name]: value }, final ? null : spec.name, others)) {
         input.removeAttribute("aria-invalid"); // not this field's fault: it is taken, and the others stay as they are
         tell(problem);
         return;

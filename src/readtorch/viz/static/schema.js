@@ -76,4 +76,4 @@ const draw = ({ result, inputs, set, extra }) => {
   ]; // prettier-ignore
 };
 
-export default { render: figure(model, draw) };
+export default { render: figure(model, draw, { together: true }) };

@@ -122,8 +122,10 @@ function checkType(declared) {
 }
 function checkParameters(schema) {
   const names = schema.arguments.map(({ name }) => name);
+  const isName = (name) => /^[A-Za-z_]\w*$/.test(name) && !RESERVED.includes(name);
+  refuseIf(!isName(schema.name), `'${schema.name}' cannot be the name of a function in Python.`);
   for (const name of names) {
-    refuseIf(!/^[A-Za-z_]\w*$/.test(name) || RESERVED.includes(name), `'${name}' cannot be the name of an argument in Python.`);
+    refuseIf(!isName(name), `'${name}' cannot be the name of an argument in Python.`);
     refuseIf(names.filter((one) => one === name).length > 1, `There are two arguments called '${name}'.`);
   }
 }
@@ -187,8 +189,11 @@ function readFormulas(line, schema) {
     refuseIf(!known.includes(name), `${fullName(schema)} has no argument '${name}' that a formula could be for.`);
     refuseIf(formulas.has(name), `There are two formulas for '${name}'.`);
     refuseIf(!balanced(formula), `The parentheses of '${formula}' do not match.`);
+    refuseIf(!isWhole(formula), `The formula for '${name}' is not a whole expression: ${formula}`);
     formulas.set(name, formula);
   }
+  for (const name of formulas.size ? OWN : [])
+    refuseIf(known.includes(name), `'${name}' is a name that the generator uses itself; give the argument another.`);
   return known.filter((name) => formulas.has(name)).map((name) => [name, formulas.get(name)]);
 }
 
@@ -199,6 +204,28 @@ function balanced(formula) {
     if (depth < 0) return false;
   }
   return depth === 0;
+}
+// What the generated node calls the gradient, itself and the operator's result
+const OWN = ["grad", "node", "result"];
+const OPERAND = /'[^']*'|"[^"]*"|(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|[A-Za-z_]\w*/g;
+const WORDS = { and: "%", or: "%", if: "%", else: "%", in: "%", is: "%", not: "-", True: "x", False: "x", None: "x" };
+// x is an operand; each rule makes one of several
+const RULES = [
+  [/x\.x/g, "x"],
+  [/x(\*\*|\/\/|<<|>>|[<>=!]=|[-+*/%@&|^<>])x/g, "x"],
+  [/(^|[^x)\]])[-+~]x/g, "$1x"],
+  [/([(,])(x=|\*\*?)x/g, "$1x"],
+  [/x?:x?(?=[\],:])/g, "x"],
+  [/(x|(?<![x)\]]))[(\[](x(,x)*,?)?[)\]]/g, "x"],
+];
+function isWhole(formula) {
+  const operand = (word) => (Object.hasOwn(WORDS, word) ? WORDS[word] : RESERVED.includes(word) ? "?" : "x");
+  let text = formula.replace(OPERAND, operand).replace(/\s/g, ""), before; // prettier-ignore
+  while (text !== before) {
+    before = text;
+    for (const [rule, shorter] of RULES) text = text.replace(rule, shorter);
+  }
+  return text === "x";
 }
 function unknownNames(schema, formulas) {
   const known = [...schema.arguments.map(({ name }) => name), "grad", "result", ...RESERVED];
