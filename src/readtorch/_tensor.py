@@ -8,7 +8,6 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
-from .aten.python_fallback_kernel import seen_by_python
 from .aten.sparse_tensor_impl import is_sparse
 from .aten.torch_function import (
     DisableTorchFunctionSubclass,
@@ -21,7 +20,7 @@ from .c10 import tensor_impl
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
-from .c10.tensor_impl import key_set, only_element, storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import key_set, only_element, seen_by_python, storage_impl, storage_offset, strides_of
 from .c10.torch_dispatch_mode_tls import has_torch_dispatch
 from .csrc import storage_sharing
 from .csrc.autograd.hooks import RemovableHandle

@@ -9,15 +9,14 @@ Explained in the chapter "One operator call".
 import textwrap
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import BACKEND_SELECT, CPU, ON_EVERY_TENSOR, THREAD, TORCH_FUNCTION
+from readtorch.c10.dispatch_key import BACKEND_SELECT, CPU, ON_EVERY_TENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
 from .codegen import compile_function
 from .context import context
 from .function_schema import parse_schema
 from .numpy_errors import FOREIGN, restate
-from .operator_entry import DispatchTable, OperatorEntry, fallbacks, fallthrough, registry, set_fallback, writers  # noqa: F401  (other rooms find them here)
-from .torch_function import Overridden, mode_enabled
+from .operator_entry import BindingTable, OperatorEntry, fallbacks, fallthrough, registry, set_fallback, writers  # noqa: F401  (other rooms find them here)
 
 # Backend -> function(operator) that makes the kernel of a structured operator there: see register_dispatch_key.py.
 structured_kernels = {}
@@ -112,38 +111,6 @@ class Operator(OperatorEntry):
 
     def __repr__(self):
         return f"<Operator {self.schema}>"
-
-
-class BindingTable(dict):
-    """Masked key set -> what the Python binding of an operator calls: the kernel, or what says that the call is overridden:
-    Note [ Who overrides ]."""
-
-    def __init__(self, operator):
-        self.operator = operator
-
-    def __missing__(self, keys):
-        if keys & TORCH_FUNCTION:
-            kernel = _refuse
-        elif keys & THREAD:
-            kernel = self._unless_a_mode_is_on(keys)
-        else:
-            kernel = self.operator.table[keys]
-        self[keys] = kernel
-        return kernel
-
-    def _unless_a_mode_is_on(self, keys):
-        table = self.operator.table
-
-        def ask(*args):
-            if mode_enabled():
-                raise Overridden
-            return table[keys](*args)
-
-        return ask
-
-
-def _refuse(*args):
-    raise Overridden
 
 
 def register(text):

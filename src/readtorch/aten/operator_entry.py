@@ -19,6 +19,7 @@ from readtorch.c10.dispatch_key import (
     AUTOGRAD_ALIAS,
     BACKEND_SELECT,
     BACKENDS,
+    BY_PRIORITY,
     COMPOSITE_EXPLICIT,
     COMPOSITE_EXPLICIT_NON_FUNCTIONAL,
     COMPOSITE_IMPLICIT,
@@ -43,10 +44,8 @@ from readtorch.c10.dispatch_key import (
     TORCH_FUNCTION,
     TRACER,
     VMAP_MODE,
-    autograd_key,
-    highest_key,
     key_name,
-    runtime_backend,
+    keys_below,
 )
 from readtorch.c10.dispatch_key_set import DispatchKey, from_keys, key_of, to_keys
 from readtorch.c10.local_dispatch_key_set import tls
@@ -54,6 +53,7 @@ from readtorch.c10.tensor_impl import TensorImpl, key_set
 
 from .context import context
 from .record_function import run_observed
+from .torch_function import Overridden, mode_enabled
 
 _HERE = Path(__file__).parents[2]
 
@@ -146,7 +146,14 @@ overridden = set()
 # Their Autograd kernels refuse tensors that require grad, whether something is recorded or not.
 ASKED_ALWAYS = {"aten::resize_", "aten::resize_as_"}
 
-BELOW_AUTOGRAD = (AUTOGRAD - 1) & FUNCTIONALITIES & ~(BACKEND_SELECT | ADINPLACEORVIEW)
+# ADInplaceOrView does not count their writes. The first calls `resize_`, which counts. In PyTorch: the others count nothing, but are
+# not what an optimizer calls unless asked.
+COUNT_THEMSELVES = {"aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"}
+
+BELOW_AUTOGRAD = keys_below(ADINPLACEORVIEW) & FUNCTIONALITIES & ~BACKEND_SELECT
+
+# The keys of functionality, highest priority first, each with what its kernel is resolved for: itself, what is below, the facts.
+HOPS = [(key, keys_below(key) | key | ~KEYS) for key in BY_PRIORITY if key & FUNCTIONALITIES]
 
 
 def _everything(operator):
@@ -282,8 +289,15 @@ class OperatorEntry:
             return self.kernels[key]
         if key in RUNTIME_BACKENDS:
             return writers[key](self, key) if key in writers else None
+        if key == ADINPLACEORVIEW and not self.writes_or_views():
+            return None
         writer = writers.get({AUTOGRAD_ALIAS: AUTOGRAD, TRACER: TRACER, ADINPLACEORVIEW: ADINPLACEORVIEW}.get(key))
         return writer if writer is not None and getattr(writer, "serves", _everything)(self) else None
+
+    def writes_or_views(self):
+        """Whether it has a kernel for ADInplaceOrView: it writes in place or to `out=`, or makes views that autograd follows."""
+        schema = self.schema
+        return (schema.is_inplace or schema.is_out or schema.is_view) and self.name not in COUNT_THEMSELVES
 
     def serves_every_backend(self):
         """Whether its CPU kernel only calls operators."""
@@ -332,20 +346,17 @@ class OperatorEntry:
             return with_thread_state(self, keys) if keys & THREAD else self.table[keys & ~TORCH_FUNCTION]
         if keys & INFERENCE_TENSOR:
             keys |= ADINPLACEORVIEW  # this thread includes it, and inference tensors are the ones that do not carry it
-        functionalities = keys & FUNCTIONALITIES
-        while functionalities:
-            key = highest_key(functionalities)
-            kernel = self.functionality_kernel(key, keys & (2 * key - 1 | ~KEYS))
-            if kernel is not None:
-                return kernel
-            functionalities ^= key
+        for key, kept in HOPS:
+            if keys & key:
+                kernel = self.functionality_kernel(key, keys & kept)
+                if kernel is not None:
+                    return kernel
         return self.backend_kernel(keys)
 
     def without_fallthroughs(self, keys):
         """The set without the keys at which the operator has a fallthrough. In PyTorch: its `nonFallthroughKeys_`."""
-        for bit in range(KEYS.bit_length()):
-            key = keys & 1 << bit
-            if key & FUNCTIONALITIES:
+        for key, _ in HOPS:
+            if keys & key:
                 kernel, _ = self.entry(autograd_key(keys) if key == AUTOGRAD else key)
                 if kernel is not None and kernel.function is fallthrough:
                     keys ^= key
@@ -353,11 +364,10 @@ class OperatorEntry:
 
     def stops_at(self, keys):
         """The key whose kernel a call with this masked set reaches first."""
-        for bit in reversed(range((keys & KEYS).bit_length())):
-            key = keys & 1 << bit
-            if key & FUNCTIONALITIES and self.functionality_kernel(key, keys & (2 * key - 1 | ~KEYS)) is not None:
+        for key, kept in HOPS:
+            if keys & key and self.functionality_kernel(key, keys & kept) is not None:
                 return key
-        return highest_key(keys & BACKENDS)
+        return highest_backend(keys)
 
     def functionality_kernel(self, key, keys):
         """The kernel for `keys`, whose highest key is `key`, no backend; None if the call goes on to the next key.
@@ -437,7 +447,7 @@ class OperatorEntry:
         """`kernel`, or what takes its place while deterministic algorithms are asked for."""
         if not (context.deterministic and self.deterministic and keys & BACKENDS):
             return kernel
-        change = self.deterministic.get(highest_key(keys & BACKENDS))
+        change = self.deterministic.get(highest_backend(keys))
         return kernel if change is None else change(kernel)
 
     def redispatch(self, keys, *arguments):
@@ -524,8 +534,21 @@ def keys_of(arguments):
 
 
 def highest_backend(keys):
-    """The backend of a set; 0 if there is none."""
-    return highest_key(keys & BACKENDS) if keys & BACKENDS else 0
+    """The backend of highest priority in a set; 0 if there is none."""
+    backends = keys & BACKENDS
+    return backends and 1 << (backends.bit_length() - 1)
+
+
+def runtime_backend(keys):
+    """The backend of a set as Python knows it; 0 if there is none."""
+    backend = highest_backend(keys)
+    return CUDA if backend == SIMULATED_CUDA else backend
+
+
+def autograd_key(keys):
+    """The key of Autograd for a set: AutogradCPU, AutogradCUDA …"""
+    backend = runtime_backend(keys)
+    return AUTOGRAD | (CPU if backend == SPARSE_CPU else backend)
 
 
 class Registration:
@@ -553,6 +576,38 @@ class DispatchTable(dict):
     def __missing__(self, keys):
         kernel = self[keys] = self.operator.resolve(keys)
         return kernel
+
+
+class BindingTable(dict):
+    """Masked key set -> what the Python binding of an operator calls: the kernel, or what says that the call is overridden:
+    Note [ Who overrides ]."""
+
+    def __init__(self, operator):
+        self.operator = operator
+
+    def __missing__(self, keys):
+        if keys & TORCH_FUNCTION:
+            kernel = _refuse
+        elif keys & THREAD:
+            kernel = self._unless_a_mode_is_on(keys)
+        else:
+            kernel = self.operator.table[keys]
+        self[keys] = kernel
+        return kernel
+
+    def _unless_a_mode_is_on(self, keys):
+        table = self.operator.table
+
+        def ask(*args):
+            if mode_enabled():
+                raise Overridden
+            return table[keys](*args)
+
+        return ask
+
+
+def _refuse(*args):
+    raise Overridden
 
 
 def with_thread_state(operator, keys):

@@ -14,7 +14,7 @@ import functools
 from readtorch.c10.device import default_device
 from readtorch.c10.dispatch_key import ABOVE_PYTHON, PYTHON, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls, update_mask
-from readtorch.c10.tensor_impl import TensorImpl, key_set
+from readtorch.c10.tensor_impl import TensorImpl, key_set, seen_by_python
 from readtorch.c10.torch_dispatch_mode_tls import (
     PYTHON_KEYS,
     _disabled_torch_dispatch_impl,
@@ -392,11 +392,6 @@ _CHECKS = {("Tensor", False): _tensor, ("Tensor", True): _tensors, ("Scalar", Fa
 
 
 # --------------------------------------------------------------------------------- detach outside the dispatcher
-
-
-def seen_by_python(t):
-    """Whether a mode or the class of `t` would see a call with it."""
-    return (mode_tls.modes or key_set(t) & PYTHON) and not tls.excluded & PYTHON
 
 
 def python_detach(t):

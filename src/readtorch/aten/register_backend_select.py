@@ -11,7 +11,7 @@ In PyTorch: `RegisterBackendSelect.cpp`, written by `torchgen/gen.py` (`ComputeB
 """
 
 from readtorch.c10.device import keys_on
-from readtorch.c10.dispatch_key import BACKEND_SELECT
+from readtorch.c10.dispatch_key import BACKEND_SELECT, BACKENDS
 
 from . import dispatcher
 from .operator_entry import keys_of
@@ -30,8 +30,8 @@ def make_backend_select_kernel(operator, keys):
     place = [a.name for a in operator.schema.arguments].index("device")
 
     def backend_select(*arguments):
-        below = keys & (BACKEND_SELECT - 1)
-        carried = keys_of(arguments) & (BACKEND_SELECT - 1)
+        below = keys & BACKENDS
+        carried = keys_of(arguments) & BACKENDS
         device = arguments[place]
         found = carried if carried and device is None else keys_on(device, below)
         return operator.table[keys & ~BACKEND_SELECT | found](*arguments)

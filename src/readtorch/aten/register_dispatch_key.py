@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import BACKENDS, CONJUGATE, CPU, CUDA, MATH_BITS, META, highest_key
+from readtorch.c10.dispatch_key import CONJUGATE, CPU, CUDA, MATH_BITS, META
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     contiguous_strides,
@@ -32,6 +32,7 @@ from .common_device import MIXED
 from .dispatcher import registry, structured_kernels, writers
 from .empty_tensor import empty_cpu, empty_meta, still_on_meta
 from .memory_overlap import check_no_overlap, check_no_partial_overlap, overlap_error
+from .operator_entry import highest_backend
 from .tensor_meta import TensorMeta
 
 # ------------------------------------------------------------------------------------------------- functional
@@ -233,7 +234,7 @@ NOT_AS_IT_LIES = NOT_HERE | MATH_BITS  # or not by copying what lies in memory
 
 def fits(operator, inputs, outs, outputs):
     """Whether the backend's `impl` may write into these outputs as if they had been made for it."""
-    backend = highest_key(outs[0]._keys & BACKENDS)
+    backend = highest_backend(outs[0]._keys)
     if backend == META:
         return True
     if backend != CPU or CPU not in operator.impls:

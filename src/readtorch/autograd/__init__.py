@@ -8,11 +8,10 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.torch_function import overriders
 from readtorch.c10.dispatch_key import BACKENDS, CPU
 from readtorch.c10.memory_format import preserve_format
-from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, wrap, seen_by_python
 from readtorch.csrc.autograd import engine
 from readtorch.csrc.autograd.node import input_metadata
 from readtorch.csrc.autograd.variable import gradient_edge, requires_grad

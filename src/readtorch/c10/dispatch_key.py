@@ -9,52 +9,74 @@ dispatch_key_set.py. Explained in the chapter "One operator call".
 
 # Note [ One digit ]: an int of CPython below 2**30 is one digit, and `|` and `&` are quick on these alone. All bits fit.
 
-# Backends: whose arithmetic it is. Lowest bits, so lowest priority.
+# Note [ Small sets ]
+# The place of a bit says nothing about priority: that is the order of BY_PRIORITY, which is read when a table is filled. The low
+# eight bits are those of calls to which no mode and no subclass has anything to add. Their sets are ints up to 255, of which
+# CPython keeps one object each, so a look-up finds its entry without comparing numbers.
+
 CPU = 1 << 0
-CUDA = 1 << 1
-META = 1 << 2  # no memory, hence no arithmetic: sizes, strides and dtypes only
-SIMULATED_CUDA = 1 << 3  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
-SPARSE_CPU = 1 << 4  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
+ADINPLACEORVIEW = 1 << 1  # counts versions, marks views
+AUTOGRAD = 1 << 2  # records the call
+HISTORY = 1 << 3  # a fact, see below
+STALE = 1 << 4  # a fact
+CUDA = 1 << 5
+INFERENCE_TENSOR = 1 << 6  # a fact
+INFERENCE_MODE = 1 << 7  # a fact
+
+# Backends: whose arithmetic it is. Lowest priority; among themselves a higher bit is a higher one.
+META = 1 << 8  # no memory, hence no arithmetic: sizes, strides and dtypes only
+SIMULATED_CUDA = 1 << 9  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
+SPARSE_CPU = 1 << 10  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
 BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE_CPU
 
-# Functionality, highest priority last. In PyTorch: Autograd is one key a backend (AutogradCPU, AutogradCUDA …), made of
-# this bit and the backend's, and so is it here.
-BACKEND_SELECT = 1 << 5  # chooses the backend of what a factory makes, from its argument `device`
-PYTHON = 1 << 6  # shows the call to `__torch_dispatch__`, of a mode or of a tensor's class
-FUNCTORCH_BACK_MODE = 1 << 7
-FUNCTIONALIZE = 1 << 8
-CONJUGATE = 1 << 9  # the elements are the conjugates of what lies in memory
-NEGATIVE = 1 << 10  # the elements are the negatives of what lies in memory
-ZEROTENSOR = 1 << 11  # all elements are 0, and none lies in memory
-ADINPLACEORVIEW = 1 << 12  # counts versions, marks views
-AUTOGRAD = 1 << 13  # records the call
-TRACER = 1 << 14  # writes the call into a traced graph
-AUTOCAST_CPU = 1 << 15  # casts the operands
-AUTOCAST_CUDA = 1 << 16
-BATCHED = 1 << 17
-VMAP_MODE = 1 << 18
-GRAD_WRAPPER = 1 << 19
-PYTHON_TLS_SNAPSHOT = 1 << 20
-FUNCTORCH_FRONT_MODE = 1 << 21
+# Functionality. In PyTorch: Autograd is one key a backend (AutogradCPU, AutogradCUDA …), made of this bit and the backend's,
+# and so is it here.
+BACKEND_SELECT = 1 << 11  # chooses the backend of what a factory makes, from its argument `device`
+PYTHON = 1 << 12  # shows the call to `__torch_dispatch__`, of a mode or of a tensor's class
+FUNCTORCH_BACK_MODE = 1 << 13
+FUNCTIONALIZE = 1 << 14
+CONJUGATE = 1 << 15  # the elements are the conjugates of what lies in memory
+NEGATIVE = 1 << 16  # the elements are the negatives of what lies in memory
+ZEROTENSOR = 1 << 17  # all elements are 0, and none lies in memory
+TRACER = 1 << 18  # writes the call into a traced graph
+AUTOCAST_CPU = 1 << 19  # casts the operands
+AUTOCAST_CUDA = 1 << 20
+BATCHED = 1 << 21
+VMAP_MODE = 1 << 22
+GRAD_WRAPPER = 1 << 23
+PYTHON_TLS_SNAPSHOT = 1 << 24
+FUNCTORCH_FRONT_MODE = 1 << 25
 
 # Note [ Facts ]
 # What more a set says. A fact has no kernels; it chooses among those that a key could have.
-HISTORY = 1 << 22  # the tensor may require grad
-STALE = 1 << 23  # it is a view: its history may have changed behind its back
-INFERENCE_TENSOR = 1 << 24  # made under inference_mode(): may never enter a graph
-WRAPPED_NUMBER = 1 << 25  # a Python number on its way through an operator: weak in type promotion
-INFERENCE_MODE = 1 << 26  # let through under inference_mode(): what is made is marked
+# HISTORY: the tensor may require grad. STALE: it is a view, and its history may have changed behind its back.
+# INFERENCE_TENSOR: made under inference_mode(), may never enter a graph. INFERENCE_MODE: let through under inference_mode(), what
+# is made is marked.
+WRAPPED_NUMBER = 1 << 26  # a Python number on its way through an operator: weak in type promotion
 THREAD = 1 << 27  # let through while this thread has something of its own to say: see local_dispatch_key_set.py
 TORCH_FUNCTION = 1 << 28  # its class overrides `__torch_function__`
 NO_STORAGE = 1 << 29  # it wraps other tensors: its own elements lie nowhere
 
-KEYS = FUNCTORCH_FRONT_MODE * 2 - 1
+# All keys, highest priority first, as in PyTorch.
+BY_PRIORITY = (
+    *(FUNCTORCH_FRONT_MODE, PYTHON_TLS_SNAPSHOT, GRAD_WRAPPER, VMAP_MODE, BATCHED, AUTOCAST_CUDA, AUTOCAST_CPU, TRACER),
+    *(AUTOGRAD, ADINPLACEORVIEW, ZEROTENSOR, NEGATIVE, CONJUGATE, FUNCTIONALIZE, FUNCTORCH_BACK_MODE, PYTHON),
+    *(BACKEND_SELECT, SPARSE_CPU, SIMULATED_CUDA, META, CUDA, CPU),
+)
+
+
+def keys_below(key):
+    """The keys of lower priority than `key`."""
+    return sum(BY_PRIORITY[BY_PRIORITY.index(key) + 1 :])
+
+
+KEYS = sum(BY_PRIORITY)
 FUNCTIONALITIES = KEYS & ~BACKENDS
-FACTS = (NO_STORAGE * 2 - 1) & ~KEYS & ~THREAD & ~TORCH_FUNCTION  # but those that are about a call's way
+FACTS = HISTORY | STALE | INFERENCE_TENSOR | WRAPPED_NUMBER | INFERENCE_MODE | NO_STORAGE
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
 MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR  # the elements are not what lies in memory
-ABOVE_PYTHON = KEYS & -(PYTHON * 2)
+ABOVE_PYTHON = KEYS & ~keys_below(PYTHON) & ~PYTHON
 
 # Every tensor carries these; threads mask them off until there is need. So an ordinary call pays nothing for them.
 # In PyTorch: such keys come from a thread-local *include* set, which costs each call a second OR.
@@ -124,23 +146,11 @@ RUNTIME_BACKENDS = (CPU, CUDA, META, SPARSE_CPU)
 RUNTIME_KEYS = (
     0,
     *RUNTIME_BACKENDS,
-    *[1 << bit for bit in range(BACKENDS.bit_length(), AUTOGRAD.bit_length() - 1)],
+    *[key for key in reversed(BY_PRIORITY) if key & FUNCTIONALITIES & keys_below(AUTOGRAD)],
     AUTOGRAD,
     *[AUTOGRAD | backend for backend in (CPU, CUDA, META)],
-    *[1 << bit for bit in range(AUTOGRAD.bit_length(), KEYS.bit_length())],
+    *[key for key in reversed(BY_PRIORITY) if key & ~(keys_below(AUTOGRAD) | AUTOGRAD)],
 )
-
-
-def runtime_backend(keys):
-    """The backend of a set as Python knows it; 0 if there is none."""
-    backend = keys & BACKENDS and highest_key(keys & BACKENDS)
-    return CUDA if backend == SIMULATED_CUDA else backend
-
-
-def autograd_key(keys):
-    """The key of Autograd for a set: AutogradCPU, AutogradCUDA …"""
-    backend = runtime_backend(keys)
-    return AUTOGRAD | (CPU if backend == SPARSE_CPU else backend)
 
 
 def key_name(key):
@@ -156,16 +166,7 @@ def key_name(key):
     return NAMES[key]
 
 
-def highest_key(keys):
-    """The key of highest priority in a non-empty set."""
-    return 1 << (keys.bit_length() - 1)
-
-
-def keys_below(key):
-    """The keys of lower priority than `key`."""
-    return key - 1
-
-
 def key_names(keys):
     """The names of the keys in a set, highest priority first; facts come before keys."""
-    return [NAMES[1 << bit] for bit in reversed(range(keys.bit_length())) if keys >> bit & 1]
+    facts = [1 << bit for bit in reversed(range(NO_STORAGE.bit_length())) if 1 << bit & ~KEYS]
+    return [NAMES[key] for key in (*facts, *BY_PRIORITY) if keys & key]

@@ -6,8 +6,20 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapters "Tensor and Stora
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import CONJUGATE, CPU_TENSOR, HISTORY, MATH_BITS, NEGATIVE, STALE, TORCH_FUNCTION, WRAPPED_NUMBER
+from .dispatch_key import (
+    CONJUGATE,
+    CPU_TENSOR,
+    HISTORY,
+    MATH_BITS,
+    NEGATIVE,
+    PYTHON,
+    STALE,
+    TORCH_FUNCTION,
+    WRAPPED_NUMBER,
+)
+from .local_dispatch_key_set import tls
 from .storage_impl import address_of, is_placed, owner_of, storage_of
+from .torch_dispatch_mode_tls import mode_tls
 
 ndarray = np.ndarray
 new = object.__new__
@@ -111,6 +123,11 @@ def as_uint64(number):
     return number
 
 
+def seen_by_python(t):
+    """Whether a mode or the class of `t` would see a call with it."""
+    return (mode_tls.modes or key_set(t) & PYTHON) and not tls.excluded & PYTHON
+
+
 def storage_impl(t):
     """The tensor's StorageImpl, made at the first call. A view has its base's, unless the base has other memory by now.
 
@@ -124,7 +141,7 @@ def storage_impl(t):
 
 
 # What a view's key set has of its base's: all but what depends on the base's own history, or on its class.
-_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | dispatch_key.PYTHON | dispatch_key.PYTHON_TLS_SNAPSHOT)
+_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | PYTHON | dispatch_key.PYTHON_TLS_SNAPSHOT)
 
 # The same for a tensor that autograd does not follow.
 KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE

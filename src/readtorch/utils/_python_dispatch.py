@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from readtorch._tensor import Tensor
-from readtorch.c10.dispatch_key import BACKENDS, CPU, META, highest_key
+from readtorch.aten.operator_entry import highest_backend
+from readtorch.c10.dispatch_key import CPU, META
 from readtorch.c10.local_dispatch_key_set import KeyGuard
 from readtorch.c10.tensor_impl import key_set
 from readtorch.c10.torch_dispatch_mode_tls import (
@@ -343,5 +344,5 @@ def autograd_would_have_decomposed(func, flat_args):
     """Whether the key Autograd would have replaced an operator by its composition: unless the backend has a kernel."""
     for a in flat_args:
         if isinstance(a, Tensor):
-            return (highest_key(key_set(a) & BACKENDS) if key_set(a) & BACKENDS else CPU) not in func._operator.kernels
+            return (highest_backend(key_set(a)) or CPU) not in func._operator.kernels
     return True

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from readtorch.aten.dispatcher import BindingTable, DispatchTable, fallbacks
-from readtorch.c10.dispatch_key import FOLLOWED, GRAD_FACTS, NAMES, WRAPPED_NUMBER
+from readtorch.aten.operator_entry import BindingTable, DispatchTable, fallbacks
+from readtorch.c10.dispatch_key import BY_PRIORITY, FOLLOWED, GRAD_FACTS, NAMES, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls
 
 from .tensor_notes import note
@@ -105,7 +105,8 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
             operands=[asdict(note("result", result))],
         )
     )
-    keys = [{"name": name, "bit": bit} for bit, name in sorted(NAMES.items(), reverse=True)]
+    facts = [bit for bit in NAMES if bit not in BY_PRIORITY]
+    keys = [{"name": NAMES[bit], "bit": bit} for bit in (*facts, *BY_PRIORITY)]
     left_out = len(watcher.calls) - len(calls)
     return {"keys": keys, "steps": [asdict(step) for step in steps], "left_out": left_out}
 

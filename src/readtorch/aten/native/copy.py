@@ -9,7 +9,6 @@ import numpy as np
 from readtorch.aten.expand_utils import broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, below_autograd, binding_maker, native_function, python_binding
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import is_overridden, overriders
 from readtorch.c10 import scalar_type
@@ -39,7 +38,16 @@ from readtorch.c10.memory_format import (
     suggested_format,
 )
 from readtorch.c10.storage_impl import StorageImpl
-from readtorch.c10.tensor_impl import alias, contiguous_strides, dtype_of, only_element, resolved, storage_nbytes, wrap
+from readtorch.c10.tensor_impl import (
+    alias,
+    contiguous_strides,
+    dtype_of,
+    only_element,
+    resolved,
+    seen_by_python,
+    storage_nbytes,
+    wrap,
+)
 
 from .tensor_iterator import refuse_overlap
 

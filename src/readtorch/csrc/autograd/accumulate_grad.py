@@ -9,12 +9,11 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE_CPU
 from readtorch.c10.layout import strided
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.memory_format import contiguous_format, is_non_overlapping_and_dense
-from readtorch.c10.tensor_impl import alias, strides_of, wrap
+from readtorch.c10.tensor_impl import alias, seen_by_python, strides_of, wrap
 
 from .node import FIRST, Node
 

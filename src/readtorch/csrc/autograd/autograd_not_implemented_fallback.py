@@ -6,7 +6,7 @@ In PyTorch: `torch/csrc/autograd/autograd_not_implemented_fallback.cpp`. Explain
 import warnings
 
 from readtorch.aten.dispatcher import set_fallback
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, FOLLOWED, KEYS
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, FOLLOWED, KEYS, keys_below
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, tls, update_mask
 from readtorch.c10.tensor_impl import Creation, TensorImpl
 
@@ -58,7 +58,7 @@ def autograd_fallback(operator, keys, args, kwargs):
     so do those that do not, for they get a node that warns.
     """
     tensors = tensors_among(args)
-    below = keys & (AUTOGRAD - 1 | ~KEYS)
+    below = keys & (keys_below(AUTOGRAD) | ~KEYS)
     if _mode == "nothing" or not grad_mode_enabled() or not any(map(requires_grad, tensors)):
         return operator.redispatch(below, *args)
     node = WarnNotImplemented(tuple(map(gradient_edge, tensors)))
@@ -101,7 +101,7 @@ def inplace_or_view_fallback(operator, keys, args, kwargs):
     tls.excluded |= FOLLOWED
     update_mask()
     try:
-        result = operator.redispatch(keys & (ADINPLACEORVIEW - 1 | ~KEYS), *args)
+        result = operator.redispatch(keys & (keys_below(ADINPLACEORVIEW) | ~KEYS), *args)
     finally:
         tls.excluded = excluded
         update_mask()

@@ -21,21 +21,10 @@ BELOW = ~(ADINPLACEORVIEW | AUTOGRAD | GRAD_FACTS | INFERENCE_TENSOR)
 # They count a write only if they change anything.
 COUNT_CHANGES = {"aten::resize_", "aten::resize_as_"}
 
-# The first calls `resize_`, which counts. In PyTorch: the others count nothing, but are not what an optimizer calls unless asked.
-COUNT_THEMSELVES = {"aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"}
-
-
-def has_adinplaceorview_kernel(operator):
-    """Whether the operator writes in place or to `out=`, or makes views that autograd follows."""
-    schema = operator.schema
-    if operator.name in COUNT_THEMSELVES:
-        return False
-    return schema.is_inplace or schema.is_out or schema.is_view
-
 
 def make_adinplaceorview_kernel(operator, keys):
     """The ADInplaceOrView kernel of `operator` for operands with these keys; None if it has none."""
-    if not has_adinplaceorview_kernel(operator):
+    if not operator.writes_or_views():
         return None
     if operator.schema.is_view:
         return _view_kernel(operator, keys)
@@ -43,7 +32,6 @@ def make_adinplaceorview_kernel(operator, keys):
     return compile_function(f"{operator.schema.name}_adinplaceorview", writing_source(operator), {"kernel": kernel})
 
 
-make_adinplaceorview_kernel.serves = has_adinplaceorview_kernel
 dispatcher.writers[ADINPLACEORVIEW] = make_adinplaceorview_kernel
 
 

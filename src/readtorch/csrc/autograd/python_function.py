@@ -7,10 +7,9 @@ Explained in the chapter "Autograd".
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.c10.device import cpu
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
-from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
+from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, seen_by_python, wrap
 
 from .node import RELEASED, Node, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, save_output

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from readtorch.aten.dispatcher import Operator, fallbacks, fallthrough, make_call, registry, remove, set_fallback
 from readtorch.aten.function_schema import Argument, Return, Schema, Type
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, key_name
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, key_name, keys_below
 from readtorch.c10.dispatch_key_set import from_keys, key_of
 from readtorch.csrc.autograd.autograd_not_implemented_fallback import inplace_or_view_fallback
 from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
@@ -187,7 +187,8 @@ def _boxed(function, with_keyset, key):
     """A Python function as the fallback of `key`. It sees the keys that are left: this one and those below."""
 
     def fallback(operator, keys, args, kwargs):
-        first = (from_keys(keys & (2 * key - 1)),) if with_keyset else ()
+        highest = AUTOGRAD if key & AUTOGRAD else key
+        first = (from_keys(keys & (keys_below(highest) | highest)),) if with_keyset else ()
         op = python_dispatch.torch_api_function(operator)
         return PythonKernel(operator, functools.partial(function, *first, op))(*args)
 

@@ -21,12 +21,11 @@ from readtorch.aten.native.reduce_ops_utils import (
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
 from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
-from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, seen_by_python, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 

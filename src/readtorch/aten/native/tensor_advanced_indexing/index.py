@@ -17,15 +17,15 @@ from readtorch.aten.native.copy import allocate, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
-from readtorch.aten.python_fallback_kernel import seen_by_python
+from readtorch.aten.operator_entry import highest_backend
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import BACKENDS, META, highest_key
+from readtorch.c10.dispatch_key import META
 from readtorch.c10.layout import strided
 from readtorch.c10.memory_format import fastest_first, strides_in_format, strides_in_order
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, seen_by_python, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
@@ -140,7 +140,7 @@ def check_mask(self, mask, dim):
 
 def positions(mask):
     """The positions where `mask` is true, an array for each of its dimensions."""
-    nonzero = registry["aten::nonzero"].kernels[highest_key(mask._keys & BACKENDS)]
+    nonzero = registry["aten::nonzero"].kernels[highest_backend(mask._keys)]
     return nonzero(mask)._array.T
 
 

@@ -9,11 +9,10 @@ from math import prod
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.aten.python_fallback_kernel import seen_by_python
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.memory_format import contiguous_format
+from readtorch.c10.tensor_impl import seen_by_python, wrap
 from readtorch.c10.tensor_impl import view as view_of
-from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import slice_
