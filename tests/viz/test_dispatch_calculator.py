@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import torchgen
+import yaml
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from readtorch.aten.dispatcher import registry
@@ -24,6 +26,7 @@ from readtorch.viz.figures.dispatch_calculator import (
     Refusal,
     is_factory,
     names,
+    out_form,
     records,
     row_of,
     set_left,
@@ -178,6 +181,45 @@ def test_the_hops_are_those_that_recording_kernels_see(log, seed):
         kinds.update(expected)
     assert not wrong, "\n".join(wrong)
     assert len(kinds) >= 9, kinds
+
+
+def default_kernels():
+    """(operator, key) where the default kernel of a structured operator stands, which calls an out= form."""
+    for operator in tables()["torch"]:
+        for key, (_, place) in row_of("torch", operator).items():
+            if "NonFunctional" in place:
+                yield operator, key
+
+
+def delegates():
+    """{operator: the out= form that native_functions.yaml delegates it to}"""
+    file = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
+    listed = yaml.safe_load(file.read_text(encoding="utf8"))
+    return {one["func"].split("(")[0]: one.get("structured_delegate") for one in listed}
+
+
+def test_a_default_kernel_that_calls_an_out_form_names_it_and_says_where_that_has_no_entry():
+    written, missing = delegates(), 0
+    for operator, key in default_kernels():
+        assert out_form(operator) == written[operator], operator
+        if key in ("CUDA", "Undefined"):
+            assert f"\n{key}: " not in C._dispatch_dump_table(f"aten::{out_form(operator)}"), (operator, key)
+            missing += 1
+    assert missing > 20
+
+
+def test_without_a_backend_the_out_form_raises():
+    assert "add.out has no entry at Undefined: NotImplementedError" in FIGURE.result(excluded="CPU")["say"][-1]
+    x = torch.ones(2)
+    with excluding("CPU"), pytest.raises(NotImplementedError, match="no tensor arguments.*aten::add.out"):
+        x + x
+
+
+def test_of_an_inference_tensor_no_view_is_noted():
+    assert "notes nothing" in FIGURE.result(op="t", inference_tensor=True)["hops"][0]["does"]
+    with torch.inference_mode():
+        x = torch.ones(2, 2)
+    assert not x.t()._is_view()
 
 
 BIT_OF = {name: bit for bit, name in dispatch_key.NAMES.items()}

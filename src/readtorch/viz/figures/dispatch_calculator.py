@@ -285,10 +285,21 @@ def autograd(inputs):
     return f"{why}, and goes on below Autograd.", True
 
 
+# Structured operators whose out= form has another overload name than `out`.
+OUT_FORMS = {"pow.Tensor_Scalar": "Tensor_Scalar_out", "eq.Tensor": "Tensor_out", "sum.dim_IntList": "IntList_out"}
+
+
+def out_form(operator):
+    """The operator that the default kernel of a structured operator calls."""
+    return f"{operator.split('.')[0].removesuffix('_')}.{OUT_FORMS.get(operator, 'out')}"
+
+
 def in_place_or_view(inputs):
     written = is_in_place(inputs["op"]) or inputs["op"].endswith(".out")
     if written and inputs["inference_tensor"] and not inputs["inference_mode"]:
         return "It calls the kernel below its key, which writes; then it raises RuntimeError, for an inference tensor has no version counter."
+    if not written and inputs["inference_tensor"]:
+        return "It calls the kernel below its key; of an inference tensor it notes nothing."
     after_it = "counts the write in the version counter" if written else "notes of which tensor the result is a view"
     return f"It calls the kernel below its key, and then {after_it}."
 
@@ -303,7 +314,15 @@ def missing(inputs, key):
 def ends(side, inputs, kind, key, place):
     """What the last kernel does."""
     if "NonFunctional" in place:
-        return "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top."
+        out = out_form(inputs["op"])
+        fails = {
+            "CUDA": f" In this build {out} has no entry at CUDA: NotImplementedError, could not run 'aten::{out}'.",
+            "Undefined": f" {out} has no entry at Undefined: NotImplementedError, there were no tensor arguments.",
+        }
+        return (
+            "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top."
+            + fails.get(key, "")
+        )
     if side == "readtorch" and kind == "M" and not key.startswith("Autograd") and inputs["op"] in tables()["fused"]:
         return "It does the work of all parts at once, where nobody would see them."
     inner = tables()["inner"].get(inputs["op"], []) if side == "torch" else []

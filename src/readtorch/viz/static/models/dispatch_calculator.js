@@ -191,10 +191,16 @@ function autogradKernel(inputs) {
   return [`${why}, and goes on below Autograd.`, true];
 }
 
+// Structured operators whose out= form has another overload name than `out`.
+const OUT_FORMS = { "pow.Tensor_Scalar": "Tensor_Scalar_out", "eq.Tensor": "Tensor_out", "sum.dim_IntList": "IntList_out" };
+
+const outForm = (operator) => `${operator.split(".")[0].replace(/_$/, "")}.${OUT_FORMS[operator] ?? "out"}`;
+
 function inPlaceOrView(inputs) {
   const written = isInPlace(inputs.op) || inputs.op.endsWith(".out");
   if (written && inputs.inference_tensor && !inputs.inference_mode)
     return "It calls the kernel below its key, which writes; then it raises RuntimeError, for an inference tensor has no version counter.";
+  if (!written && inputs.inference_tensor) return "It calls the kernel below its key; of an inference tensor it notes nothing.";
   const afterIt = written ? "counts the write in the version counter" : "notes of which tensor the result is a view";
   return `It calls the kernel below its key, and then ${afterIt}.`;
 }
@@ -206,7 +212,15 @@ function missingEntry(inputs, key) {
 }
 
 function lastKernel(side, inputs, kind, key, place) {
-  if (place.includes("NonFunctional")) return "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top.";
+  if (place.includes("NonFunctional")) {
+    const out = outForm(inputs.op);
+    const fails = {
+      CUDA: ` In this build ${out} has no entry at CUDA: NotImplementedError, could not run 'aten::${out}'.`,
+      Undefined: ` ${out} has no entry at Undefined: NotImplementedError, there were no tensor arguments.`,
+    };
+    const what = "It serves every backend without a kernel of its own: it works out the result's sizes and calls the out= form, from the top.";
+    return what + (fails[key] ?? "");
+  }
   if (side === "readtorch" && kind === "M" && !key.startsWith("Autograd") && DISPATCH_TABLES.fused.includes(inputs.op))
     return "It does the work of all parts at once, where nobody would see them.";
   const inner = (side === "torch" && DISPATCH_TABLES.inner[inputs.op]) || [];
