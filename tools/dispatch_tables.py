@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+import readtorch.jit  # noqa: F401  it registers the kernels at Tracer
 from readtorch.aten.dispatcher import registry
 
 FILE = Path(__file__).resolve().parents[1] / "src/readtorch/viz/static/models/dispatch_tables.js"

@@ -19,6 +19,7 @@ import torchgen
 import yaml
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import readtorch.jit  # noqa: F401  it registers the kernels at Tracer
 from readtorch.aten.dispatcher import registry
 from readtorch.c10 import dispatch_key
 from readtorch.viz.figures.dispatch_calculator import (
