@@ -22,11 +22,13 @@ from benchmarks.contestants import CONTESTANTS, ROOT, environment
 
 
 class Peer:
-    """The driver's end of a worker process. source: the folder that readtorch is imported from, if not this checkout's."""
+    """The driver's end of a worker process. source: the folder that readtorch is imported from, if not this checkout's. types: how
+    many types are made before it: Note [ A cache of attributes ] in worker.py.
+    """
 
-    def __init__(self, contestant, seconds, threads, source=None):
+    def __init__(self, contestant, seconds, threads, source=None, types=0):
         implementation, keeps_memory = CONTESTANTS[contestant]
-        command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads)]
+        command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads), str(types)]
         stay_on_cores(threads)
         self.process = subprocess.Popen(
             command,

@@ -30,6 +30,7 @@ GROUPS = {
     "training step": Group(mean=1.0, each=1.25),
     "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
     "inference": Group(mean=1.15),
+    "function transforms": Group(each=1.2),
     "fused chain, 100 elements": Group(each=0.2),
     "fused chain, in the cache": Group(each=0.35),
     "fused chain, in memory": Group(each=0.15),
@@ -257,6 +258,24 @@ for _network in NETWORKS:
             lambda api, network=_network: _training(api, network)
         )
     case("inference", f"infer {_network}")(lambda api, network=_network: _inference(api, network))
+
+
+# Function transforms
+
+
+@case("function transforms", "per-sample gradients of a CNN, batch 64")
+def _(api):
+    api.manual_seed(0)
+    net = models.small_cnn(api)
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    images, labels = api.randn(64, 1, 28, 28), api.arange(64) % 10
+
+    def loss(parameters, image, label):
+        output = api.func.functional_call(net, parameters, (image.unsqueeze(0),))
+        return api.nn.functional.cross_entropy(output, label.unsqueeze(0))
+
+    gradients = api.func.vmap(api.func.grad(loss), in_dims=(None, 0, 0))
+    return lambda: gradients(parameters, images, labels)
 
 
 # Checkpoints, to and from a file on the disk: the processor's time, without the disk's

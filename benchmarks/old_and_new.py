@@ -2,8 +2,8 @@
 
     … --only add mlp   cases whose name or group contains one of these words      --runs 5   --rounds 9   --seconds 0.01
 
-Each run starts both anew, in processes of their own; within a run samples are taken in turns. The figure of a case is the median
-over the runs of new / old. Both are readtorch, with the same malloc, the same BLAS and the cases of this checkout.
+Each run starts both anew, in processes of their own, and numbers the types anew: Note [ A cache of attributes ] in worker.py.
+Within a run samples are taken in turns. The figure of a case is the median over the runs of new / old. Both are readtorch, with the same malloc, the same BLAS and the cases of this checkout.
 """
 
 import argparse
@@ -29,11 +29,13 @@ def checkout(commit, folder):
     return Path(folder) / "src"
 
 
-def one_run(names, sources, options):
+def one_run(names, sources, options, number):
     """{case: new / old} of a fresh pair of processes for each number of threads"""
     found = {}
     for threads in sorted({GROUPS[CASES[name].group].threads for name in names}):
-        peers = {side: Peer("readtorch", options.seconds, threads, source) for side, source in sources.items()}
+        peers = {
+            side: Peer("readtorch", options.seconds, threads, source, types=number) for side, source in sources.items()
+        }
         for name in names:
             if GROUPS[CASES[name].group].threads == threads:
                 found[name] = one_case(name, peers, options.rounds)
@@ -66,7 +68,7 @@ def main():
         sources = {OLD: checkout(options.commit, folder), NEW: ROOT / "src"}
         runs = []
         for i in range(options.runs):
-            runs.append(one_run(names, sources, options))
+            runs.append(one_run(names, sources, options, number=i))
             print(f"run {i + 1}: geometric mean {mean(runs[-1].values()):.3f}", flush=True)
     ratios = {name: statistics.median(run[name] for run in runs) for name in names}
     for name, ratio in ratios.items():

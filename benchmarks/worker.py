@@ -48,6 +48,17 @@ class Worker:
         return clock() - began
 
 
+def make_types(count):
+    """Note [ A cache of attributes ]
+    CPython keeps what it found for an attribute of a type in a cache of 4096 places, and the place follows from the number that
+    the type got when it was first asked. Two attributes that every call of an operator reads may fall on one place: then both are
+    looked for anew each time, and the call takes up to a tenth longer. Whether they do is chance, but the same chance in
+    each process, until some type more has a number. So of processes that are compared each pair begins with other numbers.
+    """
+    for number in range(count):
+        getattr(type(f"T{number}", (), {}), "absent", None)
+
+
 def serve(implementation, seconds, threads):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever the implementation prints must not get between the answers
@@ -63,4 +74,5 @@ def serve(implementation, seconds, threads):
 
 
 if __name__ == "__main__":
+    make_types(int(sys.argv[4]))
     serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))

@@ -66,6 +66,14 @@ def no_device_is_left():
         pytest.fail("simulated devices are left: cuda.simulate(0) takes them away")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def every_warning():
+    """What readtorch says once a process it says in each test: which tests a process runs before is the scheduler's choice."""
+    import readtorch
+
+    readtorch.set_warn_always(True)
+
+
 @pytest.fixture(autouse=True)
 def same_seed_everywhere():
     """Each test starts from the same random state in both implementations, whatever ran before it."""

@@ -246,6 +246,43 @@ def test_precision_of_products():
         torch.set_warn_always(False)
 
 
+def test_what_is_said_once_a_process():
+    """In a process of its own: what has been said cannot be taken back."""
+    program = """
+import sys, warnings
+import numpy as np
+T = __import__(sys.argv[1])
+sealed = np.ones(1)
+sealed.flags.writeable = False
+calls = {
+    "T": lambda: T.ones(1, 2, 3).T, "cross": lambda: T.cross(T.eye(3), T.eye(3)), "meshgrid": lambda: T.meshgrid(T.ones(2)),
+    "from_numpy": lambda: T.from_numpy(sealed), "plain": lambda: T.add(Plain(), 1),
+    "grad": lambda: (T.ones(1, requires_grad=True) * 2).grad, "uint8": lambda: T.ones(1)[T.ones(1, dtype=T.uint8)],
+    "same": lambda: T.nn.functional.conv1d(T.ones(1, 1, 8), T.ones(1, 1, 4), padding="same"),
+}
+class Plain:
+    def __torch_function__(self, *rest):
+        return 1
+def said(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return len(caught)
+for always in (False, True, False):
+    T.set_warn_always(always)
+    print(T.is_warn_always_enabled(), [(name, said(call), said(call)) for name, call in calls.items()])
+try:
+    T.set_warn_always(1)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    theirs, ours = (
+        subprocess.run([sys.executable, "-c", program, name], capture_output=True, text=True, check=True).stdout
+        for name in ("torch", "readtorch")
+    )
+    assert ours == theirs
+
+
 MAKERS = ("zeros", "ones", "empty", "rand", "randn", "randperm", "arange", "eye", "linspace")
 
 

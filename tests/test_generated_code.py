@@ -10,7 +10,8 @@ from readtorch.aten import dispatcher, gen_python_functions
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.c10.local_dispatch_key_set import tls
-from readtorch.csrc.autograd import gen_autograd_functions, gen_variable_type
+from readtorch.csrc.autograd import gen_autograd_functions, gen_forward_type, gen_variable_type
+from readtorch.csrc.autograd.load_derivatives import forward_derivatives
 
 
 def call(name):
@@ -21,6 +22,12 @@ def autograd_kernel(name):
     operator = registry[name]
     formulas = gen_autograd_functions.Formulas(operator)
     return gen_variable_type.kernel_source(operator, formulas, may_be_stale=False)
+
+
+def forward_kernel(name):
+    operator = registry[name]
+    formulas = gen_autograd_functions.Formulas(operator)
+    return gen_forward_type.forward_source(operator, formulas, forward_derivatives(formulas))
 
 
 def apply(name):
@@ -35,6 +42,8 @@ GENERATORS = {  # the function that writes a text -> the text
     dispatcher.make_call: lambda: call("aten::mul.Tensor"),
     gen_variable_type.kernel_source: lambda: autograd_kernel("aten::mul.Tensor"),
     gen_variable_type._inplace_lines: lambda: autograd_kernel("aten::sin_"),
+    gen_forward_type.forward_source: lambda: forward_kernel("aten::mul.Tensor"),
+    gen_forward_type._inplace_lines: lambda: forward_kernel("aten::sin_"),
     gen_autograd_functions._make_apply: lambda: apply("aten::mul.Tensor"),
 }
 
@@ -58,12 +67,17 @@ def test_the_kernel_that_runs_is_the_one_shown():
     assert inspect.getsource(type(y.grad_fn).apply).strip() == shown(gen_autograd_functions._make_apply)
 
 
-@pytest.mark.parametrize("module", [gen_python_functions, dispatcher, gen_variable_type, gen_autograd_functions])
+@pytest.mark.parametrize(
+    "module", [gen_python_functions, dispatcher, gen_variable_type, gen_forward_type, gen_autograd_functions]
+)
 def test_every_function_that_compiles_text_is_listed(module):
     writers = {
         name
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and "compile_" in " ".join(function.__code__.co_names)
     }
-    writers -= {"make_autograd_kernel"}  # compiles what `kernel_source` writes
+    writers -= {
+        "make_recording_kernel",
+        "make_forward_kernel",
+    }  # they compile what `kernel_source` and `forward_source` write
     assert writers <= {function.__name__ for function in GENERATORS}

@@ -20,7 +20,17 @@ STOREYS = [
     {"aten"},
     {"csrc"},
     {"_C"},
-    {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization", "_weights_only_unpickler"},
+    {
+        "autograd",
+        "_vmap_internals",
+        "_tensor",
+        "_tensor_str",
+        "_utils",
+        "storage",
+        "random",
+        "serialization",
+        "_weights_only_unpickler",
+    },
     "faces",
     {"__main__", "_run", "_as_torch", "_inspect", "show", "viz"},
 ]
@@ -29,6 +39,10 @@ UPWARD = {  # where PyTorch's own layout asks for an arrow up, inside a function
     # a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters
     ("readtorch._utils", "readtorch.nn.parameter"),
     ("readtorch.serialization._safe_globals", "readtorch.nn.parameter"),
+    (
+        "readtorch.serialization._legacy_save",
+        "readtorch.nn.modules.module",
+    ),  # an old checkpoint keeps the source of modules' classes
     ("readtorch.serialization._locations", "readtorch.cuda"),  # is there a GPU to bring the storage to?
     ("readtorch.serialization._load", "readtorch.utils.safetensors"),  # load("model.safetensors") reads that format
 }

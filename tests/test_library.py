@@ -41,8 +41,15 @@ def alike(line):
     line = re.sub(r"(available for these backends: |Available functions are ).*", r"\1", line, flags=re.S)
     line = re.sub(r"The valid types are: dict_keys.*?\]\)", "The valid types are", line, flags=re.S)
     line = re.sub(r'^(\w+): .*INTERNAL ASSERT FAILED at "[^"]*":\d+, please report a bug to PyTorch\. ', r"\1: ", line)
-    line = re.sub(r"previous kernel: .*", "previous kernel", line)
+    line = re.sub(r"(previous|new) kernel: .*", r"\1 kernel", line)
     return line
+
+
+@pytest.fixture(autouse=True)
+def every_warning_of_the_reference():
+    torch.set_warn_always(True)  # as tests/conftest.py does for readtorch
+    yield
+    torch.set_warn_always(False)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

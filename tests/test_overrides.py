@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import threading
 import warnings
 
 import pytest
@@ -620,6 +621,41 @@ def test_functions_that_make_tensors_on_the_default_device():
                 shown.append(T.zeros(1))
             made.append((place, str(T.get_default_device())))
         return [str(t.device) for t in shown], made
+
+    assert program(readtorch) == program(torch)
+
+
+def test_where_the_default_device_lies_on_the_stack():
+    def program(T):
+        def stack():
+            return [type(mode).__name__ for mode in T.overrides._get_current_function_mode_stack()]
+
+        def places():
+            return str(T.ones(1).device), str(T.get_default_device()), str(T.utils._device.CURRENT_DEVICE), stack()
+
+        shown = []
+        with T.overrides.BaseTorchFunctionMode():
+            T.set_default_device("meta")
+            shown.append(places())
+            with T.device("cpu"):
+                shown.append(places())
+            with T.utils._device.DeviceContext("cpu"):
+                shown.append(places())
+            with T._C.DisableTorchFunction():
+                shown.append(places())
+            thread = threading.Thread(target=lambda: shown.append(places()))
+            thread.start()
+            thread.join()
+            T.set_default_device("cpu")
+            shown.append(places())
+        shown.append(places())
+        T.set_default_device(None)
+        shown.append(places())
+        try:
+            T.device("meta").__exit__(None, None, None)
+        except RuntimeError as error:
+            shown.append(str(error))
+        return shown
 
     assert program(readtorch) == program(torch)
 

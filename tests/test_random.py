@@ -306,7 +306,8 @@ def test_gradient_through_gamma_numbers(dtype):
     (ours, gradient), (theirs, expected) = run(rt), run(torch)
     assert ours == theirs
     np.testing.assert_allclose(gradient, expected, rtol=1e-6 if dtype == "float32" else 1e-9)
-    grid = np.meshgrid(np.exp(np.linspace(-6, 3.5, 60)), np.exp(np.linspace(-9, 7, 60)))
+    shapes = np.append(np.exp(np.linspace(-6, 3.5, 60)), 8)  # at 8 another formula begins
+    grid = np.meshgrid(shapes, np.exp(np.linspace(-9, 7, 60)))
     results = [T._standard_gamma_grad(*[given(T, numbers, dtype) for numbers in grid]) for T in (rt, torch)]
     tolerance = 1e-5 if dtype == "float32" else 1e-9
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=tolerance, atol=1e-9)
@@ -483,3 +484,36 @@ def test_cauchy_of_doubles(count, median, sigma):
         x = T.empty(count, dtype=T.float64).cauchy_(median, sigma)
         found.append(torch.tensor([*x.tolist(), T.rand(1, dtype=T.float64).item()], dtype=torch.float64))
     torch.testing.assert_close(found[1], found[0], rtol=1e-13, atol=1e-13)
+
+
+WRONG = [True, np.int64(3), "1", None, 1.5, 2**64, -(2**63) - 1]
+
+
+@pytest.mark.parametrize("seed", WRONG, ids=repr)
+def test_seeds_that_a_generator_refuses(seed):
+    same(lambda T: T.Generator().manual_seed(seed))
+
+
+METHODS = {
+    "an offset that is none": lambda T: T.Generator().set_offset("a"),
+    "an offset on the CPU": lambda T: T.Generator().set_offset(4),
+    "no generator": lambda T: T.Generator().graphsafe_set_state(3),
+    "another generator": lambda T: T.Generator().graphsafe_set_state(T.Generator()),
+    "a state of another shape": lambda T: T.Generator().set_state(T.Generator().manual_seed(3).get_state().view(2, -1)).initial_seed(),
+    "a state with gaps": lambda T: T.Generator().set_state(T.Generator().get_state().repeat_interleave(2)[::2]),
+    "the seed of a new one": lambda T: T.Generator().initial_seed(),
+    "a fork of no device": lambda T: T.random.fork_rng(device_type="foo").__enter__(),
+    "names of nn.init": lambda T: T.nn.init.__all__,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_a_generator_accepts(name):
+    same(METHODS[name])
+
+
+def test_a_generator_is_reduced_to_seed_offset_and_state():
+    for T in (torch, rt):
+        made, arguments, (seed, offset, state) = T.Generator().manual_seed(5).__reduce__()
+        assert made is T.Generator and arguments == (T.device("cpu"),) and (seed, offset) == (5, None)
+        assert T.equal(state, T.Generator().manual_seed(5).get_state())

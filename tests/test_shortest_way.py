@@ -15,7 +15,7 @@ from pathlib import Path
 from readtorch.viz.record_core import CoreFunction, record_core
 
 ROOT = Path(__file__).parent.parent
-MOST_FILES, MOST_FILES_AGAIN = 16, 11
+MOST_FILES, MOST_FILES_AGAIN = 19, 14
 IN_A_FRESH_PROCESS = "import json; from tests import test_shortest_way as way; print(json.dumps([[vars(f) for f in run] for run in way.traced()]))"
 
 

@@ -159,6 +159,8 @@ def test_lines_of_a_python_file_that_belong_to_no_object():
     quote = locate("torch/__init__.py:444-445")
     assert quote.lines[1].startswith("from torch._C import *") and quote.language == "python"
     assert quote.url.endswith("/torch/__init__.py#L444-L445")
+    template = locate("torch/_inductor/kernel/flex/templates/common.py.jinja:111-140")
+    assert template.lines[0].startswith("m_ij = ") and template.language == "python"
     with pytest.raises(LookupError, match="has no such file"):
         locate("torch/_nowhere.py:1-2")
 

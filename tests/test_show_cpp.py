@@ -373,6 +373,9 @@ def test_the_stack_of_a_call():
     panel = show.stack(ADD, notes=dict.fromkeys(names, "says `what`"), links={"VariableType::add_Tensor": "#autograd"})
     assert panel.html.count("says <code>what</code>") == len(names) and 'href="#autograd"' in panel.html
     assert panel.text.index("THPVariable_add") < panel.text.index("compute_shape")
+    vmapped = "torch.vmap(lambda x: x + torch.ones(5))(torch.ones(2, 3))"
+    panel = show.stack(vmapped, notes={"_ops::add_Tensor::call": ["by the reader", "by the rule"]})
+    assert panel.html.index("by the reader") < panel.html.index("by the rule")
     with pytest.raises(ValueError, match="THPVariable_add is not on the stack, or not in this order"):
         show.stack(ADD, notes={"compute_shape": "", "THPVariable_add": ""})
     with pytest.raises(LookupError, match="raises no error"):

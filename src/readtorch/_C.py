@@ -9,10 +9,12 @@ from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
 from .aten import native  # noqa: F401  (every operator registers itself)
+from .aten import autocast_mode as _autocast_mode  # noqa: F401
 from .aten import register_backend_select as _register_backend_select  # noqa: F401
 from .aten import conjugate_fallback as _conjugate_fallback  # noqa: F401  (one kernel for every operator)
 from .aten import zero_tensor_fallback as _zero_tensor_fallback  # noqa: F401
 from .aten.native import negate_fallback as _negate_fallback  # noqa: F401
+from .aten.functorch import register_batch_rules as _register_batch_rules  # noqa: F401
 from .csrc.autograd import gen_variable_type as _gen_variable_type  # noqa: F401  (it writes Autograd kernels)
 from .csrc.autograd import gen_inplace_or_view_type as _gen_inplace_or_view_type  # noqa: F401
 from .c10 import cpu_allocator as _cpu_allocator
@@ -24,7 +26,15 @@ _cpu_allocator.keep_freed_memory()
 
 # From here on the order is that of `initModule`.
 from .c10.logging import _log_api_usage_once  # noqa: E402,F401
+from .c10.exception import is_warn_always_enabled as _get_warnAlways  # noqa: E402,F401
+from .c10.exception import set_warn_always as _set_warnAlways  # noqa: E402,F401
+from .csrc.functorch.init import _vmapmode_increment_nesting, _vmapmode_decrement_nesting  # noqa: E402,F401
 from .c10.scalar_type import get_default_dtype  # noqa: E402,F401
+from .csrc.autograd.python_engine import (  # noqa: E402,F401
+    will_engine_execute_node as _will_engine_execute_node,
+    current_graph_task_id as _current_graph_task_id,
+    current_node as _current_autograd_node,
+)
 from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _is_torch_function_enabled,
     _is_torch_function_all_disabled,
@@ -36,6 +46,45 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _has_torch_function,
     _has_torch_function_unary,
     _has_torch_function_variadic,
+)
+from .csrc.autograd.init import (  # noqa: E402,F401
+    _set_grad_enabled,
+    _set_fwd_grad_enabled,
+    _is_fwd_grad_enabled,
+)
+from .csrc.autograd.autocast_init import (  # noqa: E402,F401
+    set_autocast_enabled,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    get_autocast_dtype,
+    _is_any_autocast_enabled,
+    _is_autocast_available,
+    clear_autocast_cache,
+    set_autocast_cpu_enabled,
+    is_autocast_cpu_enabled,
+    set_autocast_cpu_dtype,
+    get_autocast_cpu_dtype,
+    set_autocast_gpu_dtype,
+    get_autocast_gpu_dtype,
+    set_autocast_xla_enabled,
+    is_autocast_xla_enabled,
+    set_autocast_xla_dtype,
+    get_autocast_xla_dtype,
+    set_autocast_ipu_enabled,
+    is_autocast_ipu_enabled,
+    set_autocast_ipu_dtype,
+    get_autocast_ipu_dtype,
+    autocast_increment_nesting,
+    autocast_decrement_nesting,
+    is_autocast_cache_enabled,
+    set_autocast_cache_enabled,
+)
+from .csrc.autograd.init import (  # noqa: E402,F401
+    increment_version as _increment_version,
+    _enter_dual_level,
+    _exit_dual_level,
+)
+from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _is_torch_function_mode_enabled,
     _push_on_torch_function_stack,
     _pop_torch_function_stack,
@@ -79,6 +128,7 @@ def _module_of(module):
 
 _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
 
+from .csrc.autograd.python_engine import ImperativeEngine as _ImperativeEngine  # noqa: E402,F401
 from .aten.tags import Tag  # noqa: E402,F401
 
 
@@ -137,10 +187,21 @@ from .csrc.utils.python_dispatch_keys import (  # noqa: E402,F401
     _dispatch_get_registrations_for_dispatch_key,
     _dispatch_key_for_device,
 )
+from .csrc.functorch.init import are_transforms_active as _are_functorch_transforms_active  # noqa: E402,F401
+from .csrc.autograd.autocast_init import _autocast_supported_devices  # noqa: E402,F401
 from .c10.torch_dispatch_mode_tls import _TorchDispatchModeKey  # noqa: E402,F401
+from .csrc.functorch import init as _functorch  # noqa: E402,F401
+
+_sys.modules[f"{__name__}._functorch"] = _functorch
 
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
+from .csrc.autograd.python_legacy_variable import LegacyVariableBase as _LegacyVariableBase  # noqa: E402,F401
+from .csrc.storage_methods import StorageBase  # noqa: E402,F401
+from .aten.native.convolution.backend import (  # noqa: E402,F401
+    ConvBackend as _ConvBackend,
+    select_conv_backend as _select_conv_backend,
+)
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _dispatch_key_set, _meta_in_tls_dispatch_include  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
@@ -151,6 +212,10 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _set_torch_function_state,
     _get_torch_function_state,
 )
+from .csrc.autograd.init import methods as _autograd_methods  # noqa: E402
+
+_autograd = _Module(f"{__name__}._autograd")
+vars(_autograd).update(_autograd_methods)
 from .csrc.autograd.autograd_not_implemented_fallback import (  # noqa: E402,F401
     set_autograd_fallback_mode as _set_autograd_fallback_mode,
     get_autograd_fallback_mode as _get_autograd_fallback_mode,

@@ -40,6 +40,7 @@ from ._settings import (
 )
 from .aten.cpu.flush_denormal import set_flush_denormal
 from .aten.parallel import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
+from .c10.exception import is_warn_always_enabled, set_warn_always
 from .c10.scalar_type import can_cast as _can_cast
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype
 from .c10.type_info import finfo, iinfo
@@ -76,18 +77,20 @@ from .functional import (
     unravel_index,
 )
 from .storage import TypedStorage, UntypedStorage
-from .storage import legacy_classes as _legacy_storages
+from .storage import _storage_classes, _warn_typed_storage_removal, legacy_classes as _legacy_storages
 from .serialization import load, save
 from .random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 # FloatStorage, LongStorage …: names in checkpoints.
-globals().update(_legacy_storages)
+globals().update(_legacy_storages, Storage=_legacy_storages["FloatStorage"])
 
 from . import (
     __future__,
     accelerator,
+    amp,
     backends,
     compiler,
+    cpu,
     cuda,
     distributed,
     fft,
@@ -108,13 +111,16 @@ from . import (
     utils,
     version,
 )
+from .amp import autocast
+from .csrc.autograd.autocast_init import *  # noqa: F403
+from .func import vmap
 from ._ops import ops
 from .aten.tags import Tag
 from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
 from .cuda.streams import Event, Stream
 from ._lowrank import pca_lowrank, svd_lowrank
-from .utils import checkpoint as _checkpoint, data as _data  # so that `utils.data` is there
-from .utils import deterministic as _deterministic
+from .utils import checkpoint as _checkpoint, data as _data, serialization as _serialization  # `utils.data` is there
+from .utils import _device as _utils_device, deterministic as _deterministic
 from .torch_version import __version__
 
 

@@ -162,7 +162,8 @@ def _rename_module(module, name):
         spec.name, spec.loader.name = _theirs(name), _theirs(name)
         module.__package__ = spec.parent
     kind = type(module)
-    module.__class__ = _Module if kind is types.ModuleType else type(kind.__name__, (kind, _Module), {})
+    renamed = _Module if kind is types.ModuleType else type(kind.__name__, (kind, _Module), {})
+    object.__setattr__(module, "__class__", renamed)  # a config module refuses attributes that it does not know
 
 
 def _rename_object(value):

@@ -15,6 +15,8 @@ from types import ModuleType
 from ._tensor import Tensor
 from .aten import python_fallback_kernel
 from .aten.dispatcher import registry
+from .aten.functorch.interpreter import TransformType
+from .aten.python_arg_parser import default_of
 from .aten.torch_function import and_elements, handle_torch_function, is_overridden, overloaded_args
 from .c10.dispatch_key import BACKENDS, NAMES
 from .c10.local_dispatch_key_set import tls
@@ -46,13 +48,19 @@ class OperatorBase:
         return any(ks.has(k) for k in self.py_kernels)
 
     def py_impl(self, k):
-        """Decorator: the function is what the operator does for a DispatchKey, or for a class of modes or tensors."""
+        """Decorator: the function is what the operator does for a DispatchKey, for a class of modes or tensors, or under a kind of
+        transforms."""
 
         def register(function):
             if inspect.isclass(k) and issubclass(k, (TorchDispatchMode, Tensor)):
                 if k in self.python_key_table:
                     raise AssertionError(f"{k} already registered in python_key_table")
                 self.python_key_table[k] = function
+                return function
+            if isinstance(k, TransformType):
+                if k in self.functorch_table:
+                    raise AssertionError(f"{k} already registered in functorch_table")
+                self.functorch_table[k] = function
                 return function
             self._register_for_key(k, function)
             return function
@@ -199,7 +207,7 @@ def _defaults_after_tensors(schema):
             break
         others = schema.arguments[count:]
         if all(other.has_default for other in others):
-            rest[count] = tuple([python_dispatch.default_of(other) for other in others])
+            rest[count] = tuple([default_of(other) for other in others])
     return rest
 
 

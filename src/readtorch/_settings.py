@@ -3,27 +3,45 @@
 In PyTorch: part of `torch/__init__.py`. Explained in the chapter "import torch".
 """
 
+import threading
+
+import readtorch
+
 from .aten.context import context
 from .aten.float32_precision import float32_precision
-from .c10.device import default_device
-from .c10.device import device as _device
+from .c10.device import cpu
 
 _DEBUG_MODES = ("default", "warn", "error")
 
 
+class _GlobalDeviceContext(threading.local):
+    """The DeviceContext that `set_default_device` has entered in this thread, or None."""
+
+    device_context = None
+
+
+_global_device_context = _GlobalDeviceContext()
+
+
 def set_default_device(device):
-    """Where tensors are made if a call does not say where; None stands for the CPU. See also `with device(...)`."""
-    default_device.chosen = None if device is None else _device(device)
+    """Where tensors are made if a call does not say where; None stands for the CPU. See also `with device(...)`.
+
+    Enters a mode of functions, in this thread, which every call of the package pays for: see `utils._device.DeviceContext`.
+    """
+    if _global_device_context.device_context is not None:
+        _global_device_context.device_context.__exit__(None, None, None)
+    entered = None if device is None else readtorch.utils._device.DeviceContext(device)
+    if entered is not None:
+        entered.__enter__()
+    _global_device_context.device_context = entered
 
 
 def get_default_device():
     """The device of tensors that are made here and now."""
-    place = default_device.get()
-    if place.type == "cuda" and place.index is None:
-        from . import cuda
-
-        cuda.current_device()
-    return place
+    mode = readtorch.utils._device.current_context() or _global_device_context.device_context
+    if mode is None:
+        return cpu
+    return readtorch.tensor([]).device if mode.device.index is None else mode.device
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):

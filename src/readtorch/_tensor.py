@@ -8,25 +8,19 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
+from .aten.functorch.batched_tensor_impl import NO_DATA, refuse_control_flow
 from .aten.sparse_tensor_impl import is_sparse
-from .aten.torch_function import (
-    DisableTorchFunctionSubclass,
-    overridable,
-    overridable_alone,
-    overridable_property,
-    overriders,
-)
+from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
-from .c10.dispatch_key import CONJUGATE, MATH_BITS, PYTHON, ZEROTENSOR
-from .c10.local_dispatch_key_set import grad_mode_enabled, trace_under_way
+from .c10.dispatch_key import CONJUGATE, MATH_BITS, NO_STORAGE, PYTHON, ZEROTENSOR
+from .c10.local_dispatch_key_set import grad_mode_enabled, threads_with_modes, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .c10.tensor_impl import key_set, only_element, seen_by_python, storage_impl, storage_offset, strides_of
 from .c10.torch_dispatch_mode_tls import has_torch_dispatch
 from .csrc import storage_sharing
 from .csrc.autograd.hooks import RemovableHandle
-from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
-from .csrc.autograd.variable import autograd_meta, requires_grad
+from .csrc.autograd.variable import requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
 from .csrc.utils.disable_torch_function import (
     _disabled_torch_function_impl,
@@ -89,17 +83,11 @@ class Tensor(TensorBase):
             return handle_torch_function(Tensor.register_hook, (self,), self, hook)
         if not requires_grad(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        hooks = _hooks_of(self)
-        handle = RemovableHandle(hooks.tensor_pre)
-        hooks.tensor_pre[handle.id] = (self.output_nr, hook)
-        return handle
-
-    @overridable_property
-    def _backward_hooks(self):
-        """What `register_hook` registered: id -> hook, or None."""
-        owner = self.grad_fn or self._meta
-        hooks = owner and (owner._hooks if self.grad_fn is not None else owner.hooks)
-        return {id: hook for id, (nr, hook) in hooks.tensor_pre.items() if nr == self.output_nr} if hooks else None
+        if self._backward_hooks is None:
+            self._backward_hooks = OrderedDict()
+            if self.grad_fn is not None:
+                self.grad_fn._register_hook_dict(self)
+        return _registered(self._backward_hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook):
         """`hook(tensor)` runs after a gradient was added to this leaf's `.grad`."""
@@ -109,12 +97,9 @@ class Tensor(TensorBase):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        meta = autograd_meta(self)
-        if meta.post_accumulate_hooks is None:
-            meta.post_accumulate_hooks = {}
-        handle = RemovableHandle(meta.post_accumulate_hooks)
-        meta.post_accumulate_hooks[handle.id] = hook
-        return handle
+        if self._post_accumulate_grad_hooks is None:
+            self._post_accumulate_grad_hooks = OrderedDict()
+        return _registered(self._post_accumulate_grad_hooks, hook)
 
     def __repr__(self, *, tensor_contents=None):
         if overriders and has_torch_function_unary(self):
@@ -165,6 +150,8 @@ class Tensor(TensorBase):
     def __bool__(self):
         if trace_under_way():
             trace_under_way().warn_of_conversion("boolean")
+        if threads_with_modes:
+            refuse_control_flow(self)
         if self._array.size != 1:
             kind = "no values" if self._array.size == 0 else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
@@ -244,6 +231,8 @@ class Tensor(TensorBase):
             trace_under_way().warn_of_conversion("NumPy array")
         if key_set(self) & PYTHON:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+        if key_set(self) & NO_STORAGE and not (requires_grad(self) and grad_mode_enabled()):
+            raise RuntimeError(NO_DATA)
         if force:
             return self.detach().cpu().resolve_conj().resolve_neg().numpy()
         if self.device.type != "cpu":
@@ -301,9 +290,18 @@ class Tensor(TensorBase):
         """The same bytes as elements of this tensor's dtype (an older interface)."""
         if overriders and has_torch_function_unary(self):
             return handle_torch_function(Tensor.storage, (self,), self)
-        return storages.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+        storages._warn_typed_storage_removal()
+        return self._typed_storage()
 
-    _typed_storage = storage
+    def _typed_storage(self):
+        return storages.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
+
+    def storage_type(self):
+        """The class of `storage()` by its older name, such as `FloatStorage`."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.storage_type, (self,), self)
+        storages._warn_typed_storage_removal()
+        return self._typed_storage()._get_legacy_storage_class()
 
     def is_shared(self):
         """Whether other processes see the same memory."""
@@ -377,10 +375,25 @@ class Tensor(TensorBase):
     def __reduce_ex__(self, protocol):
         """How a tensor is pickled: as a storage and the numbers that make a tensor over it."""
         state = _utils._get_obj_state(self)
-        if type(self) is Tensor and not state:
+        is_faked = getattr(self, "_mode_key", None) is not None
+        if type(self) is Tensor and not state or is_faked and _utils._serialization_tls.materialize_fake_tensors:
             return self._reduce_ex_internal()
         rebuild, args = self._reduce_ex_internal()
         return _rebuild_from_type_v2, (rebuild, type(self), args, state)
+
+    def __setstate__(self, state):
+        """What pickles of before 0.4 call: of a Tensor its storage and geometry, of a Variable its data and three flags."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__setstate__, (self,), self, state)
+        if not self.is_leaf:
+            raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+        if len(state) == 4:
+            self.set_(*state)
+            return
+        if len(state) == 5:
+            self.data, _, hooks, requires_grad, _ = state
+            state = requires_grad, None, hooks
+        self.requires_grad, _, self._backward_hooks = state
 
     def _reduce_ex_internal(self):
         _utils.warn_if_has_hooks(self)
@@ -390,7 +403,12 @@ class Tensor(TensorBase):
         if self.is_meta:
             layout = tuple(self._array.shape), strides_of(self)
             return _utils._rebuild_meta_tensor_no_storage, (self.dtype, *layout, self.requires_grad)
+        if self._keys & NO_STORAGE and type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            layout = tuple(self.size()), self.stride(), self.storage_offset(), self.layout
+            return _utils._rebuild_wrapper_subclass, (type(self), self.dtype, *layout, self.device, self.requires_grad)
         parts = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
+        if _utils._serialization_tls.skip_data and getattr(self, "_mode_key", None) is not None:
+            parts[0]._fake_device = parts[0]._untyped_storage._fake_device = self.device
         metadata = _utils.get_tensor_metadata(self)
         bits = (metadata,) if metadata else ()
         if self.dtype in storages.DTYPES_WITH_CLASS:
@@ -414,21 +432,17 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     t = func(*args)
     if type(t) is not new_type:
         t = new_type._make_subclass(new_type, t, t.requires_grad)
-    if hasattr(t, "__setstate__"):
+    if type(t).__setstate__ is not Tensor.__setstate__:
         t.__setstate__(state)
         return t
     return _utils._set_obj_state(t, state)
 
 
-def _hooks_of(t):
-    """The NodeHooks that a hook on `t` belongs to: those of the node that made it, or of the leaf's accumulator."""
-    if t.grad_fn is not None:
-        return t.grad_fn._own_hooks()
-    meta = autograd_meta(t)
-    if meta.hooks is None:
-        node = meta.accumulator()
-        meta.hooks = NodeHooks() if node is None else node._own_hooks()
-    return meta.hooks
+def _registered(hooks, hook):
+    """Puts `hook` into the dictionary; returns the handle that takes it out."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
 
 
 @functools.cache

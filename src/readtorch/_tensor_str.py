@@ -11,14 +11,16 @@ NumPy array behind the tensor, so that printing a tensor calls no operator.
 import contextlib
 import dataclasses
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
 
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import layout, scalar_type, tensor_impl
-from .c10.dispatch_key import META, NO_STORAGE
+from .c10.dispatch_key import BATCHED, GRAD_WRAPPER, META, NO_STORAGE
 from .c10.tensor_impl import host_array, key_set
+from .csrc.autograd.forward_grad import tangent
 
 
 @dataclasses.dataclass
@@ -206,17 +208,30 @@ def get_summarized_data(array):
 
 def _str(self, *, tensor_contents=None):
     """The text of a tensor. `tensor_contents` replaces the numbers (a subclass may print something else)."""
-    # in PyTorch: also quantized, nested, functorch and forward-mode tensors
+    # in PyTorch: also quantized and nested tensors
+    if key_set(self) & (BATCHED | GRAD_WRAPPER):
+        return _wrapper_str(self)
     is_plain_tensor = _is_plain(type(self))
     prefix = "tensor(" if is_plain_tensor else f"{type(self).__name__}("
     if tensor_contents is None:
         tensor_contents = _contents(self, len(prefix))
     suffixes = _device_suffix(self) + _shape_and_dtype_suffixes(self)
-    suffixes += _layout_suffix(self) + _grad_suffix(self)
+    suffixes += _layout_suffix(self) + _grad_suffix(self) + _tangent_suffix(self)
     string_repr = _add_suffixes(prefix + tensor_contents, suffixes, len(prefix), is_sparse(self))
     if getattr(self, "_is_param", False) and not is_plain_tensor:
         return f"Parameter({string_repr})"
     return string_repr
+
+
+def _wrapper_str(self):
+    """A wrapper of a function transform: its kind, its level, and the tensor in it, indented."""
+    impl = self._storage_impl
+    if key_set(self) & BATCHED:
+        head = f"BatchedTensor(lvl={impl.layer.level}, bdim={impl.bdim}, value="
+    else:
+        head = f"GradTrackingTensor(lvl={impl.layer.level if impl.layer.alive else -2}, value="
+    value = textwrap.indent(repr(impl.value), "    ")
+    return f"{head}\n{value}\n)"
 
 
 def _contents(self, indent):
@@ -287,6 +302,11 @@ def _grad_suffix(self):
     if grad_fn is not None:
         return [f"grad_fn=<{type(grad_fn).__name__}>"]
     return ["requires_grad=True"] if self.requires_grad else []
+
+
+def _tangent_suffix(self):
+    found = tangent(self)
+    return [] if found is None else [f"tangent={found}"]
 
 
 def _add_suffixes(tensor_str, suffixes, indent, force_newline=False):

@@ -7,6 +7,7 @@ import copy
 import copyreg
 import functools
 import sys
+import threading
 import traceback
 import warnings
 
@@ -14,9 +15,23 @@ from .aten.functions import at
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
-from .c10.dispatch_key import CONJUGATE, NEGATIVE, NO_STORAGE, ZEROTENSOR
+from .c10.device import device as Device
+from .c10.dispatch_key import BATCHED, CONJUGATE, GRAD_WRAPPER, NEGATIVE, NO_STORAGE, ZEROTENSOR
 from .c10.layout import sparse_coo
 from .c10.tensor_impl import key_set, set_math_bit, storage_impl, storage_offset, strides_of
+from .c10.torch_dispatch_mode_tls import _TorchDispatchModeKey, get_mode
+
+
+class _SerializationLocal(threading.local):
+    """What a `with` block asks of the `save` and `load` of its own thread."""
+
+    # in PyTorch: in torch/serialization.py, which torch/_tensor.py reads as well
+    map_location = None  # of the `load` that goes on, for tensors that are rebuilt without a storage
+    skip_data = False
+    materialize_fake_tensors = False
+
+
+_serialization_tls = _SerializationLocal()
 
 
 def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
@@ -29,7 +44,7 @@ def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
     """A tensor over a TypedStorage. Raises RuntimeError if it would leave it."""
-    return _tensor_within(storage.untyped()._impl, storage.dtype, storage_offset, size, stride)
+    return _tensor_over(storage, storage.dtype, storage_offset, size, stride)
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
@@ -41,7 +56,7 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     """The same for dtypes younger than the classes of storages: uint16, float8 …"""
-    tensor = _tensor_within(storage.untyped()._impl, dtype, storage_offset, size, stride)
+    tensor = _tensor_over(storage, dtype, storage_offset, size, stride)
     tensor = tensor.requires_grad_() if requires_grad else tensor
     if metadata:
         set_tensor_metadata(tensor, metadata)
@@ -72,6 +87,42 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
         if type(n) is not int:
             raise TypeError("empty_strided(): size and stride must be ints")
     return at.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
+
+
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """A tensor of a subclass that wraps others and has no elements of its own; its attributes hold what it wraps."""
+    return tensor_impl.tensor_class._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        dtype=dtype,
+        storage_offset=storage_offset,
+        layout=layout,
+        device=_get_restore_location(device),
+        requires_grad=requires_grad,
+    )
+
+
+def _get_restore_location(device):
+    """The device where `map_location` puts what was on `device`, for a tensor without a storage."""
+    place = _serialization_tls.map_location
+    if callable(place):
+        raise RuntimeError(
+            "Callable map_location not supported with _rebuild_wrapper_subclass or _rebuild_device_tensor_from_numpy"
+        )
+    if isinstance(place, dict):
+        return place.get(device, device)
+    return device if place is None else place
+
+
+def _tensor_over(storage, dtype, offset, size, stride):
+    """A tensor over a storage; under a FakeTensorMode a FakeTensor of the device for which the storage stands."""
+    storage = getattr(storage, "_untyped_storage", storage)
+    tensor = _tensor_within(storage._impl, dtype, offset, size, stride)
+    mode = get_mode(_TorchDispatchModeKey.FAKE)
+    if mode is None or storage.device.type != "meta":
+        return tensor
+    return mode.fake_tensor_converter.from_meta_and_device(mode, tensor, Device(storage._fake_device or "meta"))
 
 
 def _tensor_within(storage, dtype, offset, size, stride):
@@ -170,6 +221,8 @@ def deepcopy_tensor(t, memo):
     if is_sparse(t):
         memo[id(t)] = t.clone()
         return memo[id(t)]
+    if key_set(t) & (BATCHED | GRAD_WRAPPER):
+        t.untyped_storage()  # raises NotImplementedError: a wrapper of a transform has none
     if key_set(t) & NO_STORAGE:
         memo[id(t)] = cloned_wrapper(t)
         return memo[id(t)]

@@ -31,6 +31,11 @@ from pickle import UnpicklingError, decode_long
 from .serialization import _safe_globals
 from .serialization._opcodes import globals_in, python3_name
 from .serialization._safe_globals import _get_allowed_globals, _get_user_allowed_globals, is_user_allowed
+from .serialization._safe_globals import add_safe_globals as _add_safe_globals  # noqa: F401
+from .serialization._safe_globals import clear_safe_globals as _clear_safe_globals  # noqa: F401
+from .serialization._safe_globals import get_safe_globals as _get_safe_globals  # noqa: F401
+from .serialization._safe_globals import remove_safe_globals as _remove_safe_globals  # noqa: F401
+from .serialization._safe_globals import safe_globals as _safe_globals_context  # noqa: F401
 
 # Modules whose functions stay refused even if somebody allows them.
 _blocklisted_modules = ["sys", "os", "posix", "nt"]
@@ -143,8 +148,8 @@ class Unpickler:
         full_path = f"{module}.{name}"
         if module in _blocklisted_modules:
             raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_path} whose module {module} is blocked.")
-        for allowed in (_get_allowed_globals(), _get_user_allowed_globals()):
-            if full_path in allowed:
+        for allowed_globals in (_get_allowed_globals, _get_user_allowed_globals):
+            if full_path in (allowed := allowed_globals()):
                 return allowed[full_path]
         if _safe_globals.is_pytorchs(full_path):
             raise UnpicklingError(f"readtorch does not build {full_path} from a checkpoint: only PyTorch does")
@@ -213,7 +218,7 @@ class Unpickler:
         args, cls = self.stack.pop(), self.stack.pop()
         if isinstance(cls, type) and is_user_allowed(cls):
             self.stack.append(cls.__new__(cls, *args))
-        elif isinstance(cls, type) and cls in (OrderedDict, _safe_globals.parameter_class()):
+        elif isinstance(cls, type) and cls in _safe_globals.classes_to_make():
             self.stack.append(self.call(cls, args))
         else:
             shown = cls if callable(cls) else type(cls)
@@ -228,6 +233,8 @@ class Unpickler:
         if type(instance) is OrderedDict and type(state) is dict:
             self.copies(state)
             instance.__dict__.update(state)
+        elif _safe_globals.is_plain_tensor(instance):
+            instance.__setstate__(_safe_globals.checked_state(self, instance, state))
         elif is_user_allowed(type(instance)):
             set_state(instance, state)
         else:
@@ -239,9 +246,9 @@ class Unpickler:
     @instruction(b"Q")  # BINPERSID
     def _persistent(self):
         pid = self.stack.pop()
-        if type(pid) is not tuple or len(pid) != 5:
-            raise UnpicklingError(f"persistent_load id must be a tuple of five, but got {type(pid)}")
-        if type(pid[0]) is not str or pid[0] != "storage":
+        if type(pid) is not tuple and type(pid) is not int:
+            raise UnpicklingError(f"persistent_load id must be tuple or int, but got {type(pid)}")
+        if type(pid) is tuple and pid and (type(pid[0]) not in (str, bytes) or pid[0] not in ("storage", b"storage")):
             raise UnpicklingError(f"Only persistent_load of storage is allowed, but got {type(pid[0])}")
         self.stack.append(self.persistent_load(pid))
 

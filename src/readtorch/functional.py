@@ -6,7 +6,6 @@ In PyTorch: `torch/functional.py`.
 
 import itertools
 import operator
-import warnings
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from .aten.functions import at
 from .aten.native.copy import constant_beside
 from .aten.native.tensor_shape import cat as joins
 from .aten.native.tensor_shape.reshape import view_on_grid
+from .c10.exception import warn_once
 from .c10.size import Size
 from .csrc.utils.disable_torch_function import (
     handle_torch_function,
@@ -75,7 +75,7 @@ def meshgrid(*tensors, indexing=None):
         return handle_torch_function(meshgrid, tensors, *tensors, indexing=indexing)
     tensors = list(_list_of(tensors))
     if indexing is None:
-        warnings.warn(
+        warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
         )
         indexing = "ij"

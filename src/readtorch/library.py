@@ -19,6 +19,8 @@ import warnings
 import weakref
 
 from . import _C, _library
+from ._functorch.autograd_function import batched_kernel
+from ._library.autocast import autocast_kernel, autocast_key, check_available
 from ._library.custom_ops import CustomOpDef, _maybe_get_opdef, custom_op
 from ._library.infer_schema import infer_schema
 from ._library.triton import triton_op, wrap_triton
@@ -457,20 +459,39 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """In PyTorch: what `torch.vmap` does with the operator. Raises NotImplementedError: there is no torch.vmap here yet."""
+    """`func(info, in_dims, *args, **kwargs)` is what `torch.vmap` does with the operator. A decorator without `func`.
+
+    It gets whole batches and returns (outputs, their batch dimensions). info: `batch_size` and `randomness` of the vmap; in_dims: the
+    batch dimension of each argument, None for what is the same for all examples or no tensor. NotImplementedError for an operator
+    with keyword-only tensors.
+    """
     op = _resolve_op_for_registration(op, "register_vmap")
     if isinstance(op, CustomOpDef):
         return op.register_vmap(func)
-    _refuse_keyword_only_tensors(_library.utils.lookup_op(op), "register_vmap")
-    raise NotImplementedError(f"register_vmap for {op}: there is no torch.vmap here yet")
+    overload = _library.utils.lookup_op(op)
+    _refuse_keyword_only_tensors(overload, "register_vmap")
+
+    def register(func):
+        namespace, op_name = _library.utils.parse_namespace(op)
+        use_lib = _library_for_registration(namespace, lib)
+        use_lib.impl(op_name, batched_kernel(overload, lambda: func), "FuncTorchBatched", with_keyset=True)
+
+    return register if func is None else register(func)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """In PyTorch: to which dtype `torch.autocast` casts the operator's inputs. Raises NotImplementedError."""
+    """To which dtype `autocast` for a kind of device casts the operator's inputs; then the operator runs with autocast off.
+
+    op: its name, an OpOverload or a CustomOpDef. ValueError for a kind of device without autocast.
+    """
     op = _resolve_op_for_registration(op, "register_autocast")
+    check_available(device_type)
     if isinstance(op, CustomOpDef):
         return op.register_autocast(device_type, cast_inputs)
-    raise NotImplementedError(f"register_autocast for {op}: there is no torch.autocast here yet")
+    namespace, op_name = _library.utils.parse_namespace(op)
+    kernel = autocast_kernel(_library.utils.lookup_op(op), device_type, cast_inputs)
+    use_lib = _library_for_registration(namespace, lib)
+    return use_lib.impl(op_name, kernel, autocast_key(device_type), with_keyset=True)
 
 
 def get_ctx():

@@ -69,7 +69,7 @@ def redispatch_function(func, types, args, kwargs):
 # ------------------------------------------------------------------------------------------- what is overridable
 
 
-def _named(path):
+def find_public(path):
     """What is called `path` below readtorch, or None: `Tensor.add`, `fft.fft`; of a property its `__get__`."""
     value = readtorch
     for name in path.split("."):
@@ -80,7 +80,7 @@ def _named(path):
 @functools.cache
 def get_ignored_functions():
     """The public functions that cannot be overridden, mostly because they take no tensors."""
-    functions = {function for function in map(_named, IGNORED.split()) if function is not None}
+    functions = {function for function in map(find_public, IGNORED.split()) if function is not None}
     return functions | {
         has_torch_function,
         has_torch_function_unary,
@@ -96,7 +96,7 @@ def get_testing_overrides():
     for parameters, paths in _parameters():
         dummy = eval(f"lambda {parameters}: -1", {**vars(readtorch), "torch": readtorch})
         for path in paths:
-            function = _named(path)
+            function = find_public(path)
             if function is not None:
                 of_functions[function] = dummy
                 if path.startswith("distributed."):

@@ -1,10 +1,11 @@
 """Seeds and states of the default generators.
 
-In PyTorch: `torch/random.py`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `torch/random.py`. Explained in the chapter "Where numbers come from: init and random".
 """
 
 import contextlib
 
+from .c10.device import device as Device
 from .csrc.generator import Generator, default_generator
 
 __all__ = ["set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng", "thread_safe_generator"]
@@ -51,7 +52,11 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
 
     devices: indices of devices to include beside the CPU; by default all of `device_type` (default "cuda").
     """
-    if not enabled or device_type == "meta":
+    if device_type == "meta":
+        yield
+        return
+    Device(device_type or "cuda")  # RuntimeError for a type that there is not
+    if not enabled:
         yield
         return
     module = device_modules.get(device_type or "cuda")

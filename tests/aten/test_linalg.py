@@ -267,3 +267,13 @@ def test_a_matrix_s_exponential_has_no_imaginary_part_to_lose():
         warnings.simplefilter("error")
         found = [T.linalg.matrix_exp(T.tensor([[1.0, 2.0], [-0.5, 0.25]])).tolist() for T in (torch, readtorch)]
     np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [-1.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
+def test_the_gradient_of_a_norm_of_zeros(order):
+    def gradient(T):
+        x = T.tensor([[0.0, 0.0], [0.0, 3.0]], requires_grad=True)
+        T.linalg.vector_norm(x, order, dim=1).sum().backward()
+        return x.grad.tolist()
+
+    np.testing.assert_allclose(gradient(readtorch), gradient(torch), rtol=1e-6)

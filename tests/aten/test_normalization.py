@@ -92,6 +92,23 @@ def test_running_statistics_move_in_place_and_quietly():
     both(run, torch.randn(3, 2, 4), torch.rand(2), torch.rand(2))
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (0, 3), (2, 3, 5)], ids=str)
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_the_operator_that_chooses(shape, training):
+    """On the CPU there is one to choose: its number is 0, and there is nothing for backward to keep beside the statistics."""
+
+    def run(T, x, w):
+        mean, var = T.ones(3).double(), T.full((3,), 2.0).double()
+        *results, number = T._batch_norm_impl_index(x, w, None, mean, var, training, 0.1, 1e-5, True)
+        saved = results[1:] if x.numel() else [len(t) for t in results[1:]]
+        assert type(number) is int
+        return results[0], *saved, number, mean, var, results[0].grad_fn.name()
+
+    both(run, numbers(*shape), numbers(3))
+    with pytest.raises(RuntimeError, match="running_mean must be defined in evaluation mode"):
+        rt._batch_norm_impl_index(rt.ones(2, 3), None, None, None, None, False, 0.1, 1e-5, True)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_mixed_types(dtype):
     x, w = torch.randn(4, 6, 5).to(dtype), torch.rand(6)

@@ -402,3 +402,15 @@ def test_sparse_and_meta_tensors_do_not_meet():
                 call()
         with pytest.raises(NotImplementedError):
             dense.to_sparse()
+
+
+def test_gradients_of_what_is_not_there():
+    def program(T, show):
+        indices = T.tensor([[0, 0, 1], [1, 1, 0]])
+        for masked in (None, True, False):
+            sparse = T.sparse_coo_tensor(indices, T.tensor([2.0, 3.0, 4.0]), (2, 3)).requires_grad_()
+            dense = sparse.to_dense(masked_grad=masked)
+            (dense * T.arange(6.0).reshape(2, 3)).sum().backward()
+            show(dense, sparse.grad)
+
+    same(program)

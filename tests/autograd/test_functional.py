@@ -1,4 +1,4 @@
-"""autograd.functional, gradcheck and checkpointing."""
+"""autograd.functional and checkpointing."""
 
 import pytest
 
@@ -47,35 +47,93 @@ def test_errors_of_functional():
     same(program)
 
 
-def test_gradcheck_accepts_right_and_refuses_wrong_gradients():
-    T = readtorch
+def test_all_forms_of_functional():
+    def program(T, show):
+        A = T.autograd.functional
+        x, y, z = leaf(T, 1.0, 2.0), leaf(T, 0.5), leaf(T, 3.0)
+        v, w = T.tensor([3.0, 4.0], dtype=T.float64), T.tensor([5.0], dtype=T.float64)
+        pair = lambda a, b: (a * b, (a * a).sum())
+        show(A.vjp(pair, (x, y), (v, w[0])), A.jvp(pair, (x, y), (v, w)))
+        show(A.vjp(pair, (x, y), (v, w[0]), create_graph=True), A.jvp(pair, (x, y), (v, w), create_graph=True))
+        scalar = lambda a, b: (a**3 * b).sum()
+        show(A.vhp(scalar, (x, y), (v, w)), A.hvp(scalar, (x, y), (v, w)))
+        show(A.vhp(scalar, (x, y), (v, w), create_graph=True), A.hvp(scalar, (x, y), (v, w), create_graph=True))
+        show(A.vjp(lambda a: a * 2, z), A.jvp(lambda a: a * a, z), A.vhp(lambda a: a**3, z), A.hvp(lambda a: a**3, z))
+        with T.no_grad():
+            show(A.vjp(pair, (x, y), (v, w[0])), A.jvp(pair, (x, y), (v, w)), A.vhp(scalar, (x, y), (v, w)))
+        for many in (pair, lambda a, b: (a * 2).sum(), lambda a, b: (b.exp(),)):
+            show(A.jacobian(many, (x, y)), A.jacobian(many, (x, y), create_graph=True))
+            show(A.jacobian(many, (x, y), vectorize=True), A.jacobian(many, (x, y), create_graph=True, vectorize=True))
+        show(
+            A.hessian(scalar, (x, y)),
+            A.hessian(scalar, (x, y), vectorize=True),
+            A.hessian(scalar, (x, y), create_graph=True),
+        )
+        show(A.hessian(lambda a: (a**3).sum(), x, vectorize=True), A.hessian(lambda a: a.sum(), x))
 
-    class Wrong(T.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3
-
-    x = leaf(T, 0.3, 1.2)
-    assert T.autograd.gradcheck(lambda t: (t.sin() * t).sum(0), x)
-    assert T.autograd.gradgradcheck(lambda t: t.exp() * t, x)
-    assert T.autograd.gradcheck(lambda t: t.sin(), x, fast_mode=True)
-    with pytest.raises(T.autograd.gradcheck.__globals__["GradcheckError"], match="Jacobian mismatch"):
-        T.autograd.gradcheck(Wrong.apply, x)
-    assert not T.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
-    with pytest.raises(ValueError, match="at least one input tensor"):
-        T.autograd.gradcheck(lambda t: t, T.ones(2))
+    same(program)
 
 
-def test_gradcheck_of_complex_functions():
-    T = readtorch
-    z = T.tensor([1 + 2j, 0.5 - 1j], dtype=T.complex128).requires_grad_()
-    assert T.autograd.gradcheck(lambda t: t * t, z)
-    assert T.autograd.gradcheck(lambda t: (t * t.conj()).real.sum(), z)
-    assert T.autograd.gradcheck(lambda t: t * (2 + 1j), leaf(T, 1.0, 2.0))
+def test_functional_by_forward_mode():
+    def program(T, show):
+        A = T.autograd.functional
+        x, y = T.tensor([1.0, 2.0], dtype=T.float64), T.tensor([[0.5, 1.5]], dtype=T.float64)
+        forward = dict(strategy="forward-mode", vectorize=True)
+        show(A.jacobian(lambda a: a**3 * a.sum(), x, **forward))
+        for function in (lambda a, b: (a * b, (a * a).sum()), lambda a, b: (a * 2).sum(), lambda a, b: (b.exp(),)):
+            show(A.jacobian(function, (x, y), **forward))
+        hessian = dict(outer_jacobian_strategy="forward-mode", vectorize=True)
+        show(A.hessian(lambda a: (a**3).sum(), x, **hessian))
+        show(A.hessian(lambda a, b: (a**3 * b).sum() + (b * b).sum(), (x, y), **hessian))
+
+    same(program)
+
+
+def test_strict_functional():
+    def program(T, show):
+        A = T.autograd.functional
+        x, y = leaf(T, 1.0, 2.0), leaf(T, 0.5)
+        v, w = T.tensor([3.0, 4.0], dtype=T.float64), T.tensor([5.0], dtype=T.float64)
+        functions = {
+            "linear": lambda a, b: a.sum() * 2 + b.sum(),
+            "square": lambda a, b: (a * a).sum() + b.sum(),
+            "cube": lambda a, b: (a**3).sum() * (b**3).sum(),
+            "first": lambda a, b: (a * a).sum(),
+            "detached": lambda a, b: a.detach().sum(),
+            "two": lambda a, b: (a * b, b * 2),
+        }
+        for name, f in functions.items():
+            for create_graph in (False, True):
+                show(name, create_graph)
+                settings = dict(strict=True, create_graph=create_graph)
+                one = None if name != "two" else (v, w)
+                show.error(lambda: show(A.vjp(f, (x, y), one, **settings)))
+                for function in (A.jvp, A.vhp, A.hvp):
+                    show.error(lambda: show(function(f, (x, y), (v, w), **settings)))
+                show.error(lambda: show(A.jacobian(f, (x, y), **settings)))
+                show.error(lambda: show(A.hessian(f, (x, y), **settings)))
+        show.error(lambda: A.jacobian(functions["cube"], (x, y), strict=True, vectorize=True))
+        show.error(lambda: A.jacobian(functions["detached"], (x, y), strict=True, vectorize=True))
+        show.error(lambda: A.jacobian(functions["cube"], (x, y), strategy="sideways"))
+        show.error(lambda: A.hessian(functions["cube"], (x, y), outer_jacobian_strategy="sideways"))
+        for vectorize in (False, True):
+            show.error(
+                lambda: A.jacobian(functions["cube"], (x, y), strategy="forward-mode", strict=True, vectorize=vectorize)
+            )
+        show.error(lambda: A.jacobian(functions["cube"], (x, y), strategy="forward-mode", create_graph=True))
+        show.error(lambda: A.jacobian(functions["cube"], (x, y), strategy="forward-mode"))
+        show.error(lambda: A.hessian(functions["cube"], (x, y), outer_jacobian_strategy="forward-mode"))
+        for function in (A.vjp, A.jvp, A.vhp, A.hvp):
+            show.error(lambda: function(functions["cube"], (x, y)))
+            show.error(lambda: function(functions["cube"], (x, y), (v,)))
+            show.error(lambda: function(functions["cube"], (x, y), (w, v)))
+            show.error(lambda: function(functions["cube"], (x, y), (3, v)))
+            show.error(lambda: function(functions["cube"], [x, y]))
+            show.error(lambda: function(lambda a: [a], x, v))
+            show.error(lambda: function(lambda a: a, x, w))
+            show.error(lambda: function(lambda a: (a.sum(), a), x, v))
+
+    same(program)
 
 
 @pytest.mark.parametrize("use_reentrant", [True, False])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import readtorch
+from tests.programs import same
 
 VIEWS = {
     "row": lambda T, x: x[0],
@@ -189,3 +190,78 @@ def test_the_object_of_a_storage_lives_as_long_as_the_memory():
         return shown, len(gone)
 
     assert program(torch) == program(readtorch)
+
+
+def test_a_stale_view_of_which_nobody_has_asked_counts_as_a_leaf():
+    def program(T, show):
+        def write(ask, forward=False):
+            base = T.zeros(2, 3)
+            base = T.autograd.forward_ad.make_dual(base, T.ones(2, 3)) if forward else base
+            view = base.view(6)
+            base.add_(T.ones(2, 3, requires_grad=True))
+            ask(view)
+            show.error(lambda: view.sin_())
+            show(view.grad_fn.name())
+
+        for ask in (
+            lambda view: None,
+            lambda view: view.requires_grad,
+            lambda view: view.grad_fn,
+            lambda view: view * 2,
+        ):
+            write(ask)
+            with T.autograd.forward_ad.dual_level():
+                write(ask, forward=True)
+
+    same(program)
+
+
+def test_what_was_saved_and_then_cut_off_by_detach_():
+    def program(T, show):
+        class Square(T.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2 * ctx.saved_tensors[0]
+
+        x = T.ones(3, requires_grad=True)
+        with_hooks = T.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+        for use in (
+            lambda y: y * y,
+            lambda y: y.sin(),
+            lambda y: y.exp(),
+            lambda y: y * 3,
+            Square.apply,
+            lambda y: T.stack([y, y]),
+        ):
+            for afterwards in (lambda y: y, lambda y: y.requires_grad_(), lambda y: y.mul_(x)):
+                y = x * 2
+                z = use(y)
+                y.detach_()
+                afterwards(y)
+                show.error(lambda: z.sum().backward())
+            y = x * 2
+            with with_hooks:
+                z = use(y)
+            y.detach_()
+            show.error(lambda: z.sum().backward())
+            y = (x * 2).detach_().requires_grad_()  # it was a leaf when it was saved
+            z = use(y)
+            y.detach_()
+            show.error(lambda: z.sum().backward())
+        y = x * 2
+        z = y.sin()
+        y.detach_()
+        show(z.grad_fn._saved_self, x.grad)
+        show.error(lambda: z.sum().backward())
+        y = x.exp()
+        z = y.clone()
+        y.detach_()
+        z.sum().backward()
+        show(x.grad)
+
+    same(program)

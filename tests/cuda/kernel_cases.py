@@ -577,6 +577,11 @@ case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **SGD, nesterov=False, is_fi
 case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **{**SGD, "dampening": 0.0}, nesterov=True, is_first_step=False)
 case("_fused_sgd_", [X.t(), W], [Y.t(), G], [Z.t(), G.flip(0)], **SGD, nesterov=False, is_first_step=False)
 case("_foreach_add_.Scalar", [X, W], 1.75)
+for scaled in (X, X / 0):
+    case("_amp_foreach_non_finite_check_and_unscale_", [scaled, W], torch.zeros(()), torch.tensor(0.25))
+for steps, found in ((0, 0.0), (1, 0.0), (1, 1.0)):
+    count = torch.tensor(steps, dtype=torch.int32)
+    case("_amp_update_scale_", torch.tensor(8.0), count, torch.tensor(found), 2.0, 0.5, 2)
 for reduce in ("sum", "max"):
     case("segment_reduce", values(2, 4, 2), reduce, lengths=tensor([1, 3], [2, 2]), axis=1)
 case("native_group_norm", torch.zeros(2, 4, 0), None, None, 2, 4, 0, 2, 1e-5)

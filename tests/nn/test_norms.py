@@ -121,3 +121,63 @@ def test_errors_and_warnings():
         show.error(lambda: nn.RMSNorm(3)(data(T, 2, 4)))
 
     same(program)
+
+
+def test_rows_and_groups_of_nothing():
+    """Their mean is 0, 1 / deviation is nan; the gradients of the parameters follow from that."""
+
+    def program(T, show):
+        F = T.nn.functional
+        for shape in ((3, 0), (0, 3), (0, 0), (2, 0, 3)):
+            for normalized in (shape[-1:], shape[1:]):
+                x, w, b = (T.ones(s, requires_grad=True) for s in (shape, normalized, normalized))
+                show([(t.shape, t.stride(), t.tolist()) for t in T.native_layer_norm(x, normalized, w, b, 1e-5)])
+                show(*(g.tolist() for g in T.autograd.grad(F.layer_norm(x, normalized, w, b).sum(), (x, w, b))))
+                show(F.rms_norm(x, normalized, w).shape)
+        for dtype in (T.float32, T.float16):
+            x, w, b = (T.ones(shape, dtype=dtype, requires_grad=True) for shape in ((2, 4, 0), (4,), (4,)))
+            show([t.tolist() for t in T.native_group_norm(x, w, b, 2, 4, 0, 2, 1e-5)])
+            show(*(g.tolist() for g in T.autograd.grad(F.group_norm(x, 2, w, b).sum(), (x, w, b))))
+        show.error(lambda: F.group_norm(T.ones(2, 4, 0).long(), 2))
+        show(F.group_norm(T.ones(1, 3, 1, 1).expand(2, 3, 1, 1)[:, :, :0], 1).stride())
+
+    same(program)
+
+
+def test_rows_that_do_not_lie_one_after_another():
+    """The result is contiguous, whatever the input is; so is its gradient."""
+
+    def program(T, show):
+        for dtype in (T.float32, T.bfloat16):
+            for x in (
+                T.randn(4, 5).t(),
+                T.randn(4, 3, 6).transpose(0, 1),
+                T.randn(3, 1).expand(3, 4),
+                T.randn(3, 8)[:, ::2],
+            ):
+                x = x.to(dtype).requires_grad_()
+                y = T.nn.functional.layer_norm(x, x.shape[-1:])
+                (grad,) = T.autograd.grad((y * y * y).sum(), x)
+                show(y.stride(), grad.stride())
+                show.numbers(y, grad)
+
+    same(program, rtol=3e-2)
+
+
+def test_running_statistics_of_another_type():
+    """instance_norm keeps them in the weight's type, or the input's, while it computes; batch_norm refuses."""
+
+    def program(T, show):
+        F = T.nn.functional
+        for own in (T.float32, T.float64, T.float16):
+            for kept in (T.float32, T.float64):
+                for of_weight in (None, T.float32, own):
+                    for training in (True, False):
+                        x = T.arange(24.0).reshape(4, 2, 3).to(own)
+                        weight = None if of_weight is None else T.ones(2, dtype=of_weight)
+                        mean, var = T.zeros(2, dtype=kept), T.ones(2, dtype=kept)
+                        for norm in (F.instance_norm, F.batch_norm):
+                            show.error(lambda: show.numbers(norm(x, mean, var, weight, weight, training)))
+                            show.numbers(mean, var)
+
+    same(program, rtol=1e-3)

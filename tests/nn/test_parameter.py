@@ -57,6 +57,36 @@ def test_data():
     same(program)
 
 
+def test_data_of_another_kind_of_tensor():
+    def program(T, show):
+        def kinds():
+            return [T.ones(2), T.ones(2, device="meta"), T.ones(2).to_sparse(), T.ones(2, dtype=T.complex64).conj()]
+
+        for a in range(4):
+            for b in range(4):
+                show.error(lambda: setattr(kinds()[a], "data", kinds()[b])) if {a, b} & {1, 2} and a != b else None
+                t = kinds()[a]
+                if not {a, b} & {1, 2} or a == b:
+                    t.data = kinds()[b]
+                    show(t.layout, t.device, t.is_conj())
+
+    same(program)
+
+
+def test_arguments_that_are_refused():
+    def program(T, show):
+        for flag in (0, None, "x"):
+            show.error(lambda: T.nn.Parameter(T.ones(2), flag))
+        with T.inference_mode():
+            made = T.ones(2)
+        show.error(lambda: T.nn.Parameter(made))
+        show(T.nn.Parameter(made, False))
+        show.error(lambda: delattr(T.ones(2), "data"))
+        show.error(lambda: setattr(T.nn.Parameter(T.ones(2)), "data", T.ones(2, dtype=T.int64).to_sparse()))
+
+    same(program)
+
+
 def test_numbers_without_gradients():
     def program(T, show):
         for dtype in (T.int64, T.bool, T.complex64, T.bfloat16):

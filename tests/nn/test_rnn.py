@@ -194,3 +194,15 @@ def test_tools_for_sequences():
     packed = [T.nn.utils.rnn.pack_sequence(s, False) for T, s in ((torch, sequences), (rt, to_readtorch(sequences)))]
     assert repr(packed[1]) == repr(packed[0])
     assert packed[1].to(rt.float32) is packed[1] and packed[1].cpu() is packed[1]
+
+
+def test_an_assignment_that_is_refused_is_in_the_list_of_weights():
+    """The list is written before the module refuses; what goes through `_apply` makes it anew."""
+    x = torch.randn(5, 2, 3)
+    for T, x in ((torch, x), (rt, to_readtorch(x))):
+        layer = T.nn.LSTM(3, 4)
+        before = layer(x)[0]
+        with pytest.raises(TypeError, match="cannot assign"):
+            layer.weight_hh_l0 = T.zeros(16, 4)
+        assert layer.weight_hh_l0.any() and not layer(x)[0].equal(before)
+        assert layer.float()(x)[0].equal(before)

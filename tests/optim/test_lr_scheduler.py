@@ -249,8 +249,8 @@ def test_who_has_stepped_first():
 
 def test_hooks_run_once_and_class_is_left_alone():
     def program(T, show):
-        before = T.optim.SGD.step
         optimizer = new_optimizer(T)
+        before = T.optim.SGD.step  # which the process's first optimizer wraps
         for _ in range(2):
             T.optim.lr_scheduler.StepLR(optimizer, 3)
         optimizer.register_step_pre_hook(lambda o, args, kwargs: show("before", o is optimizer))

@@ -337,3 +337,63 @@ def test_every_setting_reaches_the_functional_form(module):
     assert passed.keys() <= inspect.signature(function).parameters.keys()
     lost = optimizer.defaults.keys() - passed.keys() - optimizer._pairs.keys()
     assert lost == NOT_IN_THE_FORMULA.get(module, set())
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_a_step_after_the_model_was_cast(name):
+    """The state stays as it was: Adam's is refused by `lerp_`, SGD's goes on in its own dtype, until it is loaded anew."""
+
+    def program(T, show):
+        net = T.nn.Linear(2, 1)
+        net.requires_grad_().load_state_dict({"weight": T.ones(1, 2), "bias": T.ones(1)})
+        o = getattr(T.optim, name)(net.parameters(), lr=0.5, **({"momentum": 0.9} if name == "SGD" else {}))
+        net(T.ones(1, 2)).sum().backward()
+        o.step()
+        net.double()
+        show(o.param_groups[0]["params"][0] is net.weight)
+        (show.error if name != "SGD" else lambda step: step())(o.step)
+        show([kept.dtype for kept in o.state[net.weight].values() if kept is not None])
+        o.load_state_dict(o.state_dict())
+        o.step()
+        show([kept.dtype for kept in o.state[net.weight].values() if kept is not None], net.weight.detach())
+
+    same(program)
+
+
+@pytest.mark.parametrize("grown", ["parameter", "gradient", "second average"])
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_a_step_after_a_parameter_grew(name, grown):
+    """State of the old shape: an error, and not a kernel that writes behind its end."""
+
+    def program(T, show):
+        p, q = T.nn.Parameter(T.ones(200, 200)), T.nn.Parameter(T.ones(2))
+        o = getattr(T.optim, name)([q, p], lr=0.5, **({"momentum": 0.9} if name == "SGD" else {}))
+        p.grad, q.grad = T.ones(200, 200), T.ones(2)
+        o.step()
+        if grown == "parameter":
+            p.grad, p.data = None, T.ones(300, 200)
+            p.grad = T.ones(300, 200)
+        elif grown == "gradient":
+            p.data = T.ones(100, 200)
+        elif name != "SGD":
+            o.state[p]["exp_avg_sq"] = T.ones(100, 200)
+        (show if name == "SGD" and grown == "second average" else show.error)(o.step)
+        show(q.detach(), o.state[q])
+
+    same(program)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_a_fused_step_refuses_state_of_another_shape(name):
+    """PyTorch's kernel checks nothing and writes behind the end."""
+    p = readtorch.nn.Parameter(readtorch.ones(2, 3))
+    o = getattr(readtorch.optim, name)([p], lr=0.5, fused=True, **({"momentum": 0.9} if name == "SGD" else {}))
+    p.grad = readtorch.ones(2, 3)
+    o.step()
+    p.grad, p.data = None, readtorch.ones(3, 3)
+    p.grad = readtorch.ones(3, 3)
+    with pytest.raises(
+        RuntimeError, match=r"a fused step needs tensors of the parameter's shape \[3, 3\], got \[2, 3\]"
+    ):
+        o.step()
+    assert p.eq(1).all()

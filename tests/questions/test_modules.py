@@ -77,7 +77,7 @@ def test_why_net_x_and_not_net_forward_x():
     assert len(called) == 1
 
 
-def test_why_is_eval_different():
+def test_why_does_my_model_give_different_results_in_eval():
     net, x = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()), torch.randn(4, 2)
     assert not torch.allclose(net.eval()(x), net.train()(x))
     assert torch.equal(nn.Dropout().eval()(x), x)
@@ -235,6 +235,26 @@ def test_does_true_in_an_attention_mask_mean_look_or_do_not_look():
     assert weights[0, :, 0].tolist() == padded[0, :, 0].tolist() == [0, 0]
 
 
+@pytest.mark.filterwarnings("ignore:Flash attention kernel not used")
+def test_which_kernel_does_scaled_dot_product_attention_use():
+    x = torch.randn(1, 2, 8, 4)
+    assert [torch._fused_sdp_choice(x, x, x), torch._fused_sdp_choice(x[0], x[0], x[0])] == [1, 0]
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.FLASH_ATTENTION), pytest.warns(UserWarning, match="4 dimens"):
+        with pytest.raises(RuntimeError, match="No available kernel"):
+            F.scaled_dot_product_attention(x[0], x[0], x[0])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+def test_why_does_a_transformer_layer_give_other_numbers_under_no_grad():
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1).eval()
+    x, padding = torch.randn(1, 4, 8), torch.tensor([[False, False, False, True]])
+    slow = encoder(x, src_key_padding_mask=padding)
+    with torch.no_grad():
+        fast = encoder(x, src_key_padding_mask=padding)
+    assert torch.allclose(fast[:, :3], slow[:, :3], atol=1e-5)
+    assert not fast[:, 3].any() and slow[:, 3].any()
+
+
 def test_why_does_dropout_not_change_the_mean():
     x = torch.ones(10_000)
     assert set(F.dropout(x, 0.75).unique().tolist()) == {0, 4}
@@ -280,13 +300,18 @@ def test_is_state_dict_a_copy():
     assert torch.equal(state["weight"], net.weight) and not torch.equal(kept["weight"], net.weight)
 
 
-def test_why_do_all_keys_begin_with_module():
+def test_why_do_all_keys_begin_with_module_or_orig_mod():
     net = nn.Linear(1, 1)
     wrapped = nn.DataParallel(net)
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
     with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "weight", "bias"'):
         net.load_state_dict(wrapped.state_dict())
     net.load_state_dict(wrapped.module.state_dict())
+    compiled = torch.compile(net)
+    assert list(compiled.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    net.load_state_dict(compiled._orig_mod.state_dict())
+    net.compile()
+    assert list(net.state_dict()) == ["weight", "bias"]
 
 
 def test_what_does_strict_false_ignore():

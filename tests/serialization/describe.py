@@ -60,6 +60,8 @@ class _Describer:
         return self.of_storage(tensor.untyped_storage(), T)
 
     def of_storage(self, storage, T):
+        if storage.device.type == "meta":
+            return "meta"
         if storage.nbytes() == 0:
             return 0
         identity = ("storage", storage.data_ptr())
@@ -86,7 +88,7 @@ class _Describer:
 def _bytes(storage, T):
     if T is torch:
         return torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes()
-    return np.asarray(storage._impl.buffer).tobytes()
+    return np.asarray(storage._impl.host_bytes()).tobytes()
 
 
 def _strides(tensor):

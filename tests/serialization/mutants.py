@@ -9,6 +9,7 @@ import zlib
 
 import torch
 
+from tests.serialization import spoiled_bytes
 from tests.serialization.state_dicts import random_checkpoint
 
 FORBIDDEN = "fuzz-was-here"  # what the hostile pickles would write to the environment or print, if anything ran
@@ -37,13 +38,6 @@ _bases = {}
 # Bytes of the file
 
 
-def flipped_bits(rng):
-    data = bytearray(base(rng))
-    for _ in range(rng.choice([1, 1, 2, 4, 16])):
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    return bytes(data)
-
-
 def flipped_in_structure(rng):
     """Where it hurts: the headers, the pickle and the directory instead of the padding."""
     data = bytearray(base(rng))
@@ -63,23 +57,6 @@ def _all(data, mark):
     while at >= 0:
         yield at
         at = data.find(mark, at + 1)
-
-
-def truncated(rng):
-    data = base(rng)
-    return data[: rng.randrange(len(data))]
-
-
-def cut_out(rng):
-    data = base(rng)
-    start = rng.randrange(len(data))
-    return data[:start] + data[start + rng.randrange(1, 200) :]
-
-
-def put_in(rng):
-    data = base(rng)
-    at = rng.randrange(len(data))
-    return data[:at] + rng.randbytes(rng.randrange(1, 200)) + data[at:]
 
 
 # Records of the archive
@@ -212,7 +189,11 @@ INSTRUCTIONS = [
 
 
 def hostile(rng):
-    """Calls something that a checkpoint has no business to call, in one of the ways that a pickle can."""
+    return with_pickle(hostile_program(rng))
+
+
+def hostile_program(rng):
+    """A pickle that calls what a checkpoint has no business to call, in one of the ways that a pickle can."""
     module, name, argument = rng.choice(TARGETS)
     text = b"X" + struct.pack("<I", len(argument)) + argument.encode()
     path = f"{module}\n{name}\n".encode()
@@ -238,7 +219,7 @@ def hostile(rng):
         program = b"ctorch._tensor\n_rebuild_from_type_v2\n(c" + path + b"ctorch\nTensor\n" + text + b"\x85}tR"
     else:  # as a persistent id
         program = b"c" + path + text + b"\x85RQ"
-    return with_pickle(b"\x80\x02" + rng.choice([b"", b"}", b"]"]) + program + b".")
+    return b"\x80\x02" + rng.choice([b"", b"}", b"]"]) + program + b"."
 
 
 _PUT = f"__import__('os').environ.__setitem__('{FORBIDDEN}', '1')"
@@ -270,8 +251,12 @@ TARGETS = [
 
 
 def exhausting(rng):
-    """A short program that takes all memory, all time or all of the stack."""
-    return with_pickle(b"\x80\x02" + rng.choice(BOMBS)(rng) + b".")
+    return with_pickle(exhausting_program(rng))
+
+
+def exhausting_program(rng):
+    """A short pickle that takes all memory, all time or all of the stack."""
+    return b"\x80\x02" + rng.choice(BOMBS)(rng) + b"."
 
 
 def _big(n):
@@ -440,11 +425,8 @@ def no_archive(rng):
 
 
 KINDS = {
-    "flipped bits": (flipped_bits, 10),
+    **spoiled_bytes.ways(base, (10, 8, 6, 6)),
     "flipped in structure": (flipped_in_structure, 12),
-    "truncated": (truncated, 8),
-    "cut out": (cut_out, 6),
-    "put in": (put_in, 6),
     "swapped records": (swapped_records, 8),
     "lost or doubled record": (lost_or_doubled_record, 6),
     "compressed": (compressed, 2),

@@ -23,11 +23,16 @@ DTYPES = [
     torch.bool,
     torch.float8_e4m3fn,
     torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
 ]
+# Those with a class of storages, such as FloatStorage: of the others PyTorch cannot read back what it writes in the old format.
+DTYPES_WITH_CLASS = [dtype for dtype in DTYPES if dtype in torch.storage._dtype_to_storage_type_map()]
 
 
 class Maker:
-    def __init__(self, seed):
+    def __init__(self, seed, dtypes=DTYPES):
+        self.dtypes = dtypes
         self.random = random.Random(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.made = []  # tensors that later ones may be views of
@@ -98,7 +103,7 @@ class Maker:
 
     def fresh(self):
         shape = [self.random.choice([0, 1, 1, 2, 3, 5]) for _ in range(self.random.randint(0, 4))]
-        dtype = self.random.choice(DTYPES)
+        dtype = self.random.choice(self.dtypes)
         count = torch.Size(shape).numel()
         if dtype == torch.bool:
             return torch.randint(0, 2, shape, generator=self.generator).bool()
@@ -122,5 +127,5 @@ class Maker:
         return torch.as_strided(tensor, shape, stride, offset)
 
 
-def random_checkpoint(seed):
-    return Maker(seed).checkpoint()
+def random_checkpoint(seed, dtypes=DTYPES):
+    return Maker(seed, dtypes).checkpoint()

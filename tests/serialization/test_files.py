@@ -4,6 +4,7 @@ import fcntl
 import io
 import os
 import pathlib
+import shutil
 import signal
 import stat
 import subprocess
@@ -264,6 +265,14 @@ class WriteOnly:
     def write(self, data):
         self.data += bytes(data)
         return len(data)
+
+
+def test_a_file_that_was_unpacked_and_packed_by_an_ordinary_tool(tmp_path):
+    """Its folders have entries of their own, and its records are compressed."""
+    torch.save({"a": torch.ones(3)}, tmp_path / "model.pt")
+    shutil.unpack_archive(tmp_path / "model.pt", tmp_path / "unpacked", "zip")
+    packed = shutil.make_archive(tmp_path / "packed", "zip", tmp_path / "unpacked")
+    assert torch.load(packed)["a"].tolist() == readtorch.load(packed)["a"].tolist() == [1, 1, 1]
 
 
 def test_a_file_object_needs_only_write():

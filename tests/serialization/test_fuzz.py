@@ -11,14 +11,24 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def run_fuzz(count, first=0):
+def run_fuzz(count, first=0, *options):
     """In a process of its own: what the audit hook sees there is what loading does."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.serialization.fuzz", "--json", "--count", str(count), "--first", str(first)],
+        [
+            sys.executable,
+            "-m",
+            "tests.serialization.fuzz",
+            "--json",
+            "--count",
+            str(count),
+            "--first",
+            str(first),
+            *options,
+        ],
         capture_output=True,
         text=True,
         timeout=900,
@@ -37,10 +47,18 @@ def test_five_hundred_spoiled_checkpoints():
     assert result["outcomes"]["hostile"][0] == 0
 
 
+def test_five_hundred_in_the_old_formats():
+    result = run_fuzz(500, 0, "--old")
+    assert result["failures"] == []
+    loaded, refused = (sum(counts) for counts in zip(*result["outcomes"].values()))
+    assert loaded > 15 and refused > 200
+    assert result["outcomes"]["hostile"][0] == result["outcomes"]["tar archive"][0] == 0
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("READTORCH_FULL_FUZZ"), reason="set READTORCH_FULL_FUZZ for 20,000 files")
 def test_twenty_thousand():
-    assert run_fuzz(20_000)["failures"] == []
+    assert run_fuzz(20_000)["failures"] == run_fuzz(20_000, 0, "--old")["failures"] == []
 
 
 def test_the_watch_sees_what_a_pickle_runs():

@@ -124,6 +124,22 @@ def test_links_in_what_a_cell_shows_lead_to_pages(monkeypatch):
         assert rt_site.repair(link.format(other)) == link.format(other)
 
 
+def test_tracebacks_name_no_folder_of_the_builder(monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
+    from rt_tracebacks import shortened
+
+    for path in (
+        "/home/me/book/.venv/lib/python3.11/site-packages/torch/nn/modules/module.py",
+        "~/.local/lib/python3.13t/site-packages/torch/nn/modules/module.py",
+        "/usr/lib/python3/dist-packages/torch/nn/modules/module.py",
+    ):
+        assert shortened(f"E\n\nFile {path}:9, in f(a)\n") == "E\n\nFile torch/nn/modules/module.py:9, in f(a)\n"
+    assert shortened("File /home/me/book/src/readtorch/_tensor.py:1") == "File readtorch/_tensor.py:1"
+    assert shortened('  File "/usr/lib/python3.11/json/decoder.py", line 3') == '  File "json/decoder.py", line 3'
+    for other in ("File train.py:3", "Cell In[2], line 1", "-> 5 open('/usr/lib/python3.11/x')", "File /tmp/net.py:3"):
+        assert shortened(other) == other
+
+
 def test_the_cache_follows_the_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
     import rt_cache

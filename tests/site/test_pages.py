@@ -16,9 +16,9 @@ LISTED = pages.listed(pages.ROOT / "_toc.yml")
 ALIKE = {name for name in LISTED if "/api/" in name} - {"book/api/operators.html", "book/api/optim.html"}
 BOOK = [*(name for name in LISTED if name not in ALIKE), "search.html", "status.html"]
 FIXTURE = [*pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml"), "search.html", "status.html"]
-# Bytes of a page and all that it loads, before compression. The heaviest are the search, which loads the words of the whole
-# book, and the figure with what PyTorch generates from 28 entries.
-HEAVIEST = 1_700_000
+# Bytes of a page and all that it loads, before compression. The heaviest are the figure with what PyTorch generates from 28
+# entries, and the search, which loads the words of the whole book: it grows with each chapter.
+HEAVIEST, HEAVIEST_SEARCH = 1_800_000, 2_200_000
 PAPER = 700  # CSS pixels between the margins of an A4 sheet
 
 CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .rt-code')].filter(one => one.getClientRects().length
@@ -79,7 +79,8 @@ def test_the_words_of_figures_can_be_read(seen):
 
 
 def test_a_page_is_light(seen):
-    assert seen.weight() < HEAVIEST
+    searches = seen.page.url.partition("?")[0].endswith("search.html")
+    assert seen.weight() < (HEAVIEST_SEARCH if searches else HEAVIEST)
 
 
 def test_figures_are_worked_by_keyboard(seen):
@@ -188,12 +189,12 @@ def test_search_names_the_chapter_among_the_first(browser, book_site, query):
 
 
 QUESTIONS = {  # what is typed: what stands among the first five, and in which chapter ("": it is a chapter)
-    "what does pin_memory do": ("Pinning", "Dataset, Sampler, DataLoader"),
+    "what does pin_memory do": ("What does pin_memory do?", "Questions"),
     "what is contiguous": ("contiguous", "Glossary"),
     "how does the dispatcher choose a kernel": ("dispatcher", "Glossary"),
     "why does my model give different results in eval": (
-        "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm",
-        "",
+        "Why does my model give different results in eval()?",
+        "Questions",
     ),
     "what is a strided tensor": ("What is a strided tensor?", "Questions"),
     "what does retain_graph do": ("What does retain_graph keep?", "Questions"),

@@ -9,6 +9,23 @@ def mlp(T, inputs=784, hidden=256, classes=10):
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
 
+def small_cnn(T, classes=10):
+    """For images of 1×28×28: convolutions and poolings in turn, nothing random."""
+    nn = T.nn
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(800, 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
 def mnist_cnn(T, channels=32, hidden=128, classes=10):
     """For images of 1×28×28: two convolutions, one pooling, two linear layers."""
     nn = T.nn

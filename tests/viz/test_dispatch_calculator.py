@@ -8,6 +8,7 @@ entry is no fallthrough. Python's keys are left alone: what reaches Python a mod
 
 import contextlib
 import random
+import re
 import subprocess
 import sys
 import warnings
@@ -74,6 +75,18 @@ def log():
                 name, key, recording(seen, name, key, kernel, ends), True
             )  # Library.impl refuses some of them
         yield seen
+    for name in {name for name, key, _ in kernels if key == "Meta"}:
+        put_back(name)
+
+
+def put_back(name):
+    """PyTorch keeps one Python function an operator and key, the last: without this its own at Meta would stay forgotten."""
+    if "_meta_registrations.py" in re.search("^Meta: .*", C._dispatch_dump_table(f"aten::{name}"), re.M)[0]:
+        packet, _, overload = name.partition(".")
+        kernel = getattr(getattr(torch.ops.aten, packet), overload or "default").py_kernels[C.DispatchKey.Meta]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch._meta_registrations._meta_lib_dont_use_me_use_register_meta.m.impl(name, "Meta", kernel, False)
 
 
 class Arrived(Exception):

@@ -135,6 +135,10 @@ TYPED = [
     "-1",
     "1e-1",
     "1,000",
+    "1,000,000.",
+    "12,5",
+    "0,125",
+    "1,0000",
     "x",
     "3, 4",
     "(3, 4)",
@@ -192,6 +196,7 @@ def test_samples_are_good(spec):
     "place, value, said",
     [
         (0, "3", "Rate takes a number from -1 to 2.5."),
+        (0, "1,5", "Rate takes a number from -1 to 2.5."),
         (1, "2000000", "Count takes a whole number from 0 to 1,000,000."),
         (2, "1, x", "Sizes takes 0 to 3 whole numbers from -2 to 9, such as 3, 4."),
         (3, "int8", "Type is one of float32, int64."),

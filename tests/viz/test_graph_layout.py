@@ -1,9 +1,12 @@
 """The layered drawing: what holds of any graph, and a few whose best drawing is known."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readtorch.viz._base import read_static
 from readtorch.viz.graph_layout import GAP, isotonic_fit, layered_layout
 
 
@@ -63,3 +66,28 @@ def test_isotonic_fit_never_falls_and_keeps_the_weighted_mean(pairs):
     assert all(a <= b + 1e-9 for a, b in zip(fitted, fitted[1:]))
     total = sum(v * w for v, w in pairs)
     assert sum(f * w for f, w in zip(fitted, weights)) == pytest.approx(total, abs=1e-6)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_page_draws_the_same_layers(browser):
+    """static/_layered.js is this module in JavaScript."""
+    source = random.Random(3)
+    graphs = []
+    for _ in range(40):
+        count = source.randint(1, 24)
+        labels = [["x" * source.randint(1, 20)] * source.randint(1, 2) for _ in range(count)]
+        pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+        graphs.append([labels, source.sample(pairs, min(len(pairs), source.randint(0, count + 6)))])
+    page = browser.new_page()
+    drawn = page.evaluate(
+        f"graphs => {{ {read_static('_layered.js')}; return graphs.map(g => layeredLayout(...g)); }}", graphs
+    )
+    page.close()
+    for (labels, edges), theirs in zip(graphs, drawn):
+        ours = layered_layout([tuple(lines) for lines in labels], edges)
+        assert [box["layer"] for box in theirs["boxes"]] == [box[4] for box in ours.boxes]
+        for box, (x, y, w, h, _) in zip(theirs["boxes"], ours.boxes):
+            assert [box["x"], box["y"], box["w"], box["h"]] == pytest.approx([x, y, w, h], abs=0.06)
+        for one, other in zip(theirs["paths"], ours.paths):
+            assert one == [pytest.approx(point, abs=0.06) for point in other]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import readtorch
-from readtorch.viz.record_backward import record_backward
+from readtorch.viz.record_backward import picture_of, record_backward
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
 
@@ -121,3 +121,35 @@ def test_the_line_that_made_a_node_is_the_reader_s(T):
         y = T.nn.functional.relu(x).sum()  # this line
     made = {node["name"]: node["made_by"] for node in record_backward([y])["nodes"]}
     assert made["ReluBackward0"] == "y = T.nn.functional.relu(x).sum()  # this line"
+
+
+def two_blocks(T):
+    T.manual_seed(0)
+    block = lambda: T.nn.Sequential(T.nn.Linear(2, 3), T.nn.ReLU(), T.nn.Linear(3, 2))
+    return T.nn.Sequential(block(), block()), T.ones(1, 2)
+
+
+@LIBRARIES
+def test_a_function_is_watched_module_by_module(T):
+    net, x = two_blocks(T)
+    record = record_backward(lambda: net(x).exp().sum(), net)
+    modules = {(node["name"], node["module"]) for node in record["nodes"]}
+    assert {("ReluBackward0", "0.1"), ("ReluBackward0", "1.1"), ("AddmmBackward0", "1.2")} <= modules
+    assert {("ExpBackward0", ""), ("SumBackward0", ""), ("AccumulateGrad", "0.0")} <= modules
+    assert not net._forward_hooks and not net[0]._forward_pre_hooks
+
+
+@LIBRARIES
+def test_parameters_say_which_module_made_a_node(T):
+    net, x = two_blocks(T)
+    record = record_backward(net(x).exp().sum(), net)
+    modules = {(node["name"], node["module"]) for node in record["nodes"]}
+    assert {("ReluBackward0", "0"), ("ReluBackward0", "1"), ("AddmmBackward0", "1.2"), ("TBackward0", "0.2")} <= modules
+    assert ("ExpBackward0", "") in modules
+
+
+@LIBRARIES
+def test_a_picture_stands_for_the_graph(T):
+    loss, names = two_layers(T)
+    picture = picture_of(record_backward([loss], names))
+    assert picture.startswith("<svg") and "ReluBackward0" in picture and "h [2, 2]" in picture

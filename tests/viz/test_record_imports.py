@@ -119,6 +119,27 @@ def test_the_watch_leaves_nothing_behind():
     assert sys.meta_path == before and len(watch.records) == 1
 
 
+@pytest.mark.parametrize("written", ["", "1"])
+def test_what_is_recorded_is_compiled(packages, tmp_path, monkeypatch, written):
+    """Whether or not bytecode is written outside: it is, in a folder of the recorder's own."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", written)
+    packages({"plain.py": "x = 1"})
+    program = f"""
+from importlib.machinery import SourceFileLoader
+compiled = SourceFileLoader.source_to_code
+def noting(self, data, path, **options):
+    if path.endswith("plain.py"):
+        print("compiled", file=open({str(tmp_path / "log")!r}, "a"))
+    return compiled(self, data, path, **options)
+SourceFileLoader.source_to_code = noting
+import plain
+print("ran", file=open({str(tmp_path / "log")!r}, "a"))
+"""
+    record_imports(program)
+    assert (tmp_path / "log").read_text().split() == ["compiled", "ran", "ran"]
+    assert not (tmp_path / "__pycache__").exists()
+
+
 @pytest.mark.parametrize("programs", [{}, {str(i): "pass" for i in range(9)}])
 def test_how_many_programs(programs):
     with pytest.raises(ValueError, match=f"{len(programs)} programs"):

@@ -14,7 +14,7 @@ import math
 
 from readtorch.aten.codegen import compile_function
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import default_device, device
+from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.size import Size
@@ -160,8 +160,6 @@ class Guards:
         self.add(
             f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same"
         )
-        device = self.name(default_device, "H")
-        self.add(f"not {device}.stack and {device}.chosen is None", "no default device is set")
 
     def expression(self):
         return " and ".join(f"({text})" if " and " in text else text for text in self.texts) or "True"

@@ -31,8 +31,8 @@ import readtorch
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.guards import EQUAL, NESTS, SIMPLE, Guards
 from readtorch._dynamo.source import MISSING, Source
-from readtorch.c10.device import default_device
 from readtorch.c10.layout import layout
+from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.memory_format import memory_format
 from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
@@ -74,8 +74,8 @@ class Reads:
         self.attributes = set()  # names that may be read of anything
         self.objects = []  # (name, Python module or nn.Module, where that name is looked up)
         self.seen = {}  # id -> what has been read
-        if default_device.stack or default_device.chosen is not None:
-            raise CannotTell("a default device is set")
+        if tls.function_modes:
+            raise CannotTell("a mode of functions is entered, such as a default device")
         self.guards.modes()
         self.root(function)
         self.containers(spec)

@@ -10,11 +10,14 @@ import weakref
 from contextlib import contextmanager
 
 from readtorch import _C
+from readtorch._functorch.autograd_function import batched_kernel
 from readtorch._ops import OpOverload
+from readtorch.amp.autocast_mode import check_device_type
 from readtorch.aten.tags import Tag
 from readtorch.autograd import graph
 
 from . import autograd, utils
+from .autocast import autocast_kernel, autocast_key, check_available
 from .infer_schema import infer_schema
 
 log = logging.getLogger(__name__)
@@ -68,7 +71,9 @@ class CustomOpDef:
         self._abstract_fn = None
         self._setup_context_fn = self._backward_fn = None
         self._torch_dispatch_fns = {}
+        self._vmap_fn = None
         self._disabled_kernel = set()
+        self._autocast_dtype = {}
         self._lib = get_library_allowing_overwrite(namespace, name)
         self._register_to_dispatcher()
         OPDEFS[self._qualname] = self
@@ -210,12 +215,25 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_vmap(self, func=None):
-        """In PyTorch: what `torch.vmap` does with the operator. Raises NotImplementedError."""
-        raise NotImplementedError(f"register_vmap for {self._qualname}: there is no torch.vmap here yet")
+        """func(info, in_dims, *args, **kwargs) is what `torch.vmap` does with the operator: see `torch.library.register_vmap`."""
+
+        def register(func):
+            if self._vmap_fn is None:
+                kernel = batched_kernel(self._opoverload, lambda: self._vmap_fn)
+                self._lib.impl(self._name, kernel, "FuncTorchBatched", with_keyset=True)
+            self._vmap_fn = func
+
+        return register if func is None else register(func)
 
     def register_autocast(self, device_type, cast_inputs):
-        """In PyTorch: to which dtype `torch.autocast` casts the operator's inputs. Raises NotImplementedError."""
-        raise NotImplementedError(f"register_autocast for {self._qualname}: there is no torch.autocast here yet")
+        """To which dtype `autocast` casts the operator's inputs: see `torch.library.register_autocast`. The first dtype stays."""
+        check_device_type(device_type)
+        check_available(device_type)
+        kernel = autocast_kernel(self._opoverload, device_type, cast_inputs)
+        if device_type not in self._autocast_dtype:
+            self._autocast_dtype[device_type] = cast_inputs
+            self._lib.impl(self._name, kernel, autocast_key(device_type), with_keyset=True)
+        return kernel
 
     def register_effect(self, effect):
         """In PyTorch: that compilers must keep the operator's place among others. Raises NotImplementedError."""

@@ -30,6 +30,7 @@ class Context:
     linalg_library, blas_library, rocm_fa_library = LinalgBackend.Default, BlasBackend.Cublas, ROCmFABackend.Default
     contraction_path = None  # in which order einsum multiplies: set by backends.opt_einsum if that package is installed
     sdp_backends = tuple(SDPBackend)[1:]  # how attention may be computed: see nn.attention.sdpa_kernel
+    sdp_priority = (1, 2, 0, 3, 4)  # in which order that is tried on a GPU; kept, without effect
 
     def set_deterministic(self, mode, warn_only):
         for position, (name, value) in enumerate([("mode", mode), ("warn_only", warn_only)], start=1):

@@ -6,11 +6,13 @@ In PyTorch: `aten/src/ATen/core/dispatch/Dispatcher.h`.
 Explained in the chapter "One operator call".
 """
 
+import functools
 import textwrap
 
-from readtorch.c10.device import default_device, keys_on
+from readtorch.c10.device import keys_on
 from readtorch.c10.dispatch_key import BACKEND_SELECT, CPU, ON_EVERY_TENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.tensor_impl import view
 
 from .codegen import compile_function
 from .context import context
@@ -49,6 +51,20 @@ class Operator(OperatorEntry):
         """Decorator: `function` is the operator's kernel for a backend. It receives the schema's arguments."""
         self.kernels[key] = function
         self.clear_tables()
+        return function
+
+    def view_kernel(self, function):
+        """Decorator: `function` returns the array that a view of `self` looks at. The kernel of all backends makes a tensor of it.
+
+        The kernel for ADInplaceOrView does both in one: see gen_inplace_or_view_type.py.
+        """
+
+        @functools.wraps(function)
+        def make_view(self, *arguments):
+            return view(self, function(self, *arguments))
+
+        make_view.array_of = function
+        self.kernel(make_view)
         return function
 
     def meta(self, function):
@@ -144,10 +160,7 @@ def key_lines(arguments, renamed=None, absent=None):
             there = f"{name} is not None" + (f" and {name} is not {absent}" if absent else "")
             lines.append(f"if {there}: keys |= {name}._keys")
     if any([a.name == "device" for a in arguments]):
-        elsewhere = (
-            "device is not None" if tensors else "device is not None or default_device.stack or default_device.chosen"
-        )
-        lines.append(f"if {elsewhere}: keys = keys_on(device, keys)")
+        lines.append("if device is not None: keys = keys_on(device, keys)")
     return lines
 
 
@@ -176,7 +189,6 @@ def make_call(operator, table):
             **MASK,
             "no_tensor_keys": NO_TENSOR_KEYS if operator.kernels or operator.composite else OF_NO_BACKEND,
             "keys_on": keys_on,
-            "default_device": default_device,
         },
     )
 

@@ -40,11 +40,13 @@ class _NoMemory:
 class MetaStorageImpl(StorageImpl):
     """The storage of tensors on the Meta device: it has a size and no bytes."""
 
-    __slots__ = ("place",)  # the address that it does not have
+    # the address that it does not have; where in a checkpoint its bytes are, if `load` left them there
+    __slots__ = ("place", "checkpoint_offset")
     keys = META_TENSOR
 
     def __init__(self, nbytes):
         super().__init__(None, meta)
+        self.checkpoint_offset = None
         self.place = next(_places)
         self.resize(nbytes)
 

@@ -9,7 +9,7 @@ import textwrap
 
 import numpy as np
 
-from readtorch.c10.device import default_device, keys_on
+from readtorch.c10.device import keys_on
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 
@@ -202,7 +202,6 @@ def names_of_text(operator, public, parse=None):
         "Overridden": Overridden,
         "no_tensor_keys": NO_TENSOR_KEYS,
         "keys_on": keys_on,
-        "default_device": default_device,
         "MISSING": MISSING,
         "given": given,
         "number_beside": number_beside,

@@ -15,10 +15,11 @@ graph node. In PyTorch: an entry of
 `aten/src/ATen/native/native_functions.yaml`, read by `torchgen/model.py`. Explained in the chapter "From a schema to code".
 """
 
+import contextlib
 import copy
 
 from readtorch.c10.dispatch_key import FOLLOWED
-from readtorch.c10.local_dispatch_key_set import KeyGuard
+from readtorch.c10.local_dispatch_key_set import KeyGuard, tls
 
 from .dispatcher import register
 from .out_names import OUT_NAMES
@@ -73,8 +74,7 @@ def native_function(
     packet.overloads.append(operator)
     if not variants:
         packet.hidden.add(operator)
-    packet.is_function |= "function" in variants
-    packet.is_method |= "method" in variants
+    _add_variants(packet, variants)
     packet.direct |= direct
     packet.numbers_as_tensors |= numbers_as_tensors
     if inplace:
@@ -92,8 +92,7 @@ def python_binding(name, variants="function, method", module="torch"):
     def register_binding(function):
         packet = _packet(name, module)
         packet.binding = function
-        packet.is_function |= "function" in variants
-        packet.is_method |= "method" in variants
+        _add_variants(packet, variants)
         return function
 
     return register_binding
@@ -107,8 +106,7 @@ def binding_maker(name, variants="function, method", module="torch"):
     def register_maker(make):
         packet = _packet(name, module)
         packet.make_binding = make
-        packet.is_function |= "function" in variants
-        packet.is_method |= "method" in variants
+        _add_variants(packet, variants)
         return make
 
     return register_maker
@@ -125,6 +123,11 @@ def alias_of(name, existing, module="torch"):
             alias = copy.copy(original)
             alias.name, alias.module = name + suffix, module
             packets[(module, name + suffix)] = alias
+
+
+def _add_variants(packet, variants):
+    packet.is_function |= "function" in variants
+    packet.is_method |= "method" in variants
 
 
 def _packet(name, module):
@@ -190,5 +193,7 @@ def str_argument(a):
 
 
 def below_autograd():
-    """`with below_autograd():` calls inside skip autograd, as a kernel's calls do."""
-    return KeyGuard(exclude=FOLLOWED)
+    """`with below_autograd():` calls inside skip autograd, as a kernel's calls do. Under a transform nothing is skipped: the function
+    is called by vmap then, in place of a batching rule, and levels below may differentiate.
+    """
+    return contextlib.nullcontext() if tls.functorch else KeyGuard(exclude=FOLLOWED)

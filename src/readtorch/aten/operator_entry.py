@@ -7,12 +7,12 @@ In PyTorch: `aten/src/ATen/core/dispatch/OperatorEntry.cpp`. Explained in the ch
 """
 
 import inspect
-import warnings
 from pathlib import Path
 
 from readtorch.c10.dispatch_key import (
     ADINPLACEORVIEW,
     ALIAS_NAMES,
+    AUTOCAST,
     AUTOCAST_CPU,
     AUTOCAST_CUDA,
     AUTOGRAD,
@@ -40,6 +40,7 @@ from readtorch.c10.dispatch_key import (
     SIMULATED_CUDA,
     SPARSE_CPU,
     STALE,
+    TANGENT,
     THREAD,
     TORCH_FUNCTION,
     TRACER,
@@ -48,6 +49,7 @@ from readtorch.c10.dispatch_key import (
     keys_below,
 )
 from readtorch.c10.dispatch_key_set import DispatchKey, from_keys, key_of, to_keys
+from readtorch.c10.exception import warn_once
 from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl, key_set
 
@@ -143,12 +145,19 @@ fallbacks = {
 # The operators of the build that have kernels of torch.library: Note [ Fused kernels of compositions ].
 overridden = set()
 
-# Their Autograd kernels refuse tensors that require grad, whether something is recorded or not.
-ASKED_ALWAYS = {"aten::resize_", "aten::resize_as_"}
+# The facts for which there is something to do at Autograd.
+FOR_AUTOGRAD = GRAD_FACTS | TANGENT
 
-# ADInplaceOrView does not count their writes. The first calls `resize_`, which counts. In PyTorch: the others count nothing, but are
-# not what an optimizer calls unless asked.
-COUNT_THEMSELVES = {"aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"}
+# Operators with something to do there for any tensor: the first two refuse tensors that require grad, whether something is
+# recorded or not; the others make duals and take them apart.
+ASKED_ALWAYS = {"aten::resize_", "aten::resize_as_", "aten::_make_dual", "aten::_fw_primal"}
+
+# ADInplaceOrView does not count their writes. The first calls `resize_`, which counts. In PyTorch: the others count nothing, but the
+# fused steps are not what an optimizer calls unless asked.
+COUNT_THEMSELVES = {
+    *("aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"),
+    "aten::_amp_foreach_non_finite_check_and_unscale_",
+}
 
 BELOW_AUTOGRAD = keys_below(ADINPLACEORVIEW) & FUNCTIONALITIES & ~BACKEND_SELECT
 
@@ -237,17 +246,14 @@ class OperatorEntry:
         previous = self.kernel_at(key)
         if previous is None or key == META:
             return
-        global _warned_of_override
-        if not _warned_of_override:
-            _warned_of_override = True
-            warnings.warn(
-                "Warning only once for all operators,  other operators may also be overridden.\n"
-                "  Overriding a previously registered kernel for the same operator and the same dispatch key\n"
-                f"  operator: {self.schema}\n    {self.debug or 'no debug info'}\n  dispatch key: {key_name(key)}\n"
-                f"  previous kernel: {previous.debug}\n       new kernel: {kernel.debug}",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_once(
+            "Warning only once for all operators,  other operators may also be overridden.\n"
+            "  Overriding a previously registered kernel for the same operator and the same dispatch key\n"
+            f"  operator: {self.schema}\n    {self.debug or 'no debug info'}\n  dispatch key: {key_name(key)}\n"
+            f"  previous kernel: {previous.debug}\n       new kernel: {kernel.debug}",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def _kernels_changed(self):
         self.clear_tables()
@@ -275,6 +281,8 @@ class OperatorEntry:
         """What the build has for this key or alias: a function, or the writer of one."""
         if key == COMPOSITE_IMPLICIT:
             return self.composite
+        if key & AUTOCAST and key in writers:
+            return writers[key] if writers[key].serves(self) else None
         if key == BACKEND_SELECT and key in writers and (self.kernels or self.composite):
             return writers[key] if writers[key].serves(self) else None
         if self.composite is not None:
@@ -348,7 +356,7 @@ class OperatorEntry:
             keys |= ADINPLACEORVIEW  # this thread includes it, and inference tensors are the ones that do not carry it
         for key, kept in HOPS:
             if keys & key:
-                kernel = self.functionality_kernel(key, keys & kept)
+                kernel = self.functionality_kernel(key, keys & kept, keys & AUTOCAST)
                 if kernel is not None:
                     return kernel
         return self.backend_kernel(keys)
@@ -365,16 +373,17 @@ class OperatorEntry:
     def stops_at(self, keys):
         """The key whose kernel a call with this masked set reaches first."""
         for key, kept in HOPS:
-            if keys & key and self.functionality_kernel(key, keys & kept) is not None:
+            if keys & key and self.functionality_kernel(key, keys & kept, keys & AUTOCAST) is not None:
                 return key
         return highest_backend(keys)
 
-    def functionality_kernel(self, key, keys):
-        """The kernel for `keys`, whose highest key is `key`, no backend; None if the call goes on to the next key.
+    def functionality_kernel(self, key, keys, casting=0):
+        """The kernel for `keys`, whose highest key is `key`, no backend; None if the call goes on to the next key. casting: the keys of
+        Autocast that the call has passed.
 
         Note [ Hops that do nothing ]
         The kernel that is written for Autograd asks its operands whether one requires grad, and goes on if none does. The
-        facts HISTORY and STALE say so already, so without them the call goes on at once. A kernel that somebody registered
+        facts HISTORY and STALE say so already, and TANGENT whether one has a tangent, so without them the call goes on at once. A kernel that somebody registered
         is always called.
         """
         if key == ADINPLACEORVIEW and self.counts_for_its_parts(keys):
@@ -383,20 +392,20 @@ class OperatorEntry:
         if type(kernel) is not NativeKernel:
             return kernel and kernel.for_keys(self, keys)
         if why == "math kernel":
-            return self.composed(keys) if self.must_be_composed(keys) else None
+            return self.composed(keys) if casting or self.must_be_composed(keys) else None
         if key == BACKEND_SELECT and keys & BACKENDS:  # Note [ Who looks at the device ]
             return None
         if key == AUTOGRAD:
-            return writers[AUTOGRAD](self, keys) if keys & GRAD_FACTS or self.name in ASKED_ALWAYS else None
+            return writers[AUTOGRAD](self, keys) if keys & FOR_AUTOGRAD or self.name in ASKED_ALWAYS else None
         return writers[key](self, keys) if key in writers else kernel.function
 
     def must_be_composed(self, keys):
         """Note [ Fused kernels of compositions ]
         A few compositions have a kernel of their own for a backend, which does the work of all parts at once. In its
-        place the parts must be called where somebody would see them: autograd, a mode, the fallback of a key, or a kernel that
-        was registered for a part. In PyTorch: such operators have the composition alone.
+        place the parts must be called where somebody would see them: autograd, autocast, a mode, the fallback of a key, or a kernel
+        that was registered for a part. In PyTorch: such operators have the composition alone.
         """
-        return bool(keys & (GRAD_FACTS | BELOW_AUTOGRAD) or overridden or not self.kernels.get(highest_backend(keys)))
+        return bool(keys & (FOR_AUTOGRAD | BELOW_AUTOGRAD) or overridden or not self.kernels.get(highest_backend(keys)))
 
     def counts_for_its_parts(self, keys):
         """Whether a fused kernel writes in place of parts that would have counted."""
@@ -438,7 +447,7 @@ class OperatorEntry:
         backend = highest_backend(keys)
         if keys & NO_STORAGE and backend != META:
             return writers[NO_STORAGE](self, keys)
-        if self.composite is not None and (overridden or keys & BELOW_AUTOGRAD):
+        if self.composite is not None and (overridden or keys & (BELOW_AUTOGRAD | AUTOCAST)):
             return self.composite
         kernel = self.kernels.get(keys & INFERENCE_TENSOR or backend) or self.kernels.get(backend) or self.composite
         return writers[backend](self, keys) if kernel is None and backend in writers else kernel
@@ -518,9 +527,6 @@ class OperatorEntry:
                 through = "fallthrough " if kernel.function is fallthrough else ""
                 lines.append(f"{key_name(key)}{alias}{' (inactive)' if number else ''}: {through}{kernel.debug} {form}")
         return "\n".join(lines) + "\n"
-
-
-_warned_of_override = False
 
 
 def keys_of(arguments):
@@ -615,7 +621,7 @@ def with_thread_state(operator, keys):
     table = operator.table
 
     def from_the_top(*arguments):
-        kernel = table[(keys | tls.included) & tls.mask & ~THREAD]
+        kernel = table[keys & tls.mask & ~THREAD | tls.included & ~tls.excluded]
         return run_observed(operator, kernel, arguments) if tls.observers else kernel(*arguments)
 
     return from_the_top

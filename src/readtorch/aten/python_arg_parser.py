@@ -11,7 +11,7 @@ import numpy as np
 from readtorch.c10 import memory_format as memory_formats
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import META
+from readtorch.c10.dispatch_key import BATCHED, GRAD_WRAPPER, META
 from readtorch.c10.layout import layout
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
@@ -160,6 +160,14 @@ class _Mismatch(Exception):
         self.progress = progress
 
 
+class _NoNumber(_Mismatch):
+    """A tensor stands for a number that differs from example to example: perhaps another signature takes the tensor."""
+
+    def __init__(self, tensor):
+        super().__init__("", 0)
+        self.tensor = tensor
+
+
 def _count(n, signature):
     return f"{n} positional argument{'' if n == 1 else 's'}"
 
@@ -173,6 +181,13 @@ def _is_int(value):
 
 
 # ------------------------------------------------------------------------------------------------ conversions
+
+
+def default_of(argument):
+    """An argument's default as its type has it: the schema spells `int64` and `mean` as words and 0 for (0, 0)."""
+    if argument.default is None or argument.type.is_tensor:
+        return argument.default
+    return convert(argument.type, argument.default, numbers_as_tensors=False)
 
 
 def convert(kind, value, numbers_as_tensors):
@@ -243,6 +258,11 @@ def _number_in(tensor, how):
     """The number in a tensor; during a trace one that remembers where it is from. In PyTorch: `ArgumentStash`."""
     if threads_with_modes and tls.tracer is not None:
         return getattr(tls.tracer, how)(tensor)
+    inner = tensor
+    while inner._keys & GRAD_WRAPPER:
+        inner = inner._storage_impl.value
+    if inner._keys & BATCHED:
+        raise _NoNumber(tensor)
     return tensor.item()
 
 
@@ -365,6 +385,9 @@ def make_parser(packet, is_method, public=None):
             return require_grad(result) if out is None and kwargs.get("requires_grad") else result
         else:
             if public is None or not any(map(is_no_tensor_and_overrides, public.asked_of(args, kwargs))):
+                for failure in failures:
+                    if type(failure) is _NoNumber:
+                        failure.tensor.item()  # says what vmap thinks of that
                 raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
         return public.override(args, kwargs)
 
@@ -374,7 +397,8 @@ def make_parser(packet, is_method, public=None):
 def require_grad(t):
     """A factory's result as a leaf that requires grad."""
     check_differentiable(t)
-    return t.requires_grad_()
+    t.requires_grad = True  # `requires_grad_()` is refused inside a transform, this is not
+    return t
 
 
 def check_differentiable(t):

@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import functools
 
-from readtorch.c10.device import default_device
+from readtorch.c10.device import cpu
 from readtorch.c10.dispatch_key import ABOVE_PYTHON, PYTHON, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls, update_mask
 from readtorch.c10.tensor_impl import TensorImpl, key_set, seen_by_python
@@ -27,7 +27,8 @@ from readtorch.c10.torch_dispatch_mode_tls import (
 
 from . import dispatcher
 from .codegen import compile_function
-from .python_arg_parser import convert
+from .python_arg_parser import default_of
+from .torch_function import one_of_each_class
 
 
 def make_python_kernel(operator, keys):
@@ -127,10 +128,8 @@ def scalar_form(operator):
     return dispatcher.registry.get(f"aten::{schema.name}.Scalar")
 
 
-# In PyTorch: `should_allow_numbers_as_tensors`.
-NUMBERS_AS_TENSORS = {
-    *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy")
-}
+# The operators that take a number in a tensor's place. In PyTorch: `should_allow_numbers_as_tensors`.
+NUMBERS_AS_TENSORS = set("add sub subtract mul multiply div divide true_divide floor_divide copy to _to_copy".split())
 
 
 def _factory_lines(arguments):
@@ -140,7 +139,7 @@ def _factory_lines(arguments):
         return []
     lines = ["if pin_memory is None and layout is None: pin_memory = False"]
     if not any(a.type.is_tensor for a in arguments):
-        lines.append("if device is None: device = default_device.get()")
+        lines.append("if device is None: device = cpu")
     return lines
 
 
@@ -160,7 +159,7 @@ def _args_lines(positional):
 
 def _is_default(a):
     """The text of the question whether an argument has its default: a value of the same type."""
-    default = default_of(a)
+    default = default_in_python(a)
     if default is None or isinstance(default, bool):
         return f"{a.name} is {default}"
     if type(default) in (int, float, str):
@@ -168,12 +167,9 @@ def _is_default(a):
     return f"{a.name} == default_of_{a.name}"
 
 
-def default_of(argument):
-    """The default as the schema's type has it: a list for `int[2] x=0`, a dtype for `long`."""
-    default = argument.default
-    if default is None or argument.type.is_tensor:
-        return default
-    default = convert(argument.type, default, False)
+def default_in_python(argument):
+    """The default as Python code is given it: a list for `int[2] x=0`."""
+    default = default_of(argument)
     return list(default) if argument.type.is_list and default is not None else default
 
 
@@ -183,7 +179,7 @@ def kernel_names(operator):
         "func": op_overload(operator),
         "scalar_func": op_overload(scalar_form(operator)) if scalar_form(operator) else None,
         "TensorImpl": TensorImpl,
-        "default_device": default_device,
+        "cpu": cpu,
         "PYTHON": PYTHON,
         "WRAPPED_NUMBER": WRAPPED_NUMBER,
         "with_torch_dispatch": with_torch_dispatch,
@@ -191,7 +187,7 @@ def kernel_names(operator):
         "as_list": as_list,
         "call": call_python,
         "returned": result_check(operator.schema),
-    } | {f"default_of_{a.name}": default_of(a) for a in operator.schema.arguments if a.has_default}
+    } | {f"default_of_{a.name}": default_in_python(a) for a in operator.schema.arguments if a.has_default}
 
 
 def number_in(t):
@@ -211,13 +207,7 @@ def as_list(value, size=None):
 
 def with_torch_dispatch(tensors):
     """The first tensor of each class that has a `__torch_dispatch__`; subclasses before their base classes."""
-    found = []
-    for t in tensors:
-        if t is None or not key_set(t) & PYTHON or any(type(t) is type(other) for other in found):
-            continue
-        place = next((i for i, other in enumerate(found) if issubclass(type(t), type(other))), len(found))
-        found.insert(place, t)
-    return found
+    return one_of_each_class([t for t in tensors if t is not None and key_set(t) & PYTHON])
 
 
 def call_python(func, overloaded, args, kwargs):

@@ -7,12 +7,9 @@ from readtorch.c10.local_dispatch_key_set import tls, update_mask
 
 
 class RecordFunction:
-    """One call: its operator, its inputs, and when it is over its outputs.
+    """One call: its operator, its inputs, and when it is over its outputs."""
 
-    parent: the record of the call around it, or None.
-    """
-
-    __slots__ = ("operator", "inputs", "outputs", "parent", "failed")
+    __slots__ = ("operator", "inputs", "outputs", "failed")
 
     def __init__(self, operator, inputs):
         self.operator = operator

@@ -17,7 +17,8 @@ import warnings
 import numpy as np
 
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import CONJUGATE, CPU, CUDA, MATH_BITS, META
+from readtorch.c10.dispatch_key import CONJUGATE, CPU, CUDA, HISTORY, MATH_BITS, META
+from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     contiguous_strides,
@@ -95,10 +96,16 @@ def inplace_kernel(operator):
     """The kernel of the in-place form that was derived from `operator`."""
 
     def compute_then_copy(self, *arguments):
+        keys = self._keys
         for a in arguments:
-            if isinstance(a, TensorImpl) and a._counter is self._counter and a is not self:
-                check_no_partial_overlap(self, a)
-        return write_result(self, operator.call(self, *arguments))
+            if isinstance(a, TensorImpl):
+                keys |= a._keys
+                if a._counter is self._counter and a is not self:
+                    check_no_partial_overlap(self, a)
+        if not keys & HISTORY:
+            return write_result(self, operator.call(self, *arguments))
+        with AutoGradMode(False):  # the in-place operator is what autograd has recorded
+            return write_result(self, operator.call(self, *arguments))
 
     return compute_then_copy
 

@@ -188,7 +188,7 @@ _NAMES = {
         _local_scalar_dense allclose equal""",
     Tag.maybe_aliasing_or_mutating: """
         alpha_dropout atleast_1d atleast_2d atleast_3d batch_norm conj_physical dropout feature_alpha_dropout
-        feature_dropout unsafe_chunk""",
+        feature_dropout unsafe_chunk _batch_norm_impl_index""",
     Tag.inplace_view: """
         as_strided_ resize_ resize_as_ squeeze_ squeeze_.dim squeeze_.dims swapaxes_ swapdims_ t_ transpose_
         unsqueeze_""",

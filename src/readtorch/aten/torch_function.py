@@ -8,11 +8,18 @@ Explained in the chapter "One operator call".
 import functools
 import inspect
 import threading
-import warnings
 
 from readtorch.c10 import tensor_impl
-from readtorch.c10.dispatch_key import TORCH_FUNCTION
-from readtorch.c10.local_dispatch_key_set import ALL_DISABLED, ALL_ENABLED, SUBCLASSES_DISABLED, tls, update_mask
+from readtorch.c10.dispatch_key import THREAD, TORCH_FUNCTION
+from readtorch.c10.exception import warn_once
+from readtorch.c10.local_dispatch_key_set import (
+    ALL_DISABLED,
+    ALL_ENABLED,
+    SUBCLASSES_DISABLED,
+    let_through,
+    tls,
+    update_mask,
+)
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.c10.torch_dispatch_mode_tls import PYTHON_KEYS, has_torch_dispatch
 
@@ -43,25 +50,25 @@ def mode_enabled():
 def push_mode(mode):
     tls.function_modes += (mode,)
     overriders.add(threading.get_ident())
-    update_mask()
+    let_through(THREAD, True)
 
 
 def pop_mode():
     """The innermost mode, which is off from now on. Raises RuntimeError if there is none."""
-    if not tls.function_modes:
+    modes = tls.function_modes
+    if not modes:
         raise RuntimeError("trying to pop from empty mode stack")
-    *others, mode = tls.function_modes
-    tls.function_modes = tuple(others)
-    if not others:
+    tls.function_modes = modes[:-1]
+    if len(modes) == 1:
         overriders.discard(threading.get_ident())
-    update_mask()
-    return mode
+        update_mask()
+    return modes[-1]
 
 
 def set_torch_function_state(state):
     """ALL_ENABLED, SUBCLASSES_DISABLED or ALL_DISABLED."""
     tls.torch_function = state
-    update_mask()
+    let_through(TORCH_FUNCTION, state == ALL_ENABLED)
 
 
 class DisableTorchFunctionSubclass:
@@ -134,31 +141,43 @@ def is_no_tensor_and_overrides(argument):
     return not isinstance(argument, TensorImpl) and has_override(argument)
 
 
-def has_handler(argument):
+def has_handler(argument, type_of=type):
     """The same for a function that is written in Python, where a plain tensor is asked, too."""
-    found = getattr(type(argument), "__torch_function__", None)
+    found = getattr(type_of(argument), "__torch_function__", None)
     return found is not None and found is not _disabled_torch_function_impl
 
 
-def overloaded_args(arguments, is_asked=has_override):
-    """Of the arguments that are asked one of each class: in order, but a subclass before the classes that it is of."""
+def overloaded_args(arguments):
+    """Of the arguments that are asked one of each class."""
+    if tls.torch_function != ALL_ENABLED:
+        return []
+    plain = tensor_impl.tensor_class
+    return one_of_each_class([a for a in arguments if type(a) is not plain and has_override(a)])
+
+
+def one_of_each_class(arguments, type_of=type):
+    """The first argument of each class: in order, but a subclass before the classes that it is of."""
+    if len(arguments) < 2:
+        return list(arguments)
     found = []
     for argument in arguments:
-        cls = type(argument)
-        if not is_asked(argument) or any(type(other) is cls for other in found):
+        cls = type_of(argument)
+        if any(type_of(other) is cls for other in found):
             continue
-        place = next((i for i, other in enumerate(found) if issubclass(cls, type(other))), len(found))
+        place = next((i for i, other in enumerate(found) if issubclass(cls, type_of(other))), len(found))
         found.insert(place, argument)
     return found
 
 
 def and_elements(arguments):
     """The arguments; in place of a list or tuple what it holds."""
+    found = []
     for argument in arguments:
-        if isinstance(argument, (list, tuple)):
-            yield from argument
+        if type(argument) is not tensor_impl.tensor_class and isinstance(argument, (list, tuple)):
+            found += argument
         else:
-            yield argument
+            found.append(argument)
+    return found
 
 
 def is_overridden(arguments):
@@ -177,7 +196,7 @@ def skip_one_hop(function, types, args, kwargs):
 
 def skips_hop():
     """Whether this is the call that `skip_one_hop` makes; the next one is not."""
-    skips = getattr(tls, "skips_hop", False)
+    skips = tls.skips_hop
     if skips:
         tls.skips_hop = False
     return skips
@@ -223,7 +242,11 @@ def handler_of(argument):
     """The argument's `__torch_function__`."""
     found = argument.__torch_function__
     if getattr(found, "__self__", None) is argument and found is not _disabled_torch_function_impl:
-        _warn_once_of_plain_method()
+        warn_once(
+            "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+            "define it as a classmethod.",
+            stacklevel=3,
+        )
     return found
 
 
@@ -234,19 +257,6 @@ def handler_of_mode(mode):
             "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"
         )
     return found
-
-
-_warned = []
-
-
-def _warn_once_of_plain_method():
-    if not _warned:
-        _warned.append(True)
-        warnings.warn(
-            "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
-            "define it as a classmethod.",
-            stacklevel=4,
-        )
 
 
 def _nobody_answered(name, mode, types):
@@ -298,7 +308,7 @@ class Public:
         if self.alone:
             overloaded = args[:1]
         elif self.in_python:
-            overloaded = overloaded_args(args, has_handler) if tls.torch_function == ALL_ENABLED else []
+            overloaded = one_of_each_class(list(filter(has_handler, args))) if tls.torch_function == ALL_ENABLED else []
         return handle_torch_function(
             function, overloaded, args, kwargs, f"{self.module}.{self.name}", always=self.in_python
         )

@@ -3,7 +3,11 @@
 In PyTorch: `torch/autograd/anomaly_mode.py`. Explained in the chapter "Autograd".
 """
 
+import warnings
+
 from readtorch.csrc.autograd.node import AnomalyMode
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:
@@ -21,21 +25,20 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Inside, nodes record where they are made, and an error in backward shows that traceback in a warning."""
+    """Inside, nodes record where they are made, and an error in backward shows that traceback in a warning.
+
+    check_nan: a nan that a node makes is an error.
+    """
 
     def __init__(self, check_nan=True):
         self.previous = (AnomalyMode.enabled, AnomalyMode.check_nan)
         self.check_nan = check_nan
-
-    def __enter__(self):
-        import warnings
-
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
-            "only be enabled for debugging.",
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
             stacklevel=2,
         )
-        self.previous = (AnomalyMode.enabled, AnomalyMode.check_nan)
+
+    def __enter__(self):
         AnomalyMode.set_enabled(True, self.check_nan)
 
 

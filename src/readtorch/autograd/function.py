@@ -7,13 +7,25 @@ import functools
 import inspect
 import warnings
 
-from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.c10.local_dispatch_key_set import threads_with_modes
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 from readtorch.csrc.autograd import python_function
 from readtorch.csrc.autograd.node import Error
 from readtorch.csrc.autograd.python_function import PyNode
-from readtorch.csrc.autograd.variable import set_history
+from readtorch.csrc.autograd.variable import gradient_edge, set_history
+from readtorch.csrc.functorch.init import CustomFunctions, are_transforms_active
 
 from .grad_mode import no_grad
+
+__all__ = [
+    "FunctionCtx",
+    "BackwardCFunction",
+    "FunctionMeta",
+    "Function",
+    "once_differentiable",
+    "InplaceFunction",
+    "NestedIOFunction",
+]
 
 
 class FunctionCtx:
@@ -70,6 +82,9 @@ class BackwardCFunction(PyNode, FunctionCtx):
         user = function.vjp if function.vjp is not Function.vjp else function.backward
         return user(self, *grads)
 
+    def run_jvp(self, *tangents):
+        return self._forward_cls.jvp(self, *tangents)
+
 
 class FunctionMeta(type):
     """Gives each Function its node class: `class Exp(Function)` has nodes named `ExpBackward`."""
@@ -79,24 +94,8 @@ class FunctionMeta(type):
         super().__init__(name, bases, attributes)
 
 
-class Function(metaclass=FunctionMeta):
-    """Subclass it with static methods `forward` (and `setup_context`) and `backward`; call `YourFunction.apply(...)`."""
-
-    def __init__(self, *args, **kwargs):
-        warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
-            "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-
-    def __call__(self, *args, **kwargs):
-        raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please "
-            "use new-style autograd function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
-        )
+class _SingleLevelFunction(metaclass=FunctionMeta):
+    """A Function that knows nothing of transforms: those make such ones, each for a level of its own."""
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -120,20 +119,77 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """The derivative in a direction; forward-mode differentiation is not part of readtorch."""
+        """The tangent of each output of `forward`, from those of its arguments (None for what is no tensor)."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @classmethod
+    def apply(cls, *args):
+        """Run `forward` and record this Function's node behind what it returns."""
+        setup_context = cls.setup_context if _is_setup_context_defined(cls.setup_context) else None
+        return python_function.apply(cls._backward_cls(), cls.forward, setup_context, args)
+
+
+_NO_SETUP = _SingleLevelFunction.setup_context
+
+
+def _is_setup_context_defined(fn):
+    return fn is not _NO_SETUP
+
+
+class Function(_SingleLevelFunction):
+    """Subclass it with static methods `forward` (and `setup_context`) and `backward`; call `YourFunction.apply(...)`.
+
+    Under the transforms of `torch.func` it needs a `setup_context`, for forward mode a `jvp`, for `torch.vmap` a `vmap` or
+    `generate_vmap_rule = True`: then forward, backward and jvp are themselves run under vmap.
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please "
+            "use new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """What the Function does with whole batches: returns (outputs, their batch dimensions).
+
+        info: `batch_size` and `randomness` of the vmap. in_dims: the batch dimension of each of `args`, None for what is the same for all
+        examples or no tensor.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
+
+    @classmethod
     def apply(cls, *args, **kwargs):
         """Run `forward` and record this Function's node behind what it returns."""
-        separate = cls.setup_context is not Function.setup_context
-        if separate and kwargs or kwargs:
+        separate = cls.setup_context is not _NO_SETUP
+        if kwargs or separate and cls.forward.__defaults__:
             signature = inspect.signature(cls.forward)
             bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
             bound.apply_defaults()
-            args = bound.args if separate else bound.args[1:]
+            args, kwargs = bound.args if separate else bound.args[1:], bound.kwargs
+        if threads_with_modes and are_transforms_active():
+            if not separate:
+                raise RuntimeError(
+                    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+                    "setup_context staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+                )
+            return CustomFunctions.call(cls, *args, **kwargs)
         return python_function.apply(cls._backward_cls(), cls.forward, cls.setup_context if separate else None, args)
 
 
@@ -143,6 +199,16 @@ class InplaceFunction(Function):
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """Kept for old code: a Function whose arguments and results were nested lists. It cannot be called any more."""
+
+    def forward_extended(self, *input):
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output):
+        raise NotImplementedError
 
 
 def once_differentiable(function):
@@ -156,20 +222,21 @@ def once_differentiable(function):
             outputs = function(ctx, *args)
         if not is_grad_enabled() or not any(isinstance(a, TensorImpl) and a.requires_grad for a in args):
             return outputs
-        many = isinstance(outputs, tuple)
-        node = Error(())
-        node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        guarded = [_behind(node, o) for o in (outputs if many else (outputs,))]
-        return tuple(guarded) if many else guarded[0]
+        guarded = _behind_error(outputs if isinstance(outputs, tuple) else (outputs,))
+        return guarded if isinstance(outputs, tuple) and len(guarded) > 1 else guarded[0]
 
     return wrapper
 
 
-def _behind(node, output):
-    """`output` as a result of `node`, so that backward through it raises the node's error."""
-    if output is None:
-        return None
-    guarded = output.detach()
-    node._shape, node._dtype = guarded._array.shape, guarded._array.dtype
-    set_history(guarded, (node, 0))
-    return guarded
+def _behind_error(outputs):
+    """`outputs` as results of one node, so that backward through them raises its error. In PyTorch: `DelayedError`."""
+    leaves = [None if o is None else o.detach().requires_grad_() for o in outputs]
+    node = Error(tuple([NO_EDGE if leaf is None else gradient_edge(leaf) for leaf in leaves]))
+    node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
+    node._shape = [() if leaf is None else leaf._array.shape for leaf in leaves]
+    node._dtype = [None if leaf is None else leaf._array.dtype for leaf in leaves]
+    guarded = [None if leaf is None else leaf.detach() for leaf in leaves]
+    for nr, t in enumerate(guarded):
+        if t is not None:
+            set_history(t, (node, nr))
+    return tuple(guarded)

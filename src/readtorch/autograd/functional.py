@@ -67,65 +67,137 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian: for each output and input a tensor of shape output.shape + input.shape (nested as they are tuples)."""
+    """The Jacobian: for each output and input a tensor of shape output.shape + input.shape (nested as they are tuples).
+
+    vectorize: all rows by one backward under vmap. strategy "forward-mode", which needs it: all columns by dual numbers.
+    strict: RuntimeError for an output that does not depend on an input.
+    """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
-    if strategy == "forward-mode" and create_graph:
-        raise NotImplementedError(
-            "torch.autograd.functional.jacobian: `create_graph=True` and "
-            '`strategy="forward-mode"` are not supported together (yet). Please '
-            'either set `create_graph=False` or `strategy="reverse-mode"`.'
-        )
-    if strict and vectorize:
-        raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-            "supported together. Please either set `strict=False` or `vectorize=False`."
-        )
-    # in PyTorch: `vectorize` runs all rows at once through vmap, and "forward-mode" runs dual numbers. The rows are the same.
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                "torch.autograd.functional.jacobian: `create_graph=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please '
+                'either set `create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        return _jacfwd(func, inputs, strict, vectorize)
     with enable_grad():
         call = _Call(func, inputs, "jacobian", create_graph, strict)
-        blocks = tuple([_blocks_of_output(call, i, out, create_graph, strict) for i, out in enumerate(call.outputs)])
-    blocks = _detach(blocks, create_graph)
-    if not call.many_inputs:
+        if vectorize and strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. Please either set `strict=False` or `vectorize=False`."
+            )
+        blocks = (
+            _blocks_at_once(call) if vectorize else [_blocks_of(call, i, o, strict) for i, o in enumerate(call.outputs)]
+        )
+    return _nested(_detach(tuple(blocks), create_graph), call.many_outputs, call.many_inputs)
+
+
+def _nested(blocks, many_outputs, many_inputs):
+    """Blocks by output and input, without the levels that the caller's function has not."""
+    if not many_inputs:
         blocks = tuple([row[0] for row in blocks])
-    return blocks if call.many_outputs else blocks[0]
+    return blocks if many_outputs else blocks[0]
 
 
-def _blocks_of_output(call, i, output, create_graph, strict):
+def _blocks_of(call, i, output, strict):
     """The Jacobian of one output with respect to each input: one backward an element."""
     rows = [[] for _ in call.inputs]
-    flat = output.reshape(-1)
     for j in range(output.numel()):
-        grads = _grad((flat.select(0, j),), call.inputs, None, create_graph, retain_graph=True)
+        grads = _grad((output.reshape(-1)[j],), call.inputs, None, call.create_graph, retain_graph=True)
         for k, (grad, given) in enumerate(zip(grads, call.inputs)):
             if grad is None and strict:
                 raise RuntimeError(
                     f"Output {i} of the user-provided function is independent of input {k}. "
                     "This is not allowed in strict mode."
                 )
-            if grad is not None and strict and create_graph and not grad.requires_grad:
+            if grad is not None and strict and call.create_graph and not grad.requires_grad:
                 raise RuntimeError(
                     "The jacobian of the user-provided function is independent of input "
                     f"{i}. This is not allowed in strict mode when create_graph=True."
                 )
             rows[k].append(at.zeros_like(given) if grad is None else grad)
-    shapes = [tuple(output.shape) + tuple(given.shape) for given in call.inputs]
-    return tuple(
-        [
-            at.stack(row).reshape(shape) if row else at.zeros(shape, dtype=output.dtype)
-            for row, shape in zip(rows, shapes)
-        ]
-    )
+    return tuple([at.stack(row, 0).view(output.size() + given.size()) for row, given in zip(rows, call.inputs)])
+
+
+def _blocks_at_once(call):
+    """All rows by one backward.
+
+    The outputs, flat and one behind the other, have N elements. The N gradients to start from are the rows of an identity
+    matrix, of which each output gets its columns; vmap runs backward for all of them at a time.
+    """
+    counts = [o.numel() for o in call.outputs]
+    flat = tuple([o.reshape(-1) for o in call.outputs])
+    basis = _construct_standard_basis_for(call.outputs, counts)
+    rows = _grad(flat, call.inputs, basis, call.create_graph, is_grads_batched=True)
+    by_input = []
+    for row, given in zip(rows, call.inputs):
+        row = at.zeros_like(given).expand((sum(counts), *given.shape)) if row is None else row
+        pieces = row.split(tuple(counts), dim=0)
+        by_input.append([piece.view(o.shape + given.shape) for piece, o in zip(pieces, call.outputs)])
+    return tuple(zip(*by_input))
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """The columns of an identity matrix, as many as each tensor has elements, of its dtype and device."""
+    begin, total, chunks = 0, sum(tensor_numels), []
+    for t, count in zip(tensors, tensor_numels):
+        chunks.append(t.new_zeros(total, count))
+        chunks[-1].diagonal(begin).fill_(1)
+        begin -= count
+    return tuple(chunks)
+
+
+def _jacfwd(func, inputs, strict=False, vectorize=False):
+    """The Jacobian by forward mode: each element of the inputs has a tangent of a one in turn, all at a time by vmap."""
+    if strict:
+        raise RuntimeError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together '
+            '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
+    many_inputs, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+        )
+    from readtorch._vmap_internals import _vmap
+
+    from . import forward_ad
+
+    counts = [t.numel() for t in inputs]
+    seen = []  # whether the function returned a tuple, and what it returned
+
+    def jvp(tangents):
+        with forward_ad.dual_level():
+            duals = [forward_ad.make_dual(t, tangent.view_as(t)) for t, tangent in zip(inputs, tangents)]
+            many_outputs, outputs = _as_tuple(func(*duals), "outputs", None)
+            pairs = [forward_ad.unpack_dual(o) for o in outputs]
+            seen.append((many_outputs, [primal for primal, _ in pairs]))
+            return tuple([at.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs])
+
+    columns = _vmap(jvp)(_construct_standard_basis_for(inputs, counts))
+    many_outputs, outputs = seen[0]
+    blocks = []
+    for column, o in zip(columns, outputs):
+        pieces = column.split(tuple(counts), dim=0)
+        last = [piece.permute(*range(1, piece.ndim), 0) for piece in pieces]
+        blocks.append([piece.reshape((*o.shape, *t.shape)) for piece, t in zip(last, inputs)])
+    return _nested(blocks, many_outputs, many_inputs)
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """The matrix of second derivatives of a function with one scalar output: the Jacobian of its Jacobian."""
+    """The matrix of second derivatives of a function with one scalar output: the Jacobian of its Jacobian.
+
+    outer_jacobian_strategy: the mode of the second derivative ("forward-mode" needs `vectorize`); the first is backward's.
+    """
+    many, given = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
-    many, given = _as_tuple(inputs, "inputs", "hessian")
 
     def scalar_function(*arguments):
         output = func(*arguments)
@@ -135,14 +207,21 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         return outputs[0].squeeze()
 
     def gradient_function(*arguments):
+        if outer_jacobian_strategy == "forward-mode":  # or jacobian would detach them, and their tangents with it
+            arguments = tuple([t.requires_grad_(True) for t in arguments])
         gradient = jacobian(scalar_function, arguments, create_graph=True)
         _check_requires_grad(gradient, "jacobian", strict)
         return gradient
 
     blocks = jacobian(
-        gradient_function, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy="reverse-mode"
+        gradient_function,
+        given,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
     )
-    return blocks if many else blocks[0][0]
+    return _nested(blocks, many, many)
 
 
 # -------------------------------------------------------------------------------------------------- shared parts
@@ -182,6 +261,9 @@ class _Call:
 
 
 def _as_tuple(value, what, function):
+    """(whether it is a tuple, the tensors). In PyTorch lists are taken where no name of a function is given."""
+    if function is None and isinstance(value, list):
+        return True, tuple(value)
     many = isinstance(value, tuple)
     values = value if many else (value,)
     for i, element in enumerate(values):
@@ -196,9 +278,13 @@ def _as_tuple(value, what, function):
 
 def _prepare(tensors, create_graph, need_graph):
     """Tensors to differentiate at: views if their own history matters, else fresh leaves."""
-    return tuple(
-        [t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph) for t in tensors]
-    )
+    prepared = []
+    for t in tensors:
+        if create_graph and t.requires_grad:
+            prepared.append(t.clone() if t.is_sparse else t.view_as(t))
+        else:
+            prepared.append(t.detach().requires_grad_(need_graph))
+    return tuple(prepared)
 
 
 def _detach(values, create_graph):
@@ -207,7 +293,7 @@ def _detach(values, create_graph):
     return tuple([v.detach() if isinstance(v, TensorImpl) else _detach(v, False) for v in values])
 
 
-def _grad(outputs, inputs, vectors, create_graph, retain_graph=None):
+def _grad(outputs, inputs, vectors, create_graph, retain_graph=None, is_grads_batched=False):
     """`autograd.grad` over those outputs that have a graph."""
     from . import grad
 
@@ -222,6 +308,7 @@ def _grad(outputs, inputs, vectors, create_graph, retain_graph=None):
         allow_unused=True,
         create_graph=create_graph,
         retain_graph=retain_graph,
+        is_grads_batched=is_grads_batched,
     )
 
 
@@ -294,7 +381,10 @@ def _fill_zeros(grads, references, strict, create_graph, stage):
         if grad is None and strict:
             raise RuntimeError(_INDEPENDENT[stage].format(i=i))
         if grad is not None and strict and create_graph and not grad.requires_grad:
-            message = _INDEPENDENT[stage].format(i=i)
-            raise RuntimeError(message.replace("in strict mode", "in strict mode when create_graph=True", 1))
+            what = "hessian" if "double" in stage else "jacobian"
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
+                "create_graph=True."
+            )
         filled.append(at.zeros_like(reference) if grad is None else grad)
     return tuple(filled)

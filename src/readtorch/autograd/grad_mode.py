@@ -6,10 +6,21 @@ In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
 
 import functools
 import inspect
+import warnings
 
+from readtorch.c10.autograd_state import autograd_state
 from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_thread_state, thread_state, tls
-from readtorch.csrc.autograd.init import _set_grad_enabled
+from readtorch.csrc.autograd.init import _set_grad_enabled, _unsafe_set_version_counter
+
+__all__ = [
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "set_multithreading_enabled",
+    "enforce_grad_layout_policy",
+]
 
 
 def is_grad_enabled():
@@ -37,7 +48,15 @@ class _ModeContext:
 
     def __call__(self, function):
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} cannot decorate a class: decorate its methods")
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
+                "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
+                "method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            make = function
+            return self(lambda *args, **kwargs: make(*args, **kwargs))
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 
@@ -131,31 +150,83 @@ class inference_mode(_ModeContext):
         self.previous = thread_state()
         included, excluded = self.previous[:2]
         if self.mode:
-            set_thread_state((included & ~ADINPLACEORVIEW, excluded | AUTOGRAD, False, True))
+            set_thread_state((included & ~ADINPLACEORVIEW, excluded | AUTOGRAD, False, True, False))
         else:
-            set_thread_state((included | ADINPLACEORVIEW, excluded & ~AUTOGRAD, True, False))
+            set_thread_state((included | ADINPLACEORVIEW, excluded & ~AUTOGRAD, True, False, True))
 
     def __exit__(self, *exception):
         set_thread_state(self.previous)
 
 
-class set_multithreading_enabled(_ModeContext):
-    """Accepted for compatibility: readtorch's engine runs backward in the calling thread.
+def _enter_inference_mode(mode):
+    """Inference mode, entered; `_exit_inference_mode` ends what is returned."""
+    context = inference_mode(mode)
+    context.__enter__()
+    return context
 
-    In PyTorch: whether backward may use a thread for each device.
-    """
+
+def _exit_inference_mode(mode):
+    mode.__exit__(None, None, None)
+
+
+class _StateSwitch(_ModeContext):
+    """Sets one value of the thread's autograd state: at once, and until the end of a `with` block if used as one."""
+
+    name = None
 
     def __init__(self, mode):
         self.mode = mode
+        self.previous = getattr(autograd_state, self.name)
+        setattr(autograd_state, self.name, mode)
 
     def __enter__(self):
         pass
 
     def __exit__(self, *exception):
-        pass
+        setattr(autograd_state, self.name, self.previous)
 
     def clone(self):
         return type(self)(self.mode)
+
+
+class _StateDecorator(_StateSwitch):
+    """The same, and decorating a function changes nothing yet."""
+
+    def __call__(self, function):
+        setattr(autograd_state, self.name, self.previous)
+        return super().__call__(function)
+
+
+class set_multithreading_enabled(_StateSwitch):
+    """Whether backward may use a thread for each device (True at first); without, all runs in the calling thread."""
+
+    name = "multithreading_enabled"
+
+
+class enforce_grad_layout_policy(_StateDecorator):
+    """Whether a leaf's first gradient must have the leaf's strides (True at first), or may be taken as it comes."""
+
+    name = "grad_layout_enforcement_enabled"
+
+    def __init__(self, enable=True):
+        super().__init__(enable)
+
+
+class _force_original_view_tracking(_StateDecorator):
+    """Whether a view whose base was written to is always made again by the operators that made it."""
+
+    name = "view_replay_enabled"
+
+    def __enter__(self):
+        setattr(autograd_state, self.name, self.mode)
+
+
+def is_multithreading_enabled():
+    return autograd_state.multithreading_enabled
+
+
+def is_view_replay_enabled():
+    return autograd_state.view_replay_enabled
 
 
 class _unsafe_preserve_version_counter:
@@ -174,5 +245,4 @@ class _unsafe_preserve_version_counter:
         pass
 
     def __exit__(self, *exception):
-        for t, version in zip(self.tensors, self.previous):
-            t._counter[0] = version
+        _unsafe_set_version_counter(self.tensors, self.previous)

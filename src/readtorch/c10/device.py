@@ -119,26 +119,20 @@ class device:
         return (device, (self.type,) if self.index is None else (self.type, self.index))
 
     def __enter__(self):
-        default_device.stack.append(self)
+        push, _ = as_context
+        push(self)
         return self
 
     def __exit__(self, *exception):
-        default_device.stack.pop()
+        _, pop = as_context
+        pop()
 
 
-class _DefaultDevice:
-    """The device of factory calls that name none; `with device(...)` and `set_default_device` change it."""
-
-    def __init__(self):
-        self.stack = []
-        self.chosen = None
-
-    def get(self):
-        return self.stack[-1] if self.stack else self.chosen or cpu
-
+# What `with device(...)` does on the way in, given the device, and out. `readtorch.utils._device` puts it here; in PyTorch the C++ of
+# devices imports that module.
+as_context = []
 
 cpu = device("cpu")
-default_device = _DefaultDevice()
 
 
 class _CurrentDevice(threading.local):
@@ -179,6 +173,6 @@ backend_keys = {"cpu": lambda target: CPU, "cuda": no_cuda, "meta": lambda targe
 
 
 def keys_on(target, keys):
-    """The key set of an operator call whose result is to be on `target` (None: the default device)."""
-    target = default_device.get() if target is None else target
+    """The key set of an operator call whose result is to be on `target` (None: the CPU)."""
+    target = cpu if target is None else target
     return keys & ~BACKENDS | backend_keys[target.type](target)

@@ -7,7 +7,8 @@ In PyTorch: `c10/core/DispatchKey.h`; the thread's part is in local_dispatch_key
 dispatch_key_set.py. Explained in the chapter "One operator call".
 """
 
-# Note [ One digit ]: an int of CPython below 2**30 is one digit, and `|` and `&` are quick on these alone. All bits fit.
+# Note [ One digit ]: an int of CPython below 2**30 is one digit, and `|` and `&` are quick on these alone. All bits that a tensor
+# may carry fit.
 
 # Note [ Small sets ]
 # The place of a bit says nothing about priority: that is the order of BY_PRIORITY, which is read when a table is filled. The low
@@ -28,34 +29,43 @@ META = 1 << 8  # no memory, hence no arithmetic: sizes, strides and dtypes only
 SIMULATED_CUDA = 1 << 9  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
 SPARSE_CPU = 1 << 10  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
 BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE_CPU
+GPUS = CUDA | SIMULATED_CUDA  # whose work is put on streams
+NOT_CPU = GPUS | META
 
 # Functionality. In PyTorch: Autograd is one key a backend (AutogradCPU, AutogradCUDA …), made of this bit and the backend's,
 # and so is it here.
 BACKEND_SELECT = 1 << 11  # chooses the backend of what a factory makes, from its argument `device`
 PYTHON = 1 << 12  # shows the call to `__torch_dispatch__`, of a mode or of a tensor's class
-FUNCTORCH_BACK_MODE = 1 << 13
-FUNCTIONALIZE = 1 << 14
-CONJUGATE = 1 << 15  # the elements are the conjugates of what lies in memory
-NEGATIVE = 1 << 16  # the elements are the negatives of what lies in memory
-ZEROTENSOR = 1 << 17  # all elements are 0, and none lies in memory
-TRACER = 1 << 18  # writes the call into a traced graph
-AUTOCAST_CPU = 1 << 19  # casts the operands
-AUTOCAST_CUDA = 1 << 20
-BATCHED = 1 << 21
-VMAP_MODE = 1 << 22
-GRAD_WRAPPER = 1 << 23
-PYTHON_TLS_SNAPSHOT = 1 << 24
-FUNCTORCH_FRONT_MODE = 1 << 25
+FUNCTIONALIZE = 1 << 13
+CONJUGATE = 1 << 14  # the elements are the conjugates of what lies in memory
+NEGATIVE = 1 << 15  # the elements are the negatives of what lies in memory
+ZEROTENSOR = 1 << 16  # all elements are 0, and none lies in memory
+TRACER = 1 << 17  # writes the call into a traced graph
+AUTOCAST_CPU = 1 << 18  # casts the operands
+AUTOCAST_CUDA = 1 << 19
+BATCHED = 1 << 20
+GRAD_WRAPPER = 1 << 21
+PYTHON_TLS_SNAPSHOT = 1 << 27  # with Python, carried by tensors of a class with a `__torch_dispatch__`
 
 # Note [ Facts ]
 # What more a set says. A fact has no kernels; it chooses among those that a key could have.
 # HISTORY: the tensor may require grad. STALE: it is a view, and its history may have changed behind its back.
+# TANGENT: the tensor has a tangent, or is a view, whose base may have got one; let through while there is a level.
 # INFERENCE_TENSOR: made under inference_mode(), may never enter a graph. INFERENCE_MODE: let through under inference_mode(), what
 # is made is marked.
-WRAPPED_NUMBER = 1 << 26  # a Python number on its way through an operator: weak in type promotion
-THREAD = 1 << 27  # let through while this thread has something of its own to say: see local_dispatch_key_set.py
-TORCH_FUNCTION = 1 << 28  # its class overrides `__torch_function__`
-NO_STORAGE = 1 << 29  # it wraps other tensors: its own elements lie nowhere
+TANGENT = 1 << 22  # of duals and of views: see above
+WRAPPED_NUMBER = 1 << 23  # a Python number on its way through an operator: weak in type promotion
+THREAD = 1 << 24  # let through while this thread has something of its own to say: see local_dispatch_key_set.py
+TORCH_FUNCTION = 1 << 25  # its class overrides `__torch_function__`
+NO_STORAGE = 1 << 26  # it wraps other tensors: its own elements lie nowhere
+
+# Bits 28 and 29 are free.
+
+# Keys that no tensor carries: a thread includes them, and so they come into a set by the slow way alone (Note [ Keys of a thread ]).
+# They need not fit into one digit. Bits 30 to 33: Note [ Alias keys ].
+FUNCTORCH_BACK_MODE = 1 << 34
+VMAP_MODE = 1 << 35
+FUNCTORCH_FRONT_MODE = 1 << 37
 
 # All keys, highest priority first, as in PyTorch.
 BY_PRIORITY = (
@@ -72,8 +82,9 @@ def keys_below(key):
 
 KEYS = sum(BY_PRIORITY)
 FUNCTIONALITIES = KEYS & ~BACKENDS
-FACTS = HISTORY | STALE | INFERENCE_TENSOR | WRAPPED_NUMBER | INFERENCE_MODE | NO_STORAGE
+FACTS = HISTORY | STALE | TANGENT | INFERENCE_TENSOR | WRAPPED_NUMBER | INFERENCE_MODE | NO_STORAGE
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
+OF_VIEWS = STALE | TANGENT  # every view carries these
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
 MATH_BITS = CONJUGATE | NEGATIVE | ZEROTENSOR  # the elements are not what lies in memory
 ABOVE_PYTHON = KEYS & ~keys_below(PYTHON) & ~PYTHON
@@ -116,6 +127,7 @@ NAMES = {
     FUNCTORCH_FRONT_MODE: "FuncTorchDynamicLayerFrontMode",
     HISTORY: "History",
     STALE: "Stale",
+    TANGENT: "Tangent",
     INFERENCE_TENSOR: "InferenceTensor",
     WRAPPED_NUMBER: "WrappedNumber",
     INFERENCE_MODE: "InferenceMode",

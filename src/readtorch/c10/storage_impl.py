@@ -25,7 +25,9 @@ class StorageImpl:
         self.allocator = None  # whose memory other processes see; None for memory of this process alone
         self._pyobj = None  # the UntypedStorage that Python sees, or a weak reference to it, made at its first use
 
-    def __del__(self):
+    def __del__(
+        self, ref=weakref.ref
+    ):  # bound early: when the interpreter ends, modules are emptied before objects die
         """Note [ Who keeps a storage's object ]
 
         `t.untyped_storage()` is the same object each time, and a weak reference to it lives as long as the memory. So
@@ -34,9 +36,9 @@ class StorageImpl:
         In PyTorch: `THPStorage_tryPreserve` in `torch/csrc/Storage.cpp`, which turns them round as often as it takes.
         """
         wrapper = getattr(self, "_pyobj", None)
-        if wrapper is None or isinstance(wrapper, weakref.ref):
+        if wrapper is None or isinstance(wrapper, ref):
             return
-        self._pyobj = weakref.ref(wrapper)
+        self._pyobj = ref(wrapper)
         wrapper._impl = self
 
     @property

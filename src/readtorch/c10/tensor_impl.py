@@ -7,13 +7,18 @@ import numpy as np
 
 from . import dispatch_key, scalar_type
 from .dispatch_key import (
+    BACKENDS,
+    BATCHED,
     CONJUGATE,
     CPU_TENSOR,
+    GRAD_WRAPPER,
     HISTORY,
     MATH_BITS,
+    META,
     NEGATIVE,
+    OF_VIEWS,
     PYTHON,
-    STALE,
+    SPARSE_CPU,
     TORCH_FUNCTION,
     WRAPPED_NUMBER,
 )
@@ -74,6 +79,12 @@ def set_tensor_class(cls):
     tensor_class = cls
 
 
+class AutogradMetaFactory:
+    """What is asked of autograd, which is above this room and fills it in."""
+
+    fw_grad = None  # (t, level) -> the tangent of `t` or None: csrc/autograd/forward_grad.py
+
+
 def wrap(array):
     """A new tensor that owns `array`: no history, version 0."""
     t = new(tensor_class)
@@ -125,7 +136,12 @@ def as_uint64(number):
 
 def seen_by_python(t):
     """Whether a mode or the class of `t` would see a call with it."""
-    return (mode_tls.modes or key_set(t) & PYTHON) and not tls.excluded & PYTHON
+    return keys_seen_by_python(key_set(t))
+
+
+def keys_seen_by_python(keys):
+    """The same for all keys of a call's tensors together."""
+    return (mode_tls.modes or keys & PYTHON) and not tls.excluded & PYTHON
 
 
 def storage_impl(t):
@@ -141,10 +157,10 @@ def storage_impl(t):
 
 
 # What a view's key set has of its base's: all but what depends on the base's own history, or on its class.
-_KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | PYTHON | dispatch_key.PYTHON_TLS_SNAPSHOT)
+KEPT_BY_VIEWS = ~(HISTORY | WRAPPED_NUMBER | TORCH_FUNCTION | PYTHON | dispatch_key.PYTHON_TLS_SNAPSHOT)
 
 # The same for a tensor that autograd does not follow.
-KEPT_BY_ALIASES = _KEPT_BY_VIEWS & ~STALE
+KEPT_BY_ALIASES = KEPT_BY_VIEWS & ~OF_VIEWS
 
 _FOLLOWED = Creation.DEFAULT
 
@@ -156,7 +172,7 @@ def view(base, array):
     """
     t = new(tensor_class)
     t._array = array
-    t._keys = base._keys & _KEPT_BY_VIEWS | STALE
+    t._keys = base._keys & KEPT_BY_VIEWS | OF_VIEWS
     t._counter = counter = base._counter
     t._view_version = counter[0]
     t._creation = _FOLLOWED
@@ -173,6 +189,12 @@ def alias(base, array):
     t._counter = base._counter
     t._storage_impl = base._storage_impl or storage_impl(base)
     return t
+
+
+def has_compatible_shallow_copy_type(t, other):
+    """Whether `t` can take over `other`'s elements and stay the object that it is: both strided in memory, both sparse, or alike."""
+    ours, theirs = key_set(t) & BACKENDS, key_set(other) & BACKENDS
+    return ours == theirs or not (ours | theirs) & (META | SPARSE_CPU)
 
 
 def detached(t):
@@ -231,6 +253,13 @@ def host_array(t):
     """
     storage = t._storage_impl
     return t._array if storage is None else resolved(storage.host_array(t._array), key_set(t))
+
+
+def whole_array(t):
+    """The elements of `t`, and those of all examples together if function transforms wrap it."""
+    while key_set(t) & (BATCHED | GRAD_WRAPPER):
+        t = t._storage_impl.value
+    return host_array(t)
 
 
 def resolved(array, keys):

@@ -122,12 +122,15 @@ class StashTorchDispatchModes:
     __slots__ = ("kept",)
 
     def __enter__(self):
-        self.kept, mode_tls.modes = mode_tls.modes, []
-        include_python_keys()
+        self.kept = mode_tls.modes
+        if self.kept:
+            mode_tls.modes = []
+            include_python_keys()
 
     def __exit__(self, *exception):
-        mode_tls.modes = self.kept
-        include_python_keys()
+        if self.kept:
+            mode_tls.modes = self.kept
+            include_python_keys()
 
 
 class _RestorePythonTLSSnapshot:

@@ -1,6 +1,6 @@
 """`Generator`: the Python face of a source of random numbers.
 
-In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Where numbers come from: init and random".
 """
 
 import numpy as np
@@ -22,13 +22,9 @@ class Generator:
             raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
         self._impl = implementations[self.device.type](self.device)
 
-    def manual_seed(self, seed):
-        """Start from `seed`, an int of 64 bits (a negative one counts from 2**64 down). Returns self.
-
-        Raises RuntimeError for what is no int, ValueError for what has more bits.
-        """
-        if not isinstance(seed, (int, np.integer)):
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    def manual_seed(self, seed, /):
+        """Start from `seed`, an int of 64 bits (else ValueError); a negative one counts from 2**64 down. Returns self."""
+        check_long("manual_seed", seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self._impl.set_current_seed(int(seed) % 2**64)
@@ -46,13 +42,15 @@ class Generator:
         """The state as a ByteTensor: see Note [Bytes of a generator's state]."""
         return wrap(self._impl.get_state())
 
-    def set_state(self, new_state):
+    def set_state(self, new_state, /):
         """Continue from a state that `get_state` gave, here or in PyTorch."""
         if not isinstance(new_state, TensorImpl):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         if new_state._array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
-        self._impl.set_state(new_state._array)
+        if not new_state._array.flags.c_contiguous:
+            raise RuntimeError("RNG state must be contiguous")
+        self._impl.set_state(new_state._array.reshape(-1))
         return self
 
     def clone_state(self):
@@ -65,8 +63,9 @@ class Generator:
             raise RuntimeError("CPU Generator does not use offset")
         return self._impl.get_offset()
 
-    def set_offset(self, offset):
+    def set_offset(self, offset, /):
         """Continue as if each thread had drawn so many, a multiple of 4. RuntimeError on the CPU."""
+        check_long("manual_offset", offset)
         if self.device.type == "cpu":
             raise RuntimeError("CPU Generator does not use offset")
         self._impl.set_offset(offset)
@@ -74,11 +73,29 @@ class Generator:
     def graphsafe_get_state(self):
         raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
 
-    def graphsafe_set_state(self, state):
+    def graphsafe_set_state(self, state, /):
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
         raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def __reduce__(self):
-        return (_restore, (self.device, self.get_state()))
+        offset = None if self.device.type == "cpu" else self.get_offset()
+        return Generator, (self.device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, saved):
+        seed, offset, state = saved
+        self.manual_seed(seed)
+        if offset is not None:
+            self.set_offset(offset)
+        self.set_state(state)
+
+
+def check_long(function, value):
+    """RuntimeError unless it is an int of Python's; TypeError for one of NumPy's."""
+    if isinstance(value, np.integer):
+        raise TypeError("an integer is required")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RuntimeError(f"{function} expected a long, but got {type(value).__name__}")
 
 
 def generator_for(implementation, device):
@@ -87,10 +104,6 @@ def generator_for(implementation, device):
     generator.device = device
     generator._impl = implementation
     return generator
-
-
-def _restore(device, state):
-    return Generator(device).set_state(state)
 
 
 class _DefaultGenerator(Generator):

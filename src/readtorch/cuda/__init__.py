@@ -16,7 +16,8 @@ from readtorch.c10.device import current_device as _current
 from readtorch.c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
 from readtorch.csrc.tensor.python_tensor import cuda_types as _types
 from readtorch.random import device_modules
-from . import memory, random, streams
+from readtorch.storage import legacy_cuda_classes as _legacy_storages
+from . import amp, memory, random, streams
 from ._utils import _get_device_index
 from .memory import *  # noqa: F403
 from .random import (
@@ -32,6 +33,8 @@ from .random import (
     set_rng_state_all,
 )
 from .streams import Event, ExternalStream, Stream
+
+globals().update(_legacy_storages)  # FloatStorage, LongStorage … of a GPU
 
 device_modules["cuda"] = random
 

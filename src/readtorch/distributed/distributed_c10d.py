@@ -20,6 +20,7 @@ from datetime import timedelta
 
 import readtorch
 from readtorch import Tensor
+from readtorch.c10.autograd_state import autograd_state
 from readtorch.csrc.distributed.authentication import VARIABLE
 from readtorch.csrc.distributed.full_mesh import check_in
 from readtorch.csrc.distributed.multi_threaded_pg import ProcessGroupThreads, ThreadWorld
@@ -311,6 +312,7 @@ def _thread_world(store, rank, world_size, timeout):
     with _thread_worlds_lock:
         threads = _thread_worlds.setdefault(store, ThreadWorld(world_size))
     current.world, current.threads, current.rank = World(), threads, rank
+    autograd_state.multithreading_enabled = False  # a device's thread that waits for a rank cannot work for it, too
     return _thread_group(threads, rank, range(world_size), "0", timeout, "default_pg", store)
 
 

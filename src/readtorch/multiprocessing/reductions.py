@@ -130,7 +130,7 @@ def reduce_typed_storage(storage):
 
 
 def rebuild_typed_storage(storage, dtype):
-    return TypedStorage(wrap_storage=storage, dtype=dtype)
+    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 # Descriptors

@@ -1,6 +1,6 @@
 """Modules, and what they are made of. In PyTorch: `torch/nn/__init__.py`.
 
-Explained in the chapters "Module and __setattr__" and "Layers, functional, init", and those between them.
+Explained in the chapters "Module and __setattr__" and "Layers: convolution, embedding, recurrence", and those between them.
 """
 
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

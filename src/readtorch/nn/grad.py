@@ -1,5 +1,5 @@
 """The two gradients of a convolution, each as a function. In PyTorch: `torch/nn/grad.py`. See the chapter
-"Layers, functional, init".
+"Layers: convolution, embedding, recurrence".
 """
 
 from readtorch._ops import ops

@@ -1,4 +1,4 @@
-"""Initial values for parameters. In PyTorch: `torch/nn/init.py`. See the chapter "Layers, functional, init".
+"""Initial values for parameters. In PyTorch: `torch/nn/init.py`. See the chapter "Where numbers come from: init and random".
 
 Every function changes its tensor in place, without autograd, and returns it. The random ones draw from
 `generator`, by default the global one, in the same order as PyTorch: the same seed gives the same weights.
@@ -11,6 +11,35 @@ import warnings
 
 import readtorch
 from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function_unary
+
+__all__ = [
+    "calculate_gain",
+    "uniform_",
+    "normal_",
+    "trunc_normal_",
+    "constant_",
+    "ones_",
+    "zeros_",
+    "eye_",
+    "dirac_",
+    "xavier_uniform_",
+    "xavier_normal_",
+    "kaiming_uniform_",
+    "kaiming_normal_",
+    "orthogonal_",
+    "sparse_",
+    "uniform",
+    "normal",
+    "constant",
+    "eye",
+    "dirac",
+    "xavier_uniform",
+    "xavier_normal",
+    "kaiming_uniform",
+    "kaiming_normal",
+    "orthogonal",
+    "sparse",
+]
 
 _LINEAR_FNS = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 

@@ -11,6 +11,7 @@ J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning 
 """
 
 import readtorch
+from readtorch.aten.native.multi_tensor_apply import unscale
 
 from .optimizer import (
     Optimizer,
@@ -24,6 +25,7 @@ from .optimizer import (
     _get_value,
     _has_sparse,
     _make_sparse,
+    _refuse_scaling,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -125,6 +127,10 @@ def adagrad(
     # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
     if fused and (has_complex or has_sparse_grad or _has_sparse(grads) or any([p.is_complex() for p in params])):
         raise RuntimeError("`fused` does not support sparse grad or complex param")
+    if not fused:
+        _refuse_scaling(grad_scale, found_inf)
+    elif not unscale(grads, grad_scale, found_inf):
+        return
     lr = _to_scalar(lr)
     for i, param in enumerate(params):
         state_steps[i] += 1

@@ -23,6 +23,7 @@ from .optimizer import (
     Optimizer,
     _check_foreach,
     _check_fused,
+    _check_fused_shapes,
     _check_settings,
     _check_steps,
     _count,
@@ -30,6 +31,7 @@ from .optimizer import (
     _each_parameter,
     _get_value,
     _kernel_serves,
+    _refuse_scaling,
     _to_scalar,
     _use_grad_for_differentiable,
     _zeros_for,
@@ -169,23 +171,18 @@ def adam(
         "eps": eps,
         "decoupled_weight_decay": decoupled_weight_decay,
     }
-    if fused is None and foreach is None:
+    others = [grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
+    if fused:
+        _check_fused_shapes(params, *others)
+    elif fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
         numbers = (lr, beta1, beta2, weight_decay)
-        fused = not (capturable or differentiable or mode_tls.modes) and _kernel_serves(params, numbers)
+        fused = not (capturable or differentiable or mode_tls.modes) and _kernel_serves(params, numbers, *others)
     if fused:
-        _fused_adam(
-            params,
-            grads,
-            exp_avgs,
-            exp_avg_sqs,
-            max_exp_avg_sqs if amsgrad else [],
-            state_steps,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            **settings,
-        )
+        lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps
+        _fused_adam(*lists, grad_scale, found_inf, amsgrad=amsgrad, maximize=maximize, **settings)
         return
+    _refuse_scaling(grad_scale, found_inf)
     single_tensor = _differentiable_adam if differentiable else _single_tensor_adam
     tensors = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None
     for of_param in _each_parameter(tensors, (state_steps,), maximize=maximize, capturable=capturable):
@@ -268,6 +265,8 @@ def _fused_adam(
     exp_avg_sqs,
     max_exp_avg_sqs,
     state_steps,
+    grad_scale,
+    found_inf,
     *,
     amsgrad,
     lr,
@@ -297,6 +296,8 @@ def _fused_adam(
         eps,
         amsgrad,
         maximize,
-        None,
-        None,
+        grad_scale,
+        found_inf,
     )
+    if found_inf is not None:  # a step that is left out does not count
+        readtorch._foreach_sub_(state_steps, [found_inf] * len(state_steps))

@@ -82,6 +82,8 @@ def adamw(
         capturable=capturable,
         differentiable=differentiable,
         fused=fused,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
         amsgrad=amsgrad,
         beta1=beta1,
         beta2=beta2,

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import chain
 
+import numpy as np
+
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
@@ -196,7 +198,14 @@ class Optimizer:
         settings = {name: group[name] for name in names}
         for pair, (first, second) in self._pairs.items():
             settings[first], settings[second] = group[pair]
+        if "found_inf" in vars(self):  # a GradScaler has put it there, for a step that unscales
+            settings.update(grad_scale=self.grad_scale, found_inf=self.found_inf)
         return settings
+
+    @property
+    def _step_supports_amp_scaling(self):
+        """Whether a GradScaler leaves it to the step to unscale gradients: a fused one does."""
+        return bool(self.defaults.get("fused"))
 
     # Groups
 
@@ -464,6 +473,11 @@ def _get_capturable_supported_devices(supports_xla=True):
     return ["cuda", "xpu", "hpu", "privateuseone"] + ["xla"] * supports_xla
 
 
+def _refuse_scaling(grad_scale, found_inf):
+    if grad_scale is not None or found_inf is not None:
+        raise AssertionError("Expected grad_scale and found_inf to be None")
+
+
 def _device_dtype_check_for_fused(p):
     if p._keys & CPU and p.dtype.is_floating_point:  # the common case, asked quickly
         return
@@ -552,12 +566,38 @@ def _as_real(*tensors):
 # Compiled kernels
 
 
-def _kernel_serves(params, numbers):
-    """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: plain tensors and numbers, no graph."""
+def _kernel_serves(params, numbers, *others):
+    """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: plain tensors and numbers, no graph.
+
+    others: lists of gradients and state. A parameter may have another dtype or shape by now; then the loop says what does not fit.
+    """
     if readtorch.is_grad_enabled() or any([isinstance(number, Tensor) for number in numbers]):
         return False
-    return all([type(p) in _PLAIN and p.dtype in _KERNEL_TYPES and p._keys & CPU for p in params])
+    if not all([type(p) in _PLAIN and p._keys & CPU for p in params]):
+        return False
+    arrays = [p._array for p in params]
+    if not all([a.dtype in _KERNEL_TYPES for a in arrays]):
+        return False
+    dtypes, shapes = [a.dtype for a in arrays], [a.shape for a in arrays]
+    for tensors in others:
+        if [t._array.shape for t in tensors] != shapes or [t._array.dtype for t in tensors] != dtypes:
+            return False
+    return True
+
+
+def _check_fused_shapes(params, *others):
+    """A kernel counts the parameters' elements, and would read and write behind the end of shorter lists."""
+    # in PyTorch: nothing is checked, and the memory behind is changed
+    shapes = [p._array.shape for p in params]
+    for tensors in others:
+        if [t._array.shape for t in tensors] == shapes:
+            continue
+        for p, t in zip(params, tensors):
+            if p.shape != t.shape:
+                raise RuntimeError(
+                    f"a fused step needs tensors of the parameter's shape {[*p.shape]}, got {[*t.shape]}"
+                )
 
 
 _PLAIN = (Parameter, Tensor)
-_KERNEL_TYPES = (readtorch.float32, readtorch.float64)
+_KERNEL_TYPES = (np.dtype(np.float32), np.dtype(np.float64))

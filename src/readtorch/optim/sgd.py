@@ -19,11 +19,13 @@ from readtorch.aten.native.fused_sgd import _fused_sgd_
 from .optimizer import (
     Optimizer,
     _check_fused,
+    _check_fused_shapes,
     _device_dtype_check_for_fused,
     _get_value,
     _has_sparse,
     _kernel_serves,
     _loss_of,
+    _refuse_scaling,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -124,16 +126,25 @@ def sgd(
         "maximize": maximize,
     }
     has_sparse_grad = has_sparse_grad or _has_sparse(d_p_list)
-    if fused is None and foreach is None:
-        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        fused = not has_sparse_grad and _kernel_pays(params) and _kernel_serves(params, (lr, weight_decay))
     if fused and has_sparse_grad:
         raise RuntimeError("`_fused_sgd` does not support sparse gradients")
     if fused:
-        _fused_sgd(params, d_p_list, momentum_buffer_list, **settings)
+        _check_fused_shapes(params, d_p_list, *_buffers(params, momentum_buffer_list, momentum))
+    elif fused is None and foreach is None and not has_sparse_grad and _kernel_pays(params):
+        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
+        buffers = _buffers(params, momentum_buffer_list, momentum)
+        fused = _kernel_serves(params, (lr, weight_decay), d_p_list, *buffers)
+    if fused:
+        _fused_sgd(params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **settings)
     else:
+        _refuse_scaling(grad_scale, found_inf)
         # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
         _single_tensor_sgd(params, d_p_list, momentum_buffer_list, **settings)
+
+
+def _buffers(params, momentum_buffer_list, momentum):
+    """The lists of buffers that a kernel reads: one or none. A buffer that the first step will make has its parameter's shape."""
+    return [[p if buf is None else buf for p, buf in zip(params, momentum_buffer_list)]] if momentum else []
 
 
 def _kernel_pays(params):
@@ -169,7 +180,23 @@ def _add_weight_decay(grad, param, weight_decay):
     return grad.add(param, alpha=weight_decay)
 
 
-def _fused_sgd(params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
+def _fused_sgd(
+    params,
+    grads,
+    momentum_buffer_list,
+    grad_scale,
+    found_inf,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+):
+    if found_inf is not None and found_inf.item() == 1.0:
+        return  # in PyTorch: momentum's buffers, if there are none yet, become what lies in memory
+
     def step(params, grads, bufs, is_first_step):
         # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
         _fused_sgd_.call(
@@ -183,7 +210,7 @@ def _fused_sgd(params, grads, momentum_buffer_list, *, weight_decay, momentum, l
             nesterov,
             maximize,
             is_first_step,
-            None,
+            grad_scale,
             None,
         )
 

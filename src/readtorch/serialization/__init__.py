@@ -4,6 +4,7 @@ In PyTorch: `torch/serialization.py`, `caffe2/serialize/inline_container.cc`. Ex
 load".
 
     _save, _load          the two ways
+    _legacy_save, _legacy_load   the same in the formats of before PyTorch 1.6
     _inline_container     the archive: records with names
     _opcodes, _names      the pickle in it: what it names, and what that is called on either side
     _safe_globals         what it may name when the file may be anybody's
@@ -13,16 +14,36 @@ load".
 
 import io
 import shutil
+import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
 from readtorch import _weights_only_unpickler
-from ._files import open_for_reading
+from readtorch.c10.device import device
+from ._files import _check_seekable, open_for_reading
+from ._files import is_path as _is_path
+from ._files import reads_directly as _should_read_directly
+from ._formats import DEFAULT_PROTOCOL, INT_SIZE, LONG_SIZE, MAGIC_NUMBER, PROTOCOL_VERSION, SHORT_SIZE
 from ._layouts import _get_layout  # checkpoints name it
-from ._load import UNSAFE_MESSAGE, load
+from ._load import load
 from ._load import _starts_with, _ZIP_MAGIC
-from ._locations import default_restore_location, location_tag, register_package, validate_cuda_device
+from ._messages import UNSAFE_MESSAGE, SourceChangeWarning
+from ._locations import (
+    _package_registry,
+    _validate_device,
+    default_restore_location,
+    is_meta_location as _is_meta_location,
+    get_restore_location as _get_restore_location,
+    location_tag,
+    normalize_storage_type,
+    register_package,
+    storage_to_tensor_type,
+    validate_cuda_device,
+    validate_hpu_device,
+)
 from ._safe_globals import (
     _get_allowed_globals,
     _get_user_allowed_globals,
@@ -31,11 +52,18 @@ from ._safe_globals import (
     get_safe_globals,
     safe_globals,
 )
-from ._save import DEFAULT_PROTOCOL, save
+from ._module_versions import check_dill_version as _check_dill_version
+from ._module_versions import check_module_version_greater_or_equal
+from ._references import maybe_decode_ascii as _maybe_decode_ascii
+from ._save import save
 from ._storage_type import StorageType
 from ._inline_container import ZipReader
+from . import config
 from .config import (
+    MAP_PRIVATE,
+    MAP_SHARED,
     LoadEndianness,
+    _serialization_tls,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
@@ -45,14 +73,21 @@ from .config import (
     skip_data,
 )
 
+MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
+STORAGE_KEY_SEPARATOR = ","
+IS_WINDOWS = sys.platform == "win32"
+
 __all__ = [
     "SourceChangeWarning",
     "mkdtemp",
     "register_package",
     "check_module_version_greater_or_equal",
     "validate_cuda_device",
+    "validate_hpu_device",
     "location_tag",
     "default_restore_location",
+    "normalize_storage_type",
+    "storage_to_tensor_type",
     "save",
     "load",
     "StorageType",
@@ -72,10 +107,6 @@ __all__ = [
 ]
 
 
-class SourceChangeWarning(Warning):
-    """That a saved class's source has changed since; formats of today do not keep the source."""
-
-
 @contextmanager
 def mkdtemp():
     """A directory that is removed at the end of the block."""
@@ -84,6 +115,20 @@ def mkdtemp():
         yield path
     finally:
         shutil.rmtree(path)
+
+
+def _is_zipfile(f):
+    """Whether a file begins as a zip archive does."""
+    return _starts_with(f, _ZIP_MAGIC)
+
+
+def _is_torchscript_zip(zip_file):
+    return "constants.pkl" in zip_file
+
+
+def _get_storage_alignment():
+    """To what multiple `save` aligns storages."""
+    return config.save.storage_alignment
 
 
 def get_unsafe_globals_in_checkpoint(f):
@@ -102,24 +147,3 @@ def get_unsafe_globals_in_checkpoint(f):
             )
         named = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
         return list(named - safe)
-
-
-def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
-    """Whether `module.__version__` is at least `req_version_tuple`.
-
-    Raises RuntimeError, or only warns, if it cannot be read as numbers.
-    """
-    try:
-        parts = module.__version__.split(".")
-        version = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts))
-        return version >= req_version_tuple
-    except Exception as error:
-        message = (
-            f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
-            "cannot be compared"
-            f" with tuple {req_version_tuple}"
-        )
-        if error_if_malformed:
-            raise RuntimeError(message) from error
-        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
-        return True

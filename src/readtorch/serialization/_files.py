@@ -64,6 +64,16 @@ def _check_seekable(file):
         raise
 
 
+def reads_directly(file):
+    """Whether it is a file of the system, and not a compressed one."""
+    if getattr(file, "__module__", None) == "gzip":
+        return False
+    try:
+        return file.fileno() >= 0
+    except (io.UnsupportedOperation, AttributeError):
+        return False
+
+
 @contextlib.contextmanager
 def open_for_writing(name_or_file):
     """A file to write to. For a path it takes the path's place at the end of the block: Note [ A save is all

@@ -407,7 +407,9 @@ def _central_record(directory, at):
         size, stored_size, start = _read_long_numbers(extra, size, stored_size, start)
     if disk > 1:
         raise _damaged(what, "unsupported multidisk archive")
-    if flags & _ENCRYPTED_OR_PATCH or attributes & _IS_FOLDER or method not in (STORED, DEFLATED):
+    # Ordinary tools write folders, too; these are empty.
+    folder_with_data = attributes & _IS_FOLDER and (size or stored_size)
+    if flags & _ENCRYPTED_OR_PATCH or folder_with_data or method not in (STORED, DEFLATED):
         raise _damaged(what, "unsupported method")
     if method == STORED and stored_size != size or size > stored_size * _DEFLATE_AT_MOST:
         raise _damaged(what, "invalid header or archive is corrupted")

@@ -4,11 +4,10 @@ In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the cha
 load".
 """
 
-import functools
+import contextlib
 import io
 import os
 import pickle
-import re
 import sys
 import warnings
 
@@ -21,21 +20,11 @@ from readtorch.storage import TypedStorage, UntypedStorage, untyped
 from . import config
 from ._files import is_path, open_for_reading
 from ._inline_container import STORED, ZipReader
-from ._locations import get_restore_location
-from ._names import readtorch_name
-from ._storage_type import StorageType
+from ._locations import fake_place, get_restore_location, is_meta_location
+from ._messages import UNSAFE_MESSAGE, weights_only_message
+from ._module_versions import check_dill_version
+from ._references import element_type, maybe_decode_ascii, unpickler_class
 
-UNSAFE_MESSAGE = (
-    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "
-    "from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, "
-    "but it can result in arbitrary code execution. Do it only if you got the file from a "
-    "trusted source."
-)
-_DOCS = (
-    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with "
-    "weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
-)
-_LEGACY_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -50,27 +39,32 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     only for files you trust.
     mmap: storages are not read but mapped: their bytes come from the file when first used. Only for a path.
     pickle_module, pickle_load_args: for weights_only=False.
-    Raises RuntimeError for a damaged file, UnpicklingError for one that is no checkpoint or in a format of
-    before PyTorch 1.6.
+    Files in the formats of before PyTorch 1.6 load as well; tar archives, of before 0.2, only with weights_only=False.
+    Raises RuntimeError for a damaged file, UnpicklingError for one that is no checkpoint.
     """
     weights_only = _decide_weights_only(weights_only, pickle_module)
     if weights_only and pickle_load_args:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     mmap = config.load.mmap if mmap is None else mmap
+    pickle_module = None if weights_only else pickle_module or pickle
+    pickle_load_args = {"encoding": "utf-8", **pickle_load_args}
+    check_dill_version(pickle_module)
     if is_path(f) and os.fspath(f).endswith(".safetensors"):
         return _load_safetensors(os.fspath(f), map_location)
     with open_for_reading(f) as file:
         if not _starts_with(file, _ZIP_MAGIC):
-            raise _not_a_checkpoint(file, f, mmap)
+            return _load_legacy(file, f, map_location, pickle_module, mmap, pickle_load_args)
+        start = file.tell()
         reader = ZipReader(file)
         if "constants.pkl" in reader:
-            raise _torchscript(weights_only)
+            file.seek(start)
+            return _load_torchscript(file, map_location, weights_only)
         if mmap and not is_path(f):
             raise ValueError("f must be a file path in order to use the mmap argument")
         checkpoint = _Checkpoint(reader, map_location, os.fspath(f) if mmap else None)
         if weights_only:
-            return _load_weights_only(checkpoint, pickle_load_args.get("encoding", "utf-8"))
-        return _load_with(pickle_module or pickle, checkpoint, {"encoding": "utf-8", **pickle_load_args})
+            return _load_weights_only(checkpoint, pickle_load_args["encoding"])
+        return _load_with(pickle_module, checkpoint, pickle_load_args)
 
 
 def _decide_weights_only(weights_only, pickle_module):
@@ -113,39 +107,39 @@ def _starts_with(file, magic):
     return found == magic
 
 
-def _not_a_checkpoint(file, f, mmap):
-    """The error for a file that is no zip archive."""
+def _load_legacy(file, f, map_location, pickle_module, mmap, pickle_load_args):
+    """The object in a file that is no zip archive. pickle_module: None for weights_only."""
     if mmap:
         name = f"{f}, " if isinstance(f, str) else ""
-        return RuntimeError(
+        raise RuntimeError(
             f"mmap can only be used with files saved with "
             f"`torch.save({name}_use_new_zipfile_serialization="
             "True), please torch.save your checkpoint with this option in order to use mmap."
         )
-    start = file.tell()
-    head = file.read(512)
-    file.seek(start)
-    if not head:
-        return EOFError("Ran out of input")
-    if head.startswith(_LEGACY_MAGIC) or head[257:262] == b"ustar":
-        # in PyTorch: still loads it
-        return pickle.UnpicklingError(
-            "This checkpoint is in the format that PyTorch wrote before version 1.6 (or with "
-            "_use_new_zipfile_serialization=False). readtorch reads the zip format only: load it with "
-            "PyTorch and save it again."
-        )
-    return pickle.UnpicklingError(
-        "This is not a checkpoint: torch.save writes a zip archive, and the file does not begin as one."
+    from ._legacy_load import _legacy_load
+
+    try:
+        return _legacy_load(file, map_location, pickle_module, **pickle_load_args)
+    except pickle.UnpicklingError as error:
+        if pickle_module is not None:
+            raise
+        raise pickle.UnpicklingError(weights_only_message(str(error))) from None
+
+
+def _load_torchscript(file, map_location, weights_only):
+    """The module in an archive that `jit.save` wrote."""
+    warnings.warn(
+        "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call "
+        "'torch.jit.load' directly to silence this warning)",
+        UserWarning,
+        stacklevel=3,
     )
-
-
-def _torchscript(weights_only):
     if weights_only:
-        return RuntimeError(
+        raise RuntimeError(
             "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + UNSAFE_MESSAGE
         )
-    # in PyTorch: hands it to torch.jit.load
-    return RuntimeError("This file is a TorchScript archive, written by torch.jit.save, not a checkpoint")
+    package = sys.modules[__name__.partition(".")[0]]  # not imported: the room lies above
+    return package.jit.load(file, map_location=map_location)
 
 
 def _load_safetensors(path, map_location):
@@ -173,23 +167,28 @@ class _Checkpoint:
         self.serialization_id = reader.serialization_id()
         self.format_version = reader.text(".format_version")
         self.alignment = _alignment(reader)
+        self.map_location = map_location
         self.restore = get_restore_location(map_location)
+        self.to_meta = is_meta_location(map_location)
+        self.fake_place = fake_place(map_location)
         self.swaps = _byte_order(reader) != sys.byteorder
         self.file = memoryview(_map(mapped_path, reader.size)) if mapped_path else None
         self.loaded = {}  # key -> TypedStorage
 
     def persistent_load(self, saved_id):
         """The storage behind ("storage", class, key, location, number of elements)."""
-        typename, kind, key, location, numel = saved_id
+        if type(saved_id) is not tuple or len(saved_id) != 5:
+            raise pickle.UnpicklingError(f"persistent_load id must be a tuple of five, but got {type(saved_id)}")
+        typename, kind, key, location, numel = map(maybe_decode_ascii, saved_id)
         if typename != "storage":
             raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
         if type(key) is not str or type(location) is not str or type(numel) is not int:
             raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
-        dtype = _element_type(kind)
+        dtype = element_type(kind)
         if key in self.loaded:
             return self.loaded[key]
         storage = self._load_storage(dtype, key, location, numel)
-        if storage.nbytes():  # as in PyTorch, where an empty storage has no address to be known by
+        if storage._data_ptr():  # what has no address, as empty storages and those on the Meta device, is made anew
             self.loaded[key] = storage
         return storage
 
@@ -202,10 +201,15 @@ class _Checkpoint:
                 f"({numel * dtype.itemsize} bytes = "
                 f"{numel} elements * {dtype.itemsize} bytes/element)"
             )
+        if self.to_meta or self.fake_place:
+            storage = UntypedStorage(size, device="meta")
+            storage._checkpoint_offset = self.reader.offset(name)
+            storage._fake_device = None if self.to_meta else self.fake_place(location)
+            return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
         storage = self._read(name, size)
         if self.swaps:
             storage.byteswap(dtype)
-        return TypedStorage(wrap_storage=self.restore(storage, location), dtype=dtype)
+        return TypedStorage(wrap_storage=self.restore(storage, location), dtype=dtype, _internal=True)
 
     def _read(self, name, size):
         if config._serialization_tls.skip_data:
@@ -232,15 +236,6 @@ def _aligned(size):
 def _map(path, size):
     shared = config.get_default_mmap_options() == config.MAP_SHARED
     return UntypedStorage.from_file(path, shared, size)._impl.buffer
-
-
-def _element_type(kind):
-    """The dtype of a storage's elements: bytes, if it is untyped."""
-    if kind is UntypedStorage:
-        return StorageType("ByteStorage").dtype
-    if not isinstance(kind, StorageType):
-        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of storages")
-    return kind.dtype
 
 
 def _alignment(reader):
@@ -276,54 +271,26 @@ def _load_weights_only(checkpoint, encoding):
     unpickler = _weights_only_unpickler.Unpickler(data, encoding=encoding)
     unpickler.persistent_load = checkpoint.persistent_load
     try:
-        return unpickler.load()
+        with _mapping(checkpoint):
+            return unpickler.load()
     except pickle.UnpicklingError as error:
-        raise pickle.UnpicklingError(_weights_only_message(str(error))) from None
+        raise pickle.UnpicklingError(weights_only_message(str(error))) from None
 
 
 def _load_with(pickle_module, checkpoint, pickle_load_args):
     data = io.BytesIO(checkpoint.reader.read("data.pkl"))
-    unpickler = _unpickler_class(pickle_module)(data, **pickle_load_args)
+    unpickler = unpickler_class(pickle_module)(data, **pickle_load_args)
     unpickler.checkpoint = checkpoint
-    return unpickler.load()
+    with _mapping(checkpoint):
+        return unpickler.load()
 
 
-@functools.cache
-def _unpickler_class(pickle_module):
-    return type("Unpickler", (_RefersToStorages, pickle_module.Unpickler), {})
-
-
-class _RefersToStorages:
-    """An Unpickler that takes PyTorch's names for ours, and references for the storages of a checkpoint."""
-
-    def find_class(self, module, name):
-        if "Storage" in name:
-            try:
-                return StorageType(name)
-            except KeyError:
-                pass
-        return super().find_class(*readtorch_name(module, name))
-
-    def persistent_load(self, saved_id):
-        return self.checkpoint.persistent_load(saved_id)
-
-
-def _weights_only_message(message):
-    """What to do about a refusal."""
-    if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
-        text = (
-            "Weights only load failed. This file can still be loaded, to do so you have two options, "
-            "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
-            f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please "
-            "check "
-            "the recommended steps in the following error message.\n\tWeightsUnpickler error: " + message
-        )
-    elif re.search(r"whose module (\S+) is blocked", message):
-        text = f"Weights only load failed. {UNSAFE_MESSAGE}\n\n\n{message}"
-    else:
-        text = (
-            f"Weights only load failed. {UNSAFE_MESSAGE}\n"
-            "Please file an issue with the following so that we can make "
-            f"`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{message}"
-        )
-    return text + _DOCS
+@contextlib.contextmanager
+def _mapping(checkpoint):
+    """While the pickle runs its functions know `map_location`."""
+    tls = config._serialization_tls
+    before, tls.map_location = tls.map_location, checkpoint.map_location
+    try:
+        yield
+    finally:
+        tls.map_location = before  # in PyTorch: not if the load fails

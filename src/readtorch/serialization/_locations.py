@@ -10,8 +10,11 @@ them, asked in the order of its priority.
 
 import functools
 import re
+import sys
 
+from readtorch import storage as storages
 from readtorch.c10.device import device as Device
+from readtorch.c10.device import is_faked
 from readtorch.storage import UntypedStorage
 
 _package_registry = []  # (priority, tagger, deserializer), lowest priority first
@@ -43,8 +46,22 @@ def default_restore_location(storage, location):
     raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})")
 
 
+def normalize_storage_type(storage_type):
+    """The class of storages of that name in this library."""
+    return storages.legacy_classes.get(storage_type.__name__) or getattr(storages, storage_type.__name__)
+
+
+def storage_to_tensor_type(storage):
+    """The class of tensors beside a class of storages: FloatTensor for FloatStorage. No object is of such a class today, so
+    it raises AttributeError for whatever there is.
+    """
+    module = sys.modules[type(storage).__module__]
+    return getattr(module, type(storage).__name__.replace("Storage", "Tensor"))
+
+
 def _type_name(storage):
-    return f"torch.storage.{type(storage).__name__}"
+    module = type(storage).__module__
+    return f"{'torch.storage' if isinstance(storage, UntypedStorage) else module}.{type(storage).__name__}"
 
 
 def get_restore_location(map_location):
@@ -54,13 +71,37 @@ def get_restore_location(map_location):
     if isinstance(map_location, dict):
         return lambda storage, tag: default_restore_location(storage, map_location.get(tag, tag))
     if isinstance(map_location, (str, bytes, Device)):
-        return lambda storage, tag: default_restore_location(storage, str(map_location))
+        location = str(map_location) if isinstance(map_location, Device) else map_location
+        return lambda storage, tag: default_restore_location(storage, location)
 
     def restore(storage, tag):
         result = map_location(storage, tag)
         return default_restore_location(storage, tag) if result is None else result
 
     return restore
+
+
+def is_meta_location(map_location):
+    """Whether all storages go to the Meta device, so that none needs to be read. Of a dictionary or function nobody knows."""
+    if isinstance(map_location, Device):
+        return map_location.type == "meta"
+    return isinstance(map_location, str) and map_location == "meta"
+
+
+def fake_place(map_location):
+    """Under a FakeTensorMode a function: of which device a tensor says it were that was saved at a place. Else None.
+
+    Nothing is read then, and no device needs to be there.
+    """
+    if not is_faked():
+        return None
+    if map_location is None or isinstance(map_location, dict):
+        return lambda tag: (map_location or {}).get(tag, tag)
+    if callable(map_location):
+        raise RuntimeError(
+            "Callable map_location not supported with _rebuild_wrapper_subclass or _rebuild_device_tensor_from_numpy"
+        )
+    return lambda tag: map_location
 
 
 # ------------------------------------------------------------------------------------------------ the devices
@@ -82,11 +123,29 @@ def _meta_deserialize(storage, location):
     return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None
 
 
+def _mps_tag(storage):
+    return "mps" if storage.device.type == "mps" else None
+
+
+def _mps_deserialize(storage, location):
+    if location.startswith("mps"):
+        raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")  # as PyTorch off a Mac
+
+
 def _backend_tag(backend, storage):
-    return str(storage.device) if storage.device.type == backend else None
+    if storage.device.type != _name_of(backend):
+        return None
+    index = storage.device.index
+    return storage.device.type if index is None else f"{storage.device.type}:{index}"
+
+
+def _name_of(backend):
+    """What a device of which PyTorch knows nothing is called until it says its own name."""
+    return "privateuseone" if backend == "privateuse1" else backend
 
 
 def _deserialize(backend, storage, location):
+    backend = _name_of(backend)
     if location == backend or re.match(f"{backend}(:|[0-9]+)", location):
         device = _validate_device(location, backend)
         return storage.to(device=device)
@@ -131,8 +190,19 @@ def validate_cuda_device(location):
     return _validate_device(location, "cuda").index
 
 
+def validate_hpu_device(location):
+    """The same for an HPU, of which there is no module here."""
+    return _validate_device(location, "hpu").index
+
+
 register_package(10, _cpu_tag, _cpu_deserialize)
 register_package(20, functools.partial(_backend_tag, "cuda"), functools.partial(_deserialize, "cuda"))
+register_package(21, _mps_tag, _mps_deserialize)
 register_package(22, _meta_tag, _meta_deserialize)
-for _priority, _backend in (24, "hpu"), (25, "xpu"), (26, "mtia"):  # not built here: the clear error is
+for _priority, _backend in (
+    (23, "privateuse1"),
+    (24, "hpu"),
+    (25, "xpu"),
+    (26, "mtia"),
+):  # not built here: the clear error is
     register_package(_priority, functools.partial(_backend_tag, _backend), functools.partial(_deserialize, _backend))

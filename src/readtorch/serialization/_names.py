@@ -35,7 +35,7 @@ _PARTS = {
     "autograd.graph": ("csrc.autograd.node",),
     "utils.hooks": ("csrc.autograd.hooks", "_utils"),
     "utils.dlpack": ("csrc.utils.tensor_numpy",),
-    "func": ("func._functional_call",),
+    "func": ("_functorch.functional_call", "_functorch.apis", "_functorch.eager_transforms"),
     "nn.attention": ("aten.sdp_backend",),
     "distributed.distributed_c10d": ("csrc.distributed.types",),
     "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_init"),

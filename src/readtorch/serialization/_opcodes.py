@@ -26,6 +26,7 @@ _STEPPED_OVER = re.compile(
 # Instructions followed by a length, of so many bytes, and that many bytes.
 _LENGTH_BYTES = {ord("U"): 1, ord("C"): 1, 0x8A: 1, ord("T"): 4, ord("B"): 4, ord("X"): 4, 0x8B: 4}
 _GLOBAL = re.compile(rb"c([^\n]*)\n([^\n]*)\n")
+_WITH_ARGUMENT = frozenset(b"Khq\x80\x82M\x83Jjr\x84GFILPSVgpc")  # those above that something follows
 _STOP = ord(".")
 
 
@@ -34,6 +35,27 @@ def globals_in(data):
 
     data: a pickle of protocol 0 to 3, bytes. Raises UnpicklingError for other instructions, EOFError if it
     breaks off.
+    """
+    for code, start, end, named in _landmarks(data):
+        if named:
+            yield start, end, named[1].decode(), named[2].decode()
+        elif code != _STOP:
+            raise UnpicklingError(f"Unsupported operand {code}")
+
+
+def end_of_pickle(data):
+    """Where the first pickle in `data` ends: behind the instruction that stops it, or the first that is unknown.
+
+    Raises EOFError if it breaks off.
+    """
+    for _, _, end, _ in _landmarks(data):
+        pass
+    return end
+
+
+def _landmarks(data):
+    """Yield (code, start, end, match of the names) of the instructions that name something, and of the last one: that
+    which stops the pickle, or the first unknown one. Raises EOFError if the pickle breaks off.
     """
     at = 0
     while True:
@@ -47,11 +69,12 @@ def globals_in(data):
             at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "little")
         elif found := _GLOBAL.match(data, at):
             at = found.end()
-            yield found.start(), at, found[1].decode(), found[2].decode()
-        elif code == _STOP:
-            return
+            yield code, found.start(), at, found
+        elif code in _WITH_ARGUMENT:
+            raise EOFError("the pickle breaks off")
         else:
-            raise UnpicklingError(f"Unsupported operand {code}")
+            yield code, at, at + 1, None
+            return
 
 
 def rename_globals(data, new_name):

@@ -14,6 +14,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
 from readtorch.c10.layout import sparse_coo
 from readtorch.c10.size import Size
+from readtorch.csrc.tensor.python_tensor import cpu_types
 
 from ._layouts import _get_layout
 from ._names import torch_name
@@ -92,6 +93,7 @@ def _rebuild_functions():
         _utils._rebuild_tensor_v3,
         _utils._rebuild_sparse_tensor,
         _utils._rebuild_meta_tensor_no_storage,
+        _utils._rebuild_wrapper_subclass,
     ]
 
 
@@ -116,6 +118,7 @@ def _get_allowed_globals():
     }
     allowed.update({str(t): t for t in scalar_type.ALL_TYPES})
     allowed.update({f"torch.{name}": StorageType(name) for name in storage.legacy_classes})
+    allowed.update({f"torch.{name}": cls for name, cls in cpu_types.items()})
     allowed.update({f"torch._utils.{f.__name__}": f for f in _rebuild_functions()})
     return allowed
 
@@ -157,13 +160,49 @@ def checks():
         _utils._rebuild_tensor_v3: _check_tensor_v3,
         _utils._rebuild_sparse_tensor: _check_sparse_tensor,
         _utils._rebuild_meta_tensor_no_storage: _check_meta_tensor,
+        _utils._rebuild_wrapper_subclass: _check_wrapper,
         _tensor._rebuild_from_type_v2: _check_typed_tensor,
+        **dict.fromkeys((_tensor.Tensor, *cpu_types.values()), _check_nothing),
     }
 
 
 def _require(truth, what):
     if not truth:
         raise UnpicklingError(f"a checkpoint cannot call {what}")
+
+
+def classes_to_make():
+    """The classes of which a pickle may make objects without calling them."""
+    return OrderedDict, parameter_class(), _tensor.Tensor, *cpu_types.values()
+
+
+def is_plain_tensor(obj):
+    """Whether it may be given a state: Note [ Tensors of before 0.4 ]."""
+    return type(obj) in (_tensor.Tensor, parameter_class())
+
+
+def checked_state(unpickler, tensor, state):
+    """Note [ Tensors of before 0.4 ]
+
+    Today's pickles call a function with the parts of a tensor. Older ones make an empty tensor and set its state: a
+    Tensor's is (storage, offset, sizes, strides), a Parameter's (data, _, hooks, requires_grad, _), or in between
+    (requires_grad, _, hooks). What the file says of a storage is believed as little as in the function's arguments: a
+    tensor beyond its storage is refused, while `set_` would make the storage larger.
+    """
+    lengths = (4,) if type(tensor) is _tensor.Tensor else (3, 4, 5)
+    _require(type(state) is tuple and len(state) in lengths, "for such a state")
+    if len(state) == 4:
+        rebuilt = unpickler.call(_utils._rebuild_tensor, state)
+        _require(rebuilt.dtype is tensor.dtype, "for the state of a tensor of another dtype")
+        return rebuilt, rebuilt.storage_offset(), rebuilt.size(), rebuilt.stride()
+    hooks, requires_grad = (state[2], state[0]) if len(state) == 3 else (state[2], state[3])
+    _require(type(requires_grad) is bool and not hooks and type(hooks) in (OrderedDict, type(None)), "for such a state")
+    _require(len(state) == 3 or type(state[0]) is _tensor.Tensor, "for a state without a tensor")
+    return state
+
+
+def _check_nothing(unpickler, *args):
+    _require(not args, "a tensor of something")
 
 
 def _check_pairs(unpickler, pairs=()):
@@ -234,6 +273,13 @@ def _check_meta_tensor(unpickler, dtype, size, stride, requires_grad):
 def _check_tensor_v3(unpickler, source, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
     _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata)
     _require(type(dtype) is scalar_type.dtype, "_rebuild_tensor_v3 without a dtype")
+
+
+def _check_wrapper(unpickler, cls, dtype, size, stride, offset, layout, place, requires_grad):
+    _require(isinstance(cls, type) and issubclass(cls, _tensor.Tensor), "_rebuild_wrapper_subclass so")
+    _check_meta_tensor(unpickler, dtype, size, stride, requires_grad)
+    good = len(size) == len(stride) <= _MOST_DIMENSIONS and min(0, *size, *stride, offset) == 0 and type(offset) is int
+    _require(good and type(place) is device and type(requires_grad) is bool, "_rebuild_wrapper_subclass so")
 
 
 def _check_sparse_tensor(unpickler, kind, data):

@@ -5,8 +5,9 @@ Explained in the chapter "state_dict, save and load".
 """
 
 import sys
-import threading
 from enum import Enum
+
+from readtorch._utils import _serialization_tls
 
 if sys.platform == "win32":
     MAP_PRIVATE = MAP_SHARED = None
@@ -14,27 +15,34 @@ else:
     from mmap import MAP_PRIVATE, MAP_SHARED
 
 
-class load:
-    mmap = False
-    endianness = None  # of files without a `byteorder` record; None means little
-    mmap_flags = MAP_PRIVATE
-    calculate_storage_offsets = False  # in PyTorch: saves reading headers; here it changes nothing
+class _Options:
+    """A group of options: attributes that can be set, and no others."""
+
+    def __init__(self, name, **options):
+        self.__dict__.update(_name=name, _default=options, **options)
+
+    def __getattr__(self, name):
+        raise AttributeError(f"torch.utils.serialization.config.{self._name}.{name} does not exist")
+
+    def __setattr__(self, name, value):
+        if name not in self._default:
+            self.__getattr__(name)
+        self.__dict__[name] = value
 
 
-class save:
-    compute_crc32 = True
-    use_pinned_memory_for_d2h = False
-    storage_alignment = 64
-
-
-class _ThreadState(threading.local):
-    """What a `with` block asks of the calls of its own thread."""
-
-    skip_data = False
-    materialize_fake_tensors = False
-
-
-_serialization_tls = _ThreadState()
+load = _Options(
+    "load",
+    mmap=False,
+    endianness=None,  # of files without a `byteorder` record; None means little
+    mmap_flags=MAP_PRIVATE,
+    calculate_storage_offsets=False,  # in PyTorch: saves reading headers; here the directory has been read in any case
+)
+save = _Options(
+    "save",
+    compute_crc32=True,
+    use_pinned_memory_for_d2h=False,  # accepted; there is nothing to gain here
+    storage_alignment=64,
+)
 
 
 class LoadEndianness(Enum):
@@ -103,7 +111,7 @@ class skip_data:
     """Within this block `save` leaves room for the bytes of storages without writing them, and `load` reads
     none.
 
-    materialize_fake_tensors: accepted; there are no fake tensors here.
+    materialize_fake_tensors: `save` takes FakeTensors for tensors of their device, so that a file has room for their bytes.
     """
 
     def __init__(self, materialize_fake_tensors=False):

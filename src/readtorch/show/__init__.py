@@ -207,8 +207,8 @@ class stack(_Display):
     """The C++ functions that a call of PyTorch's runs through, as PyTorch itself prints them: the outermost first.
 
     program: statements that end in an error, for only errors carry their stack; `torch` is imported.
-    notes: {function: what it does}. ValueError unless these are on the stack in this order: what a chapter says of a call stays
-    true.
+    notes: {function: what it does}, or a list: what it does each time that it is on the stack. ValueError unless these are on the
+    stack in this order: what a chapter says of a call stays true.
     links: {function: address}, the section of the page that reads it, say.
     Without `addr2line` one line says so.
     """
@@ -226,7 +226,14 @@ class stack(_Display):
 
 
 def _stack_html(program: str, frames, notes: dict, links: dict) -> str:
-    rows = "".join(_frame(frame, _of(frame, notes), _of(frame, links)) for frame in frames)
+    later = {name: iter(note) for name, note in notes.items() if not isinstance(note, str)}
+
+    def row(frame):
+        note = _of(frame, notes)
+        note = note if note is None or isinstance(note, str) else next(_of(frame, later), None)
+        return _frame(frame, note, _of(frame, links))
+
+    rows = "".join(map(row, frames))
     label = f"Functions on the stack of {program}"
     return f'<div class="rt-show"><ol class="rt-stack" aria-label="{escape(label)}">{rows}</ol></div>'
 

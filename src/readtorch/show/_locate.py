@@ -6,8 +6,8 @@ A name is one of
   or an assignment in a module or class body, ``torch.nn.functional.max_pool2d``;
 * an entry of the operator tables that the reference ships: ``native_functions.yaml:add.Tensor``,
   ``derivatives.yaml:mul.Tensor``;
-* lines of a C++ header that the reference ships, ``torch/csrc/autograd/edge.h:13-40``, or of a Python file of
-  it, where they belong to no object: ``torch/__init__.py:1075-1096``;
+* lines of a C++ header that the reference ships, ``torch/csrc/autograd/edge.h:13-40``, or of a Python file
+  (or a template of one, ``….py.jinja``), where they belong to no object: ``torch/__init__.py:1075-1096``;
 * a function, class or note of a C++ file: ``torch/csrc/autograd/engine.cpp::Engine::execute``,
   ``aten/src/ATen/native/BinaryOps.cpp::TORCH_META_FUNC2(add, Tensor)``, ``torch/csrc/autograd/input_buffer.cpp::Note [ … ]``;
   with ``#2`` at its end the second of that name. Headers come from the wheel, generated files
@@ -73,7 +73,7 @@ def locate(name: str) -> Quote:
     if "/" in name and "::" in name:
         return _cpp_object(name)
     if "/" in name:
-        return _python_lines(name) if ".py:" in name else _header_lines(name)
+        return _python_lines(name) if re.search(r"\.py(\.jinja)?:", name) else _header_lines(name)
     return _python_object(name)
 
 
@@ -199,9 +199,7 @@ def _header_lines(name: str) -> Quote:
     file = _site_packages() / "torch/include" / path
     if not file.exists():
         raise LookupError(f"{name}: only headers that the installed reference ships can be quoted")
-    lines = file.read_text(encoding="utf8").split("\n")
-    if lines[0].startswith("#if !defined(TORCH_STABLE_ONLY)"):
-        lines = lines[1:]  # added when the wheel is made: the repository's line 1 comes after it
+    lines = _text(file).split("\n")
     if path.startswith("ATen/"):
         path = f"aten/src/{path}"
     text = textwrap.dedent("\n".join(lines[first - 1 : last])).split("\n")
@@ -213,7 +211,7 @@ def _cpp_object(name: str) -> Quote:
     thing, _, which = thing.partition("#")
     found = []
     for file, real, release, made in _cpp_files(path):
-        text = file.read_text(encoding="utf8")
+        text = _text(file)
         found += [(definition, text, real, release, made) for definition in _cpp.find(text, thing)]
     if not found:
         raise LookupError(f"{name}: {path} defines no {thing}")
@@ -235,9 +233,21 @@ def _cpp_files(path: str) -> list[tuple[Path, str, str, bool]]:
         return [(file, _generated.path_of(file), _links.torch_release(), True) for file in generated]
     header = _site_packages() / "torch/include" / path.removeprefix("aten/src/")
     if header.exists():
-        return [(header, path, _links.torch_release(), False)]
+        path = f"aten/src/{path}" if path.startswith("ATen/") else path
+        return [(header, path, _links.torch_release(), _is_generated(header))]
     file, release = _source_tree.file(path)
     return [(file, path, release, False)]
+
+
+def _text(file: Path) -> str:
+    """A C++ file as it stands in the repository: the wheel's headers have one line before its line 1."""
+    text = file.read_text(encoding="utf8")
+    return text.partition("\n")[2] if text.startswith("#if !defined(TORCH_STABLE_ONLY)") else text
+
+
+def _is_generated(header: Path) -> bool:
+    """A header that PyTorch's build writes: no repository has it."""
+    return "Generated" in header.name or "@generated" in _text(header)[:200]
 
 
 def _python_lines(name: str) -> Quote:

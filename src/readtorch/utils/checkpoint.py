@@ -8,10 +8,12 @@ import warnings
 import weakref
 
 from readtorch import autograd, random
+from readtorch.amp.autocast_mode import autocast
 from readtorch.autograd.function import Function
 from readtorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from readtorch.autograd.graph import saved_tensors_hooks
 from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.autograd.autocast_init import get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 
 __all__ = [
     "checkpoint",
@@ -56,6 +58,24 @@ def _rng_state(state):
         random.set_rng_state(own)
 
 
+class _ForwardState:
+    """The thread's state in the first forward, under which the same is computed again: random numbers, and autocast."""
+
+    def __init__(self, preserve_rng_state):
+        self.rng_state = random.get_rng_state() if preserve_rng_state else None
+        self.autocasts = [
+            (kind, get_autocast_dtype(kind), is_autocast_enabled(kind), is_autocast_cache_enabled())
+            for kind in ("cuda", "cpu")
+        ]
+
+    @contextlib.contextmanager
+    def again(self):
+        with _rng_state(self.rng_state), contextlib.ExitStack() as stack:
+            for settings in self.autocasts:
+                stack.enter_context(autocast(*settings))
+            yield
+
+
 # ------------------------------------------------------------------------------------------------- reentrant
 
 
@@ -66,7 +86,7 @@ class CheckpointFunction(Function):
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.rng_state = random.get_rng_state() if preserve_rng_state else None
+        ctx.forward_state = _ForwardState(preserve_rng_state)
         ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, TensorImpl)]
         ctx.inputs = [None if isinstance(a, TensorImpl) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, TensorImpl)])
@@ -75,11 +95,17 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        if not autograd._is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
         inputs = list(ctx.inputs)
         for index, tensor in zip(ctx.tensor_indices, ctx.saved_tensors):
             inputs[index] = tensor
         detached = detach_variable(tuple(inputs))
-        with _rng_state(ctx.rng_state), enable_grad():
+        with ctx.forward_state.again(), enable_grad():
             outputs = ctx.run_function(*detached)
         outputs = (outputs,) if isinstance(outputs, TensorImpl) else outputs
         pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, TensorImpl) and o.requires_grad]
@@ -204,10 +230,10 @@ def set_checkpoint_early_stop(enable):
 
 def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args, kwargs):
     forward_context, recompute_context = context_fn()
-    rng_state = random.get_rng_state() if preserve_rng_state else None
+    forward_state = _ForwardState(preserve_rng_state)
 
     def recompute():
-        with _rng_state(rng_state), recompute_context:
+        with forward_state.again(), recompute_context:
             function(*args, **kwargs)
 
     frame = _Frame(recompute, _early_stop[0])

@@ -7,6 +7,7 @@ import warnings
 
 import readtorch
 from readtorch._utils import warn_if_has_hooks
+from readtorch.aten.native.return_types import is_return_type, structseq_of
 from readtorch.csrc.autograd.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks", "BackwardHook"]
@@ -68,8 +69,11 @@ class BackwardHook:
         new_args = list(args)
         for i, tensor in zip(tensors_idx, new_tensors):
             new_args[i] = tensor
-        # A named tuple takes its fields one by one.
-        return tuple(new_args) if type(args) is tuple else type(args)(*new_args), tensors_idx
+        if type(args) is tuple:
+            return tuple(new_args), tensors_idx
+        # A named tuple takes its fields one by one; the class of `x.max(0)` takes one sequence, and raises.
+        make = structseq_of(type(args)) if is_return_type(type(args)) else type(args)
+        return make(*new_args), tensors_idx
 
     def _set_output_hook(self, grad_fn) -> None:
         def hook(_, grad_output):

@@ -90,13 +90,17 @@ def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0)
     Runs one real backward with ``retain_graph=True`` and puts every leaf's ``.grad`` back afterwards, so the
     tensors can be used as if nothing had happened (hooks of yours on them do run).
 
-    names: a Module, a dict ``{name: tensor}``, or pairs; leaves and results of nodes are labelled with them.
+    outputs: tensors, or one function that computes and returns them. names: a Module, a dict ``{name: tensor}``, or pairs;
+    leaves and results of nodes are labelled with them. With a Module, or names such as ``"encoder.weight"``, nodes can be
+    grouped by module; which one made a node is known exactly where a function is given, else from the parameters that it
+    reads. A graph of more than 60 nodes is grouped at first.
     grad: the gradient to start from, as in ``Tensor.backward``; a sequence when there are several outputs.
     step: the step shown first; 0 is "before backward".
     """
     from ._widgets import AutogradExplorer
     from .record_backward import record_backward
 
+    outputs = outputs[0] if len(outputs) == 1 else outputs
     return AutogradExplorer(record_backward(outputs, names, grad), title=title, step=step)
 
 
@@ -201,7 +205,7 @@ def import_timeline(programs, run=0, selected="", zoom="", title="Import timelin
     """Which module imports which, in which order, and how long it takes (the chapter "import torch").
 
     programs: the text of a program such as ``"import torch"``, or a dict ``{label: text}`` of at most 8 to choose from.
-    Each is run once, for real, in a fresh interpreter. run: the one shown first. selected, zoom: names of the modules
+    Each is run twice, for real, in fresh interpreters: the first compiles the files. run: the one shown first. selected, zoom: names of the modules
     that are chosen and shown at full width first.
     """
     from ._widgets import ImportTimeline
@@ -277,7 +281,7 @@ def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Work
 
 def activation_statistics(runs, steps=60, layers=None, step=0, title="Activation statistics"):
     """What comes out of the layers of networks while they are trained: mean, deviation, histogram (the
-    chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm").
+    chapter "Normalization").
 
     runs: a dict ``{label: (module, train)}`` of at most 4, drawn side by side; ``train(i)`` makes the i-th training step
     and may return the loss. They are trained for real. steps: at most 300. layers: a class or a tuple of classes
@@ -366,7 +370,7 @@ def rank_timeline(runs, run=0, step=0, title="Rank timeline"):
 
 def plot(draw, alt, width=4.5, height=3.0):
     """A plot that suits the page, light or dark, wide or narrow: draw(axes) gets matplotlib's axes (the
-    chapter "Layers, functional, init").
+    chapter "Layers: convolution, embedding, recurrence").
 
     alt: the sentence that stands for the picture where it cannot be seen. width, height: in inches.
     """

@@ -14,15 +14,31 @@ from traitlets import Bool, Dict, Int, List, Unicode, validate
 
 from .figure_kit import Figure, last_step, sentence
 from .picture import as_image
+from .record_backward import picture_of
 
 
 class AutogradExplorer(StaticWidget):
     kind = "autograd"
-    _esm = front_end(kind)
+    _esm = front_end(kind, "_layered", "_grouping")
     fallback = "Autograd explorer: the graph behind a tensor and the order of backward (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
     selected = Int(-1).tag(sync=True)
+    grouped = Bool(False).tag(sync=True)  # whether modules are drawn in the place of their nodes
+    opened = List(Unicode()).tag(sync=True)  # the modules that are not
+    zoom = Int(100).tag(sync=True)  # in percent; 0 fits the width
+
+    MANY = 60  # nodes: more are grouped at first
+
+    def __init__(self, data, title, **traits):
+        grouped = len(data["nodes"]) > self.MANY and any(node["module"] for node in data["nodes"])
+        super().__init__(data, title, **{"grouped": grouped, **traits})
+
+    def fallback_html(self):
+        if len(self.data["nodes"]) > self.MANY:
+            return super().fallback_html()
+        image = as_image(picture_of(self.data), self.data["title"])
+        return f'<figure class="rt-fallback">{image}<figcaption>{html.escape(self.fallback)}</figcaption></figure>'
 
 
 class ModuleTree(StaticWidget):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")  # not 12,5
 ON, OFF = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 
 
@@ -30,7 +31,8 @@ class Input:
 
     name: of the value, in Python, in JavaScript and in addresses. label: what stands beside the field.
     default: the value at first. hint: said below the pointer. hidden: without a field; the drawing sets it.
-    undone: whether undo goes back over a hidden one.
+    undone: whether undo goes back over a hidden one. only: (name, value) of the input that makes the model read this one;
+    for other values addresses leave it out, and its field is disabled.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Input:
     hint: str = field(default="", kw_only=True)
     hidden: bool = field(default=False, kw_only=True)
     undone: bool = field(default=False, kw_only=True)
+    only: tuple[str, object] | tuple[()] = field(default=(), kw_only=True)
 
     @property
     def wanted(self) -> str:
@@ -64,20 +67,24 @@ class Input:
 
 @dataclass(frozen=True)
 class Number(Input):
-    """A number between two bounds. slider: whether a slider stands beside the field. step: of slider and arrow keys."""
+    """A number between two bounds. slider: whether a slider stands beside the field. step: of slider and arrow keys.
+    named: {text: number}, such as {"√2": 1.414}, which the field takes as well."""
 
     low: float
     high: float
     unit: str = ""
     step: float = 0.1
     slider: bool = False
+    named: dict = field(default_factory=dict, kw_only=True)
 
     @property
     def wanted(self):
-        return f"{capital(self.label)} takes a number from {self.low:,} to {self.high:,}."
+        names = f", or {', '.join(self.named)}" if self.named else ""
+        return f"{capital(self.label)} takes a number from {self.low:,} to {self.high:,}{names}."
 
     def read(self, value):
         text = plain(value)
+        text = str(self.named.get(text, text))
         if not NUMBER.fullmatch(text) or not self.low <= float(text) <= self.high:
             self.refuse()
         return float(text)
@@ -199,8 +206,9 @@ class Expression(Text):
 
 
 def plain(value) -> str:
-    """A number's text without the commas and underscores that people put between thousands."""
-    return re.sub("[,_]", "", str(value).strip())
+    """A number's text without underscores and the commas between thousands. A comma elsewhere stays, and is refused."""
+    text = str(value).strip().replace("_", "")
+    return text.replace(",", "") if GROUPED.fullmatch(text) else text
 
 
 def capital(text: str) -> str:

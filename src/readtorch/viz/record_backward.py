@@ -7,12 +7,14 @@ graphs as well as ours.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
 from .graph_layout import layered_layout
+from .picture import box, drawing, tag, text
 from .tensor_notes import is_tensor, library_of, named_pairs, note
 from .watch_calls import GENERATED
 
@@ -35,10 +37,16 @@ class NodeRecord:
     grads_in: list = field(default_factory=list)
     grads_out: list = field(default_factory=list)
     made_by: str | None = None
+    module: str = ""
 
 
 def record_backward(outputs, names=None, grad=None) -> dict:
-    """Walk the graph of ``outputs`` (a tensor or several), run backward once; what happened, as JSON."""
+    """Walk the graph of ``outputs`` (a tensor, several, or a function that returns them), run backward once; what happened,
+    as JSON."""
+    calls = []
+    if callable(outputs) and not is_tensor(outputs):
+        with module_calls(names, calls):
+            outputs = outputs()
     outputs = [outputs] if is_tensor(outputs) else list(outputs)
     for output in outputs:
         if not is_tensor(output) or output.grad_fn is None:
@@ -48,9 +56,10 @@ def record_backward(outputs, names=None, grad=None) -> dict:
     functions = collect_nodes(outputs)
     labels = labels_of_nodes(functions, named_pairs(names))
     records = describe_nodes(functions, labels)
+    assign_modules(records, calls)
     with grads_put_back(functions):
         run_with_hooks(outputs, grad, functions, records)
-    return with_layout(records)
+    return as_json(records)
 
 
 def collect_nodes(outputs) -> dict:
@@ -112,6 +121,71 @@ def describe_nodes(functions, labels) -> list[NodeRecord]:
             if target is not None:
                 records[target].needs += 1
     return records
+
+
+# ---- which module made a node
+
+
+@contextmanager
+def module_calls(module, calls):
+    """Note the calls of all modules of `module`, if it is one, in `calls`: (path, first number of a node, number after the
+    last)."""
+    handles = []
+    begun = []
+    for path, part in module.named_modules() if hasattr(module, "named_modules") else ():
+        before = lambda part, inputs: begun.append(next_number(part))
+        after = lambda part, inputs, outputs, path=path: calls.append((path, begun.pop(), next_number(part)))
+        handles += [part.register_forward_pre_hook(before), part.register_forward_hook(after)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def next_number(part) -> int:
+    """The sequence number that the next node gets. It takes a node to see it."""
+    ones = library_of(part).ones((), requires_grad=True)
+    return (ones * 1).grad_fn._sequence_nr() + 1
+
+
+def assign_modules(records, calls):
+    """Note [ Which module made a node ]
+
+    Where the forward pass was watched, a node belongs to the innermost call that its number falls into. Where it was
+    not, the names of the parameters say a part of it: a node that reads a parameter of a module belongs to that, and one
+    whose number lies between two such nodes to what their modules have in common. A leaf belongs where its name says.
+    """
+    for record in records:
+        if record.is_leaf:
+            record.module = (record.label or "").partition(" ")[0].rpartition(".")[0]
+    inner = sorted((record for record in records if not record.is_leaf), key=lambda record: record.sequence_nr)
+    if calls:
+        for record in inner:
+            around = [call for call in calls if call[1] <= record.sequence_nr < call[2]]
+            record.module = min(around, key=lambda call: call[2] - call[1])[0] if around else ""
+        return
+    homes = [home_of(record, records) for record in inner]
+    for i, record in enumerate(inner):
+        before = next((home for home in reversed(homes[: i + 1]) if home is not None), "")
+        after = next((home for home in homes[i:] if home is not None), "")
+        record.module = common_module(before, after)
+
+
+def home_of(record, records) -> str | None:
+    """The module whose parameter the node reads, perhaps through views of it; None if it reads none."""
+    for target, _ in record.next:
+        while target is not None and not records[target].is_leaf and len(records[target].next) == 1:
+            target = records[target].next[0][0]
+        if target is not None and records[target].is_leaf and records[target].module:
+            return records[target].module
+    return None
+
+
+def common_module(one: str, other: str) -> str:
+    return ".".join(
+        a for a, b in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one.split("."), other.split(".")))
+    )
 
 
 def saved_values(function) -> list:
@@ -195,16 +269,19 @@ def run_with_hooks(outputs, grad, functions, records):
             handle.remove()
 
 
-def with_layout(records) -> dict:
-    edges = [(r.id, target) for r in records for target, _ in r.next if target is not None]
-    drawing = layered_layout([(r.name, r.label) if r.label else (r.name,) for r in records], edges)
-    nodes = [
-        {**asdict(record), **dict(zip(("x", "y", "w", "h", "layer"), box))}
-        for record, box in zip(records, drawing.boxes)
-    ]
-    return {
-        "nodes": nodes,
-        "edges": [{"from": a, "to": b, "points": p} for (a, b), p in zip(edges, drawing.paths)],
-        "width": drawing.width,
-        "height": drawing.height,
-    }
+def as_json(records) -> dict:
+    edges = [[record.id, target] for record in records for target, _ in record.next if target is not None]
+    return {"nodes": [asdict(record) for record in records], "edges": edges}
+
+
+def picture_of(data) -> str:
+    """The graph, for a page without JavaScript."""
+    nodes = data["nodes"]
+    lines = [(node["name"], node["label"]) if node["label"] else (node["name"],) for node in nodes]
+    layout = layered_layout(lines, data["edges"])
+    parts = [tag("path", d="M" + " L".join(f"{x},{y}" for x, y in path), class_="bare") for path in layout.paths]
+    for words, (x, y, width, height, _) in zip(lines, layout.boxes):
+        parts.append(box(x - width / 2, y - height / 2, width, height))
+        first = y + 4 if len(words) == 1 else y - 2
+        parts += [text(word, x, first + 14 * i, "mono mid dim" if i else "mono mid") for i, word in enumerate(words)]
+    return drawing(layout.width, layout.height, *parts)

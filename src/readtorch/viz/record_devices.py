@@ -136,6 +136,7 @@ class _Watch:
 def phases_of_code() -> dict:
     """The functions that have a phase."""
     from readtorch import autograd
+    from readtorch.csrc.autograd import engine
     from readtorch.nn.parallel import comm
     from readtorch.optim import Optimizer
 
@@ -145,7 +146,7 @@ def phases_of_code() -> dict:
         "broadcast": [comm.broadcast, comm.broadcast_coalesced],
         "gather": [comm.gather],
         "reduce-add": [comm.reduce_add, comm.reduce_add_coalesced],
-        "backward": [autograd.backward, autograd.grad],
+        "backward": [autograd.backward, autograd.grad, engine.evaluate_function],  # the last: on a device's own thread
         "optimizer": [step, Optimizer.zero_grad],
     }
     return {function.__code__: phase for phase, several in functions.items() for function in several}

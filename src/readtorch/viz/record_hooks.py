@@ -10,6 +10,7 @@ import contextlib
 from dataclasses import asdict, dataclass
 
 MOST_EVENTS = 80
+MOST_VALUES = 8  # of a tensor, to be shown
 
 # where a Module keeps its hooks -> what the figure calls them; the global ones are in "_global" + the name
 KINDS = {
@@ -156,12 +157,20 @@ def _total(result):
 
 
 def describe(value) -> str:
-    """A tensor as its shape, what holds tensors as the same with its brackets, everything else as it prints."""
+    """A tensor as its shape, and its values if they are few; what holds tensors as the same with its brackets; all else as it prints."""
     if hasattr(value, "shape"):
-        return f"[{', '.join(map(str, value.shape))}]"
+        shape = f"[{', '.join(map(str, value.shape))}]"
+        if not 0 < value.numel() <= MOST_VALUES:
+            return shape
+        return f"{shape}: {' '.join(map(short, value.detach().flatten().tolist()))}"
     if isinstance(value, tuple):
         return f"({', '.join(map(describe, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {describe(entry)}" for key, entry in value.items()) + "}"
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def short(number):
+    """A number with four digits."""
+    return f"{number:.4g}" if isinstance(number, float) else str(number)

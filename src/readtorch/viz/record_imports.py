@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from . import watch_imports
@@ -27,8 +28,8 @@ OWN, EXTENSION, OTHER, STANDARD, ABSENT = range(len(KINDS))
 def record_imports(programs) -> dict:
     """Recordings of one or several programs -> JSON.
 
-    programs: the text of a program, such as "import torch", or a dict ``{label: text}``. Each runs in a fresh
-    interpreter that finds the same packages as this one. A module is [name, place of its importer among the
+    programs: the text of a program, such as "import torch", or a dict ``{label: text}``. Each runs twice, in fresh
+    interpreters that find the same packages as this one; the second is recorded, when all files are compiled. A module is [name, place of its importer among the
     modules, begin, time with what it imports, kind, file]; times are whole microseconds, the first one is the
     program itself. A file that follows from the name is "" (a/b.py) or "/" (a/b/__init__.py).
     ValueError for too many programs and for none; RuntimeError with the message of a program that failed.
@@ -48,14 +49,24 @@ def run_of(label, program) -> dict:
 
 
 def records_of(program) -> list:
-    """The watch's records of a program that a fresh interpreter runs."""
+    """The watch's records of a program that fresh interpreters run: the first compiles, the second is watched.
+
+    Packages differ in whether bytecode lies beside their files, so that times without a folder of our own would too.
+    """
+    with tempfile.TemporaryDirectory() as bytecode:
+        watched(program, bytecode)
+        return watched(program, bytecode)
+
+
+def watched(program, bytecode) -> list:
     paths = [str(Path(__file__).parents[2]), *sys.path]
+    kept = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}  # empty: it is written
     done = subprocess.run(
         # -P: the folder of the watch is not searched for modules
         [sys.executable, "-P", watch_imports.__file__, program],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        env=os.environ | kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )
     if done.returncode:
         raise RuntimeError(f"the program failed:\n{done.stderr}")

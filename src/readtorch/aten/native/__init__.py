@@ -6,6 +6,8 @@ chapters "One operator call" and "Autograd".
 
 from . import (
     activation,
+    amp_kernels,
+    autograd_composite,
     batch_linear_algebra,
     binary_ops,
     bucketization,

@@ -2,7 +2,7 @@
 …).
 
 In PyTorch: `aten/src/ATen/native/Activation.cpp` and `aten/src/ATen/native/cpu/Activation.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -170,6 +170,8 @@ class ReluBackward0:
     def self(grad, result):
         return threshold_backward.call(grad, result, 0)
 
+    result = "auto_element_wise"
+
 
 # -------------------------------------------------------------------------------------------------- threshold
 
@@ -225,11 +227,16 @@ class ThresholdBackward0:
     def self(grad, self, threshold):
         return threshold_backward.call(grad, self, threshold)
 
+    result = "auto_element_wise"
+
 
 @threshold_.backward
 class ThresholdBackward1:
     def self(grad, self, threshold):
         return threshold_backward.call(grad, self, threshold)
+
+    def result(self_p, self_t, threshold):
+        return self_t.copy_(threshold_backward.call(self_t, self_p, threshold))
 
 
 @threshold_backward.backward
@@ -239,6 +246,9 @@ class ThresholdBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, threshold):
+        return threshold_backward.call(grad_output_t, self_p, threshold)
 
 
 # --------------------------------------------------------------------------------------- leaky_relu and prelu
@@ -293,6 +303,8 @@ class LeakyReluBackward0:
     def self(grad, self, negative_slope):
         return leaky_relu_backward.call(grad, self, negative_slope, False)
 
+    result = "auto_element_wise"
+
 
 @leaky_relu_.backward
 class LeakyReluBackward1:
@@ -300,6 +312,9 @@ class LeakyReluBackward1:
 
     def self(grad, result, negative_slope):
         return leaky_relu_backward.call(grad, result, negative_slope, True)
+
+    def result(self_t, result, negative_slope):
+        return self_t.copy_(leaky_relu_backward.call(self_t, result, negative_slope, True))
 
 
 @leaky_relu_backward.backward
@@ -309,6 +324,9 @@ class LeakyReluBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, negative_slope, self_is_result):
+        return leaky_relu_backward.call(grad_output_t, self_p, negative_slope, self_is_result)
 
 
 prelu = native_function("prelu(Tensor self, Tensor weight) -> Tensor", BOTH, direct=True)
@@ -357,6 +375,9 @@ class PreluKernelBackward0:
     def self__weight(grad, self, weight):
         return _prelu_kernel_backward.call(grad, self, weight)
 
+    def result(self_p, self_t, weight_p, weight_t):
+        return at.where(self_p >= 0, self_t, weight_p * self_t + weight_t * self_p)
+
 
 @_prelu_kernel_backward.meta
 def prelu_kernel_backward_meta(grad_output, self, weight):
@@ -390,6 +411,12 @@ class PreluKernelBackwardBackward0:
         return (
             at.zeros_like(self) if grads[0] is None else at.where(self >= 0, scalar_tensor(0), grad_output * grads[0])
         )
+
+    def result0(grad_output_p, grad_output_t, self_p, weight_p, weight_t):
+        return at.where(self_p >= 0, grad_output_t, grad_output_t * weight_p + grad_output_p * weight_t)
+
+    def result1(grad_output_p, grad_output_t, self_p, self_t):
+        return at.where(self_p >= 0, scalar_tensor(0), grad_output_p * self_t + grad_output_t * self_p)
 
 
 # ----------------------------------------------------------------------------------------- hardtanh and relu6
@@ -434,6 +461,8 @@ class HardtanhBackward0:
     def self(grad, self, min_val, max_val):
         return hardtanh_backward.call(grad, self, min_val, max_val)
 
+    result = "auto_element_wise"
+
 
 elementwise(hardtanh_backward, f.hardtanh_backward, scalars=lambda *limits: limits)
 hardtanh_backward.kernel(
@@ -450,6 +479,9 @@ class HardtanhBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, min_val, max_val):
+        return hardtanh_backward.call(grad_output_t, self_p, min_val, max_val)
 
 
 relu6 = native_function("relu6(Tensor self) -> Tensor", module="nn", inplace=True)
@@ -480,6 +512,8 @@ class HardsigmoidBackward0:
     def self(grad, self):
         return hardsigmoid_backward.call(grad, self)
 
+    result = "auto_element_wise"
+
 
 hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 
@@ -502,6 +536,8 @@ class HardswishBackward0:
     def self(grad, self):
         return hardswish_backward.call(grad, self)
 
+    result = "auto_element_wise"
+
 
 @hardswish_backward.backward
 class HardswishBackwardBackward0:
@@ -511,6 +547,11 @@ class HardswishBackwardBackward0:
     def self(grad, grad_output, self):
         inside = at.logical_and(self > -3.0, self < 3.0)
         return at.where(inside, grad * grad_output / 3.0, scalar_tensor(0.0))
+
+    def result(grad_output_p, grad_output_t, self_p, self_t):
+        inside = at.logical_and(self_p > -3.0, self_p < 3.0)
+        curved = at.where(inside, self_t * grad_output_p / 3.0, scalar_tensor(0.0))
+        return hardswish_backward.call(grad_output_t, self_p) + curved
 
 
 # -------------------------------------------------------------------------------------------------- shrinkage
@@ -562,11 +603,15 @@ class HardshrinkBackward0:
     def self(grad, self, lambd):
         return hardshrink_backward.call(grad, self, lambd)
 
+    result = "auto_element_wise"
+
 
 @softshrink.backward
 class SoftshrinkBackward0:
     def self(grad, self, lambd):
         return softshrink_backward.call(grad, self, lambd)
+
+    result = "auto_element_wise"
 
 
 @hardshrink_backward.backward
@@ -577,6 +622,9 @@ class HardshrinkBackwardBackward0:
     def self(grad):
         return at.zeros_like(grad)
 
+    def result(grad_out_t, self_p, lambd):
+        return hardshrink_backward.call(grad_out_t, self_p, lambd)
+
 
 @softshrink_backward.backward
 class SoftshrinkBackwardBackward0:
@@ -585,6 +633,9 @@ class SoftshrinkBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, lambd):
+        return softshrink_backward.call(grad_output_t, self_p, lambd)
 
 
 # --------------------------------------------------------------- elu, gelu, silu, mish, softplus, log_sigmoid
@@ -671,11 +722,16 @@ class EluBackward0:
     def self(grad, self, alpha, scale, input_scale):
         return elu_backward.call(grad, alpha, scale, input_scale, False, self)
 
+    result = "auto_element_wise"
+
 
 @elu_.backward
 class EluBackward1:
     def self(grad, result, alpha, scale, input_scale):
         return elu_backward.call(grad, alpha, scale, input_scale, True, result)
+
+    def result(self_t, result, alpha, scale, input_scale):
+        return self_t.copy_(elu_backward.call(self_t, alpha, scale, input_scale, True, result))
 
 
 @elu_backward.backward
@@ -684,8 +740,17 @@ class EluBackwardBackward0:
         return elu_backward.call(grad, alpha, scale, input_scale, is_result, self_or_result)
 
     def self_or_result(grad, grad_output, self_or_result, alpha, scale, input_scale, is_result):
-        below = grad * grad_output * input_scale * (self_or_result < 0)
-        return below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
+        return elu_bend(grad * grad_output, self_or_result, alpha, scale, input_scale, is_result)
+
+    def result(grad_output_p, grad_output_t, self_or_result_p, self_or_result_t, alpha, scale, input_scale, is_result):
+        bend = elu_bend(self_or_result_t * grad_output_p, self_or_result_p, alpha, scale, input_scale, is_result)
+        return elu_backward.call(grad_output_t, alpha, scale, input_scale, is_result, self_or_result_p) + bend
+
+
+def elu_bend(change, self_or_result, alpha, scale, input_scale, is_result):
+    """What becomes of the slope where the input, or the result that it is told from, changes."""
+    below = change * input_scale * (self_or_result < 0)
+    return below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
 
 
 # Constants with which a layer of unit variance gives a layer of unit variance (Klambauer et al., 2017).
@@ -731,11 +796,16 @@ class CeluBackward0:
     def self(grad, self, alpha):
         return elu_backward.call(grad, alpha, 1, 1 / alpha, False, self)
 
+    result = "auto_element_wise"
+
 
 @celu_.backward
 class CeluBackward1:
     def self(grad, result, alpha):
         return elu_backward.call(grad, alpha, 1, 1 / alpha, True, result)
+
+    def result(self_t, result, alpha):
+        return self_t.copy_(elu_backward.call(self_t, alpha, 1, 1 / alpha, True, result))
 
 
 # ------------------------------------------------------------------------------------------------------- gelu
@@ -813,6 +883,8 @@ class GeluBackward0:
     def self(grad, self, approximate):
         return gelu_backward.call(grad, self, approximate)
 
+    result = "auto_element_wise"
+
 
 @gelu_backward.backward
 class GeluBackwardBackward0:
@@ -820,7 +892,15 @@ class GeluBackwardBackward0:
         return gelu_backward.call(grad, self, approximate)
 
     def self(grad, grad_output, self, approximate):
-        return grad * grad_output * (gelu_curvature_tanh(self) if approximate == "tanh" else gelu_curvature(self))
+        return grad * grad_output * curvature_of_gelu(self, approximate)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, approximate):
+        bend = self_t * grad_output_p * curvature_of_gelu(self_p, approximate)
+        return gelu_backward.call(grad_output_t, self_p, approximate) + bend
+
+
+def curvature_of_gelu(x, approximate):
+    return gelu_curvature_tanh(x) if approximate == "tanh" else gelu_curvature(x)
 
 
 def gelu_curvature(x):
@@ -866,6 +946,8 @@ class SiluBackward0:
     def self(grad, self):
         return silu_backward.call(grad, self)
 
+    result = "auto_element_wise"
+
 
 mish = declare("mish(Tensor self) -> Tensor")
 mish_backward = native_function("mish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
@@ -892,6 +974,8 @@ def mish_backward_composite(grad_output, self):
 class MishBackward0:
     def self(grad, self):
         return mish_backward.call(grad, self)
+
+    result = "auto_element_wise"
 
 
 # ----------------------------------------------------------------------------------- softplus and log_sigmoid
@@ -931,6 +1015,8 @@ class SoftplusBackward0:
     def self(grad, self, beta, threshold):
         return softplus_backward.call(grad, self, beta, threshold)
 
+    result = "auto_element_wise"
+
 
 @softplus_backward.backward
 class SoftplusBackwardBackward0:
@@ -938,8 +1024,16 @@ class SoftplusBackwardBackward0:
         return softplus_backward.call(grad, self, beta, threshold)
 
     def self(grad, grad_output, self, beta, threshold):
-        s = (self * beta).sigmoid()
-        return grad * grad_output * s * (1 - s) * (self * beta < threshold) * beta
+        return grad * grad_output * softplus_curvature(self, beta, threshold)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, beta, threshold):
+        bend = self_t * grad_output_p * softplus_curvature(self_p, beta, threshold)
+        return softplus_backward.call(grad_output_t, self_p, beta, threshold) + bend
+
+
+def softplus_curvature(x, beta, threshold):
+    s = (x * beta).sigmoid()
+    return s * (1 - s) * (x * beta < threshold) * beta
 
 
 log_sigmoid = native_function(
@@ -985,6 +1079,9 @@ class LogSigmoidBackward0:
     def self(grad, self, buffer):
         return log_sigmoid_backward.call(grad, self, buffer)
 
+    def output(self_p, self_t, buffer):
+        return log_sigmoid_backward.call(self_t, self_p, buffer)
+
 
 @log_sigmoid_backward.meta
 def log_sigmoid_backward_meta(grad_output, self, buffer):
@@ -1011,6 +1108,10 @@ class LogSigmoidBackwardBackward0:
     def self(grad, grad_output, self):
         z = self.sigmoid()
         return grad * grad_output * (z - 1) * z
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, buffer):
+        z = self_p.sigmoid()
+        return log_sigmoid_backward.call(grad_output_t, self_p, buffer) + self_t * grad_output_p * (z - 1) * z
 
 
 # ------------------------------------------------------------------------------------------------------ rrelu
@@ -1066,6 +1167,8 @@ class RreluWithNoiseBackward0:
     def self(grad, self, noise, lower, upper, training):
         return rrelu_with_noise_backward.call(grad, self, noise, lower, upper, training, False)
 
+    result = "auto_element_wise"
+
 
 @rrelu_with_noise_backward.meta
 def rrelu_with_noise_backward_meta(grad_output, self, *others):
@@ -1088,6 +1191,9 @@ class RreluWithNoiseBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, noise, lower, upper, training):
+        return rrelu_with_noise_backward.call(grad_output_t, self_p, noise, lower, upper, training, False)
 
 
 @rrelu_with_noise_.kernel

@@ -179,6 +179,8 @@ class CloneBackward0:
     def self(grad):
         return grad
 
+    result = "auto_linear"
+
 
 contiguous = native_function(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method"
@@ -293,6 +295,9 @@ class CopyBackwards:
     def src(grad):
         return grad
 
+    def result(self_t, src_t):
+        return self_t.copy_(src_t)
+
 
 # --------------------------------------------------------------------------------------------------------- to
 
@@ -330,8 +335,11 @@ def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_fo
 class ToCopyBackward0:
     may_return_integers = True
 
-    def self(grad, self_scalar_type):
-        return grad.to(self_scalar_type)
+    def self(grad, self_scalar_type, self_device):
+        return convert(grad, self_scalar_type, self_device)
+
+    def result(self_t, dtype, layout, device, pin_memory, non_blocking, memory_format):
+        return _to_copy.call(self_t, dtype, layout, device, pin_memory, non_blocking, memory_format)
 
 
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):

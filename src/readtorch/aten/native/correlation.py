@@ -5,6 +5,8 @@ In PyTorch: `aten/src/ATen/native/Correlation.cpp`.
 
 import warnings
 
+import numpy as np
+
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import BOOL, INTEGRAL, int64
@@ -96,7 +98,8 @@ def cov_composite(self, correction, fweights, aweights):
     if x.shape[0] == 1 and dtype_of(c).is_complex:  # one variable: |deviation|², without what rounding left
         length = at.real(c)
         c = at.complex(length, at.zeros_like(length))
-    return at.true_divide(c, divisor).squeeze()
+    with np.errstate(divide="ignore", invalid="ignore"):  # the divisor may be 0, which has been warned of
+        return at.true_divide(c, divisor).squeeze()
 
 
 @corrcoef.compose

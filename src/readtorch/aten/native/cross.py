@@ -3,13 +3,12 @@
 In PyTorch: `aten/src/ATen/native/Cross.cpp`.
 """
 
-import warnings
-
 import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.exception import warn_once
 from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -54,12 +53,15 @@ class LinalgCrossBackward0:
     def other(grad, self, dim):
         return linalg_cross.call(grad, conj(self), dim)
 
+    def result(self_p, self_t, other_p, other_t, dim):
+        return linalg_cross.call(self_t, other_p, dim) + linalg_cross.call(self_p, other_t, dim)
+
 
 @cross.compose
 def cross_composite(self, other, dim):
     """Without `dim` it looks for the first dimension of size 3."""
     if dim is None:
-        warnings.warn(
+        warn_once(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
             "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
             "with that of linalg.cross in a future release.",

@@ -2,8 +2,7 @@
 (multinomial, poisson, binomial, gamma, Dirichlet).
 
 In PyTorch: `aten/src/ATen/native/Distributions.cpp`; the checks in `aten/src/ATen/native/DistributionTemplates.h`. The
-numbers come from `cpu/distribution_kernels.py`. Explained in the chapters "Tensor and Storage" and "Layers, functional,
-init".
+numbers come from `cpu/distribution_kernels.py`. Explained in the chapter "Where numbers come from: init and random".
 """
 
 import math
@@ -107,7 +106,10 @@ def zero_gradient(name, *inputs):
     def zeros(grad):
         return at.zeros_like(grad)
 
-    return type(name, (), {given: zeros for given in inputs or ("self",)})
+    def result(self_t):
+        return self_t.zero_()
+
+    return type(name, (), {given: zeros for given in inputs or ("self",)} | {"result": result})
 
 
 def quick_binding(operator):
@@ -420,6 +422,9 @@ class BernoulliBackward1:
     def p(p):
         return at.zeros_like(p)
 
+    def result(self_t):
+        return self_t.zero_()
+
 
 for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometric_):
     quick_binding(operator)
@@ -443,7 +448,14 @@ def empty_contiguous(t):
 
 bernoulli = native_function("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", BOTH, out=True)
 bernoulli_p = native_function("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", BOTH)
-bernoulli.backward(zero_gradient("BernoulliBackward0"))
+
+
+@bernoulli.backward
+class BernoulliBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+    result = "auto_element_wise"
 
 
 @bernoulli.kernel
@@ -566,6 +578,8 @@ def poisson_cpu(self, generator, out):
 class PoissonBackward0:
     def self(self):
         return at.zeros_like(self)
+
+    result = "auto_element_wise"
 
 
 binomial = native_function("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor")

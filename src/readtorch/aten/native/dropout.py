@@ -1,6 +1,6 @@
 """Dropout in its forms: of single numbers, of whole channels, and the one that keeps mean and variance.
 
-In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -26,7 +26,7 @@ def channel_noise(input):
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return at.empty(shape[:2] + (1,) * (len(shape) - 2), dtype=input.dtype, device=input.device)
+    return at.new_empty(input, shape[:2] + (1,) * (len(shape) - 2))
 
 
 def drop(input, p, train, multiply, channels=False, alpha=False):
@@ -112,6 +112,9 @@ class NativeDropoutBackward0:
     def input(grad, result1, p, train):
         return native_dropout_backward.call(grad, result1, scale_of(p, train))
 
+    def result0(input_t, result1, p, train):
+        return input_t if train is False else input_t * result1 * scale_of(p, train)
+
 
 @native_dropout_backward.meta
 def native_dropout_backward_meta(grad_output, mask, scale):
@@ -128,3 +131,6 @@ def native_dropout_backward_cpu(grad_output, mask, scale):
 class NativeDropoutBackwardBackward0:
     def grad_output(grad, mask, scale):
         return grad * (mask.to(grad.dtype) * scale)
+
+    def result(grad_output_t, mask, scale):
+        return native_dropout_backward.call(grad_output_t, mask, scale)

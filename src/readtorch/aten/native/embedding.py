@@ -1,6 +1,6 @@
 """Embedding: rows of a matrix, looked up by index.
 
-In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -103,6 +103,8 @@ class EmbeddingBackward0:
     def weight(grad, indices, weight_sym_sizes, padding_idx, scale_grad_by_freq, sparse):
         return embedding_backward.call(grad, indices, weight_sym_sizes[0], padding_idx, scale_grad_by_freq, sparse)
 
+    result = "auto_linear"
+
 
 @embedding_backward.compose
 def embedding_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
@@ -201,6 +203,8 @@ class EmbeddingDenseBackwardBackward0:
         if padding_idx >= 0:
             picked = picked.masked_fill((indices == padding_idx).reshape(-1, 1), 0)
         return picked.view((*indices.shape, grad.shape[1]))
+
+    result = "auto_linear"
 
 
 # ------------------------------------------------------------------------------------------------------ max_norm

@@ -2,7 +2,7 @@
 
 The bags lie one after the other in `indices`; `offsets` says where each begins.
 
-In PyTorch: `aten/src/ATen/native/EmbeddingBag.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/EmbeddingBag.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np

@@ -90,6 +90,9 @@ class FillBackward0:
     def self(grad):
         return at.zeros_like(grad)
 
+    def result(self_t):
+        return fill_scalar.call(self_t, 0)
+
 
 @fill_tensor.backward
 class FillBackward1:
@@ -99,11 +102,17 @@ class FillBackward1:
     def value(grad):
         return grad.sum()
 
+    def result(self_t, value_t):
+        return fill_tensor.call(self_t, value_t)
+
 
 @fill_scalar_.backward
 class FillBackward2:
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(self_t):
+        return self_t.fill_(0)
 
 
 @fill_tensor_.backward
@@ -113,6 +122,9 @@ class FillBackward3:
 
     def value(grad):
         return grad.sum()
+
+    def result(self_t, value_t):
+        return self_t.fill_(value_t)
 
 
 zero_ = native_function("zero_(Tensor(a!) self) -> Tensor(a!)", BOTH, direct=True)
@@ -128,6 +140,8 @@ def zero_cpu_(self):
 class ZeroBackward0:
     def self(grad):
         return at.zeros_like(grad)
+
+    result = "auto_linear"
 
 
 # --------------------------------------------------------------------------------------------- fill_diagonal_

@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" show
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply, only_counted, refuse_scaling
+from .multi_tensor_apply import multi_tensor_apply, only_counted, unscale
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
@@ -51,7 +51,8 @@ def _step(
     found_inf,
     decoupled_weight_decay,
 ):
-    refuse_scaling("_fused_adam_", grad_scale, found_inf)
+    if not unscale(grads, grad_scale, found_inf):
+        return
     from .cpu import fused_adam_kernel
 
     lists = [params, grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]

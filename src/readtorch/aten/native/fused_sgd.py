@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. The chapter "torch.optim" shows
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import META
 
-from .multi_tensor_apply import multi_tensor_apply, only_counted, refuse_scaling
+from .multi_tensor_apply import multi_tensor_apply, only_counted, unscale
 
 _fused_sgd_ = native_function(
     "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
@@ -30,7 +30,8 @@ def fused_sgd_cpu_(
     grad_scale,
     found_inf,
 ):
-    refuse_scaling("_fused_sgd_", grad_scale, found_inf)
+    if not unscale(grads, grad_scale, found_inf):
+        return
     from .cpu import fused_sgd_kernel
 
     numbers = (-lr, weight_decay, -1.0 if maximize else 1.0)

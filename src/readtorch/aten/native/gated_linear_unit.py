@@ -1,6 +1,6 @@
 """glu: one half of the features opens and closes a gate for the other half.
 
-In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -65,6 +65,10 @@ class GluBackward0:
     def self(grad, self, dim):
         return glu_backward.call(grad, self, dim)
 
+    def result(self_p, self_t, result, dim):
+        s, (a_t, b_t) = self_p.chunk(2, dim)[1].sigmoid(), self_t.chunk(2, dim)
+        return a_t * s + result * (1 - s) * b_t
+
 
 @glu_backward.backward
 class GluBackwardBackward0:
@@ -80,3 +84,11 @@ class GluBackwardBackward0:
         s = b.sigmoid()
         slope = s * (1 - s)
         return at.cat([to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, dim):
+        """The gradient is (g s, g a s (1 - s)), where s = sigmoid(b)."""
+        (a, b), (a_t, b_t) = self_p.chunk(2, dim), self_t.chunk(2, dim)
+        g, g_t, s = grad_output_p, grad_output_t, b.sigmoid()
+        slope = s * (1 - s)
+        s_t = slope * b_t
+        return at.cat([g_t * s + g * s_t, (g_t * a + g * a_t) * slope + g * a * s_t * (1 - 2 * s)], dim)

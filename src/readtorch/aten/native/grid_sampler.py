@@ -1,7 +1,7 @@
 """Images sampled at the points of a grid: grid_sampler, and affine_grid_generator, which makes such grids.
 
 In PyTorch: `aten/src/ATen/native/GridSampler.cpp` and `aten/src/ATen/native/AffineGridGenerator.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -246,6 +246,8 @@ def affine_grid_generator_backward_composite(grad, size, align_corners):
 class AffineGridGeneratorBackward0:
     def theta(grad, size, align_corners):
         return affine_grid_generator_backward.call(grad, size, align_corners)
+
+    result = "auto_linear"
 
 
 # -------------------------------------------------------------------------------------- the second derivative

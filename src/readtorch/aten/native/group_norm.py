@@ -20,7 +20,7 @@ from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .binary_ops.arithmetic import mul_scalar
-from .normalization import PIECE, are_plain, filled, in_format, layout_of, loops_serve, statistics_type
+from .normalization import PIECE, Tangents, are_plain, filled, in_format, layout_of, loops_serve, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 group_norm = native_function(
@@ -104,9 +104,11 @@ def native_group_norm_meta(input, weight, bias, N, C, HxW, group, eps):
 def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     check(input, weight, bias, C, group)
     kept = statistics_type(input, weight, bias).numpy
+    if not dtype_of(input).is_floating_point:
+        raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     if not input._array.size:
         return (
-            in_format(input._array, input),
+            in_format(np.empty_like(input._array), input),
             wrap(np.zeros((N, group), kept)),
             wrap(np.full((N, group), np.nan, kept)),
         )
@@ -115,8 +117,6 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
             "Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error "
             "message be improved?  If so, please report an enhancement request to PyTorch.)"
         )
-    if not dtype_of(input).is_floating_point:
-        raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
     y, mean, rstd = (by_loops if loops_serve(x, w, b) else by_numpy)(x, w, b, eps)
@@ -158,6 +158,14 @@ def by_numpy(x, weight, bias, eps):
     return y, mean, rstd
 
 
+def group_tangents(input, input_t, mean, rstd, group):
+    """Of the input as (N, groups, channels of a group, pixels)."""
+    N, C = input.shape[:2]
+    sizes = (N, group, C // group, input.numel() // (N * C) if N * C else 1)
+    mean, rstd = mean.reshape((N, group, 1, 1)), rstd.reshape((N, group, 1, 1))
+    return Tangents(input.reshape(sizes), input_t.reshape(sizes), mean, rstd, [2, 3])
+
+
 @native_group_norm.backward
 class NativeGroupNormBackward0:
     def input__weight__bias(grads, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask):
@@ -169,6 +177,17 @@ class NativeGroupNormBackward0:
         return native_group_norm_backward.call(
             in_own_format(dy), in_own_format(input), result1, result2, weight, N, C, HxW, group, grad_input_mask
         )
+
+    def result0(input_p, input_t, weight_p, weight_t, bias_t, result1, result2, C, group):
+        tangents = group_tangents(input_p, input_t, result1, result2, group)
+        in_groups = [None if t is None else t.reshape((1, group, C // group, 1)) for t in (weight_p, weight_t, bias_t)]
+        return tangents.of_result(*in_groups).reshape(input_p.shape)
+
+    def result1(input_p, input_t, result1, result2, group):
+        return group_tangents(input_p, input_t, result1, result2, group).mean_t.reshape(result1.shape)
+
+    def result2(input_p, input_t, result1, result2, group):
+        return group_tangents(input_p, input_t, result1, result2, group).rstd_t.reshape(result2.shape)
 
 
 def check_gradient_dtype(grad_out, input):
@@ -189,9 +208,11 @@ def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, Hx
     check_gradient_dtype(grad_out, input)
     of_parameters = input._array.dtype if weight is None else weight._array.dtype
     if not input._array.size:
+        # nan where there are examples: 1 / deviation of no elements is nan, here as in PyTorch
+        nothing = np.repeat(rstd._array * 0, C // group, axis=1).sum(0), np.zeros(C)
         return (
             in_format(input._array, input) if output_mask[0] else None,
-            *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]],
+            *[wrap(cast(v, of_parameters)) if wanted else None for v, wanted in zip(nothing, output_mask[1:])],
         )
     x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
     m, r = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
@@ -264,7 +285,8 @@ def plus(a, b):
 
 
 def through_result(dy, products, sums, x, mean, rstd, scale):
-    share = 1.0 / (x.shape[2] * x.shape[3])
+    count = x.shape[2] * x.shape[3]
+    share = 1.0 / count if count else math.inf
     scaled = (lambda v: v) if scale is None else (lambda v: v * scale)
     a = scaled(rstd)
     b, c = (scaled(v).sum(2).unsqueeze_(-2) for v in (products, sums))

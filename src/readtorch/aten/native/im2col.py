@@ -2,8 +2,8 @@
 
 Convolution is a matrix product between them. In Python they are `F.unfold` and `F.fold`.
 
-In PyTorch: `aten/src/ATen/native/Im2Col.cpp` and `aten/src/ATen/native/Col2Im.cpp`. Explained in the chapter "Layers,
-functional, init".
+In PyTorch: `aten/src/ATen/native/Im2Col.cpp` and `aten/src/ATen/native/Col2Im.cpp`. Explained in the chapter "Layers:
+convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -150,6 +150,8 @@ class Im2ColBackward0:
     def self(grad, self_sym_sizes, kernel_size, dilation, padding, stride):
         return col2im.call(grad, tuple(self_sym_sizes[-2:]), kernel_size, dilation, padding, stride)
 
+    result = "auto_linear"
+
 
 # ----------------------------------------------------------------------------------------------------- col2im
 
@@ -184,3 +186,5 @@ def col2im_cpu(self, output_size, kernel_size, dilation, padding, stride, out):
 class Col2ImBackward0:
     def self(grad, kernel_size, dilation, padding, stride):
         return im2col.call(grad, kernel_size, dilation, padding, stride)
+
+    result = "auto_linear"

@@ -6,7 +6,6 @@ Explained in the chapter on normalization.
 
 import functools
 import math
-import warnings
 
 import numpy as np
 
@@ -14,12 +13,23 @@ from readtorch.aten.native_function import below_autograd, native_function, pack
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.exception import warn_once
 from readtorch.c10.memory_format import contiguous_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .binary_ops.arithmetic import add_scalar
-from .normalization import PIECE, SecondDerivative, are_plain, filled, loops_serve, statistics_type, without_projections
+from .normalization import (
+    PIECE,
+    SecondDerivative,
+    Tangents,
+    are_plain,
+    filled,
+    followed_statistics,
+    loops_serve,
+    statistics_type,
+    without_projections,
+)
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 layer_norm = native_function(
@@ -103,8 +113,9 @@ def check_dtype(input):
 
 def as_rows(x, normalized_shape):
     """`x` as a matrix whose rows are what is normalized, in the type to compute in."""
-    width = math.prod(normalized_shape)
-    return cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(x.size // width if width else 0, width)
+    rows = math.prod(x.shape[: x.ndim - len(normalized_shape)])
+    matrix = cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(rows, math.prod(normalized_shape))
+    return np.ascontiguousarray(matrix)
 
 
 @native_layer_norm.kernel
@@ -138,7 +149,6 @@ def grain(x):
 
 
 def layer_norm_by_loops(x, weight, bias, eps):
-    x = np.ascontiguousarray(x)
     rows, width = x.shape
     weight, bias = filled(weight, 1, x, width), filled(bias, 0, x, width)
     y, mean, rstd = np.empty_like(x), *np.empty((2, rows), x.dtype)
@@ -158,6 +168,8 @@ def layer_norm_by_numpy(x, weight, bias, eps):
 
 def normalize_rows(x, eps):
     """Each row of a matrix minus its mean, over its standard deviation; the mean; 1 / deviation."""
+    if not x.shape[1]:
+        return x, np.zeros((x.shape[0], 1), x.dtype), np.full((x.shape[0], 1), np.nan, x.dtype)
     mean = x.mean(1, keepdims=True)
     y = x - mean
     variance = np.einsum("ij,ij->i", y, y)[:, None] / x.dtype.type(x.shape[1])
@@ -174,6 +186,10 @@ class NativeLayerNormBackward0:
         return native_layer_norm_backward.call(
             grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask
         )
+
+    def result0(input_p, input_t, normalized_shape, weight_p, weight_t, bias_t, result1, result2):
+        over = list(range(-len(normalized_shape), 0))
+        return Tangents(input_p, input_t, result1, result2, over).of_result(weight_p, weight_t, bias_t)
 
 
 @native_layer_norm_backward.meta
@@ -202,7 +218,7 @@ def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd
 
 def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
     """The gradients of x (if wanted), weight and bias. The last two are sums of what each piece of rows gives."""
-    dy, x = np.ascontiguousarray(dy), np.ascontiguousarray(x)
+    dy = np.ascontiguousarray(dy)
     weight = filled(weight, 1, x, x.shape[1])
     dx = np.empty_like(x if wants_dx else x[:0])
     sums = {}
@@ -217,6 +233,8 @@ def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
 
 def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
     """The same. See Note [ Normalizations ]."""
+    if not x.size:
+        return (x if wants_dx else None), *np.zeros((2, x.shape[1]), x.dtype)
     xhat = (x - mean[:, None]) * rstd[:, None]
     dx = None
     if wants_dx:
@@ -231,6 +249,17 @@ class NativeLayerNormBackwardBackward0:
         features = list(range(-len(normalized_shape), 0))
         rows = list(range(input.dim() - len(normalized_shape)))
         return SecondDerivative(grad_out, input, mean, rstd, weight, features, rows).gradients(*grads)
+
+    def result0__result1__result2(
+        grad_out_p, grad_out_t, input_p, input_t, normalized_shape, mean, rstd, weight_p, weight_t, output_mask
+    ):
+        over = list(range(-len(normalized_shape), 0))
+        rows = list(range(input_p.dim() - len(normalized_shape)))
+        statistics = followed_statistics(input_p, rstd, over)
+        tangents = Tangents(input_p, input_t, *statistics, over).of_backward(
+            grad_out_p, grad_out_t, weight_p, weight_t, rows
+        )
+        return tuple([t if asked else None for t, asked in zip(tangents, output_mask)])
 
 
 # --------------------------------------------------------------------------------------------------- rms_norm
@@ -267,10 +296,9 @@ def check_rms_norm(input, normalized, weight):
         )
 
 
-@functools.cache
 def warn_of_mixture(input_type, weight_type):
-    """PyTorch's kernel for GPUs cannot mix types; the warning comes here as well, once."""
-    warnings.warn(
+    """PyTorch's kernel for GPUs cannot mix types; the warning comes here as well."""
+    warn_once(
         f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = "
         f"{weight_type}, Cannot dispatch to fused implementation.",
         stacklevel=4,

@@ -87,6 +87,9 @@ class LerpBackward0:
     def end(grad, weight):
         return grad * weight.conjugate()
 
+    def result(self_t, end_t, weight):
+        return lerp_scalar.call(self_t, end_t, weight)
+
 
 @lerp.backward
 class LerpBackward1:
@@ -98,3 +101,6 @@ class LerpBackward1:
 
     def weight(grad, self, end):
         return grad * conj(end - self)
+
+    def result(self_p, self_t, end_p, end_t, weight_p, weight_t):
+        return lerp.call(self_t, end_t, weight_p) + weight_t * (end_p - self_p)

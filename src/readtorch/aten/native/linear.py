@@ -1,7 +1,7 @@
 """linear (y = x Wᵀ + b), and the products that are described by dimensions: einsum, tensordot, bilinear.
 
 In PyTorch: `aten/src/ATen/native/Linear.cpp`.
-Explained in the chapters "One training step, end to end" and "Layers, functional, init".
+Explained in the chapters "One training step, end to end" and "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -14,6 +14,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.dispatch_key import BATCHED
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -36,7 +37,8 @@ def linear_composite(input, weight, bias):
         return matmul.call(input, t.call(weight))
     if array.ndim == 2:
         return addmm.call(bias, input, t.call(weight), 1, 1)
-    if bias._array.ndim == 1 and array.ndim and array.flags.c_contiguous:
+    flattens = bias._array.ndim == 1 and array.ndim and array.flags.c_contiguous
+    if flattens and not (array.ndim == 1 and input._keys & BATCHED):  # in PyTorch: so, though a vector is contiguous
         rows = addmm.call(bias, input.view((math.prod(array.shape[:-1]), array.shape[-1])), t.call(weight), 1, 1)
         return rows.view((*array.shape[:-1], rows._array.shape[1]))
     return at.add(matmul.call(input, t.call(weight)), bias)
@@ -409,8 +411,12 @@ def tensordot_composite(self, other, dims_self, dims_other):
     rows = [d for d in range(len(a)) if d not in dims_self]
     columns = [d for d in range(len(b)) if d not in dims_other]
     sizes = [a[d] for d in rows], [b[d] for d in columns]
-    left = self.permute(rows + dims_self).reshape((math.prod(sizes[0]), contracted))
-    right = other.permute(dims_other + columns).reshape((contracted, math.prod(sizes[1])))
+    height, width = map(math.prod, sizes)
+    left = self.permute(rows + dims_self)
+    if height == 1 == width:  # one number
+        right = other.permute(dims_other + columns).reshape((contracted,))
+        return left.reshape((contracted,)).dot(right).reshape(sizes[0] + sizes[1])
+    left, right = left.reshape((height, contracted)), other.permute(dims_other + columns).reshape((contracted, width))
     return left.mm(right).reshape(sizes[0] + sizes[1])
 
 
@@ -494,3 +500,8 @@ class TrilinearBackward0:
 
     def i3(grad, i1, i2, expand1, expand2, expand3, sumdim):
         return _trilinear.call(conj(i1), conj(i2), grad, expand1, expand2, sumdim, expand3, 1)
+
+    def result(i1_p, i1_t, i2_p, i2_t, i3_p, i3_t, expand1, expand2, expand3, sumdim, unroll_dim):
+        rest = expand1, expand2, expand3, sumdim, unroll_dim
+        by_i1, by_i2 = _trilinear.call(i1_t, i2_p, i3_p, *rest), _trilinear.call(i1_p, i2_t, i3_p, *rest)
+        return by_i1 + by_i2 + _trilinear.call(i1_p, i2_p, i3_t, *rest)

@@ -9,7 +9,12 @@ from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import FLOAT, int32
-from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, host_array, type_name
+from readtorch.c10.tensor_impl import AutogradMetaFactory, contiguous_strides, dtype_of, type_name, whole_array
+
+
+def may_require_gradient(t):
+    """Whether a derivative, backward or forward, may be wanted of what is computed from `t`. In PyTorch: `_may_require_fw_or_bw_grad`."""
+    return t.requires_grad or AutogradMetaFactory.fw_grad(t, 0) is not None
 
 
 def check_floating(t, name, argument="A", low_precision=False):
@@ -113,7 +118,7 @@ def first_failure(info):
 
 def check_info(info, name, describe):
     """Raises _LinAlgError if LAPACK reported a failure; `describe(code)` says what it means."""
-    failure = None if info._keys & META else first_failure(host_array(info))
+    failure = None if info._keys & META else first_failure(whole_array(info))
     if failure is not None:
         raise _LinAlgError(f"{name}: {failure[0]}{describe(failure[1])}")
 

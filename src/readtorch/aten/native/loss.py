@@ -2,7 +2,7 @@
 that ask for a margin.
 
 In PyTorch: `aten/src/ATen/native/Loss.cpp`.
-Explained in the chapters "One training step, end to end" and "Layers, functional, init".
+Explained in the chapters "One training step, end to end" and "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -122,6 +122,11 @@ class MseLossBackward0:
     def target(grad, self, target, reduction):
         return mse_loss_backward.call(grad, target, self, reduction)
 
+    def result(self_p, self_t, target_p, target_t, reduction):
+        by_self = mse_loss_backward.call(self_t, self_p, target_p, NONE)
+        by_target = mse_loss_backward.call(target_t, target_p, self_p, NONE)
+        return apply_loss_reduction(by_self + by_target, reduction)
+
 
 @mse_loss_backward.backward
 class MseLossBackwardBackward0:
@@ -133,6 +138,10 @@ class MseLossBackwardBackward0:
 
     def target(grad, grad_output, target_sym_sizes, reduction):
         return -scaled(2 * (grad * grad_output), numel_of(target_sym_sizes), reduction)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, target_p, target_t, reduction):
+        bend = scaled(2 * ((self_t - target_t) * grad_output_p), self_p._array.size, reduction)
+        return bend + mse_loss_backward.call(grad_output_t, self_p, target_p, reduction)
 
 
 def numel_of(sizes):
@@ -224,6 +233,11 @@ class SmoothL1LossBackward0:
     def target(grad, self, target, reduction, beta):
         return smooth_l1_loss_backward.call(grad, target, self, reduction, beta)
 
+    def result(self_p, self_t, target_p, target_t, reduction, beta):
+        by_self = smooth_l1_loss_backward.call(self_t, self_p, target_p, NONE, beta)
+        by_target = smooth_l1_loss_backward.call(target_t, target_p, self_p, NONE, beta)
+        return apply_loss_reduction(by_self + by_target, reduction)
+
 
 @huber_loss.backward
 class HuberLossBackward0:
@@ -232,6 +246,11 @@ class HuberLossBackward0:
 
     def target(grad, self, target, reduction, delta):
         return huber_loss_backward.call(grad, target, self, reduction, delta)
+
+    def result(self_p, self_t, target_p, target_t, reduction, delta):
+        by_self = huber_loss_backward.call(self_t, self_p, target_p, NONE, delta)
+        by_target = huber_loss_backward.call(target_t, target_p, self_p, NONE, delta)
+        return apply_loss_reduction(by_self + by_target, reduction)
 
 
 def curvature(grad, grad_output, self, target, width, reduction):
@@ -250,6 +269,12 @@ class SmoothL1LossBackwardBackward0:
 
     def target(grad, grad_output, self, target, reduction, beta):
         return -curvature(grad, grad_output, self, target, beta, reduction) / beta if beta else at.zeros_like(grad)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, target_p, target_t, reduction, beta):
+        slope = smooth_l1_loss_backward.call(grad_output_t, self_p, target_p, reduction, beta)
+        if not beta:
+            return slope
+        return slope + curvature(self_t - target_t, grad_output_p, self_p, target_p, beta, reduction) / beta
 
 
 @huber_loss_backward.backward
@@ -310,6 +335,9 @@ def soft_margin_loss_backward_cpu(grad_output, self, target, reduction):
 class SoftMarginLossBackward0:
     def self(grad, self, target, reduction):
         return soft_margin_loss_backward.call(grad, self, target, reduction)
+
+    def result(self_p, self_t, target, reduction):
+        return apply_loss_reduction(soft_margin_loss_backward.call(self_t, self_p, target, NONE), reduction)
 
 
 @soft_margin_loss_backward.backward
@@ -399,8 +427,15 @@ class BinaryCrossEntropyBackward0:
         return binary_cross_entropy_backward.call(grad, self, target, weight, reduction)
 
     def target(grad, self, target, weight, reduction):
-        slope = (1 - self).log().clamp(min=-100) - self.log().clamp(min=-100)
-        return share(slope * grad, weight, reduction)
+        return share(slope_by_target(self) * grad, weight, reduction)
+
+    def result(self_p, self_t, target_p, target_t, weight, reduction):
+        by_self = binary_cross_entropy_backward.call(self_t, self_p, target_p, weight, NONE)
+        return apply_loss_reduction(by_self + share(slope_by_target(self_p) * target_t, weight, NONE), reduction)
+
+
+def slope_by_target(x):
+    return (1 - x).log().clamp(min=-100) - x.log().clamp(min=-100)
 
 
 def share(gradients, weight, reduction):
@@ -428,12 +463,20 @@ class BinaryCrossEntropyBackwardBackward0:
         return share(grad * (self - target) / room(self), weight, reduction)
 
     def self(grad, grad_output, self, target, weight, reduction):
-        below, above = self + 1e-12, 1 - self + 1e-12
-        curvature = target / (below * below) + (1 - target) / (above * above)
-        return share(grad * grad_output * curvature, weight, reduction)
+        return share(grad * grad_output * curvature_of_bits(self, target), weight, reduction)
 
     def target(grad, grad_output, self, weight, reduction):
         return share(-grad * grad_output / room(self), weight, reduction)
+
+    def result(grad_output_p, grad_output_t, self_p, self_t, target_p, target_t, weight, reduction):
+        bend = self_t * grad_output_p * curvature_of_bits(self_p, target_p)
+        slope = (grad_output_t * (self_p - target_p) - target_t * grad_output_p) / room(self_p)
+        return share(bend + slope, weight, reduction)
+
+
+def curvature_of_bits(x, target):
+    below, above = x + 1e-12, 1 - x + 1e-12
+    return target / (below * below) + (1 - target) / (above * above)
 
 
 def room(x):
@@ -461,18 +504,25 @@ def binary_cross_entropy_with_logits_cpu(self, target, weight, pos_weight, reduc
 @binary_cross_entropy_with_logits.backward
 class BinaryCrossEntropyWithLogitsBackward0:
     def self(grad, self, target, weight, pos_weight, reduction):
-        if pos_weight is None:
-            slope = self.sigmoid() - target
-        else:
-            positive = pos_weight * target
-            slope = (positive + 1 - target) * self.sigmoid() - positive
-        return share(slope * grad, weight, reduction)
+        return share(slope_by_logit(self, target, pos_weight) * grad, weight, reduction)
 
     def target(grad, self, weight, pos_weight, reduction):
-        if pos_weight is None:
-            return share(-self * grad, weight, reduction)
-        slope = at.log_sigmoid(-self) - pos_weight * at.log_sigmoid(self)
-        return share(slope * grad, weight, reduction)
+        return share(slope_by_bit(self, pos_weight) * grad, weight, reduction)
+
+    def result(self_p, self_t, target_p, target_t, weight, pos_weight, reduction):
+        changes = slope_by_logit(self_p, target_p, pos_weight) * self_t + slope_by_bit(self_p, pos_weight) * target_t
+        return apply_loss_reduction(share(changes, weight, NONE), reduction)
+
+
+def slope_by_logit(x, target, pos_weight):
+    if pos_weight is None:
+        return x.sigmoid() - target
+    positive = pos_weight * target
+    return (positive + 1 - target) * x.sigmoid() - positive
+
+
+def slope_by_bit(x, pos_weight):
+    return -x if pos_weight is None else at.log_sigmoid(-x) - pos_weight * at.log_sigmoid(x)
 
 
 # ------------------------------------------------------------------------------------- of whole distributions

@@ -14,6 +14,7 @@ from readtorch.aten.parallel import parallel_for
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import NO_STORAGE
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 
@@ -54,18 +55,27 @@ def loops():
 @ctc_loss.compose
 def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     """log_probs (T, N, C) or (T, C); the mean is over losses that were divided by the lengths of their targets."""
+
+    def divisors(losses):
+        return constant_beside(losses, np.array(target_lengths, losses._array.dtype))
+
+    return ctc_loss_by(
+        _ctc_loss, divisors, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
+    )
+
+
+def ctc_loss_by(operator, divisors, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     is_batched = log_probs.dim() == 3
     if not is_batched:
         log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
-    losses = _ctc_loss.call(
+    losses = operator.call(
         log_probs, targets.to(scalar_type.int64), input_lengths, target_lengths, blank, zero_infinity
     )[0]
     if zero_infinity:
         nothing = at.scalar_tensor(0.0, dtype=losses.dtype, device=losses.device)
         losses = at.where(losses == float("inf"), nothing, losses)
     if reduction == MEAN:
-        lengths = constant_beside(losses, np.array(target_lengths, losses._array.dtype))
-        return (losses / at.clamp_min(lengths, 1)).mean()
+        return (losses / at.clamp_min(divisors(losses), 1)).mean()
     if reduction == SUM:
         return losses.sum()
     return losses if is_batched else losses.squeeze(0)
@@ -73,6 +83,19 @@ def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank,
 
 @ctc_loss_tensor.compose
 def ctc_loss_tensor_composite(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    """The lengths are read, unless they are an example's own, as under vmap."""
+    if (input_lengths._keys | target_lengths._keys) & NO_STORAGE:
+        return ctc_loss_by(
+            _ctc_loss_tensor,
+            lambda losses: target_lengths.to(losses.dtype).reshape(-1),
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            blank,
+            reduction,
+            zero_infinity,
+        )
     lengths = as_list(input_lengths, "input_lengths"), as_list(target_lengths, "target_lengths")
     return ctc_loss.call(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 

@@ -220,6 +220,9 @@ class NllLossBackward0:
     def self(grad, self, target, weight, reduction, ignore_index, total_weight):
         return nll_loss_backward.call(grad, self, target, weight, reduction, ignore_index, total_weight)
 
+    def output(self_t, target, weight, reduction, ignore_index):
+        return nll_loss_forward.call(self_t, target, weight, reduction, ignore_index)[0]
+
 
 @nll_loss_backward.backward
 class NllLossBackwardBackward0:
@@ -228,6 +231,9 @@ class NllLossBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, target, weight, reduction, ignore_index, total_weight):
+        return nll_loss_backward.call(grad_output_t, self_p, target, weight, reduction, ignore_index, total_weight)
 
 
 # ----------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
@@ -310,6 +316,9 @@ class NllLoss2DBackward0:
     def self(grad, self, target, weight, reduction, ignore_index, total_weight):
         return nll_loss2d_backward.call(grad, self, target, weight, reduction, ignore_index, total_weight)
 
+    def output(self_t, target, weight, reduction, ignore_index):
+        return nll_loss2d_forward.call(self_t, target, weight, reduction, ignore_index)[0]
+
 
 @nll_loss2d_backward.backward
 class NllLoss2DBackwardBackward0:
@@ -318,6 +327,9 @@ class NllLoss2DBackwardBackward0:
 
     def self(grad):
         return at.zeros_like(grad)
+
+    def result(grad_output_t, self_p, target, weight, reduction, ignore_index, total_weight):
+        return nll_loss2d_backward.call(grad_output_t, self_p, target, weight, reduction, ignore_index, total_weight)
 
 
 # -------------------------------------------------------------------------------------------- what users call

@@ -14,6 +14,7 @@ once a tensor.
 import numpy as np
 
 from readtorch.aten import parallel
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float32
 
 from .tensor_iterator import F4, F8
 
@@ -77,10 +78,24 @@ def order(array):
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
-def refuse_scaling(name, grad_scale, found_inf):
-    """In PyTorch: gradients are unscaled in the step, and nothing is done where one is infinite."""
-    if grad_scale is not None or found_inf is not None:
-        raise RuntimeError(f"{name}: grad_scale and found_inf are not supported")
+def divide_in_place(grad, scale):
+    grad._array[...] = grad._array / np.float32(scale.item())
+
+
+def unscale(grads, grad_scale, found_inf, divide=divide_in_place):
+    """Divide gradients by the scale of a GradScaler, in place -> whether the step is to be done: none of them was infinite.
+
+    In PyTorch: the kernel of the step does it as it reads a gradient; of a bfloat16 one it uses the quotient before it is rounded.
+    """
+    for t in (grad_scale, found_inf):
+        if t is not None and t.dtype != float32:
+            raise RuntimeError(f"expected scalar type Float but found {SCALAR_TYPE_NAMES[t.dtype]}")
+    if found_inf is not None and found_inf.item() == 1.0:
+        return False
+    if grad_scale is not None:
+        for grad in grads:
+            divide(grad, grad_scale)
+    return True
 
 
 def only_counted(read_only=()):

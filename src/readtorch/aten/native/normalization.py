@@ -27,7 +27,7 @@ from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
-from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
+from readtorch.c10.tensor_impl import AutogradMetaFactory, TensorImpl, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .binary_ops.arithmetic import mul_scalar
@@ -106,11 +106,61 @@ def type_of_mixture(input, given):
 
 def without_projections(v, xhat, mean):
     """v without its component along (1, …, 1) and along x̂. See Note [ Normalizations ]."""
-    return v - mean(v) - xhat * mean(v * xhat)
+    v = v - mean(v)
+    return v - xhat * mean(v * xhat)
+
+
+def followed_statistics(input, rstd, over):
+    """Mean and 1 / deviation as functions of the input, so that they can be differentiated, too. rstd: what was saved, from which
+    the eps is taken that was added.
+
+    Backward's own tangents are computed from them, as in PyTorch (`torch/_decomp/decompositions_for_jvp.py`). Forward takes what it
+    has computed for constants: there a tangent of a tangent is another than the derivative's derivative, in PyTorch as well.
+    """
+    mean = input.mean(over, True)
+    variance = (input - mean).square().mean(over, True)
+    eps = (rstd.detach() ** -2 - variance).detach()
+    return mean, (variance + eps).rsqrt()
 
 
 def plus(a, b):
     return b if a is None else a + b
+
+
+class Tangents:
+    """The tangents of a normalization: of y = x̂ · weight + bias, and of what backward computes. See Note [ Normalizations ].
+
+    `mean`, `rstd` and parameters must broadcast against `input`. over: the dimensions that share a mean; None if it was given.
+    """
+
+    def __init__(self, input, input_t, mean, rstd, over):
+        self.over, self.rstd = over, rstd
+        self.xhat = (input - mean) * rstd
+        self.xhat_t = rstd * self.without_projections(input_t)
+        if over is not None:
+            self.mean_t = self.mean(input_t)
+            self.rstd_t = -rstd * rstd * self.mean(input_t * self.xhat)
+
+    def mean(self, v):
+        return v.mean(self.over, True)
+
+    def without_projections(self, v):
+        return v if self.over is None else without_projections(v, self.xhat, self.mean)
+
+    def of_result(self, weight, weight_t, bias_t):
+        result = self.xhat_t if weight is None else self.xhat_t * weight + self.xhat * weight_t
+        return result if bias_t is None else result + bias_t
+
+    def of_backward(self, dy, dy_t, weight, weight_t, rows):
+        """The tangents of dx = P(dy · w), dw = Σ dy · x̂ and db = Σ dy, sums over `rows`."""
+        g, g_t = (dy, dy_t) if weight is None else (dy * weight, dy_t * weight + dy * weight_t)
+        dx = self.rstd * self.without_projections(g_t)
+        if self.over is not None:
+            xhat, xhat_t = self.xhat, self.xhat_t
+            dx = dx + self.rstd_t * self.without_projections(g)
+            dx = dx - self.rstd * (xhat_t * self.mean(g * xhat) + xhat * self.mean(g * xhat_t))
+        dw, db = dy_t * self.xhat + dy * self.xhat_t, dy_t
+        return dx, *((v.sum(rows) if rows else v) for v in (dw, db))
 
 
 class SecondDerivative:
@@ -173,6 +223,10 @@ _NUMBERS = "bool training, float momentum, float eps"
 batch_norm = native_function(
     f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor", direct=True
 )
+_batch_norm_impl_index = native_function(
+    f"_batch_norm_impl_index({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> "
+    "(Tensor, Tensor, Tensor, Tensor, int)"
+)
 instance_norm = native_function(
     f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, "
     "bool cudnn_enabled) -> Tensor",
@@ -196,9 +250,32 @@ def check_features(name, parameter, features):
 
 @batch_norm.compose
 def batch_norm_composite(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    shape = input._array.shape
+    # in PyTorch: through _batch_norm_impl_index, which has three implementations to choose from.
     if not input._array.size:
         return of_nothing(input, weight, bias)
+    check_channels(input, weight, bias, running_mean, running_var, training)
+    return native_batch_norm.call(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@_batch_norm_impl_index.compose
+def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """The implementation that fits, and its number: 0, for the library's own. The fourth result is what cuDNN would keep.
+
+    # in PyTorch: 1 is cuDNN's, 2 is MIOpen's (`_select_batch_norm_backend`).
+    """
+    kind, nothing = dtype_of(input), at.empty((0,), dtype=scalar_type.uint8, device=input.device)
+    if not input._array.size:
+        wide = scalar_type.float64 if kind is scalar_type.float32 else op_math_type(kind)
+        saved = [at.empty(input._array.shape[1:2], dtype=wide, device=input.device) for _ in range(2)]
+        return of_nothing(input, weight, bias), *saved, nothing, 0
+    check_channels(input, weight, bias, running_mean, running_var, training)
+    results = native_batch_norm.call(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *results, nothing, 0
+
+
+def check_channels(input, weight, bias, running_mean, running_var, training):
+    """Raises RuntimeError unless what is given for each channel has their number, and evaluation has statistics."""
+    shape = input._array.shape
     features = shape[wrap_dim(1, len(shape))]
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         check_features(name, running, features)
@@ -206,8 +283,6 @@ def batch_norm_composite(input, weight, bias, running_mean, running_var, trainin
             raise RuntimeError(f"{name} must be defined in evaluation mode")
     check_features("weight", weight, features)
     check_features("bias", bias, features)
-    # in PyTorch: _batch_norm_impl_index chooses between this and the kernels of cuDNN and MIOpen.
-    return native_batch_norm.call(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def of_nothing(input, weight, bias):
@@ -224,13 +299,15 @@ def instance_norm_composite(
 ):
     """The channels of all examples as the channels of one.
 
-    Each example gets running statistics of its own; what is kept is their mean.
+    Each example gets running statistics of its own, in the weight's or the input's type; what is kept is their mean.
     """
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
-    repeated = [t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var)]
+    kind = (input if weight is None else weight).dtype
+    statistics = [t if t is None else t.to(kind) for t in (running_mean, running_var)]
+    repeated = [t if t is None else t.repeat(n) for t in (weight, bias, *statistics)]
     one_example = input.contiguous().view((1, n * c, *shape[2:]))
     out = at.batch_norm(one_example, *repeated, use_input_stats, momentum, eps, cudnn_enabled)
     for kept, running in zip((running_mean, running_var), repeated[2:]):
@@ -367,6 +444,30 @@ def given_statistics(running_mean, running_var, dtype, eps):
     return mean, dtype.type(1) / np.sqrt(variance + dtype.type(eps))
 
 
+def batch_tangents(input, input_t, running_mean, running_var, save_mean, save_invstd, train, eps):
+    """The Tangents of a batch norm, and what brings a number for each channel beside the input."""
+    given = () if train else (running_mean, running_var)
+    if any([t is not None and AutogradMetaFactory.fw_grad(t, 0) is not None for t in given]):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
+    ndim = input.dim()
+
+    def beside(v):
+        return None if v is None else v.reshape([-1] + [1] * (ndim - 2))
+
+    mean, rstd = (save_mean, save_invstd) if train else (running_mean, (running_var + eps).rsqrt())
+    over = list(other_axes(ndim)) if train else None
+    return Tangents(input, input_t, beside(mean), beside(rstd), over), beside
+
+
+def batch_norm_jvp(
+    input_p, input_t, weight_p, weight_t, bias_t, running_mean, running_var, result1, result2, training, eps
+):
+    tangents, beside = batch_tangents(input_p, input_t, running_mean, running_var, result1, result2, training, eps)
+    return tangents.of_result(*map(beside, (weight_p, weight_t, bias_t)))
+
+
 @native_batch_norm.backward
 class NativeBatchNormBackward0:
     output_differentiability = [True, False, False]
@@ -377,6 +478,8 @@ class NativeBatchNormBackward0:
         return native_batch_norm_backward.call(
             grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask
         )
+
+    result0 = batch_norm_jvp
 
 
 # ----------------------------------------------------------------------------------------- backward
@@ -428,6 +531,31 @@ def backward_by_numpy(dy, x, mean, rstd, weight, train):
     return dx * per_channel(rstd if weight is None else rstd * weight, ndim), dw, db
 
 
+def batch_norm_backward_jvp(
+    grad_out_p,
+    grad_out_t,
+    input_p,
+    input_t,
+    weight_p,
+    weight_t,
+    running_mean,
+    running_var,
+    save_mean,
+    save_invstd,
+    train,
+    eps,
+    output_mask,
+):
+    rows = list(other_axes(input_p.dim()))
+    if train:
+        rstd = save_invstd.reshape([-1] + [1] * (input_p.dim() - 2))
+        save_mean, save_invstd = followed_statistics(input_p, rstd, rows)
+    statistics = running_mean, running_var, save_mean, save_invstd
+    tangents, beside = batch_tangents(input_p, input_t, *statistics, train, eps)
+    changes = tangents.of_backward(grad_out_p, grad_out_t, beside(weight_p), beside(weight_t), rows)
+    return tuple([t if asked else None for t, asked in zip(changes, output_mask)])
+
+
 def double_backward(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
     """The gradients of backward for grad_out, input and weight."""
     ndim, rows = input.dim(), list(other_axes(input.dim()))
@@ -444,12 +572,8 @@ def double_backward(grads, grad_out, input, weight, running_mean, running_var, s
 
 @native_batch_norm_backward.backward
 class NativeBatchNormBackwardBackward0:
-    def grad_out__input__weight(
-        grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps
-    ):
-        return double_backward(
-            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps
-        )
+    grad_out__input__weight = double_backward
+    result0__result1__result2 = batch_norm_backward_jvp
 
 
 # --------------------------------------------------------------------------------------------- compiled loops
@@ -615,6 +739,8 @@ class NativeBatchNormLegitBackward0:
     output_differentiability = [True, False, False]
     input__weight__bias = NativeBatchNormBackward0.input__weight__bias
 
+    result0 = batch_norm_jvp
+
 
 @_native_batch_norm_legit_no_stats.backward
 class NativeBatchNormLegitBackward1:
@@ -625,6 +751,9 @@ class NativeBatchNormLegitBackward1:
             grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask
         )
 
+    def result0(input_p, input_t, weight_p, weight_t, bias_t, result1, result2, training, eps):
+        return batch_norm_jvp(input_p, input_t, weight_p, weight_t, bias_t, None, None, result1, result2, training, eps)
+
 
 @_native_batch_norm_legit_no_training.backward
 class NativeBatchNormLegitNoTrainingBackward0:
@@ -634,6 +763,10 @@ class NativeBatchNormLegitNoTrainingBackward0:
         return native_batch_norm_backward.call(
             grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask
         )
+
+    def result0(input_p, input_t, weight_p, weight_t, bias_t, running_mean, running_var, result1, result2, eps):
+        statistics = running_mean, running_var, result1, result2
+        return batch_norm_jvp(input_p, input_t, weight_p, weight_t, bias_t, *statistics, False, eps)
 
 
 # ------------------------------------------- with a fourth result: what cuDNN would keep for backward
@@ -685,6 +818,10 @@ class BatchNormWithUpdateBackward0:
             grad, input, weight, running_mean, running_var, result1, result2, True, eps, grad_input_mask, result3
         )
 
+    def result0(input_p, input_t, weight_p, weight_t, bias_t, running_mean, running_var, result1, result2, eps):
+        statistics = running_mean, running_var, result1, result2
+        return batch_norm_jvp(input_p, input_t, weight_p, weight_t, bias_t, *statistics, True, eps)
+
 
 @_batch_norm_no_update.backward
 class BatchNormNoUpdateBackward0:
@@ -697,6 +834,10 @@ class BatchNormNoUpdateBackward0:
             grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask, result3
         )
 
+    def result0(input_p, input_t, weight_p, weight_t, bias_t, running_mean, running_var, result1, result2, eps):
+        statistics = running_mean, running_var, result1, result2
+        return batch_norm_jvp(input_p, input_t, weight_p, weight_t, bias_t, *statistics, False, eps)
+
 
 @batch_norm_backward.backward
 class BatchNormBackwardBackward0:
@@ -705,6 +846,26 @@ class BatchNormBackwardBackward0:
     ):
         return double_backward(
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps
+        )
+
+    def result0__result1__result2(
+        grad_out_p,
+        grad_out_t,
+        input_p,
+        input_t,
+        weight_p,
+        weight_t,
+        running_mean,
+        running_var,
+        save_mean,
+        save_var,
+        update,
+        eps,
+        output_mask,
+    ):
+        statistics = running_mean, running_var, save_mean, save_var, update, eps
+        return batch_norm_backward_jvp(
+            grad_out_p, grad_out_t, input_p, input_t, weight_p, weight_t, *statistics, output_mask
         )
 
 
@@ -776,3 +937,12 @@ class RenormBackward0:
         )  # in PyTorch: `sub` casts, and the copy's strides are the result's
         scaled = mul_scalar.call(inverse, maxnorm) * difference
         return at.where(norm > maxnorm, scaled.to(grad.dtype), grad)
+
+    def result(self_p, self_t, p, dim, maxnorm):
+        dims = other_dims(self_p, dim)
+        norm = vector_norm.call(self_p, p, dims, True, None)
+        along = conj(norm_gradient(at.ones_like(norm), self_p, p, norm, dims, True)) * self_t
+        norm_t = (along.real if dtype_of(along).is_complex else along).sum(dims, True)
+        inverse = (norm + 1e-7).reciprocal()
+        scaled = mul_scalar.call(inverse, maxnorm) * (self_t - self_p * inverse * norm_t)
+        return at.where(norm > maxnorm, scaled, self_t)

@@ -8,7 +8,7 @@ and so on. `batch_sizes[t]` counts the sequences that are longer than t.
     a b .
     a . .
 
-In PyTorch: `aten/src/ATen/native/PackedSequence.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/PackedSequence.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Padding with a constant, circular padding, and `pad`, which chooses among all kinds of padding.
 
-In PyTorch: `aten/src/ATen/native/PadNd.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/PadNd.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -73,6 +73,9 @@ def crop(x, pad):
 class ConstantPadNdBackward0:
     def self(grad, pad):
         return constant_pad_nd.call(grad, tuple([-n for n in pad]), 0)
+
+    def result(self_t, pad):
+        return constant_pad_nd.call(self_t, pad, 0)
 
 
 # ------------------------------------------------------------------------------------------------- in circles

@@ -2,7 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Padding.h`, `aten/src/ATen/native/ReflectionPad.cpp`,
 `aten/src/ATen/native/ReplicationPadding.cpp`, `aten/src/ATen/native/cpu/PaddingKernel.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -195,6 +195,8 @@ def declare(name, node, dims, sources):
         def self(grad, self, padding):
             return backward.call(grad, self, padding)
 
+        result = "auto_linear"
+
     @backward.backward
     class PadBackwardBackward:
         def grad_output(grad, padding):
@@ -202,6 +204,9 @@ def declare(name, node, dims, sources):
 
         def self(grad):
             return at.zeros_like(grad)
+
+        def result(grad_output_t, self_p, padding):
+            return backward.call(grad_output_t, self_p, padding)
 
     PadBackward.__name__ = f"{node}{dims}DBackward0"
     PadBackwardBackward.__name__ = f"{node}{dims}DBackwardBackward0"

@@ -1,7 +1,7 @@
 """Moving elements between channels and pixels: pixel_shuffle, pixel_unshuffle, channel_shuffle.
 
 In PyTorch: `aten/src/ATen/native/PixelShuffle.cpp` and `aten/src/ATen/native/ChanelShuffle.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
@@ -56,6 +56,8 @@ class PixelShuffleBackward0:
     def self(grad, upscale_factor):
         return pixel_unshuffle.call(grad, upscale_factor)
 
+    result = "auto_linear"
+
 
 # --------------------------------------------------------------------------------------------- pixel_unshuffle
 
@@ -90,6 +92,8 @@ def pixel_unshuffle_cpu(self, downscale_factor, out):
 class PixelUnshuffleBackward0:
     def self(grad, downscale_factor):
         return pixel_shuffle.call(grad, downscale_factor)
+
+    result = "auto_linear"
 
 
 # --------------------------------------------------------------------------------------------- channel_shuffle
@@ -132,6 +136,8 @@ def channel_shuffle_cpu(self, groups, out):
 class ChannelShuffleBackward0:
     def self(grad, groups):
         return channel_shuffle.call(grad, grad._array.shape[1] // groups)
+
+    result = "auto_linear"
 
 
 native_channel_shuffle.backward(NOT_IMPLEMENTED)

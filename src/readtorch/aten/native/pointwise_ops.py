@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/PointwiseOps.cpp`.
 
 import numpy as np
 
+from readtorch.aten.native.functions_manual import scaled_by
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
@@ -88,6 +89,9 @@ class AddcmulBackward0:
     def tensor2(grad, tensor1, value):
         return grad * conj(tensor1 * value)
 
+    def result(self_t, tensor1_p, tensor1_t, tensor2_p, tensor2_t, value):
+        return self_t + scaled_by(tensor1_t * tensor2_p, value) + scaled_by(tensor2_t * tensor1_p, value)
+
 
 @addcdiv.backward
 class AddcdivBackward0:
@@ -99,3 +103,7 @@ class AddcdivBackward0:
 
     def tensor2(grad, tensor1, tensor2, value):
         return -grad * conj(value * tensor1 / (tensor2 * tensor2))
+
+    def result(self_t, tensor1_p, tensor1_t, tensor2_p, tensor2_t, value):
+        by_second = tensor2_t * (tensor1_p / tensor2_p) / tensor2_p
+        return self_t + scaled_by(tensor1_t / tensor2_p, value) - scaled_by(by_second, value)

@@ -137,6 +137,8 @@ class PowBackward0:
     def self(grad, self, exponent):
         return pow_grad(grad, self, exponent)
 
+    result = "auto_element_wise"
+
 
 @pow_tensor.backward
 class PowBackward1:
@@ -145,6 +147,10 @@ class PowBackward1:
 
     def exponent(grad, self, exponent, result):
         return pow_grad_exponent(grad, self, exponent, result)
+
+    def result(self_p, self_t, exponent_p, exponent_t, result):
+        by_base = pow_grad_self(self_t.conj(), self_p, exponent_p)
+        return (by_base + pow_grad_exponent(exponent_t.conj(), self_p, exponent_p, result)).conj()
 
 
 @pow_of_number.backward
@@ -155,6 +161,8 @@ class PowBackward2:
             slope = grad * conj(result * float("-inf"))
             return at.where(flat, at.zeros_like(slope), slope)
         return grad * conj(result * _log_of(self))
+
+    result = "auto_element_wise"
 
 
 def _log_of(number):

@@ -41,6 +41,15 @@ def is_return_type(cls):
     return cls in _fields_of
 
 
+def structseq_of(cls):
+    """The constructor as a structseq has it, which takes one sequence; that of `cls` takes an operator's results, too."""
+
+    def make(*args, **kwargs):
+        return tuple.__new__(cls, _in_sequence(cls.__name__, cls.n_fields, *args, **kwargs))
+
+    return make
+
+
 def fields_of(cls):
     """The names of the results, None if `cls` is no class of named results."""
     return _fields_of.get(cls)
@@ -57,13 +66,17 @@ def _refuse_to_be_a_base(cls):
 
 def _in_sequence(_name, _count, *args, **kwargs):
     """The fields from a structseq's arguments: (sequence, dict={}), where the dictionary has nothing to add."""
-    if not args and "sequence" not in kwargs:
+    if len(args) + len(kwargs) > 2:
+        raise TypeError(f"structseq() takes at most 2 arguments ({len(args) + len(kwargs)} given)")
+    given = dict(zip(("sequence", "dict"), args)) | kwargs
+    if "sequence" not in given:
         raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
-    sequence = args[0] if args else kwargs["sequence"]
     try:
-        values = tuple(sequence)
+        values = tuple(given["sequence"])
     except TypeError:
         raise TypeError("constructor requires a sequence") from None
+    if not isinstance(given.get("dict", {}), dict):
+        raise TypeError(f"torch.return_types.{_name}() takes a dict as second arg, if any")
     if len(values) != _count:
         raise TypeError(f"torch.return_types.{_name}() takes a {_count}-sequence ({len(values)}-sequence given)")
     return values
@@ -97,6 +110,7 @@ linalg_ldl_factor_ex = return_type("linalg_ldl_factor_ex", "LD pivots info")
 linalg_ldl_factor = return_type("linalg_ldl_factor", "LD pivots")
 histogram, histogramdd = (return_type(name, "hist bin_edges") for name in ("histogram", "histogramdd"))
 geqrf = return_type("geqrf", "a tau")
+_unpack_dual = return_type("_unpack_dual", "primal tangent")
 linalg_lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
 _scaled_dot_product_flash_attention_for_cpu = return_type(
     "_scaled_dot_product_flash_attention_for_cpu", "output logsumexp"
@@ -108,6 +122,7 @@ _scaled_dot_product_flash_attention_for_cpu_backward = return_type(
 _WITHOUT_OUT = (
     histogramdd,
     _lu_with_info,
+    _unpack_dual,
     _scaled_dot_product_flash_attention_for_cpu,
     _scaled_dot_product_flash_attention_for_cpu_backward,
 )

@@ -6,7 +6,7 @@ operators at the end stack layers. Whole layers as one operator are in `mkldnn/r
 A *cell* takes what the input contributes to the gates, x W_ihᵀ + b_ih: a layer computes that for all steps at once. The
 hidden state of an LSTM is the pair (h, c), that of the others h.
 
-In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 from collections import namedtuple
@@ -15,6 +15,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.local_dispatch_key_set import any_autocast_enabled
 from readtorch.c10.scalar_type import bfloat16
 from readtorch.c10.tensor_impl import TensorImpl, wrap
 
@@ -329,7 +330,7 @@ def fused_layers(mode):
 
 def one_operator(mode, input, hidden, params, reverse):
     """(outputs, last hidden state), or None."""
-    if not serves(mode, input, hidden, params):
+    if any_autocast_enabled() or not serves(mode, input, hidden, params):
         return None
     output, hidden, _ = _rnn_layer.call(input, hidden, *params[:4], mode, reverse)
     if output.requires_grad:  # in PyTorch: each step has a node, and a stack joins them

@@ -167,11 +167,17 @@ class SoftmaxBackward0:
     def self(grad, result, dim, self_scalar_type):
         return _softmax_backward_data.call(grad, result, dim, self_scalar_type)
 
+    def result(self_t, result, dim):
+        return result * (self_t - (result * self_t).sum(dim, True))
+
 
 @_log_softmax.backward
 class LogSoftmaxBackward0:
     def self(grad, result, dim, self_scalar_type):
         return _log_softmax_backward_data.call(grad, result, dim, self_scalar_type)
+
+    def result(self_t, result, dim):
+        return self_t - (result.exp() * self_t).sum(dim, True)
 
 
 def backward_along(function, grad_output, output, dim, input_dtype):
@@ -234,6 +240,11 @@ class SoftmaxBackwardDataBackward0:
         g = grad.to(output.dtype)
         return g * grad_output - (output * grad_output).sum(dim, True) * g - grad_output * (output * g).sum(dim, True)
 
+    def result(grad_output_p, grad_output_t, output_p, output_t, dim, input_dtype):
+        along = (grad_output_p * output_p).sum(dim, True)
+        bend = output_t * (grad_output_p - along) - output_p * (grad_output_p * output_t).sum(dim, True)
+        return _softmax_backward_data.call(grad_output_t, output_p, dim, input_dtype) + bend
+
 
 @_log_softmax_backward_data.backward
 class LogSoftmaxBackwardDataBackward0:
@@ -244,3 +255,7 @@ class LogSoftmaxBackwardDataBackward0:
     def output(grad, grad_output, output, dim):
         g = grad.to(output.dtype)
         return (-grad_output.sum(dim, True) * output.exp() * g).to(output.dtype)
+
+    def result(grad_output_p, grad_output_t, output_p, output_t, dim, input_dtype):
+        bend = output_p.exp() * output_t * grad_output_p.sum(dim, True)
+        return _log_softmax_backward_data.call(grad_output_t, output_p, dim, input_dtype) - bend

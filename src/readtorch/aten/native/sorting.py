@@ -7,11 +7,12 @@ In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `aten/src/ATen/native/cpu/Sor
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.functions_manual import evenly_read, gathered
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.scalar_type import BOOL, int64
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap, wrap_result
+from readtorch.c10.tensor_impl import dtype_of, type_name, whole_array, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 from . import return_types
@@ -90,11 +91,17 @@ class SortBackward0:
     output_differentiability = [True, False]
     self = order_backward
 
+    def values(self_t, dim, indices):
+        return gathered(self_t, dim, indices)
+
 
 @sort_stable.backward
 class SortBackward1:
     output_differentiability = [True, False]
     self = order_backward
+
+    def values(self_t, dim, indices):
+        return gathered(self_t, dim, indices)
 
 
 argsort = native_function("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", BOTH)
@@ -168,6 +175,9 @@ def leading_order(x, k, dim, descending):
 class TopkBackward0:
     output_differentiability = [True, False]
     self = order_backward
+
+    def values(self_t, dim, indices):
+        return gathered(self_t, dim, indices)
 
 
 # ------------------------------------------------------------------------------------- kthvalue, median, mode
@@ -332,16 +342,25 @@ class KthvalueBackward0:
     output_differentiability = [True, False]
     self = select_backward
 
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
+
 
 @mode.backward
 class ModeBackward0:
     output_differentiability = [True, False]
     self = select_backward
 
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
+
 
 @median.backward
 class MedianBackward0:
     self = evenly_distribute
+
+    def result(self_t, self_p, result):
+        return evenly_read(self_t, self_p, result)
 
 
 @median_dim.backward
@@ -349,16 +368,25 @@ class MedianBackward1:
     output_differentiability = [True, False]
     self = select_backward
 
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
+
 
 @nanmedian.backward
 class NanmedianBackward0:
     self = evenly_distribute
+
+    def result(self_t, self_p, result):
+        return evenly_read(self_t, self_p, result)
 
 
 @nanmedian_dim.backward
 class NanmedianBackward1:
     output_differentiability = [True, False]
     self = select_backward
+
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
 
 
 # --------------------------------------------------------------------------------------------------- quantile
@@ -379,7 +407,7 @@ def check(name, self, q, interpolation):
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if q._keys & CPU and not ((host_array(q) >= 0) & (host_array(q) <= 1)).all():
+    if q._keys & CPU and not ((whole_array(q) >= 0) & (whole_array(q) <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -8,7 +8,6 @@ In PyTorch: `aten/src/ATen/native/SpectralOps.cpp` and `aten/src/ATen/native/mkl
 """
 
 import math
-import warnings
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta, like
 from readtorch.c10 import scalar_type
+from readtorch.c10.exception import warn_once
 from readtorch.c10.memory_format import strides_in_order
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name
@@ -117,6 +117,8 @@ class FftC2CBackward0:
     def self(grad, dim, normalization, forward):
         return _fft_c2c.call(grad, dim, normalization, not forward)
 
+    result = "auto_linear"
+
 
 @_fft_r2c.backward
 class FftR2CBackward0:
@@ -126,6 +128,8 @@ class FftR2CBackward0:
         if onesided:  # what was left out had no part in the result: zeros
             grad = resized(grad, [dim[-1]], [self_sym_sizes[dim[-1]]])
         return at.real(_fft_c2c.call(grad, dim, normalization, False))
+
+    result = "auto_linear"
 
 
 @_fft_c2r.backward
@@ -138,6 +142,8 @@ class FftC2RBackward0:
         if twice > 0:
             half.narrow(dim[-1], 1, twice).mul_(2)
         return half
+
+    result = "auto_linear"
 
 
 # ---------------------------------------------------------------------------------------- what goes into a transform
@@ -646,7 +652,7 @@ def istft_composite(self, n_fft, hop_length, win_length, window, center, normali
     if self._array.ndim == 2:
         signals = signals.squeeze(0)
     if end > whole:
-        warnings.warn(
+        warn_once(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in "
             "the tail. Please check your center and hop_length settings.",
             stacklevel=3,

@@ -399,17 +399,29 @@ class ClampBackward0:
             above_max = passing(self > max if min is None else (self > max) | (max <= min), grad)
         return below_min, above_max
 
+    def result(self_p, self_t, min_p, min_t, max_p, max_t):
+        """Where the limits have crossed, the upper one holds."""
+        if max_p is None:
+            return at.where(self_p > min_p, self_t, min_t)
+        if min_p is None:
+            return at.where(self_p < max_p, self_t, max_t)
+        return at.where(min_p > max_p, max_t, at.where(self_p < min_p, min_t, at.where(self_p > max_p, max_t, self_t)))
+
 
 @clamp.backward
 class ClampBackward1:
     def self(grad, self, min, max):
         return passing(inside(self, min, max), grad)
 
+    result = "auto_element_wise"
+
 
 @clamp_min.backward
 class ClampMinBackward0:
     def self(grad, self, min):
         return passing(self >= min, grad)
+
+    result = "auto_element_wise"
 
 
 @clamp_min_tensor.backward
@@ -420,11 +432,16 @@ class ClampMinBackward1:
     def min(grad, self, min):
         return passing(self < min, grad)
 
+    def result(self_p, self_t, min_p, min_t):
+        return at.where(self_p >= min_p, self_t, min_t)
+
 
 @clamp_max.backward
 class ClampMaxBackward0:
     def self(grad, self, max):
         return passing(self <= max, grad)
+
+    result = "auto_element_wise"
 
 
 @clamp_max_tensor.backward
@@ -434,6 +451,9 @@ class ClampMaxBackward1:
 
     def max(grad, self, max):
         return passing(self > max, grad)
+
+    def result(self_p, self_t, max_p, max_t):
+        return at.where(self_p <= max_p, self_t, max_t)
 
 
 # ------------------------------------------------------------------------------------------------------ where
@@ -485,6 +505,9 @@ class WhereBackward0:
 
     def other(grad, condition):
         return at.where(condition, 0, grad)
+
+    def result(condition, self_t, other_t):
+        return at.where(condition, self_t, other_t)
 
 
 @python_binding("where", "method", module="Tensor")

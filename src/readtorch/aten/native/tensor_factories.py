@@ -20,7 +20,7 @@ from readtorch.aten.register_dispatch_key import any_device, resize, resize_outp
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import backend_keys, default_device, no_cuda
+from readtorch.c10.device import backend_keys, no_cuda
 from readtorch.c10.dispatch_key import BACKENDS, CPU, META, ZEROTENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import (
@@ -403,13 +403,7 @@ def _quick(name, operator, *more):
     def binding(*size, dtype=None, **options):
         nonlocal parse
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-        plain = (
-            not options
-            and not default_device.stack
-            and not default_device.chosen
-            and size
-            and (dtype is None or type(dtype) is scalar_type.dtype)
-        )
+        plain = not options and size and (dtype is None or type(dtype) is scalar_type.dtype)
         if plain and all([type(n) is int for n in sizes]):
             kernel = table[NO_TENSOR_KEYS & (tls.mask if threads_with_modes else DEFAULT_MASK)]
             return kernel(tuple(sizes), dtype, None, None, None, *more)
@@ -559,7 +553,8 @@ def check_out_type(dtype, out):
 def require_grad(result):
     if dtype_of(result).category < scalar_type.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return result.requires_grad_()
+    result.requires_grad = True  # `requires_grad_()` is refused inside a transform, this is not
+    return result
 
 
 def sized_binding(name, operators):
@@ -830,11 +825,15 @@ class NormalBackward1:
     def mean(grad, mean_sym_sizes):
         return at.zeros(mean_sym_sizes, dtype=grad.dtype, device=grad.device)
 
+    result = "auto_element_wise"
+
 
 @normal_std.backward
 class NormalBackward2:
     def std(grad, std_sym_sizes):
         return at.zeros(std_sym_sizes, dtype=grad.dtype, device=grad.device)
+
+    result = "auto_element_wise"
 
 
 @normal_tensors.backward
@@ -844,6 +843,9 @@ class NormalBackward3:
 
     def std(grad, std_sym_sizes):
         return at.zeros(std_sym_sizes, dtype=grad.dtype, device=grad.device)
+
+    def result(mean_t):
+        return at.zeros_like(mean_t)
 
 
 parse_normal = parsed_binding("normal")

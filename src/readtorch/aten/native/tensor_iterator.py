@@ -273,7 +273,8 @@ def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
 
     def kernel(self, other):
         x, y = self._array, other._array
-        refuse_overlap(self, other)
+        if self._base is not None or self._storage_impl is not None or self._counter is other._counter:
+            refuse_overlap(self, other)
         try:
             if x.dtype is y.dtype and (common_type is result_type or x.dtype is F4):
                 ufunc(x, y, x)

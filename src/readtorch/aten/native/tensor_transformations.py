@@ -47,6 +47,8 @@ class FlipBackward0:
     def self(grad, dims):
         return grad.flip(dims)
 
+    result = "auto_linear"
+
 
 fliplr = native_function("fliplr(Tensor self) -> Tensor", BOTH)
 flipud = native_function("flipud(Tensor self) -> Tensor", BOTH)
@@ -97,6 +99,8 @@ class RollBackward0:
     def self(grad, shifts, dims):
         return grad.roll([-n for n in reversed(shifts)], list(reversed(dims)))
 
+    result = "auto_linear"
+
 
 rot90 = native_function("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", BOTH)
 
@@ -138,6 +142,8 @@ class Rot90Backward0:
     def self(grad, k, dims):
         return grad.rot90(-k, dims)
 
+    result = "auto_linear"
+
 
 # ------------------------------------------------------------------------------------------------- repetition
 
@@ -172,6 +178,8 @@ def side_by_side(array, repeats, out):
 class RepeatBackward0:
     def self(grad, self_sym_sizes, repeats):
         return repeat_backward(grad, repeats, self_sym_sizes)
+
+    result = "auto_linear"
 
 
 def repeat_backward(grad, repeats, sizes):

@@ -58,11 +58,15 @@ class TrilBackward0:
     def self(grad, diagonal):
         return grad.tril(diagonal)
 
+    result = "auto_linear"
+
 
 @triu.backward
 class TriuBackward0:
     def self(grad, diagonal):
         return grad.triu(diagonal)
+
+    result = "auto_linear"
 
 
 def check_rectangle(name, dtype, row, col, layout, device):

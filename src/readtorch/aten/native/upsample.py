@@ -7,7 +7,7 @@ filter (antialias). So a method is a matrix with a narrow band for each dimensio
 backward by their transposes, which have narrow bands too. A Band keeps the band only.
 
 In PyTorch: `aten/src/ATen/native/UpSample.cpp`, `aten/src/ATen/native/UpSample.h`, and the HelperInterp classes in
-`aten/src/ATen/native/cpu/UpSampleKernel.cpp`. Explained in the chapter "Layers, functional, init".
+`aten/src/ATen/native/cpu/UpSampleKernel.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -471,11 +471,15 @@ def derivatives(operator, backward, node, saved):
         def self(grad, input_size, output_size, *settings):
             return backward.call(grad, output_size, tuple(input_size), *settings)
 
+        result = "auto_linear"
+
     @backward.backward
     class UpsampleBackwardBackward:
         @formula("grad", "output_size", *saved)
         def grad_output(grad, output_size, *settings):
             return operator.call(grad, output_size, *settings)
+
+        result = "auto_linear"
 
     UpsampleBackward.__name__ = f"Upsample{node}Backward0"
     UpsampleBackwardBackward.__name__ = f"Upsample{node}BackwardBackward0"

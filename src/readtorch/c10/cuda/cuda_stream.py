@@ -107,6 +107,35 @@ def set_current_stream(stream):
     current_device.index = stream.device_index
 
 
+def stream_wait_stream(waiting, stream):
+    """Work put on `waiting` from now on waits for what is on `stream` now, which may be another device's."""
+    driver = runtime.driver()
+    event = driver.event_create(stream.device_index)
+    driver.event_record(event, stream.device_index, stream.handle)
+    driver.stream_wait_event(waiting.device_index, waiting.handle, event)
+    driver.event_destroy(event)
+
+
+class StreamGuard:
+    """`with StreamGuard(stream):` it is the current one of its device, and that the current device; None changes nothing."""
+
+    __slots__ = ("stream", "previous")
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is not None:
+            self.previous = current_device.index, current_stream(self.stream.device_index)
+            set_current_stream(self.stream)
+
+    def __exit__(self, *exception):
+        if self.stream is not None:
+            index, stream = self.previous
+            set_current_stream(stream)
+            current_device.index = index
+
+
 class DeviceGuard:
     """`with DeviceGuard(1):` that device is this thread's current one inside."""
 

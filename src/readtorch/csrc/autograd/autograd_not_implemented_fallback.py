@@ -6,9 +6,11 @@ In PyTorch: `torch/csrc/autograd/autograd_not_implemented_fallback.cpp`. Explain
 import warnings
 
 from readtorch.aten.dispatcher import set_fallback
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, FOLLOWED, KEYS, keys_below
-from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, tls, update_mask
-from readtorch.c10.tensor_impl import Creation, TensorImpl
+from readtorch.aten.native_function import below_autograd
+from readtorch.aten.register_dispatch_key import tensors_among
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, KEYS, keys_below
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
+from readtorch.c10.tensor_impl import Creation
 
 from .node import Node
 from .variable import gradient_edge, mark_view, requires_grad, set_history
@@ -97,14 +99,8 @@ def inplace_or_view_fallback(operator, keys, args, kwargs):
     views = [i for i, r in enumerate(returns) if r.type.alias and not r.type.writes]
     viewed = [i for i, a in enumerate(operator.schema.arguments) if a.type.alias and not a.type.writes]
     _check_view_places(views, viewed)
-    excluded = tls.excluded
-    tls.excluded |= FOLLOWED
-    update_mask()
-    try:
+    with below_autograd():
         result = operator.redispatch(keys & (keys_below(ADINPLACEORVIEW) | ~KEYS), *args)
-    finally:
-        tls.excluded = excluded
-        update_mask()
     returned = result if isinstance(result, tuple) else (result,)
     for declared, value in zip(returns, returned):
         for t in tensors_among((value,)) if declared.type.writes else ():
@@ -131,12 +127,6 @@ def _check_view_places(views, viewed):
             "(the output can be a vector of tensors). Please change the order of your operator's parameters so that this is the "
             "case."
         )
-
-
-def tensors_among(values):
-    """The tensors among values and in lists of them."""
-    parts = [part for value in values for part in (value if isinstance(value, (list, tuple)) else (value,))]
-    return [part for part in parts if isinstance(part, TensorImpl)]
 
 
 set_fallback(AUTOGRAD, autograd_fallback)

@@ -8,42 +8,134 @@ that have received everything. Among those the one made last in forward runs fir
 nearest to the loss, so its result frees memory soonest. No step recurses, so a graph may be of any depth.
 """
 
+import math
+import os
+import sys
 import threading
 import warnings
-from heapq import heappop, heappush
+from collections import deque
 from sys import getrefcount
 
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.thread_local_state import ThreadLocalState
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import SPARSE_CPU
-from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode
+from readtorch.c10.autograd_state import autograd_state
+from readtorch.c10.cuda.cuda_stream import StreamGuard, current_stream
+from readtorch.c10.dispatch_key import META, NOT_CPU, SPARSE_CPU
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode, tls
 from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 
 from . import accumulate_grad as accumulation
-from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
+from . import input_buffer
+from .graph_task import GraphTask, get_current_graph_task
+from .node import (
+    CPU_DEVICE,
+    NO_DEVICE,
+    AnomalyMode,
+    Node,
+    Streams,
+    engine_thread,
+    input_metadata,
+    node_stream,
+    note_stream,
+    partial_tasks,
+    returned_by,
+    to_device,
+)
+
+MAX_DEPTH = 60  # calls of backward inside one another that one thread's stack has room for
 
 
-class GraphTask:
-    """One call of backward(): which nodes will run, what they have received so far, what the caller wants to keep."""
+# ------------------------------------------------------------------------------------------------------ ready queues
 
-    __slots__ = ("keep_graph", "dependencies", "buffers", "ready", "needed", "captures", "results", "tie", "callbacks")
 
-    def __init__(self, keep_graph):
-        self.keep_graph = keep_graph
-        self.dependencies = {}  # node -> how many gradients it still waits for
-        self.buffers = {}  # node -> gradients received so far, one entry per input (InputBuffer in PyTorch)
-        self.ready = []  # heap of (-sequence number, tie breaker, node)
-        self.needed = None  # with `inputs`: the nodes that lie on a way to one of them
-        self.captures = {}  # node -> [(input number, position in results)]
-        self.results = None
-        self.tie = 0
-        self.callbacks = []
+class ReadyQueue:
+    """The nodes that have received all their gradients, as tasks (priority, graph task, node, gradients).
+
+    It is a heap whose top runs next. Of several tasks with equal priorities, which are the AccumulateGrads of one node's
+    inputs, the order follows from the steps below. They are those of C++'s `push_heap` and `pop_heap`, so that hooks of
+    leaves are called in PyTorch's order.
+    """
+
+    __slots__ = ("heap",)
+
+    def __init__(self):
+        self.heap = []
+
+    def push(self, graph_task, fn, inputs):
+        graph_task.outstanding_tasks += 1
+        heap, task = self.heap, (graph_task.priority + fn._seq_nr, graph_task, fn, inputs)
+        heap.append(task)
+        if len(heap) > 1:
+            self.sift_up(task, len(heap) - 1)
+
+    def sift_up(self, task, place):
+        """Put `task` into the hole `place`; until what is above is no less, the two change places."""
+        heap = self.heap
+        while place:
+            parent = (place - 1) // 2
+            if heap[parent][0] >= task[0]:
+                break
+            heap[place] = heap[parent]
+            place = parent
+        heap[place] = task
+
+    def pop(self):
+        """Take the top out: the hole sinks to the bottom, behind the greater child each time; there the last task fits in."""
+        heap = self.heap
+        last = heap.pop()
+        if not heap:
+            return last
+        top, count, place, child = heap[0], len(heap), 0, 2
+        if count == 1:
+            heap[0] = last
+            return top
+        while child < count:
+            if heap[child][0] < heap[child - 1][0]:
+                child -= 1
+            heap[place] = heap[child]
+            place, child = child, 2 * child + 2
+        if child == count:
+            heap[place] = heap[child - 1]
+            place = child - 1
+        self.sift_up(last, place)
+        return top
+
+
+class SharedReadyQueue(ReadyQueue):
+    """The same for tasks that several threads push; one that pops waits while there are none."""
+
+    __slots__ = ("not_empty",)
+
+    def __init__(self):
+        super().__init__()
+        self.not_empty = threading.Condition()
+
+    def push(self, graph_task, fn, inputs):
+        with self.not_empty:
+            super().push(graph_task, fn, inputs)
+            self.not_empty.notify()
+
+    def push_wake_up(self, graph_task):
+        """A task without a node: whoever waits for one looks whether `graph_task` is completed."""
+        with self.not_empty:
+            self.heap.append(None)
+            self.sift_up((math.inf, graph_task, None, ()), len(self.heap) - 1)
+            self.not_empty.notify()
+
+    def pop(self):
+        with self.not_empty:
+            self.not_empty.wait_for(lambda: self.heap)
+            return super().pop()
+
+
+# --------------------------------------------------------------------------------------------------- calls from outside
 
 
 class GraphRoot(Node):
-    """The node above all roots: "produces" the gradients that the caller gave."""
+    """The node above several roots: "produces" the gradients that the caller gave."""
 
     __slots__ = ("gradients",)
 
@@ -53,250 +145,341 @@ class GraphRoot(Node):
         return self.gradients
 
 
-def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumulate_grad=False):
-    """Run backward from `root_edges`, which receive `gradients`.
+def execute(root_edges, inputs, keep_graph, create_graph, outputs=None, accumulate_grad=False):
+    """Run backward from `root_edges`, which receive the gradients `inputs`.
 
-    With `inputs` (a list of edges) only what lies on a way to them runs, and their gradients are returned, unless
+    With `outputs` (a list of edges) only what lies on a way to them runs, and their gradients are returned, unless
     `accumulate_grad`: then leaves among them get their `.grad` instead.
-
-    A backward inside a backward runs here too, on the stack of its caller. In PyTorch: up to 60 deep (`MAX_DEPTH` in
-    engine.h), then in a pool of threads, so that there is no limit of depth.
     """
-    task = GraphTask(keep_graph)
-    root = GraphRoot(tuple(root_edges))
-    root.gradients = tuple(gradients)
-    count_dependencies(task, root)
-    if inputs is not None:
-        mark_needed(task, root, inputs, accumulate_grad)
-    previous_mode, previous_node = grad_mode_enabled(), evaluating.node
-    set_grad_mode(create_graph)
-    tasks.stack.append(task)
-    try:
-        task.ready.append((float("-inf"), 0, root))
-        run(task)
-        for callback in task.callbacks:
-            callback()
-    finally:
-        tasks.stack.pop()
-        set_grad_mode(previous_mode)
-        evaluating.node = previous_node
-    return task.results
+    inputs = validate_outputs(root_edges, inputs, str)
+    if accumulate_grad and create_graph:
+        warn_of_cycle()
+    thread = engine_thread()
+    if thread.ready_queue is None:
+        thread.ready_queue = ReadyQueue()
+    depth = 0 if thread.worker_device == NO_DEVICE else thread.total_depth + 1
+    graph_task = GraphTask(keep_graph, create_graph, depth, thread.ready_queue)
+    if len(root_edges) == 1:  # no root above the root
+        (graph_root, input_nr), buffer = root_edges[0], inputs
+        if type(graph_root._shape) is list:
+            buffer = input_buffer.add(None, len(graph_root._shape), input_nr, inputs[0])
+    else:
+        graph_root, buffer = GraphRoot(tuple(root_edges)), ()
+        graph_root.gradients = inputs
+        note_stream(graph_root, inputs)
+    compute_dependencies(graph_root, graph_task)
+    if Streams.noted:
+        prepare_for_devices(graph_task, graph_root, inputs)
+    if outputs is not None:
+        graph_task.init_to_execute(graph_root, outputs, accumulate_grad)
+    execute_with_graph_task(graph_task, graph_root, buffer)
+    if graph_task.exception is not None:
+        exception, graph_task.exception = graph_task.exception, None
+        try:
+            raise exception
+        finally:  # its traceback refers to this frame, and the frames to the graph: no cycle may keep them alive
+            exception = None
+    return graph_task.captured_vars
 
 
-class _Tasks(threading.local):
-    """The calls of backward that this thread is in: more than one when a node's `apply` calls backward itself."""
-
-    def __init__(self):
-        self.stack = []
-
-
-tasks = _Tasks()
-
-
-def count_dependencies(task, root):
+def compute_dependencies(root, graph_task):
     """How many edges lead to each node that can be reached from `root`."""
-    dependencies, stack = task.dependencies, [root]
-    while stack:
-        for node, _ in stack.pop()._next_edges:
+    dependencies, queue = graph_task.dependencies, [root]
+    while queue:
+        for node, _ in queue.pop()._next_edges:
             if node is not None:
                 if node in dependencies:
                     dependencies[node] += 1
                 else:
                     dependencies[node] = 1
-                    stack.append(node)
+                    queue.append(node)
 
 
-def mark_needed(task, root, inputs, accumulate_grad):
-    """Find the nodes from which one of `inputs` can be reached; note where gradients are to be captured."""
-    task.results = None if accumulate_grad else [None] * len(inputs)
-    targets = set()
-    for position, (node, nr) in enumerate(inputs):
-        targets.add(node)
-        if not accumulate_grad:
-            task.captures.setdefault(node, []).append((nr, position))
-    needed = {}
-    stack = [(root, iter(root._next_edges))]
-    on_way = {root}
-    while stack:
-        node, edges = stack[-1]
-        for child, _ in edges:
-            if child is None:
-                continue
-            if child not in on_way:
-                on_way.add(child)
-                stack.append((child, iter(child._next_edges)))
-                break
-        else:
-            stack.pop()
-            needed[node] = (node in targets and accumulate_grad) or any(
-                c is not None and (needed.get(c) or c in targets) for c, _ in node._next_edges
-            )
-    needed[root] = True
-    task.needed = needed
+# Note [ Reentrant backwards ]
+# A node's function may call backward itself, as a checkpoint does. Then the thread, which has a node to finish, goes into
+# `thread_main` again and works on the inner graph, on the same stack. From a depth of MAX_DEPTH such a call goes to a thread of
+# a pool instead, which works on the same queue while this one waits. So there is no limit to the depth.
 
 
-def run(task):
-    """Apply the ready nodes, one after the other, and pass their results on, until none is left."""
-    ready, buffers, needed = task.ready, task.buffers, task.needed
-    while ready:
-        node = heappop(ready)[2]
-        grads = tuple(buffers.pop(node, ()))  # a list would be one reference more: Note [ Stealing gradients ]
-        if node._hooks is not None:
-            grads = run_tensor_hooks(node, grads)
-        if needed is not None:
-            capture(task, node, grads)
-            if not needed.get(node, False):
-                continue
-        evaluating.node = node
-        if node._hooks is None and not AnomalyMode.enabled:
-            outputs = node.apply(*grads)
-        else:
-            outputs = apply_with_hooks(node, grads)
-        if len(outputs) != len(node._next_edges):
-            outputs = check_count(node, outputs)
-        if not task.keep_graph:
-            node.release_variables()
-        deliver(task, node, outputs)
-        grads = outputs = None  # nobody here looks at them again: see Note [ Stealing gradients ]
+def execute_with_graph_task(graph_task, graph_root, inputs):
+    """Put the root into a queue and work until the graph is done."""
+    thread = engine_thread()
+    is_outermost = thread.worker_device == NO_DEVICE
+    if is_outermost:
+        thread.worker_device = CPU_DEVICE
+    graph_task.owner = thread.worker_device
+    queue = graph_task.cpu_ready_queue
+    queue = queue if graph_task.mutex is None else ready_queue(queue, graph_root)
+    queue.push(graph_task, graph_root, inputs)
+    if is_outermost:
+        try:
+            thread_main(graph_task)
+        finally:
+            thread.worker_device = NO_DEVICE
+    elif thread.current_depth >= MAX_DEPTH or stack_is_short():
+        add_thread_pool_task(graph_task)
+    else:
+        thread.total_depth += 1
+        thread.current_depth += 1
+        try:
+            thread_main(graph_task)
+        finally:
+            thread.current_depth -= 1
+            thread.total_depth -= 1
 
 
-def measure_sole_owner():
-    """How many references `apply` sees to a gradient that only the engine holds: sent once through the loop above."""
-    counts = []
-
-    class Maker(Node):
-        def apply(self, *grads):
-            return (wrap(np.zeros(())),)
-
-    class Counter(Node):
-        def apply(self, grad):
-            counts.append(getrefcount(grad))
-            return ()
-
-    counter = Counter((), (), np.dtype(np.float64))
-    maker = Maker(((counter, 0),))
-    task = GraphTask(keep_graph=False)
-    count_dependencies(task, maker)
-    task.ready.append((0, 0, maker))
-    run(task)
-    return counts[0]
+def stack_is_short():
+    """Whether Python would allow this thread few more calls inside one another. In PyTorch, a frame of C++ counts for less."""
+    try:
+        return sys._getframe(sys.getrecursionlimit() - 150) is not None
+    except ValueError:
+        return False
 
 
-def deliver(task, node, outputs):
-    """Put each result of `node` into the buffer of the node it is for, which becomes ready if it was the last one."""
-    buffers, dependencies = task.buffers, task.dependencies
-    for i, (child, nr) in enumerate(node._next_edges):
-        if child is None:
+def warn_of_cycle(told=[]):  # noqa: B006 (once in a process)
+    if not told:
+        told.append(True)
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+            "the cycle and avoid the leak.",
+            stacklevel=2,
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------- the loop
+
+
+def thread_main(graph_task):
+    """Take tasks from the queue of `graph_task` and evaluate their nodes until it is completed."""
+    if graph_task.mutex is not None:
+        return shared_thread_main(graph_task)
+    thread, queue = engine_thread(), graph_task.cpu_ready_queue
+    previous = thread.graph_task, thread.node, thread.checkpoint_valid
+    previous_mode = tls.grad_mode
+    thread.graph_task = graph_task
+    thread.checkpoint_valid = thread.checkpoint_valid and graph_task.exec_info is None
+    if previous_mode is not graph_task.grad_mode:
+        set_grad_mode(graph_task.grad_mode)
+    try:
+        while not graph_task.completed:
+            _, local_graph_task, fn, inputs = queue.pop()
+            if local_graph_task.exception is None:
+                thread.node = fn
+                try:
+                    evaluate_function(local_graph_task, fn, inputs, queue)
+                except BaseException as exception:
+                    local_graph_task.set_exception(exception, fn)
+            local_graph_task.outstanding_tasks -= 1
+            if not local_graph_task.outstanding_tasks:
+                local_graph_task.mark_as_completed_and_run_post_processing()
+    finally:
+        thread.graph_task, thread.node, thread.checkpoint_valid = previous
+        if tls.grad_mode is not previous_mode:
+            set_grad_mode(previous_mode)
+
+
+def evaluate_function(graph_task, fn, inputs, cpu_ready_queue):
+    """Run `fn`, give its results to the nodes that come next, and put those into the queue that have received everything."""
+    exec_info = graph_task.exec_info
+    if exec_info is not None:
+        inputs, needed = call_captures(graph_task, fn, inputs)
+        if not needed:
+            return
+        outputs = call_as_needed(graph_task, fn, inputs)
+    else:
+        outputs = fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+    if not graph_task.keep_graph:
+        fn.release_variables()
+    edges = fn._next_edges
+    if len(outputs) != len(edges):
+        validate_outputs(edges, outputs, returned_by(fn))  # which says so
+    if not edges:
+        return
+    if AnomalyMode.enabled and AnomalyMode.check_nan:
+        check_nan(fn, outputs)
+    if graph_task.mutex is not None:
+        return push_outputs_on_streams(graph_task, fn, outputs)
+    dependencies, not_ready = graph_task.dependencies, graph_task.not_ready
+    for i, (next_fn, input_nr) in enumerate(edges):
+        if next_fn is None:
             continue
-        grad = outputs[i]
-        if grad is not None:
-            array = grad._array
-            if array.shape != child._shape or array.dtype is not child._dtype:
-                grad = validate(node, i, grad, child, nr)
-            received = buffers.get(child)
-            if received is None and type(child._shape) is not list:
-                buffers[child] = (grad,)
-            else:
-                buffers[child] = add_to_buffer(child, received, nr, grad)
-        left = dependencies[child] = dependencies[child] - 1
-        if left == 0:
-            if child not in buffers:
-                buffers[child] = add_to_buffer(child, None, nr, None)
-            task.tie += 1
-            heappush(task.ready, (-child._seq_nr, task.tie, child))
+        output = outputs[i]
+        if output is not None and (output._array.shape != next_fn._shape or output._array.dtype is not next_fn._dtype):
+            output = validate_output(i, output, next_fn, input_nr, returned_by(fn))
+        left = dependencies[next_fn] = dependencies[next_fn] - 1
+        if exec_info is not None and next_fn not in exec_info:
+            continue
+        buffer = not_ready.pop(next_fn, None)
+        if buffer is None and output is not None and type(next_fn._shape) is not list:
+            buffer = (output,)
+        else:
+            buffer = input_buffer.add(buffer, count_inputs(next_fn), input_nr, output)
+        if left:
+            not_ready[next_fn] = buffer
+        else:
+            cpu_ready_queue.push(graph_task, next_fn, buffer)
 
 
-def add_to_buffer(child, received, nr, grad):
-    """What `child` has received, one entry per input, with `grad` added to entry `nr`."""
-    count = len(child._shape) if type(child._shape) is list else 1
-    received = [None] * count if received is None else list(received)
-    if grad is not None:
-        old = received[nr]
-        if old is None:
-            received[nr] = grad
-        else:  # a dense tensor takes a sparse one, but not the other way round
-            received[nr] = grad + old if old._keys & SPARSE_CPU else old + grad
-    return received
+def count_inputs(fn):
+    return len(fn._shape) if type(fn._shape) is list else 1
 
 
-def validate(node, index, grad, child, nr):
-    """Bring a gradient to the shape and dtype of the tensor it belongs to; Note [ Broadcasting ].
+def call_captures(graph_task, fn, inputs):
+    """Catch what flows into `fn` and is wanted; its gradients, after the tensors' hooks if it does not run; whether it does."""
+    info = graph_task.exec_info.get(fn)
+    if info is None:  # a root that leads nowhere
+        return call_tensor_pre_hooks(fn, inputs), False
+    if not info.needed:
+        inputs = call_tensor_pre_hooks(fn, inputs)
+    for input_nr, output_nr in info.captures:
+        graph_task.captured_vars[output_nr] = inputs[input_nr]
+        if graph_task.mutex is not None and node_stream(fn) is not None:
+            graph_task.leaf_streams.add(node_stream(fn))
+    return inputs, info.needed
 
-    Note [ Broadcasting ]
-    Formulas ignore broadcasting: the gradient of `a` in `a + b` is simply `grad`. If `a` was expanded to `b`'s shape,
-    each of its elements was used several times and its gradient is a sum over those uses. The engine takes that sum for
-    all operations at once, here. In PyTorch: `validate_outputs`.
+
+def call_as_needed(graph_task, fn, inputs):
+    """What `fn` returns. If not all of its gradients are needed, it asks which are: see `wanted_edges`."""
+    exec_info = graph_task.exec_info
+    for next_fn, _ in fn._next_edges:
+        if next_fn not in exec_info and next_fn is not None:
+            partial_tasks.append(graph_task)
+            try:
+                return fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+            finally:
+                partial_tasks.remove(graph_task)
+    return fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+
+
+def call_function(graph_task, fn, inputs):
+    """`fn.apply` between the hooks: see Note [ Hooks ordering ]."""
+    inputs = call_pre_hooks(fn, call_tensor_pre_hooks(fn, inputs))
+    outputs = validate_outputs(fn._next_edges, fn.apply(*inputs), returned_by(fn))
+    outputs = call_post_hooks(fn, outputs, inputs)
+    if grad_mode_enabled() is not graph_task.grad_mode:  # a hook has set it
+        set_grad_mode(graph_task.grad_mode)
+    return outputs
+
+
+# -------------------------------------------------------------------------------------------------- what is checked
+
+
+def validate_outputs(edges, grads, format_error):
+    """The gradients that flow along `edges`, each brought to the shape and dtype of the tensor it belongs to.
+
+    format_error: makes the whole message of one that says what a gradient is. Raises RuntimeError for one that does not fit.
     """
-    shape, dtype = input_metadata(child, nr)
+    if len(grads) != len(edges):
+        raise RuntimeError(format_error(f"invalid number of gradients - expected {len(edges)}, but got {len(grads)}"))
+    for i, (node, nr) in enumerate(edges):
+        grad = grads[i]
+        if grad is None or node is None:
+            continue
+        if grad._array.shape == node._shape and grad._array.dtype is node._dtype:
+            if not (Streams.devices_noted or grad._keys & NOT_CPU):
+                continue
+        fitting = validate_output(i, grad, node, nr, format_error)
+        if fitting is not grad:
+            grads = (*grads[:i], fitting, *grads[i + 1 :])
+    return grads
+
+
+# Note [ Broadcasting ]
+# Formulas ignore broadcasting: the gradient of `a` in `a + b` is simply `grad`. If `a` was expanded to `b`'s shape, each of its
+# elements was used several times and its gradient is a sum over those uses. The engine takes that sum for all operations
+# at once, here.
+
+
+def validate_output(index, grad, node, nr, format_error):
+    """`grad` with the shape and dtype of the tensor that it belongs to."""
+    shape, dtype = input_metadata(node, nr)
     if grad._array.shape != shape:
-        if not _is_expandable_to(shape, grad._array.shape):
+        if not is_expandable_to(shape, grad._array.shape):
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {index} - got "
-                f"{list(grad._array.shape)} but expected shape compatible with {list(shape)}"
+                format_error(
+                    f"invalid gradient at index {index} - got {list(grad._array.shape)} "
+                    f"but expected shape compatible with {list(shape)}"
+                )
             )
         grad = at.sum_to_size(grad, shape)
     if dtype is not None and grad._array.dtype != dtype:
-        wanted = scalar_type.by_numpy[dtype]
-        if wanted.is_floating_point and dtype_of(grad).is_complex:
-            grad = at.real(grad)
-        if dtype_of(grad) is not wanted:
-            grad = grad.to(wanted)
+        grad = to_dtype(grad, scalar_type.by_numpy[dtype])
+    elif dtype is None and grad._array.dtype.kind in "biu":
+        raise RuntimeError("isDifferentiableType(grad.scalar_type()) INTERNAL ASSERT FAILED")
+    if Streams.devices_noted or grad._keys & NOT_CPU:
+        grad = to_device(index, grad, node, format_error)
     return grad
 
 
-def _is_expandable_to(shape, target):
+def to_dtype(grad, wanted):
+    """Of a complex gradient for a real tensor the real part. In PyTorch: formulas take it themselves (`handle_r_to_c`)."""
+    if wanted.is_floating_point and dtype_of(grad).is_complex:
+        grad = at.real(grad)
+    return grad if dtype_of(grad) is wanted else grad.to(wanted)
+
+
+def is_expandable_to(shape, target):
     if len(shape) > len(target):
         return False
     return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(target)))
 
 
-def check_count(node, outputs):
-    """A custom Function may return more gradients than it had inputs, if the rest are None."""
-    wanted = len(node._next_edges)
-    if len(outputs) > wanted and all(o is None for o in outputs[wanted:]):
-        return outputs[:wanted]
-    raise RuntimeError(
-        f"Function {node.name()} returned an incorrect number of gradients (expected {wanted}, got {len(outputs)})"
-    )
+def check_nan(fn, outputs):
+    """Raises RuntimeError if there is a nan in what `fn` returned: anomaly mode asks for it."""
+    for i, output in enumerate(outputs):
+        if output is not None and has_nan(output):
+            raise RuntimeError(f"Function '{fn.name()}' returned nan values in its {i}th output.")
 
 
-# ------------------------------------------------------------------------------------------- hooks and captures
+def has_nan(grad):
+    if grad._keys & META:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    array = grad._array.values if grad._keys & SPARSE_CPU else host_array(grad)
+    return (array != array).any()
 
 
-def run_tensor_hooks(node, grads):
+# ------------------------------------------------------------------------------------------------------------- hooks
+
+
+def call_tensor_pre_hooks(fn, inputs):
     """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
-    hooks, grads = node._hooks, list(grads)
-    for nr, hook in list(hooks.tensor_pre.values()):
-        replaced = hook(grads[nr])
-        if replaced is not None:
-            check_hook_result(grads[nr], replaced, hook)
-            grads[nr] = replaced
-    for nr, hook in hooks.retain_grad.items():
-        if grads[nr] is not None:
-            hook(grads[nr])
-    return grads
+    hooks = fn._hooks
+    if hooks is None:
+        return inputs
+    for of_tensor, nr in list(hooks.tensor_pre):
+        for hook in list(of_tensor.values()):
+            replaced = hook(inputs[nr])
+            if replaced is not None and replaced is not inputs[nr]:
+                check_single_result(inputs[nr], replaced, hook)
+                inputs = (*inputs[:nr], replaced, *inputs[nr + 1 :])
+    for nr, hook in list(hooks.retains_grad.items()):
+        if inputs[nr] is not None:
+            hook(inputs[nr])
+    return inputs
 
 
-def apply_with_hooks(node, grads):
-    """`node.apply` with the hooks of the node itself around it, and with anomaly mode's checks."""
-    hooks = node._hooks or NO_HOOKS
-    for hook in list(hooks.pre.values()):
-        replaced = hook(tuple(grads))
+def call_pre_hooks(fn, inputs):
+    for hook in list(fn._hooks.pre.values()):
+        replaced = hook(tuple(inputs))
         if replaced is not None:
-            grads = check_replaced(hook, grads, replaced)
-    outputs = apply_checked(node, grads) if AnomalyMode.enabled else node.apply(*grads)
-    for hook in list(hooks.post.values()):
-        replaced = hook(tuple(outputs), tuple(grads))
+            check_result(inputs, replaced, hook)
+            inputs = replaced
+    return inputs
+
+
+def call_post_hooks(fn, outputs, inputs):
+    for hook in list(fn._hooks.post.values()):
+        replaced = hook(tuple(outputs), tuple(inputs))
         if replaced is not None:
-            outputs = check_replaced(hook, outputs, replaced)
+            check_result(outputs, replaced, hook)
+            outputs = replaced
     return outputs
 
 
-NO_HOOKS = NodeHooks()
-
-
-def check_replaced(hook, values, replaced):
-    """What a node's hook returned instead of `values`: a tuple of as many gradients, each like the one before."""
+def check_result(values, replaced, hook):
+    """What a node's hook returned instead of `values` must be a tuple of as many gradients, each like the one before."""
     if not isinstance(replaced, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
     if len(replaced) != len(values):
@@ -306,11 +489,10 @@ def check_replaced(hook, values, replaced):
         )
     for old, new in zip(values, replaced):
         if new is not None:
-            check_hook_result(old, new, hook)
-    return replaced
+            check_single_result(old, new, hook)
 
 
-def check_hook_result(old, new, hook):
+def check_single_result(old, new, hook):
     """RuntimeError or TypeError if a hook has changed a gradient's size or type."""
     if old is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
@@ -329,64 +511,222 @@ def hook_name(hook):
     return getattr(hook, "__name__", type(hook).__name__)
 
 
-def capture(task, node, grads):
-    for nr, position in task.captures.get(node, ()):
-        task.results[position] = grads[nr]
-
-
-# ------------------------------------------------------------------------------------------------ anomaly mode
-
-
-def apply_checked(node, grads):
-    """`node.apply`, with the forward traceback shown on error and a search for nan in what comes out."""
-    try:
-        outputs = node.apply(*grads)
-    except Exception:
-        warn_origin(node)
-        raise
-    if AnomalyMode.check_nan:
-        for i, output in enumerate(outputs):
-            if output is not None and has_nan(output):
-                warn_origin(node)
-                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-    return outputs
-
-
-def has_nan(grad):
-    array = grad._array.values if grad._keys & SPARSE_CPU else host_array(grad)
-    return (array != array).any()
-
-
-def warn_origin(node):
-    """Warn with the traceback of the forward call of `node`, and those of the nodes that made it."""
-    origin = node.metadata.get("traceback_")
-    if origin is None:
-        warnings.warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable "
-            "detect anomaly during forward pass for more information.",
-            stacklevel=2,
-        )
-        return
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(origin)}",
-        stacklevel=2,
-    )
-    parent = node.metadata.get("parent_")
-    while parent is not None:
-        above = parent.metadata.get("traceback_", ["No forward pass information available.\n"])
-        warnings.warn(
-            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
-            f"that induced the previous calculation:\n{''.join(above)}",
-            stacklevel=2,
-        )
-        parent = parent.metadata.get("parent_")
-
-
 def queue_callback(callback):
     """Run `callback()` when the backward that is running now has finished (`Variable._execution_engine`)."""
-    if not tasks.stack:
+    graph_task = get_current_graph_task()
+    if graph_task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    tasks.stack[-1].callbacks.append(callback)
+    graph_task.final_callbacks.append(callback)
 
 
-accumulation.SOLE_OWNER = measure_sole_owner()
+# ------------------------------------------------------------------------------------------------ threads of devices
+#
+# Note [ A thread for each device ]
+# Nodes of the CPU run in the thread that called backward. Nodes of a GPU run in a thread of that GPU, which has a queue for the
+# tasks of all calls, so that a device that keeps its thread busy holds up no other one. Such a call has a mutex; a call
+# without streams has none, and nobody waits for a lock.
+
+
+def prepare_for_devices(graph_task, root, inputs):
+    """If nodes of `graph_task` have streams: let several threads work on it, and note the streams that will wait for theirs."""
+    streams = {node_stream(node) for node in (root, *graph_task.dependencies)} - {None}
+    if not streams:
+        return
+    graph_task.mutex = threading.RLock()
+    graph_task.thread_locals = ThreadLocalState()
+    graph_task.caller_current_streams = {s.device_index: current_stream(s.device_index) for s in streams}
+    graph_task.leaf_streams = set()
+    graph_task.cpu_ready_queue = SharedReadyQueue()
+    if node_stream(root) is not None:
+        input_buffer.wait_for(node_stream(root), inputs)
+
+
+device_ready_queues = {}  # device index -> the queue of its thread
+device_threads_mutex = threading.Lock()
+
+
+def ready_queue(cpu_ready_queue, fn):
+    """The queue of the thread that is to run `fn`."""
+    stream = node_stream(fn)
+    if stream is None or not autograd_state.multithreading_enabled:
+        return cpu_ready_queue
+    return ready_queue_by_index(cpu_ready_queue, stream.device_index)
+
+
+def ready_queue_by_index(cpu_ready_queue, device_index):
+    if device_index == CPU_DEVICE:
+        return cpu_ready_queue
+    with device_threads_mutex:
+        queue = device_ready_queues.get(device_index)
+        if queue is None:
+            queue = device_ready_queues[device_index] = start_device_thread(device_index)
+    return queue
+
+
+def start_device_thread(device_index):
+    queue = SharedReadyQueue()
+    name = f"pt_autograd_{device_index}"
+    threading.Thread(target=thread_init, args=(device_index, queue), name=name, daemon=True).start()
+    return queue
+
+
+def thread_init(device_index, queue):
+    """What the thread of a device does, as long as the process runs."""
+    thread = engine_thread()
+    thread.worker_device = device_index
+    shared_thread_main(None, queue)
+
+
+def forget_device_threads():
+    """In a process that was forked none of the threads runs."""
+    device_ready_queues.clear()
+    thread_pool_shared.__init__()
+
+
+os.register_at_fork(after_in_child=forget_device_threads)
+
+
+def shared_thread_main(graph_task, queue=None):
+    """The same where several threads work on `graph_task`; for ever if it is None. See Note [ A thread for each device ]."""
+    thread = engine_thread()
+    queue = queue or ready_queue_by_index(graph_task.cpu_ready_queue, graph_task.owner)
+    previous = thread.graph_task, thread.node, thread.checkpoint_valid
+    previous_mode, was_valid = tls.grad_mode, thread.checkpoint_valid
+    thread.graph_task = None
+    try:
+        while graph_task is None or not graph_task.completed:
+            _, local_graph_task, fn, inputs = queue.pop()
+            if fn is None:  # woken up
+                continue
+            if local_graph_task is not thread.graph_task:
+                work_on(thread, local_graph_task)
+                thread.checkpoint_valid = was_valid and local_graph_task.exec_info is None
+            if local_graph_task.exception is None:
+                thread.node = fn
+                try:
+                    with StreamGuard(node_stream(fn)):
+                        evaluate_function(local_graph_task, fn, inputs, local_graph_task.cpu_ready_queue)
+                except BaseException as exception:
+                    local_graph_task.set_exception(exception, fn)
+                if not fn._next_edges and node_stream(fn) is not None:
+                    local_graph_task.leaf_streams.add(node_stream(fn))
+            inputs = None  # nobody here looks at them again
+            if not local_graph_task.task_done():
+                complete(local_graph_task, thread)
+            if graph_task is None:  # the next task may be long in coming: keep nothing of this one
+                local_graph_task = fn = thread.graph_task = thread.node = None
+    finally:
+        thread.graph_task, thread.node, thread.checkpoint_valid = previous
+        if thread.worker_device >= 0 and thread.graph_task is not None:
+            work_on(thread, thread.graph_task)
+        elif tls.grad_mode is not previous_mode:
+            set_grad_mode(previous_mode)
+
+
+def work_on(thread, graph_task):
+    """Make the thread's state that of the call of backward whose node it is to run."""
+    thread.graph_task = graph_task
+    if thread.worker_device >= 0:
+        graph_task.thread_locals.restore()
+    if tls.grad_mode is not graph_task.grad_mode:
+        set_grad_mode(graph_task.grad_mode)
+
+
+def complete(graph_task, thread):
+    """The last node has run: finish, and wake the thread that waits for it."""
+    graph_task.mark_as_completed_and_run_post_processing()
+    if graph_task.owner != thread.worker_device:
+        ready_queue_by_index(graph_task.cpu_ready_queue, graph_task.owner).push_wake_up(graph_task)
+
+
+def push_outputs_on_streams(graph_task, fn, outputs):
+    """The same loop for nodes that have streams and run in several threads: Note [ Streaming backwards ]."""
+    stream, exec_info = node_stream(fn), graph_task.exec_info
+    outputs = validate_outputs(fn._next_edges, outputs, returned_by(fn))
+    with graph_task.mutex:
+        for (next_fn, input_nr), output in zip(fn._next_edges, outputs):
+            if next_fn is None:
+                continue
+            left = graph_task.dependencies[next_fn] = graph_task.dependencies[next_fn] - 1
+            if exec_info is not None and next_fn not in exec_info:
+                continue
+            buffer = graph_task.not_ready.pop(next_fn, None)
+            buffer = input_buffer.add_on_stream(
+                buffer, count_inputs(next_fn), input_nr, output, stream, node_stream(next_fn)
+            )
+            if left:
+                graph_task.not_ready[next_fn] = buffer
+            else:
+                ready_queue(graph_task.cpu_ready_queue, next_fn).push(graph_task, next_fn, buffer)
+
+
+# ------------------------------------------------------------------------------------------- threads for deep nesting
+
+
+class ThreadPoolShared:
+    """The threads that take over calls of backward which are nested too deep, and what waits for one of them."""
+
+    def __init__(self):
+        self.num_workers = 0  # of them wait for work
+        self.work = threading.Condition()
+        self.graphtasks_queue = deque()
+
+
+thread_pool_shared = ThreadPoolShared()
+
+
+def add_thread_pool_task(graph_task):
+    """Let a thread of the pool work on `graph_task`, and wait until it is completed."""
+    done = threading.Event()
+    pool, state = thread_pool_shared, ThreadLocalState()
+    with pool.work:
+        create_thread = pool.num_workers <= len(pool.graphtasks_queue)
+        pool.graphtasks_queue.append((graph_task, state, done))
+        pool.work.notify()
+    if create_thread:
+        threading.Thread(target=reentrant_thread_init, name="pt_autograd", daemon=True).start()
+    done.wait()
+
+
+def reentrant_thread_init():
+    """What a thread of the pool does: wait for a call of backward, work on it with its caller's queue, wait again."""
+    pool, thread = thread_pool_shared, engine_thread()
+    while True:
+        with pool.work:
+            pool.num_workers += 1
+            pool.work.wait_for(lambda: pool.graphtasks_queue)
+            pool.num_workers -= 1
+            graph_task, state, done = pool.graphtasks_queue.popleft()
+        thread.worker_device = graph_task.owner
+        thread.ready_queue = graph_task.cpu_ready_queue if graph_task.mutex is None else None
+        thread.total_depth = graph_task.reentrant_depth
+        state.restore()
+        try:
+            thread_main(graph_task)
+        finally:
+            done.set()
+            graph_task = state = done = None
+
+
+# ------------------------------------------------------------------------------------------ Note [ Stealing gradients ]
+
+
+def measure_num_expected_refs():
+    """How many references `apply` sees to a gradient that only the engine holds: sent once through the loop above."""
+    counts = []
+
+    class Maker(Node):
+        def apply(self, *grads):
+            return (wrap(np.zeros(())),)
+
+    class Counter(Node):
+        def apply(self, grad):
+            counts.append(getrefcount(grad))
+            return ()
+
+    maker = Maker(((Counter((), (), np.dtype(np.float64)), 0),))
+    execute([(maker, 0)], (None,), False, False)
+    return counts[0]
+
+
+accumulation.NUM_EXPECTED_REFS = measure_num_expected_refs()

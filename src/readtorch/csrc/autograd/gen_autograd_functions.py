@@ -11,7 +11,7 @@ import re
 from readtorch.aten.codegen import compile_function
 from readtorch.c10.tensor_impl import NO_EDGE
 
-from .node import Node
+from .node import Node, partial_tasks, wanted_edges
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
 FACTS = {
@@ -35,20 +35,26 @@ def joint(name):
 class Formulas:
     """What an operator's derivative class says, worked out once."""
 
+    in_python = notes_stream = False  # of the operands for which a kernel is written: see gen_variable_type.py
+
     def __init__(self, operator):
         self.operator = operator.variant_of or operator
         self.inplace = operator.schema.is_inplace
+        self.own_inplace = self.inplace and operator.variant_of is None  # its formulas are for this form alone
         schema = self.operator.schema
         cls = self.operator.derivative
         self.name = cls.__name__
-        self.functions = {name: f for name, f in vars(cls).items() if inspect.isfunction(f)}
         self.arguments = {a.name: a for a in schema.arguments}
-        covered = {part for name in self.functions for part in joint(name)}
-        self.inputs = [a for a in schema.arguments if a.name in covered]
-        self.has_list = any(a.type.is_list for a in self.inputs)
         self.outputs = (
             ["result"] if len(schema.returns) == 1 else [r.name or f"result{i}" for i, r in enumerate(schema.returns)]
         )
+        self.forward = {name: rule for name, rule in vars(cls).items() if set(joint(name)) <= set(self.outputs)}
+        self.functions = {
+            name: f for name, f in vars(cls).items() if inspect.isfunction(f) and name not in self.forward
+        }
+        covered = {part for name in self.functions for part in joint(name)}
+        self.inputs = [a for a in schema.arguments if a.name in covered]
+        self.has_list = any(a.type.is_list for a in self.inputs)
         differentiable = getattr(cls, "output_differentiability", [True] * len(self.outputs))
         self.differentiable_outputs = [n for n, d in zip(self.outputs, differentiable) if d]
         self.returns_list = schema.returns[0].type.is_list if schema.returns else False
@@ -56,14 +62,22 @@ class Formulas:
         self.saved = self._saved()
 
     def _saved(self):
-        """Name -> (kind, inputs whose gradient needs it); kinds: tensor, list, output, fact, plain."""
+        """Name -> (kind, inputs whose gradient needs it), as torchgen orders them: inputs by name, then outputs.
+
+        Kinds: tensor, list, output, fact, plain.
+        """
         saved = {}
         for function, parameters in self.parameters.items():
             for parameter in parameters:
                 if parameter not in ("grad", "grads", "grad_input_mask"):
                     kind = self._kind(parameter)
                     saved.setdefault(parameter, (kind, set()))[1].update(joint(function))
-        return saved
+        return dict(sorted(saved.items(), key=lambda item: (item[1][0] == "output", item[0])))
+
+    def is_fact(self, name):
+        """Whether a parameter of a forward formula is something of an input besides the tensor itself."""
+        stem = name[:-2] if name.endswith(("_t", "_p")) else name
+        return name not in self.outputs and name not in self.arguments and stem not in self.arguments
 
     def _kind(self, name):
         if name in self.arguments:
@@ -99,6 +113,7 @@ def _make_node_class(formulas):
         "__init__": object.__init__,  # `Node_()` runs no Python: the Autograd kernel fills the node
         "__slots__": slots + (("list_lengths",) if formulas.has_list else ()),
         "saved_names": variables,
+        "notes_device": True,
         "apply": _make_apply(formulas),
         "__module__": "builtins",  # as C++ classes say in PyTorch
         "namespace": getattr(formulas.operator.derivative, "namespace", ""),
@@ -125,33 +140,38 @@ def _unpacker(slot, kind):
     def unpack(node):
         value = getattr(node, slot)
         if kind == "list":
-            return tuple([v and v.unpack(node) for v in value])
-        return value.unpack(node) if kind in ("tensor", "output") and value is not None else value
+            return tuple([v and v.unpack(node, node) for v in value])
+        return value.unpack(node, node) if kind in ("tensor", "output") and value is not None else value
 
     return unpack
 
 
 def _make_apply(formulas):
-    """The node's `apply`: each formula is run only if its input's edge leads somewhere.
+    """The node's `apply`: all that is saved is unpacked, then each formula is run whose input's edge leads somewhere.
 
     For `MulBackward0` it writes:
 
         def apply(self, grad):
+            saved_other = self.saved_other
+            if saved_other is not None: saved_other = saved_other.unpack(self)
+            saved_self = self.saved_self
+            if saved_self is not None: saved_self = saved_self.unpack(self)
             if grad is None: return (None,) * len(self._next_edges)
-            edge_self, edge_other, = self._next_edges
+            edge_self, edge_other, = wanted_edges(self) if partial_tasks else self._next_edges
             if edge_other is not NO_EDGE:
-                grad_of_other = formula_other(grad, self.saved_self.unpack(self))
+                grad_of_other = formula_other(grad, saved_self)
             else:
                 grad_of_other = None
             if edge_self is not NO_EDGE:
-                grad_of_self = formula_self(grad, self.saved_other.unpack(self))
+                grad_of_self = formula_self(grad, saved_other)
             else:
                 grad_of_self = None
             return (grad_of_self, grad_of_other,)
     """
-    names = {"NO_EDGE": NO_EDGE}
+    names = {"NO_EDGE": NO_EDGE, "partial_tasks": partial_tasks, "wanted_edges": wanted_edges}
     many = len(formulas.differentiable_outputs) > 1 or formulas.returns_list
     lines = [f"def apply(self, {'*grads' if many else 'grad'}):"]
+    lines += _unpack_lines(formulas)
     uses_grad = any("grad" in p for p in formulas.parameters.values())
     if many and uses_grad:
         lines.append("    grad = grads[0]")
@@ -167,14 +187,27 @@ def _make_apply(formulas):
     return compile_function("apply", "\n".join(lines) + "\n", names)
 
 
+def _unpack_lines(formulas):
+    """Inputs in the order of their names, then outputs, as torchgen has them."""
+    kinds = {name: kind for name, (kind, _) in formulas.saved.items()}
+    lines = []
+    for name in sorted([n for n, kind in kinds.items() if kind != "plain"], key=lambda n: (kinds[n] == "output", n)):
+        lines.append(f"    saved_{name} = self.saved_{name}")
+        if kinds[name] == "list":
+            lines.append(f"    saved_{name} = [v and v.unpack(self) for v in saved_{name}]")
+        elif kinds[name] in ("tensor", "output"):
+            lines.append(f"    if saved_{name} is not None: saved_{name} = saved_{name}.unpack(self)")
+    return lines
+
+
 def _edge_lines(formulas):
     if not formulas.has_list:
         targets = ", ".join(f"edge_{a.name}" for a in formulas.inputs)
-        return [f"    {targets}, = self._next_edges"]
-    lines = ["    at = 0"]
+        return [f"    {targets}, = wanted_edges(self) if partial_tasks else self._next_edges"]
+    lines = ["    edges = wanted_edges(self) if partial_tasks else self._next_edges", "    at = 0"]
     for i, a in enumerate(formulas.inputs):
         length = f"self.list_lengths[{i}]"
-        lines.append(f"    edge_{a.name} = self._next_edges[at:at + {length}]; at += {length}")
+        lines.append(f"    edge_{a.name} = edges[at:at + {length}]; at += {length}")
         if not a.type.is_list:
             lines.append(f"    edge_{a.name} = edge_{a.name}[0]")
     return lines
@@ -208,10 +241,4 @@ def _formula_argument(formulas, parameter, wanted):
     if parameter == "grad_input_mask":
         return f"({', '.join(wanted)},)"
     kind, _ = formulas.saved[parameter]
-    if kind == "list":
-        return f"[v and v.unpack(self) for v in self.saved_{parameter}]"
-    if kind in ("tensor", "output"):
-        optional = kind == "tensor" and formulas.arguments[parameter].type.optional
-        unpack = f"self.saved_{parameter}.unpack(self)"
-        return f"(self.saved_{parameter} and {unpack})" if optional else unpack
-    return f"self.saved_{parameter}"
+    return f"self.saved_{parameter}" if kind == "plain" else f"saved_{parameter}"

@@ -9,14 +9,24 @@ is made when an operator first meets a tensor. Explained in the chapter "The ten
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.operator_entry import BELOW_AUTOGRAD
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_FACTS, INFERENCE_TENSOR, SPARSE_CPU, STALE
+from readtorch.c10 import tensor_impl
+from readtorch.c10.dispatch_key import (
+    ADINPLACEORVIEW,
+    AUTOGRAD,
+    GRAD_FACTS,
+    INFERENCE_TENSOR,
+    OF_VIEWS,
+    SPARSE_CPU,
+    STALE,
+    TANGENT,
+)
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
-from readtorch.c10.tensor_impl import Creation, storage_impl
+from readtorch.c10.tensor_impl import KEPT_BY_VIEWS, NO_EDGE, Creation, new, storage_impl
 
-from .variable import as_view, view_without_grad
+from .variable import as_view, keep_input_metadata, view_without_grad
 
 # What the kernel below is looked up with. (An inference tensor's fact would bring the call back to this key.)
-BELOW = ~(ADINPLACEORVIEW | AUTOGRAD | GRAD_FACTS | INFERENCE_TENSOR)
+BELOW = ~(ADINPLACEORVIEW | AUTOGRAD | GRAD_FACTS | TANGENT | INFERENCE_TENSOR)
 
 # They count a write only if they change anything.
 COUNT_CHANGES = {"aten::resize_", "aten::resize_as_"}
@@ -29,7 +39,8 @@ def make_adinplaceorview_kernel(operator, keys):
     if operator.schema.is_view:
         return _view_kernel(operator, keys)
     kernel = operator.table[keys & BELOW]
-    return compile_function(f"{operator.schema.name}_adinplaceorview", writing_source(operator), {"kernel": kernel})
+    names = {"kernel": kernel, "keep_input_metadata": keep_input_metadata}
+    return compile_function(f"{operator.schema.name}_adinplaceorview", writing_source(operator), names)
 
 
 dispatcher.writers[ADINPLACEORVIEW] = make_adinplaceorview_kernel
@@ -66,6 +77,8 @@ def writing_source(operator):
     if len(written) == 1 and not written[0].type.is_list:
         name = written[0].name
         lines = [f"counter = {name}._counter", "version = counter[0]", f"kernel({parameters})"]
+        if getattr(operator.derivative, "writes_no_elements", False):  # `t_` and its like
+            lines.insert(0, "keep_input_metadata(self)")
         lines += ["counter[0] = version + 1", f"return {name}" if operator.schema.returns else "return None"]
         return head + "\n    ".join(lines) + "\n"
     tensors = "".join(f"{'*' if a.type.is_list else ''}{a.name}, " for a in written)
@@ -95,45 +108,79 @@ def _view_kernel(operator, keys):
     if keys & BELOW_AUTOGRAD:  # what comes back may be anybody's tensor
         creation = Creation.MULTI_OUTPUT_NODE if several else Creation.DEFAULT
         return _marking(kernel, several, creation)
+    array_of = getattr(kernel, "array_of", None)
     names = {
         "kernel": kernel,
+        "array_of": array_of,
+        "new": new,
+        "Tensor": tensor_impl.tensor_class,
+        "KEPT_BY_VIEWS": KEPT_BY_VIEWS,
+        "OF_VIEWS": OF_VIEWS,
+        "NO_EDGE": NO_EDGE,
         "DEFAULT": Creation.DEFAULT,
         "MULTI_OUTPUT_NODE": Creation.MULTI_OUTPUT_NODE,
         "threads_with_modes": threads_with_modes,
         "tls": tls,
         "view_without_grad": view_without_grad,
     }
-    return compile_function(f"{operator.schema.name}_adinplaceorview", viewing_source(operator, several), names)
+    source = viewing_source(operator, several, spelled_out=array_of is not None)
+    return compile_function(f"{operator.schema.name}_adinplaceorview", source, names)
 
 
-def viewing_source(operator, several):
+# `result = view(self, array)` of c10/tensor_impl.py, but for what a view's mark says.
+_VIEW_SPELLED_OUT = """\
+result = new(Tensor)
+result._array = array
+result._keys = self._keys & KEPT_BY_VIEWS | OF_VIEWS
+result._counter = counter = self._counter
+result._view_version = counter[0]
+result._edge = NO_EDGE
+result._storage_impl = self._storage_impl
+result._meta = None""".splitlines()
+
+
+def viewing_source(operator, several, spelled_out):
     """The text for an operator that makes a view: run the kernel below, which returns a tensor over the same memory with the
     same counter, then note whose view it is.
 
-    For `select.int` it returns:
+    spelled_out: the kernel below is the operator's `view_kernel`; of this it takes the array alone, and makes the tensor here:
+    a call less. Then for `select.int` it returns:
 
         def select_adinplaceorview(self, dim, index):
-            result = kernel(self, dim, index)
+            array = array_of(self, dim, index)
+            result = new(Tensor)
+            result._array = array
+            result._keys = self._keys & KEPT_BY_VIEWS | OF_VIEWS
+            result._counter = counter = self._counter
+            result._view_version = counter[0]
+            result._edge = NO_EDGE
+            result._storage_impl = self._storage_impl
+            result._meta = None
             root = self._base
-            if root is None: result._base = self
+            if root is None: result._base = self; result._creation = DEFAULT
             else: result._base = root; result._creation = self._creation
             if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)
             return result
 
+    else its first line is `result = kernel(self, dim, index)`, and `root = …` comes next.
     Views that come several at once may not be written to while autograd follows them: their creation says so.
     """
     parameters = ", ".join(a.name for a in operator.schema.arguments)
+    base = operator.schema.arguments[0].name
     mark = [
-        "if root is None: result._base = self",
-        "else: result._base = root; result._creation = self._creation",
-        "if threads_with_modes and not tls.grad_mode: view_without_grad(self, result)",
+        f"if root is None: result._base = {base}; result._creation = DEFAULT",
+        f"else: result._base = root; result._creation = {base}._creation",
+        f"if threads_with_modes and not tls.grad_mode: view_without_grad({base}, result)",
     ]
     if several:
-        mark.append("elif result._creation == DEFAULT: result._creation = MULTI_OUTPUT_NODE")
-        lines = [f"results = kernel({parameters})", "root = self._base", "for result in results:"]
+        mark.append("else: result._creation = MULTI_OUTPUT_NODE")
+        lines = [f"results = kernel({parameters})", f"root = {base}._base", "for result in results:"]
         lines += [f"    {line}" for line in mark] + ["return results"]
     else:
-        lines = [f"result = kernel({parameters})", "root = self._base", *mark, "return result"]
+        made = [f"result = kernel({parameters})"]
+        if spelled_out:
+            made = [f"array = array_of({parameters})", *_VIEW_SPELLED_OUT]
+        lines = [*made, f"root = {base}._base", *mark, "return result"]
     return f"def {operator.schema.name}_adinplaceorview({parameters}):\n    " + "\n    ".join(lines) + "\n"
 
 
@@ -150,8 +197,15 @@ def _marking(kernel, several, creation):
 def unmarked(kernel):
     """A kernel of views that nobody marks: each has its base's storage, for it has no base to ask for it, and a counter of its own."""
 
+    array_of = getattr(kernel, "array_of", None)
+
     def unmarked_view(self, *arguments):
-        storage = storage_impl(self)
+        storage = self._storage_impl or storage_impl(self)
+        if array_of is not None:
+            result = tensor_impl.view(self, array_of(self, *arguments))
+            if not self._keys & INFERENCE_TENSOR:
+                result._counter = [0]
+            return result
         result = kernel(self, *arguments)
         for t in result if isinstance(result, (tuple, list)) else (result,):
             if t._storage_impl is None:

@@ -1,30 +1,73 @@
 """Writes the Autograd kernel of an operator from its schema and its formulas.
 
 In PyTorch: `tools/autograd/gen_variable_type.py` writes `VariableType_*.cpp` before the compiler runs. Here the
-text is made when an operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
+text is made when an operator first meets a tensor that requires grad. Around it stands, for tensors that have a tangent, the kernel that
+gen_forward_type.py writes. Explained in the chapter "Autograd".
 """
 
 from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.aten.operator_entry import ASKED_ALWAYS
-from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_FACTS, HISTORY, INFERENCE_TENSOR, PYTHON, STALE
+from readtorch.aten.register_dispatch_key import tensors_among
+from readtorch.c10.dispatch_key import (
+    AUTOGRAD,
+    FUNCTORCH_BACK_MODE,
+    GRAD_FACTS,
+    HISTORY,
+    INFERENCE_TENSOR,
+    NOT_CPU,
+    PYTHON,
+    STALE,
+    TANGENT,
+)
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 
 from .gen_autograd_functions import FACTS, Formulas, node_class
+from .gen_forward_type import make_forward_kernel, without_tangents
 from .node import NotImplemented as NotImplementedNode
-from .node import next_sequence_nr, notify_watchers, watchers
+from .node import next_sequence_nr, note_stream, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list, save_output
-from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, refresh_view, requires_grad
+from .variable import (
+    check_inplace,
+    gradient_edge,
+    leaf_edge,
+    null_edge,
+    rebase_history,
+    refresh_to_write,
+    refresh_view,
+    requires_grad,
+    set_history,
+)
+from .variable_type_manual import by_hand_kernels
+
+# They refuse tensors that require grad, whether something is recorded or not.
+RESIZING = {"aten::resize_", "aten::resize_as_"}
 
 
 def make_autograd_kernel(operator, keys):
-    """The Autograd kernel of `operator` for operands with these keys ."""
-    kernel = operator.table[keys & ~(GRAD_FACTS | AUTOGRAD)]
+    """The Autograd kernel of `operator` for operands with these keys."""
+    kernel = make_recording_kernel(operator, keys)
+    by_hand = by_hand_kernels.get(operator.name)
+    if by_hand is not None:
+        return by_hand(kernel, keys)
+    return make_forward_kernel(operator, kernel) if keys & TANGENT else kernel
+
+
+MAY_CHANGE_DEVICE = {"aten::_to_copy"}  # whose result may lie on another device than the operands
+
+
+def make_recording_kernel(operator, keys):
+    """The kernel that notes the call in a graph."""
+    kernel = operator.table[keys & ~(GRAD_FACTS | TANGENT | AUTOGRAD)]
     functional = operator.variant_of or operator
     derivative = functional.derivative
+    to_next_level = keys & FUNCTORCH_BACK_MODE  # of a transform: that level has tangents of its own
+    if keys & TANGENT and derivative is not None and not operator.schema.is_out and not to_next_level:
+        kernel = without_tangents(kernel)
+    if not keys & GRAD_FACTS and operator.name not in RESIZING:
+        return kernel
     if operator.schema.is_out:
         return _out_kernel(operator, kernel, differentiable=derivative is not None or functional.composite is not None)
     if derivative is None:
@@ -33,6 +76,7 @@ def make_autograd_kernel(operator, keys):
         return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
     formulas.in_python = bool(keys & PYTHON)
+    formulas.notes_stream = bool(keys & NOT_CPU) or operator.name in MAY_CHANGE_DEVICE
     source = kernel_source(operator, formulas, may_be_stale=bool(keys & STALE))
     names = {
         "kernel": kernel,
@@ -43,6 +87,9 @@ def make_autograd_kernel(operator, keys):
         "gradient_edge": gradient_edge,
         "leaf_edge": leaf_edge,
         "refresh_view": refresh_view,
+        "refresh_to_write": refresh_to_write,
+        "null_edge": null_edge,
+        "without_null": without_null,
         "SavedVariable": SavedVariable,
         "save_list": save_list,
         "save_output": save_output,
@@ -51,8 +98,10 @@ def make_autograd_kernel(operator, keys):
         "HISTORY": HISTORY,
         "watchers": watchers,
         "notify_watchers": notify_watchers,
+        "note_stream": note_stream,
         "check_inplace": check_inplace,
         "rebase_history": rebase_history,
+        "set_history": set_history,
         "TensorGeometry": TensorGeometry,
         "strides_of": strides_of,
         "set_differentiable": set_differentiable,
@@ -114,7 +163,15 @@ def _functional_lines(formulas, call, may_be_stale):
     lines.append(f"{whole} = {call}")
     if len(formulas.outputs) > 1:
         lines.append(f"{', '.join(formulas.outputs)} = results")
-    lines += _node_lines(formulas) + _history_lines(formulas) + _save_inputs(formulas) + _save_outputs(formulas)
+    lines += (
+        _null_lines(formulas, may_be_stale)
+        + _node_lines(formulas)
+        + _history_lines(formulas)
+        + _save_inputs(formulas)
+        + _save_outputs(formulas)
+    )
+    if formulas.notes_stream:
+        lines.append(f"note_stream(node, {formulas.differentiable_outputs[0]})")
     return lines + ["if watchers: notify_watchers(node)", f"return {whole}"]
 
 
@@ -156,9 +213,19 @@ def _inplace_lines(formulas, call, may_be_stale):
         conditions = _save_conditions(formulas, "self", formulas.saved["self"][1])
         wanted = f" if {' and '.join(conditions)} else None" if conditions else ""
         lines.append(f"original_self = self.clone(){wanted}")
-    lines += _node_lines(formulas) + _save_inputs(formulas) + [call, "result = self"] + _save_outputs(formulas)
-    lines += ["node._shape = self._array.shape; node._dtype = self._array.dtype", "rebase_history(self, node)"]
+    lines += _null_lines(formulas, may_be_stale) + _node_lines(formulas)
+    lines += _save_inputs(formulas) + [call, "result = self"] + _save_outputs(formulas)
+    lines += ["node._shape = self._array.shape; node._dtype = self._array.dtype", _new_history(formulas)]
+    if formulas.notes_stream:
+        lines.append("note_stream(node, self)")
     return lines + ["if watchers: notify_watchers(node)", "return self"]
+
+
+def _new_history(formulas):
+    """A view that was only given other sizes and strides keeps its base's history as it is."""
+    if getattr(formulas.operator.derivative, "writes_no_elements", False):
+        return "set_history(self, (node, 0)); self._view_version = self._counter[0]"
+    return "rebase_history(self, node)"
 
 
 def _edge_lines(formulas, may_be_stale):
@@ -175,9 +242,27 @@ def _edge_lines(formulas, may_be_stale):
         else:  # `gradient_edge(name)` spelled out
             if may_be_stale:
                 is_stale = f"{name}._base is not None and {name}._view_version != {name}._counter[0]"
-                lines.append(f"if {is_stale}: refresh_view({name})")
+                refresh = "refresh_to_write" if formulas.inplace and name == "self" else "refresh_view"
+                lines.append(f"if {is_stale}: {refresh}({name})")
             lines.append(f"edge_{name} = {name}._edge or leaf_edge({name})")
+            if may_be_stale:
+                lines.append(f"if edge_{name}[0] is None and {name}._base is not None: edge_{name} = null_edge({name})")
     return lines
+
+
+def _null_lines(formulas, may_be_stale):
+    """A gradient that goes nowhere is not computed, and nothing is saved for it."""
+    if not may_be_stale:
+        return []
+    singles = [a.name for a in formulas.inputs if not a.type.is_list]
+    lists = [a.name for a in formulas.inputs if a.type.is_list]
+    return [f"if edge_{name}[0] is None: edge_{name} = NO_EDGE" for name in singles] + [
+        f"edge_{name} = without_null(edge_{name})" for name in lists
+    ]
+
+
+def without_null(edges):
+    return tuple([NO_EDGE if e[0] is None else e for e in edges])
 
 
 def _list(a):
@@ -317,7 +402,7 @@ def _kernel_without_derivative(operator, kernel):
     """For operators whose results have no gradient. An in-place write must still not hit a leaf."""
     if not operator.schema.is_inplace:
         return kernel
-    if operator.name in ASKED_ALWAYS:
+    if operator.name in RESIZING:
         return _resizing_kernel(kernel)
 
     def inplace_without_derivative(self, *arguments):
@@ -347,7 +432,7 @@ def _out_kernel(operator, kernel, differentiable):
     first_out = [a.type.writes and a.keyword_only for a in operator.schema.arguments].index(True)
 
     def out_autograd(*arguments):
-        inputs, outs = _tensors(arguments[:first_out]), _tensors(arguments[first_out:])
+        inputs, outs = tensors_among(arguments[:first_out]), tensors_among(arguments[first_out:])
         inputs = inputs if differentiable and any(map(_may_require_grad, outs)) else []
         if grad_mode_enabled() and any(map(requires_grad, inputs + outs)):
             raise RuntimeError(
@@ -357,12 +442,6 @@ def _out_kernel(operator, kernel, differentiable):
         return kernel(*arguments)
 
     return out_autograd
-
-
-def _tensors(arguments):
-    """The tensors among an operator's arguments and in its lists."""
-    listed = [part for a in arguments for part in (a if isinstance(a, (list, tuple)) else (a,))]
-    return [t for t in listed if isinstance(t, TensorImpl)]
 
 
 def _may_require_grad(t):

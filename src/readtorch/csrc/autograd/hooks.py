@@ -10,18 +10,19 @@ from collections import OrderedDict
 class RemovableHandle:
     """What every `register_…_hook` returns: `remove()` takes the hook out of the dictionary it was put in.
 
-    hooks_dict: dictionary from hook id to hook; extra_dict: a dictionary, or a list of them, with marks under
-    the same id. The handle keeps none of them alive. As a context manager it removes at the end of the block.
+    hooks_dict: ordered dictionary from hook id to hook; extra_dict: a dictionary, or a list of them, with marks
+    under the same id. The handle keeps none of them alive, so they cannot be plain dicts, which have no weak
+    references. As a context manager it removes at the end of the block.
     """
 
     next_id: int = 0
 
     def __init__(self, hooks_dict, *, extra_dict=None) -> None:
-        self.hooks_dict_ref = _reference(hooks_dict)
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id: int = RemovableHandle.next_id
         RemovableHandle.next_id += 1
-        extra_dicts = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
-        self.extra_dict_ref = tuple(_reference(d) for d in extra_dicts)
+        extra_dicts = [extra_dict] if isinstance(extra_dict, dict) else extra_dict
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dicts) if isinstance(extra_dicts, list) else ()
 
     def remove(self) -> None:
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
@@ -36,8 +37,8 @@ class RemovableHandle:
         hooks_dict, self.id = state[:2]
         extra_dicts = state[2] if len(state) > 2 and state[2] is not None else ()
         # Without a dictionary the reference is dead from the start: nothing else holds the new one.
-        self.hooks_dict_ref = _reference(OrderedDict() if hooks_dict is None else hooks_dict)
-        self.extra_dict_ref = tuple(_reference(d) for d in extra_dicts)
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks_dict is None else hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dicts)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> "RemovableHandle":
@@ -45,10 +46,3 @@ class RemovableHandle:
 
     def __exit__(self, type, value, tb) -> None:
         self.remove()
-
-
-def _reference(hooks):
-    try:
-        return weakref.ref(hooks)
-    except TypeError:  # a plain dict cannot be referenced weakly
-        return lambda: hooks

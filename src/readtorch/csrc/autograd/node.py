@@ -1,16 +1,31 @@
 """Nodes of the graph that backward walks.
 
-In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`.
-Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`; what Python
+sees of them: `torch/csrc/autograd/python_cpp_function.cpp`. Explained in the chapter "Autograd".
 """
 
 import itertools
 import threading
 import traceback
+import warnings
+from collections import OrderedDict
+
+from readtorch.c10 import scalar_type
+from readtorch.c10.cuda.cuda_stream import current_stream
+from readtorch.c10.device import cpu, device
+from readtorch.c10.dispatch_key import GPUS, META, NOT_CPU
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 
 from .hooks import RemovableHandle
 
+# In PyTorch: a counter for each thread. One for all costs less, and nodes of two threads have an order, too.
 next_sequence_nr = itertools.count().__next__
+
+
+def peek_sequence_nr():
+    """The number that the next node gets."""
+    return int(repr(next_sequence_nr.__self__)[len("count(") : -1])
+
 
 # Higher than any number that it gives: a node with this one runs before all others that are ready.
 FIRST = 2**64 - 1
@@ -28,15 +43,20 @@ RELEASED = (
 
 
 class NodeHooks:
-    """Everything that runs around a node's `apply`; made when the first hook is registered."""
+    """Everything that runs around a node's `apply`; made when the first hook is registered.
 
-    __slots__ = ("tensor_pre", "retain_grad", "pre", "post")
+    Note [ Hooks ordering ]
+    Before the node runs: the hooks of the tensors that it made, then what `retain_grad` asked for, then its own pre-hooks;
+    afterwards its post-hooks.
+    """
+
+    __slots__ = ("tensor_pre", "retains_grad", "pre", "post")
 
     def __init__(self):
-        self.tensor_pre = {}  # handle id -> (input number, hook): from Tensor.register_hook
-        self.retain_grad = {}  # input number -> hook: from Tensor.retain_grad, run after the tensor hooks
-        self.pre = {}  # handle id -> hook(grad_outputs)
-        self.post = {}  # handle id -> hook(grad_inputs, grad_outputs)
+        self.tensor_pre = []  # (`_backward_hooks` of a tensor, the number of the input that is its gradient)
+        self.retains_grad = {}  # input number -> hook
+        self.pre = OrderedDict()  # handle id -> hook(grad_outputs)
+        self.post = OrderedDict()  # handle id -> hook(grad_inputs, grad_outputs)
 
 
 class Node:
@@ -45,7 +65,17 @@ class Node:
     A subclass is named as in PyTorch (`MulBackward0`) and implements `apply`.
     """
 
-    __slots__ = ("_seq_nr", "_next_edges", "_shape", "_dtype", "_hooks", "_metadata", "__weakref__")
+    __slots__ = (
+        "_seq_nr",
+        "_next_edges",
+        "_shape",
+        "_dtype",
+        "_hooks",
+        "_metadata",
+        "_stream",
+        "_device",
+        "__weakref__",
+    )
 
     def __init__(self, next_edges=(), shape=(), dtype=None):
         self._seq_nr = next_sequence_nr()
@@ -67,6 +97,7 @@ class Node:
         return self.namespace + type(self).__name__
 
     namespace = ""
+    notes_device = False  # whether it is certain that it has noted it, if its outputs do not lie on the CPU
 
     @property
     def next_functions(self):
@@ -81,14 +112,30 @@ class Node:
             self._metadata = {}
             return self._metadata
 
+    requires_grad = property(lambda self: True)
+
     def _sequence_nr(self):
         return self._seq_nr
 
-    def _input_metadata_count(self):
-        return len(self._shape) if type(self._shape) is list else 1
+    def _set_sequence_nr(self, number):
+        """Among the nodes that are ready the one with the highest number runs first."""
+        if not isinstance(number, int):
+            raise TypeError("an integer is required")
+        if number < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        self._seq_nr = number
 
-    def _register_hook_dict(self, dictionary):
-        self._own_hooks().pre.update(dictionary)
+    @property
+    def _input_metadata(self):
+        """What a gradient for each of the node's inputs must be like."""
+        count = len(self._shape) if type(self._shape) is list else 1
+        return tuple([InputMetadata(self, nr) for nr in range(count)])
+
+    def _register_hook_dict(self, tensor):
+        """The hooks of `tensor`, which this node made, are called with its gradient, also those that are registered later."""
+        if not isinstance(tensor, TensorImpl):
+            raise TypeError("_register_hook_dict expected a variable")
+        self._own_hooks().tensor_pre.append((tensor._backward_hooks, tensor.output_nr))
 
     def register_hook(self, hook):
         """`hook(grad_inputs, grad_outputs)` runs after `apply` and may replace the grad_inputs."""
@@ -103,9 +150,18 @@ class Node:
             self._hooks = NodeHooks()
         return self._hooks
 
-    def __call__(self, *grads):
+    def __call__(self, *grads, **named):
+        """The node's function by itself, without hooks. Raises TypeError for a wrong number of gradients."""
+        if named:
+            raise TypeError("keyword arguments are not supported")
+        expected = len(self._shape) if type(self._shape) is list else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for i, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, TensorImpl):
+                raise TypeError(f"argument {i} is not a Variable")
         results = self.apply(*grads)
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 else tuple(results)
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -113,7 +169,10 @@ class Node:
 
 def operation_name(node):
     """The operation behind a node, as error messages name it: "Exp" for ExpBackward0, "Lerp1" for LerpBackward1."""
-    operation, _, number = node.name().rpartition("Backward")
+    name = node.name()
+    operation, _, number = name.rpartition("Backward")
+    if number and not number.isdigit():
+        return name  # "torch::autograd::CopyBackwards"
     return operation if number == "0" else operation + number
 
 
@@ -129,16 +188,135 @@ def input_metadata(node, nr):
     return (shape[nr], node._dtype[nr]) if type(shape) is list else (shape, node._dtype)
 
 
+class InputMetadata:
+    """What a gradient for one input of a node must be like: a look at the node, made when it is asked for."""
+
+    __slots__ = ("shape", "dtype", "device")
+
+    is_nested_tensor = is_cpp_nested_tensor = False
+    __module__, __qualname__ = "torch._C._autograd", "_InputMetadata"
+
+    def __init__(self, node, nr):
+        shape, dtype = input_metadata(node, nr)
+        self.shape = list(shape or ())
+        self.dtype = None if dtype is None else scalar_type.by_numpy[dtype]
+        self.device = node_device(node)
+
+
+# ------------------------------------------------------------------------------------------------------- streams
+#
+# Note [ Streaming backwards ]
+# A node whose operation ran on a GPU notes the stream, and backward runs it on that stream again, so what forward did at the
+# same time backward does at the same time. The engine makes the stream that reads a gradient wait for the one that
+# wrote it (input_buffer.py), and the caller's stream, in the end, for those that filled `.grad`.
+
+
+class Streams:
+    """Whether any node has noted a stream, or that it is of another device than the CPU: until then the engine need not ask."""
+
+    noted = devices_noted = False
+
+
+def note_stream(node, outputs):
+    """Note on `node` the stream that the first of `outputs` (a tensor or several) lies on, or that it is on no CPU."""
+    t = outputs if isinstance(outputs, TensorImpl) else next((t for t in outputs if t is not None), None)
+    if t is None or not t._keys & NOT_CPU:
+        return
+    Streams.devices_noted = True
+    if t._keys & GPUS:
+        node._stream = current_stream(t._storage_impl.device.index)
+        Streams.noted = True
+    else:
+        node._device = META_DEVICE
+
+
+META_DEVICE = device("meta")
+
+
+def node_stream(node):
+    """The stream of the operation that made `node`; None for one on the CPU."""
+    try:
+        return node._stream
+    except AttributeError:
+        return None
+
+
+def node_device(node):
+    stream = node_stream(node)
+    return getattr(node, "_device", cpu) if stream is None else device("cuda", stream.device_index)
+
+
+def to_device(index, grad, node, format_error):
+    """Only a gradient without dimensions may lie on another device than it should."""
+    wanted, found = node_device(node), META_DEVICE if grad._keys & META else grad.device
+    is_known = type(node._shape) is not list and (wanted != cpu or found == META_DEVICE and node.notes_device)
+    if not is_known or found == wanted:
+        return grad
+    if grad._array.ndim == 0:
+        return grad.to(wanted)
+    raise RuntimeError(format_error(f"invalid gradient at index {index} - expected device {wanted} but got {found}"))
+
+
+def returned_by(fn):
+    return lambda message: f"Function {fn.name()} returned an {message}"
+
+
+# ------------------------------------------------------------------------------------------------ a thread's part
+
+
+class EngineThread:
+    """What the engine notes of a thread. In PyTorch: thread-local variables of engine.cpp, one each."""
+
+    __slots__ = (
+        "worker_device",
+        "ready_queue",
+        "graph_task",
+        "node",
+        "checkpoint_valid",
+        "total_depth",
+        "current_depth",
+    )
+
+    def __init__(self):
+        self.worker_device = (
+            NO_DEVICE  # the device whose queue it works on; CPU_DEVICE while it runs a backward of its own
+        )
+        self.ready_queue = None
+        self.graph_task = None  # the call of backward that it works on (`current_graph_task`)
+        self.node = None  # the node that runs; those made meanwhile are its children (`current_evaluating_node`)
+        self.checkpoint_valid = True  # none of the calls of backward that it is in has `inputs`
+        self.total_depth = self.current_depth = 0  # calls of backward inside one another: in all, and on this stack
+
+
+NO_DEVICE, CPU_DEVICE = -2, -1
+
+
+class _Here(threading.local):
+    def __init__(self):
+        self.thread = EngineThread()
+
+
+_here = _Here()
+
+
+def engine_thread():
+    """The EngineThread of the calling thread."""
+    return _here.thread
+
+
+# The calls of backward with `inputs` that run a node now of which not all gradients are needed: it asks which are.
+partial_tasks = []
+
+
+def wanted_edges(node):
+    """The node's edges, NO_EDGE for a gradient that the running backward does not need. In PyTorch: `task_should_compute_output`."""
+    task = engine_thread().graph_task
+    if task is None or task.exec_info is None:
+        return node._next_edges
+    return tuple([edge if edge[0] in task.exec_info else NO_EDGE for edge in node._next_edges])
+
+
 # ------------------------------------------------------------------------------------------- anomaly mode
-
-
-class _Evaluating(threading.local):
-    """The node that this thread's engine runs right now; nodes made meanwhile are its children."""
-
-    node = None
-
-
-evaluating = _Evaluating()
 
 
 class AnomalyMode:
@@ -158,8 +336,34 @@ class AnomalyMode:
 
 def note_origin(node):
     node.metadata["traceback_"] = traceback.format_stack()[:-3]
-    if evaluating.node is not None:
-        node.metadata["parent_"] = evaluating.node
+    parent = engine_thread().node
+    if parent is not None:
+        node.metadata["parent_"] = parent
+
+
+def print_stack(node):
+    """Warn with the traceback of the forward call of `node`, and those of the nodes that made it."""
+    origin = node.metadata.get("traceback_")
+    if origin is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable "
+            "detect anomaly during forward pass for more information.",
+            stacklevel=2,
+        )
+        return
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(origin)}",
+        stacklevel=2,
+    )
+    parent = node.metadata.get("parent_")
+    while parent is not None:
+        above = parent.metadata.get("traceback_", ["No forward pass information available.\n"])
+        warnings.warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
+            f"that induced the previous calculation:\n{''.join(above)}",
+            stacklevel=2,
+        )
+        parent = parent.metadata.get("parent_")
 
 
 def notify_watchers(node):

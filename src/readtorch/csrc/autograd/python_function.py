@@ -4,16 +4,32 @@ In PyTorch: `torch/csrc/autograd/python_function.cpp`, `torch/csrc/autograd/cust
 Explained in the chapter "Autograd".
 """
 
+import warnings
+
 import numpy as np
 
-from readtorch.aten.functions import at
+from readtorch.aten.functorch.batched_tensor_impl import WrappedImpl
+from readtorch.aten.functorch.tensor_wrapper import unwrap_if_dead
 from readtorch.c10.device import cpu
-from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled
-from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, seen_by_python, wrap
+from readtorch.c10.dispatch_key import GRAD_WRAPPER, NOT_CPU, TANGENT
+from readtorch.c10.local_dispatch_key_set import AutoFwGradMode, AutoGradMode, grad_mode_enabled
+from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, dtype_of, wrap
 
-from .node import RELEASED, Node, next_sequence_nr, notify_watchers, watchers
+from .custom_function import process_forward_mode
+from .forward_grad import inherit_forward_base
+from .node import (
+    RELEASED,
+    Node,
+    Streams,
+    next_sequence_nr,
+    note_stream,
+    notify_watchers,
+    returned_by,
+    to_device,
+    watchers,
+)
 from .saved_variable import SavedVariable, save_output
-from .variable import check_inplace, gradient_edge, mark_view, rebase_history, set_history
+from .variable import check_inplace, gradient_edge, rebase_history, requires_grad, set_history
 
 
 class PyNode(Node):
@@ -32,6 +48,9 @@ class PyNode(Node):
         "_output_info",
         "__dict__",
     )
+
+    notes_device = True
+    saved_for_forward = None  # what `jvp` finds in `saved_tensors`
 
     def __init__(self):
         self._seq_nr = next_sequence_nr()
@@ -52,7 +71,10 @@ class PyNode(Node):
 
     def apply(self, *grads):
         if self.materialize_grads:
-            grads = [_zeros(*info) if g is None else g for g, info in zip(grads, self._output_info)]
+            # What is no tensor has no gradient, not even zeros.
+            grads = [
+                _zeros(*info) if g is None and info[1] is not None else g for g, info in zip(grads, self._output_info)
+            ]
         returned = self.run_backward(*grads)
         if not isinstance(returned, tuple):
             returned = (returned,)
@@ -81,17 +103,35 @@ class PyNode(Node):
                 )
             if grad is not None and not isinstance(grad, TensorImpl):
                 raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
-        return tuple([returned[i] for i in self._input_places])
+        grads = tuple([returned[i] for i in self._input_places])
+        return tuple(
+            [self.check_gradient(i, grad, *edge) for i, (grad, edge) in enumerate(zip(grads, self._next_edges))]
+        )
+
+    def check_gradient(self, i, grad, node, nr):
+        """`grad` as the engine lets it through. In PyTorch the engine checks every node's; here formulas return what fits."""
+        if grad is None or node is None:
+            return grad
+        check_complex(grad, node, nr)
+        if Streams.devices_noted or grad._keys & NOT_CPU:
+            return to_device(i, grad, node, returned_by(self))
+        return grad
+
+    def run_jvp(self, *tangents):
+        """The user's `jvp(ctx, *tangents)`; the class that `Function` makes for it defines this."""
+        raise RuntimeError(f"{self.name()} has no jvp")
 
     # ------------------------------------------------------------------------------------------ saved tensors
 
     @property
     def saved_tensors(self):
+        if self.saved_for_forward is not None:
+            return tuple(self.saved_for_forward)
         if self._released:
             raise RuntimeError(RELEASED)
         if self._saved is None:
             return ()
-        return tuple([None if s is None else s.unpack(self) for s in self._saved])
+        return tuple([None if s is None else s.unpack(self, saved_for=self) for s in self._saved])
 
     @property
     def _raw_saved_tensors(self):
@@ -110,24 +150,66 @@ class PyNode(Node):
                 saved.release()
 
 
+def check_complex(grad, node, nr):
+    """RuntimeError for a complex gradient of a real tensor, and for integers as that of a complex one."""
+    kind, input_kind = dtype_of(grad), node._input_metadata[nr].dtype
+    if not kind.is_floating_point and input_kind is not None and kind.is_complex != input_kind.is_complex:
+        raise RuntimeError(
+            "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  "
+            "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+
+
 def apply(node, forward, setup_context, args):
     """What `Function.apply(*args)` does: run forward outside autograd, then make its node the grad_fn of the outputs."""
     tensors = [a for a in args if isinstance(a, TensorImpl)]
+    if WrappedImpl.exists and any(
+        [t._keys & GRAD_WRAPPER for t in tensors]
+    ):  # operators unwrap what outlived its transform by themselves
+        args = tuple([unwrap_if_dead(a) if isinstance(a, TensorImpl) else a for a in args])
+        tensors = [a for a in args if isinstance(a, TensorImpl)]
     edges = [gradient_edge(a) for a in tensors]
     needed = grad_mode_enabled() and any(e is not NO_EDGE for e in edges)
     node.needs_input_grad = tuple([isinstance(a, TensorImpl) and gradient_edge(a) is not NO_EDGE for a in args])
     node._input_count = len(args)
     node._input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
-    with AutoGradMode(False):
+    with AutoGradMode(False), AutoFwGradMode(False):
         if setup_context is None:
             outputs = forward(node, *args)
         else:
             outputs = forward(*args)
             setup_context(node, args, outputs)
     is_tuple = isinstance(outputs, tuple)
-    wrapped = _wrap_outputs(node, tensors, edges, outputs if is_tuple else (outputs,), needed)
+    outputs = outputs if is_tuple else (outputs,)
+    wrapped = _wrap_outputs(node, tensors, edges, outputs, needed, setup_context is not None)
+    if any([t._keys & TANGENT for t in tensors]):
+        still, dirty = {id(t) for t in node.non_differentiable}, {id(t) for t in node.dirty_tensors}
+        process_forward_mode(_jvp_caller(node, args), tensors, outputs, wrapped, still, dirty)
     node.to_save = node.dirty_tensors = node.non_differentiable = ()
+    node.saved_for_forward = None
     return wrapped if is_tuple else wrapped[0]
+
+
+def _jvp_caller(node, args):
+    """What calls the user's `jvp`: with the tangent of each argument that is a tensor, zeros where it has none, and None for others."""
+
+    def call_jvp(found):
+        found = iter(found)
+        given = [_tangent_of(a, next(found), node) if isinstance(a, TensorImpl) else None for a in args]
+        returned = node.run_jvp(*given)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        for i, new in enumerate(returned):
+            if new is not None and not isinstance(new, TensorImpl):
+                raise RuntimeError(f"expected Variable or None (got {type(new).__name__}) for grad output {i}.")
+        return returned
+
+    return call_jvp
+
+
+def _tangent_of(t, found, node):
+    if found is not None or not node.materialize_grads:
+        return found
+    return _zeros(t._array.shape, t._array.dtype, t.device)
 
 
 def _zeros(shape, numpy_dtype, device):
@@ -136,31 +218,113 @@ def _zeros(shape, numpy_dtype, device):
     return zeros if device is cpu else zeros.to(device)
 
 
-def _wrap_outputs(node, inputs, edges, outputs, needed):
-    dirty = {id(t) for t in node.dirty_tensors}
+def _wrap_outputs(node, inputs, edges, outputs, needed, is_separate):
+    """What the caller gets: outputs that are inputs as views of these, all that can have a gradient as this node's outputs.
+
+    needed: whether there is a graph at all. is_separate: forward has a `setup_context` beside it.
+    """
+    for t in node.dirty_tensors:
+        t._counter[0] += 1
+    if needed:
+        node._next_edges = tuple(edges)
+    marks = _Marks(node, inputs, len(outputs), is_separate)
+    results = tuple(
+        [
+            _with_history(o, node if needed else None, nr, marks) if isinstance(o, TensorImpl) else o
+            for nr, o in enumerate(outputs)
+        ]
+    )
+    if marks.differentiable_count > 1:
+        for t in results:
+            if isinstance(t, TensorImpl) and t._base is not None:
+                t._creation = Creation.MULTI_OUTPUT_NODE
     _check_dirty(node, outputs)
     if not needed:
-        for t in node.dirty_tensors:
-            t._counter[0] += 1
-        return tuple([_without_graph(o, inputs, dirty) for o in outputs])
-    node._next_edges = tuple(edges)
-    still = {id(t) for t in node.non_differentiable}
-    results = tuple([_with_graph(node, o, inputs, dirty, still) for o in outputs])
+        return results
     node._output_info = [
         (t._array.shape, t._array.dtype, t.device) if isinstance(t, TensorImpl) else ((), None, cpu) for t in results
     ]
     node._shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
     node._dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
-    for nr, (result, original) in enumerate(zip(results, outputs)):
-        if isinstance(result, TensorImpl) and id(original) not in still and _differentiable(result):
-            if id(original) in dirty:
-                rebase_history(result, node) if result._base is not None else set_history(result, (node, nr))
-            else:
-                set_history(result, (node, nr))
-    _save(node, outputs, results)
+    for t, nr in marks.rebased:  # the node's shapes are known now, which a node of its base copies
+        rebase_history(t, node, nr)
+    _save(node)
+    note_stream(node, [t for t in results if isinstance(t, TensorImpl)])
     if watchers:
         notify_watchers(node)
     return results
+
+
+class _Marks:
+    """What `forward` has said of its outputs, by their ids."""
+
+    def __init__(self, node, inputs, output_count, is_separate):
+        self.inputs = {id(t) for t in inputs}
+        self.dirty = {id(t) for t in node.dirty_tensors}
+        self.still = {id(t) for t in node.non_differentiable}
+        self.kept_apart = {id(t) for t in node.to_save} if is_separate else ()
+        self.output_count = output_count
+        self.differentiable_count = 0
+        self.rebased = []  # (tensor that was written to, its number among the outputs)
+
+
+def _with_history(t, node, nr, marks):
+    """The tensor that the caller gets for output number `nr`. In PyTorch: `set_history` of `_process_backward_mode_ad`."""
+    is_input, is_modified = id(t) in marks.inputs, id(t) in marks.dirty
+    if node is not None and id(t) not in marks.still and _differentiable(t):
+        marks.differentiable_count += 1
+        if is_modified:
+            _check_modified(t, is_input, marks.output_count)
+            marks.rebased.append((t, nr))
+        else:
+            t = _as_view(t, marks) if is_input else t
+            set_history(t, (node, nr))
+    elif not requires_grad(t):
+        t = _as_view(t, marks) if is_input and not is_modified else t
+    elif is_input:
+        t = t.detach()
+    elif t._base is None:
+        t.detach_()
+    if t._base is not None and not (is_input and is_modified):
+        t._creation = Creation.IN_CUSTOM_FUNCTION
+    return t
+
+
+def _as_view(t, marks):
+    """A view of an input that was returned as it is, so that it can have a history of its own."""
+    if id(t) in marks.kept_apart:
+        raise RuntimeError(
+            "A input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+            "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside "
+            "the forward function itself."
+        )
+    with AutoGradMode(False), AutoFwGradMode(False):
+        view = t.view_as(t)
+    inherit_forward_base(view, t)
+    return view
+
+
+def _check_modified(t, is_input, output_count):
+    """Refuse to make the node the history of a tensor that was written to, where that cannot be."""
+    if (t._edge is None or t._edge[0] is None) and requires_grad(t):
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if not is_input:
+        warnings.warn(
+            "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it to "
+            "mark_dirty().",
+            stacklevel=6,
+        )
+    if t._base is not None and output_count > 1:
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
+            "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view "
+            "(using .clone() for example) or make your Function only return one Tensor (potentially splitting it into two "
+            "Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). You "
+            "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+        )
+    if t._meta is not None:
+        t._meta.grad = None
+    check_inplace(t, True)
 
 
 def _check_dirty(node, outputs):
@@ -174,50 +338,12 @@ def _check_dirty(node, outputs):
             )
 
 
-def _without_graph(output, inputs, dirty):
-    if isinstance(output, TensorImpl) and id(output) not in dirty and any(output is i for i in inputs):
-        return at.detach(output)
-    return output
-
-
-def _with_graph(node, output, inputs, dirty, still):
-    """The tensor that the caller gets for one output of forward."""
-    if not isinstance(output, TensorImpl):
-        return output
-    if id(output) in dirty:
-        if output._edge is None and output._base is None:
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        check_inplace(output, True)
-        output._counter[0] += 1
-        return output
-    same_as_input = any(output is i for i in inputs)
-    if same_as_input:
-        result = _alias_of(output)
-        if id(output) not in still:
-            mark_view(result, output, Creation.IN_CUSTOM_FUNCTION)
-        return result
-    if output._edge is None:  # a leaf made in forward must not become a graph's output itself
-        output = _alias_of(output)
-    if output._base is not None:
-        output._creation = Creation.IN_CUSTOM_FUNCTION
-    return output
-
-
-def _alias_of(t):
-    """Another tensor over the same elements, which autograd does not follow; of the same class if that sees operators."""
-    if not seen_by_python(t):
-        return alias(t, t._array)
-    with AutoGradMode(False):
-        return t.view_as(t)
-
-
 def _differentiable(t):
     return t.dtype.is_floating_point or t.dtype.is_complex
 
 
-def _save(node, outputs, results):
+def _save(node):
     """Turn what `save_for_backward` was given into SavedVariables; an output is saved as this node's output."""
-    output_nr = {id(o): nr for nr, o in enumerate(outputs)}
     node._saved = []
     for t in node.to_save:
         if t is None:
@@ -228,6 +354,5 @@ def _save(node, outputs, results):
                 f"save_for_backward can only save variables, but argument {len(node._saved)} is "
                 f"of type {type(t).__name__}"
             )
-        nr = output_nr.get(id(t))
-        own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
-        node._saved.append(save_output(results[nr], nr) if own else SavedVariable(t))
+        is_output = t._edge is not None and t._edge[0] is node
+        node._saved.append(save_output(t, t._edge[1]) if is_output else SavedVariable(t))

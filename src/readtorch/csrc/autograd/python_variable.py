@@ -8,6 +8,7 @@ Explained in the chapters "Tensor and Storage" and "Autograd".
 import weakref
 
 from readtorch.aten import gen_python_functions
+from readtorch.aten.functorch.batched_tensor_impl import NO_DATA_OF_BATCH
 from readtorch.aten.native.tensor_shape.reshape import matrix_H, mH, mT, numpy_T
 from readtorch.aten.native.tensor_shape.view import alias_
 from readtorch.aten.native.unary_ops.complex import imag, real
@@ -27,15 +28,15 @@ from readtorch.aten.torch_function import (
 )
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
+from readtorch.c10.dispatch_key import BACKENDS, BATCHED, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
 from readtorch.c10.layout import sparse_coo, strided
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import (
-    NO_EDGE,
     TensorImpl,
     detached,
+    has_compatible_shallow_copy_type,
     host_array,
     key_set,
     new,
@@ -50,8 +51,23 @@ from readtorch.csrc.utils import tensor_apply, tensor_new  # noqa: F401  (what i
 from readtorch.csrc.utils.tensor_new import legacy_tensor_new
 
 from . import wrapper_subclass
+from .node import peek_sequence_nr
 from .python_variable_indexing import getitem, setitem
-from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
+from .variable import (
+    autograd_meta,
+    grad_dtype,
+    keep_input_metadata,
+    no_node,
+    refresh_view,
+    requires_grad,
+    set_backward_hooks,
+    set_grad_dtype,
+    set_requires_grad,
+)
+
+INCOMPATIBLE = (
+    "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+)
 
 
 def operator_methods():
@@ -135,13 +151,36 @@ def _named_in_traces(name, operator):
 
 
 def refuse_without_storage(t):
-    if is_sparse(t):
+    if is_sparse(t) or t._keys & BATCHED:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
 SIZE = Public("size", "torch.Tensor")
 DIM = Public("dim", "torch.Tensor", alone=True)
 NUMEL = Public("numel", "torch.Tensor", alone=True)
+
+
+def check_inside_transform(name):
+    """RuntimeError for `requires_grad_()` or `retain_grad()` in a function that a transform differentiates itself."""
+    layer = tls.functorch[-1]
+    if layer.legacy or name == "requires_grad_" and layer.inplace_requires_grad_allowed:
+        return
+    apis = " (or perhaps using torch.autograd.functional.* APIs)" if name == "requires_grad_" else ""
+    raise RuntimeError(
+        f"You are attempting to call Tensor.{name}(){apis} inside of a function being transformed by a functorch transform. This is "
+        "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+        f"{name}() outside of a function being transformed instead."
+    )
+
+
+def follow_leaf(t, flag):
+    """Make autograd follow a leaf, or not; returns it."""
+    if flag and not (t.dtype.is_floating_point or t.dtype.is_complex):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if flag and t._keys & INFERENCE_TENSOR and not tls.inference_mode:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    set_requires_grad(t, flag)
+    return t
 
 
 def _dim_named(dim):
@@ -310,11 +349,13 @@ class TensorBase(TensorImpl):
                 "use var_no_grad = var.detach()."
             )
             raise RuntimeError("you can only change requires_grad flags of leaf variables." + ("" if flag else advice))
-        self.requires_grad_(flag)
+        follow_leaf(self, flag)
 
     @overridable
     def requires_grad_(self, requires_grad=True):
         """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""
+        if threads_with_modes and tls.functorch:
+            check_inside_transform("requires_grad_")
         if not self.is_leaf:
             if not requires_grad:
                 raise RuntimeError(
@@ -323,12 +364,7 @@ class TensorBase(TensorImpl):
                     "differentiation use var_no_grad = var.detach()."
                 )
             return self
-        if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if requires_grad and self._keys & INFERENCE_TENSOR and not tls.inference_mode:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        set_requires_grad(self, requires_grad)
-        return self
+        return follow_leaf(self, requires_grad)
 
     @overridable_property.quick
     def is_leaf(self):
@@ -336,7 +372,7 @@ class TensorBase(TensorImpl):
             return override_property("is_leaf", "__get__", self)
         if self._base is not None:
             refresh_view(self)
-        return self._edge is None or self._edge is NO_EDGE
+        return self._edge is None or self._edge[0] is None
 
     @overridable_property.quick
     def grad_fn(self):
@@ -356,7 +392,7 @@ class TensorBase(TensorImpl):
             return override_property("grad", "__get__", self)
         meta = self._meta
         grad = None if meta is None else meta.grad
-        if grad is None and not self.is_leaf and not (meta and meta.retains_grad):
+        if grad is None and self._edge is not None and self._edge[0] is not None and not (meta and meta.retains_grad):
             _warn_non_leaf_grad()
         return grad
 
@@ -373,6 +409,28 @@ class TensorBase(TensorImpl):
     def grad(self):
         self.grad = None
 
+    @overridable_property
+    def grad_dtype(self):
+        """The dtype to which backward brings this leaf's gradients; None if they stay what they are."""
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+        return grad_dtype(self)
+
+    @grad_dtype.setter
+    def grad_dtype(self, dtype):
+        if dtype is not None and not isinstance(dtype, scalar_type.dtype):
+            raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(dtype).__name__}")
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+        grad = None if self._meta is None else self._meta.grad
+        if dtype is not None and grad is not None and grad.dtype is not dtype:
+            raise RuntimeError(
+                f"Cannot set grad_dtype to '{scalar_type.SCALAR_TYPE_NAMES[dtype]}' because there is already a gradient "
+                f"with dtype '{scalar_type.C_TYPE_NAMES[grad.dtype]}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
+                "the new grad_dtype matches the existing gradient's dtype."
+            )
+        set_grad_dtype(self, dtype)
+
     # for code that gives its own class a property `grad`; `__torch_function__` is told of `grad`
     _grad = overridable_property(*grad.parts[:3], name="grad", quick=True)
 
@@ -385,6 +443,8 @@ class TensorBase(TensorImpl):
         """Keep the gradient of this non-leaf in `.grad`, too."""
         if not requires_grad(self):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if threads_with_modes and tls.functorch:
+            check_inside_transform("retain_grad")
         if self.is_leaf or self.retains_grad:
             return
         meta = autograd_meta(self)
@@ -399,7 +459,25 @@ class TensorBase(TensorImpl):
                 old = tensor._meta.grad
                 tensor._meta.grad = grad.clone(memory_format=contiguous_format) if old is None else old + grad
 
-        node._own_hooks().retain_grad[nr] = keep
+        node._own_hooks().retains_grad[nr] = keep
+
+    @overridable_property
+    def _backward_hooks(self):
+        """What `register_hook` registered since this tensor was last written to: an OrderedDict id -> hook, or None."""
+        return None if self._meta is None else self._meta.backward_hooks
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks):
+        set_backward_hooks(self, hooks)
+
+    @overridable_property
+    def _post_accumulate_grad_hooks(self):
+        """What `register_post_accumulate_grad_hook` registered: an OrderedDict id -> hook, or None."""
+        return None if self._meta is None else self._meta.post_accumulate_grad_hooks
+
+    @_post_accumulate_grad_hooks.setter
+    def _post_accumulate_grad_hooks(self, hooks):
+        autograd_meta(self).post_accumulate_grad_hooks = hooks
 
     @overridable_property
     def _version(self):
@@ -416,6 +494,8 @@ class TensorBase(TensorImpl):
         """The same elements without history, and with a version counter of their own."""
         if overriders and is_overridden((self,)):
             return override_property("data", "__get__", self)
+        if key_set(self) & BATCHED:
+            raise RuntimeError(NO_DATA_OF_BATCH)
         seen = python_detach(self)
         return detached(self) if seen is None else seen
 
@@ -423,11 +503,21 @@ class TensorBase(TensorImpl):
     def data(self, other):
         if not isinstance(other, TensorImpl):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        if not has_compatible_shallow_copy_type(self, other):
+            raise RuntimeError(INCOMPATIBLE)
         if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        keep_input_metadata(self)
+        if self._meta is not None and (other.dtype is not self.dtype or other.device != self.device):
+            self._meta.grad_accumulator = no_node  # graphs from before end in a node for another kind of gradient
+            self._meta.is_plain = False
         self._array = other._array
         set_key_set(self, key_set(self) & ~(BACKENDS | MATH_BITS) | key_set(other) & (BACKENDS | MATH_BITS))
         self._storage_impl = storage_impl(other)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @overridable_property
     def name(self):
@@ -444,7 +534,11 @@ class TensorBase(TensorImpl):
                 "be called on these gradients. To fix this error, please refer to the "
                 "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
+        if self.grad_fn is not None:
+            autograd_meta(self).detached_at = peek_sequence_nr()
         set_requires_grad(self, False)
+        if self._meta is not None:
+            self._meta.forward_grad = None
         return self
 
     @overridable_alone
@@ -469,14 +563,11 @@ class TensorBase(TensorImpl):
         wrapper_subclass.check_tensor_class(cls)
         with StashTorchDispatchModes():
             made, t = alias_.call(self), new(cls)
-        for slot in _FIELDS:
-            if hasattr(made, slot):
-                setattr(t, slot, getattr(made, slot))
-        t._keys |= class_key(cls)
+        t._array, t._keys, t._counter, t._edge = made._array, made._keys | class_key(cls), made._counter, made._edge
+        t._storage_impl, t._base, t._meta = made._storage_impl, made._base, made._meta
+        if hasattr(made, "_creation"):
+            t._creation, t._view_version = made._creation, made._view_version
         return t
-
-
-_FIELDS = [slot for slot in TensorImpl.__slots__ if slot != "__weakref__"]
 
 
 def _warn_non_leaf_grad():
@@ -498,14 +589,20 @@ def _check_assigned_grad(t, grad):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is t:
         raise RuntimeError("can't assign Variable as its own grad")
-    if grad.dtype is not t.dtype:
+    expected = grad_dtype(t) if t.is_leaf else t.dtype
+    if expected is not None and grad.dtype is not expected:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with "
-            f"grad_dtype '{scalar_type.SCALAR_TYPE_NAMES[t.dtype]}'. The gradient must match "
+            f"attempting to assign a gradient with dtype '{scalar_type.C_TYPE_NAMES[grad.dtype]}' to a tensor with "
+            f"grad_dtype '{scalar_type.SCALAR_TYPE_NAMES[expected]}'. The gradient must match "
             "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
             "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
             "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
             "gradient may break downstream systems that assume they match."
+        )
+    if (grad._keys ^ t._keys) & BACKENDS and grad.device.type != t.device.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor with device type "
+            f"'{t.device.type}'. Please ensure that the gradient and the tensor are on the same device"
         )
     if grad._array.shape != t._array.shape:
         raise RuntimeError(
@@ -513,9 +610,3 @@ def _check_assigned_grad(t, grad):
             f"tensor of size '{list(t._array.shape)}'. Please ensure that the gradient and "
             "the tensor are the same size"
         )
-
-
-def _ctype(t):
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "bool": "bool"}.get(
-        t.dtype.name, t.dtype.name
-    )

@@ -283,9 +283,13 @@ def number_assigned(value, dtype):
 
 
 def without_leading_ones(value):
+    shape = shape_without_leading_ones(value)
+    return value if shape == value._array.shape else value.view(shape)
+
+
+def shape_without_leading_ones(value):
     shape = value._array.shape
-    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return value.view(shape[first:]) if first else value
+    return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
 def copy_to(target, value):
@@ -295,4 +299,5 @@ def copy_to(target, value):
     elif value._array.ndim == 0:
         target.fill_(value)
     else:
-        target.copy_(without_leading_ones(value).expand(target._array.shape))
+        without = value.view(shape_without_leading_ones(value))
+        target.copy_(without if without._array.shape == target._array.shape else without.expand(target._array.shape))

@@ -7,12 +7,13 @@ import threading
 import weakref
 
 from readtorch.aten.python_fallback_kernel import python_detach
-from readtorch.c10.dispatch_key import HISTORY, INFERENCE_TENSOR
+from readtorch.aten.thread_local_state import carry
+from readtorch.c10.dispatch_key import HISTORY, INFERENCE_TENSOR, TANGENT, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import AutoGradMode
-from readtorch.c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
+from readtorch.c10.tensor_impl import KEPT_BY_ALIASES, NO_EDGE, alias, legacy_type_name, wrap
 
 from .node import RELEASED, AnomalyMode, operation_name, watchers
-from .variable import autograd_meta, grad_accumulator
+from .variable import autograd_meta, grad_accumulator, refresh_view
 
 
 def refuse_inference_tensor():
@@ -22,6 +23,15 @@ def refuse_inference_tensor():
         "make a clone to get a normal tensor and use it in autograd, or use "
         "`torch.no_grad()` instead of `torch.inference_mode()`."
     )
+
+
+def refuse_detached(tensor, node):
+    """RuntimeError if `tensor` had a graph when `node` saved it, and has none since `detach_`."""
+    if tensor._meta.detached_at > node._seq_nr and (tensor._edge is None or tensor._edge[0] is None):
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
 
 
 class SavedVariable:
@@ -42,31 +52,39 @@ class SavedVariable:
         if tensor._keys & INFERENCE_TENSOR:
             refuse_inference_tensor()
 
-    def unpack(self, node):
-        """The tensor as it was saved. Raises RuntimeError if it was written to since, or freed."""
+    def unpack(self, node, saved_for=None):
+        """The tensor as it was saved. RuntimeError if it was written to since, or freed; or cut off, unless saved_for is the node."""
         if self.unpack_hook is not None:
             return self._unpack_from_hook(node)
-        if self.kept is None:
+        kept = self.kept  # read once: another thread may release it now
+        if kept is None:
             raise RuntimeError(RELEASED)
-        tensor = self.kept if self.output_nr is None else self._as_output(node)
+        tensor = kept if self.output_nr is None else self._as_output(node, kept)
+        if tensor._meta is not None and tensor._meta.detached_at and saved_for is None:
+            refuse_detached(tensor, node)
         if tensor._counter[0] != self.version:
+            if tensor._base is not None:
+                refresh_view(tensor)  # the message names the node that the view has now, or it may have none
             raise RuntimeError(self._modified_message(tensor, node))
         return tensor
 
-    def _as_output(self, node):
+    def _as_output(self, node, kept):
         """The saved output with its edge into the graph restored."""
-        output = self._without_edge()
+        output = self._without_edge(kept)
         output._edge = (node, self.output_nr)
         output._keys |= HISTORY
         return output
 
-    def _without_edge(self):
-        if type(self.kept) is not tuple:
-            detached = python_detach(self.kept)
-            return alias(self.kept, self.kept._array) if detached is None else detached
-        array, counter, storage, keys = self.kept
+    def _without_edge(self, kept):
+        if type(kept) is not tuple:
+            detached = python_detach(kept)
+            return alias(kept, kept._array) if detached is None else detached
+        array, counter, storage, keys, *forward = kept
         output = wrap(array)
         output._counter, output._storage_impl, output._keys = counter, storage, keys & KEPT_BY_ALIASES
+        if forward:  # it was a dual: see `save_tangent` in forward_grad.py
+            autograd_meta(output).forward_grad = forward[0]
+            output._keys |= TANGENT
         return output
 
     def _modified_message(self, tensor, node):
@@ -84,18 +102,28 @@ class SavedVariable:
 
     # ------------------------------------------------------------------------------------------ packing hooks
 
-    def register_hooks(self, pack_hook, unpack_hook):
-        """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` must give it back."""
+    def register_hooks(self, pack_hook, unpack_hook, saved_for=None):
+        """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` must give it back.
+
+        saved_for: the node, if these are the thread's hooks: they get the tensor with its history, others without.
+        """
         if self.unpack_hook is not None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "
                 "Hint: only one pair of hooks is allowed at a time."
             )
         if self.kept is None:
-            raise RuntimeError(RELEASED)
-        tensor = self.kept if self.output_nr is None else self._without_edge()
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+                "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through "
+                "the graph a second time or if you need to access saved variables after calling backward."
+            )
+        if self.output_nr is None:
+            tensor = self.kept
+        else:
+            tensor = self._without_edge(self.kept) if saved_for is None else self._as_output(saved_for, self.kept)
         with AutoGradMode(False):
-            self.packed = pack_hook(tensor)
+            self.packed = pack_hook(tensor.detach() if saved_for is None else tensor)
         if tensor._counter[0] != self.version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided "
@@ -107,23 +135,26 @@ class SavedVariable:
         self.kept = (tensor._edge, tensor._keys & HISTORY, tensor if _is_leaf(tensor) else None)
 
     def _unpack_from_hook(self, node):
-        if self.kept is None:
+        packed, kept = self.packed, self.kept  # in this order: `release` goes the other way round
+        if kept is None:
             raise RuntimeError(RELEASED)
-        edge, history, leaf = self.kept
+        edge, history, leaf = kept
         with AutoGradMode(False):
-            data = self.unpack_hook(self.packed)
+            data = self.unpack_hook(packed)
         if not hasattr(data, "_keys"):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{full_type_name(data)}"
             )
+        if edge is NO_EDGE and self.output_nr is None and not data._keys & HISTORY:
+            return data  # no gradient goes there
         restored = alias(data, data._array)
         if self.output_nr is not None:
             restored._edge, history = (node, self.output_nr), HISTORY
         else:
             restored._edge = edge
             if edge is None:  # a leaf: its gradient must reach the original, so both have one accumulator
-                autograd_meta(restored).accumulator = weakref.ref(grad_accumulator(leaf))
+                autograd_meta(restored).grad_accumulator = weakref.ref(grad_accumulator(leaf))
         restored._keys |= history
         return restored
 
@@ -163,7 +194,9 @@ def _origin(tensor):
     edge = tensor._edge
     if not edge or edge[0] is None:
         return ""
-    return f", which is output {edge[1]} of {operation_name(edge[0])},"
+    return (
+        f", which is output 0 of {operation_name(edge[0])},"  # PyTorch notes the number where it keeps no tensor alone
+    )
 
 
 def _hint():
@@ -190,6 +223,7 @@ class SavedTensorDefaultHooks(threading.local):
 
 
 default_hooks = SavedTensorDefaultHooks()
+carry(default_hooks, "stack", "disabled_message")
 
 
 def pack_saved(node):
@@ -198,7 +232,9 @@ def pack_saved(node):
         return
     pack, unpack = default_hooks.stack[-1]
     for saved in saved_variables(node):
-        saved.register_hooks(pack, unpack)
+        keys = saved.kept[3] if type(saved.kept) is tuple else saved.kept._keys
+        if not keys & WRAPPED_NUMBER:  # a number of the program stays one
+            saved.register_hooks(pack, unpack, node)
 
 
 def saved_variables(node):

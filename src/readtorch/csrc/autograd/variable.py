@@ -8,64 +8,112 @@ from weakref import ref
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
-from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, INFERENCE_TENSOR, MATH_BITS, NEGATIVE, STALE
+from readtorch.c10.dispatch_key import CONJUGATE, HISTORY, INFERENCE_TENSOR, MATH_BITS, NEGATIVE, NOT_CPU, OF_VIEWS
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, grad_mode_enabled, tls
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_geometry import TensorGeometry
-from readtorch.c10.tensor_impl import NO_EDGE, Creation
+from readtorch.c10.tensor_impl import NO_EDGE, Creation, dtype_of
 
-from .accumulate_grad import AccumulateGrad
+from .accumulate_grad import AccumulateGrad, Expected
 from .gen_autograd_functions import node_class
-from .node import RELEASED, Node, operation_name
+from .node import FIRST, RELEASED, Node, NodeHooks, note_stream, operation_name, partial_tasks, wanted_edges
 
 
 class AutogradMeta:
     """The parts of a tensor's autograd state that most tensors never need."""
 
-    __slots__ = ("grad", "accumulator", "hooks", "post_accumulate_hooks", "retains_grad", "name")
+    __slots__ = (
+        "grad",
+        "grad_accumulator",
+        "backward_hooks",
+        "post_accumulate_grad_hooks",
+        "retains_grad",
+        "name",
+        "forward_grad",
+        "grad_dtype",
+        "detached_at",
+        "is_plain",
+    )
 
     def __init__(self):
         self.grad = None
-        self.accumulator = _no_node  # weak reference to the leaf's AccumulateGrad node
-        self.hooks = None  # of a leaf that has no node yet
-        self.post_accumulate_hooks = None
+        self.grad_accumulator = no_node  # weak reference to the leaf's AccumulateGrad node
+        self.backward_hooks = None  # OrderedDict: handle id -> hook of `register_hook`
+        self.post_accumulate_grad_hooks = None  # the same, of `register_post_accumulate_grad_hook`
         self.retains_grad = False
         self.name = None
+        self.forward_grad = None  # its tangents: see forward_grad.py
+        self.grad_dtype = OWN_DTYPE  # that its gradients are to have; None for any
+        self.detached_at = 0  # how many nodes there were when `detach_` cut it off: they saved it with its edge
+        self.is_plain = True  # whether its AccumulateGrad needs to know the leaf alone: see `leaf_edge`
+
+
+OWN_DTYPE = object()  # the tensor's own one, which may change
 
 
 def autograd_meta(t):
     """The tensor's AutogradMeta, made when first asked for."""
     if t._meta is None:
         t._meta = AutogradMeta()
+        t._meta.is_plain = not t._keys & NOT_CPU
     return t._meta
 
 
 # ------------------------------------------------------------------------------------------------------ edges
+
+# Of a view that was made without a graph, of a base that requires grad: so does the view, but a gradient of it goes nowhere.
+# What is computed from it has nodes, therefore. As NO_EDGE, but another tuple.
+NULL_EDGE = tuple([None, 0])
 
 
 def gradient_edge(t):
     """Where a gradient of `t` goes: (node, input number), or NO_EDGE. Brings a stale view up to date first."""
     if t._base is not None:
         refresh_view(t)
+        if t._edge and t._edge[0] is None:
+            return null_edge(t)
     return t._edge or leaf_edge(t)
+
+
+def null_edge(view):
+    """The edge of a view that was made without a graph: whether it requires grad is for its base to say."""
+    return NULL_EDGE if requires_grad(view._base) else NO_EDGE
 
 
 def leaf_edge(leaf):
     """The edge to a leaf's AccumulateGrad: `gradient_edge` of a tensor that is known to be no view and to have no `_edge`.
 
     The leaf refers to the node weakly and the node to the leaf strongly, so that a graph keeps its leaves alive but a leaf
-    does not keep a dead graph's node.
+    does not keep a dead graph's node. Hooks of the leaf are its own, therefore, and each node finds them there; hooks of
+    the node die with it.
     """
     meta = leaf._meta or autograd_meta(leaf)
-    node = meta.accumulator()
+    node = meta.grad_accumulator()
     if node is None:
         node = AccumulateGrad()
-        node.variable = leaf
-        node._hooks = (
-            meta.hooks
-        )  # in PyTorch: the leaf keeps only hooks of its own, those of the node die with the node
-        meta.accumulator = ref(node)
+        node.variable = node.like = leaf
+        node._seq_nr = FIRST  # a gradient that is complete is delivered before anything else runs
+        node._hooks = None
+        if not meta.is_plain:
+            fill_accumulator(node, leaf, meta)
+        meta.grad_accumulator = ref(node)
     return (node, 0)
+
+
+def fill_accumulator(node, leaf, meta):
+    """For a leaf that has hooks or a `grad_dtype`, or lies on no CPU."""
+    note_stream(node, leaf)
+    if meta.backward_hooks is not None:
+        node._hooks = leaf_hooks(meta)
+    if meta.grad_dtype is not OWN_DTYPE:
+        node.like = Expected(leaf._array.shape, meta.grad_dtype and meta.grad_dtype.numpy, leaf._array.dtype)
+
+
+def leaf_hooks(meta, hooks=None):
+    """What runs around an AccumulateGrad: the hooks of its leaf before the node's own."""
+    hooks = hooks or NodeHooks()
+    hooks.tensor_pre = [(meta.backward_hooks, 0)]
+    return hooks
 
 
 def grad_accumulator(leaf):
@@ -73,13 +121,60 @@ def grad_accumulator(leaf):
     return leaf_edge(leaf)[0]
 
 
-def _no_node():
+def keep_input_metadata(leaf):
+    """`leaf` is about to have another shape or dtype: in graphs that are there a gradient goes on to be like it is now."""
+    node = None if leaf._meta is None else leaf._meta.grad_accumulator()
+    if node is not None and node.like is leaf:
+        node.like = Expected(leaf._array.shape, leaf._array.dtype, leaf._array.dtype)
+
+
+def grad_dtype(leaf):
+    """The dtype to which gradients of `leaf` are brought; None if they stay what they are."""
+    meta = leaf._meta
+    return dtype_of(leaf) if meta is None or meta.grad_dtype is OWN_DTYPE else meta.grad_dtype
+
+
+def set_grad_dtype(leaf, dtype):
+    """Let gradients of `leaf` have this dtype (None: any) from now on, also in graphs that are there."""
+    meta = autograd_meta(leaf)
+    meta.grad_dtype, meta.is_plain = dtype, False
+    node = meta.grad_accumulator()
+    if node is not None:
+        node.like = Expected(node._shape, dtype and dtype.numpy, leaf._array.dtype)
+
+
+def set_backward_hooks(t, hooks):
+    """Make `hooks` (an OrderedDict, or None) what `t._backward_hooks` is; an AccumulateGrad that is there runs them, too."""
+    meta = autograd_meta(t)
+    meta.backward_hooks, meta.is_plain = hooks, False
+    node = meta.grad_accumulator()
+    if node is not None:
+        leaf_hooks(meta, node._own_hooks())
+        if hooks is None:
+            node._hooks.tensor_pre = []
+
+
+def update_tensor_hooks_on_new_gradfn(t, old_edge, new_edge):
+    """`t` was written to: its hooks stay with the node that made what was there before, but `retain_grad` goes on to the new.
+
+    Hooks that are registered from now on are those of the new node.
+    """
+    meta = t._meta
+    meta.backward_hooks = None
+    if meta.retains_grad:
+        (old_fn, old_nr), (new_fn, new_nr) = old_edge, new_edge
+        new_fn._own_hooks().retains_grad[new_nr] = old_fn._hooks.retains_grad.pop(old_nr)
+
+
+def no_node():
     return None
 
 
 def requires_grad(t):
     """Whether a gradient of `t` would go anywhere; of a view also whether its base requires grad, which it may do since later."""
-    return t._edge is not NO_EDGE or t._base is not None and requires_grad(t._base)
+    if t._base is not None and t._edge and t._edge[0] is None:
+        return requires_grad(t._base)
+    return t._edge is not NO_EDGE
 
 
 def set_requires_grad(t, flag):
@@ -111,12 +206,30 @@ def refresh_view(t):
     if t._view_version == t._counter[0]:
         return
     base = t._base
-    if requires_grad(base):
-        if t._creation != Creation.DEFAULT:
-            raise RuntimeError(_view_message(t, t._creation, "its base or another view of its base has been"))
-        is_cut = base._array.dtype is t._array.dtype and not (base._keys ^ t._keys) & MATH_BITS
-        set_history(t, (as_strided_node(t), 0) if is_cut else replayed_edge(t))
+    if not requires_grad(base) and not (t._edge and t._edge[0] is not None):
+        return  # and it is asked again when the base may require grad
+    if t._creation != Creation.DEFAULT:
+        raise RuntimeError(_view_message(t, t._creation, "its base or another view of its base has been"))
+    is_cut = base._array.dtype is t._array.dtype and not (base._keys ^ t._keys) & MATH_BITS
+    old_edge = t._edge
+    set_history(t, (as_strided_node(t), 0) if is_cut else replayed_edge(t))
+    if t._meta is not None:
+        update_tensor_hooks_on_new_gradfn(t, old_edge, t._edge)
     t._view_version = t._counter[0]
+
+
+def refresh_to_write(t):
+    """`refresh_view` for a view that is about to be written to. Until somebody asks for its node it has none, though its base has one:
+    so it counts as a leaf, which may not be written to.
+    """
+    if grad_mode_enabled() and requires_grad(t):
+        _check_view_inplace(t)
+        if t._edge is None or t._edge[0] is None:
+            raise RuntimeError(LEAF_WRITTEN)
+    refresh_view(t)
+
+
+LEAF_WRITTEN = "a leaf Variable that requires grad is being used in an in-place operation."
 
 
 def check_inplace(t, needs_graph):
@@ -126,13 +239,13 @@ def check_inplace(t, needs_graph):
     if t._base is not None:
         _check_view_inplace(t)
     if t._edge is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(LEAF_WRITTEN)
 
 
 def _check_view_inplace(t):
     if t._creation != Creation.DEFAULT:
         raise RuntimeError(_view_message(t, t._creation))
-    if t._base._edge is None:
+    if requires_grad(t) and (t._base._edge is None or t._base._edge[0] is None):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -151,30 +264,33 @@ _VIEW_REASONS = {
     "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
     "cloning the output of the custom Function.",
 }
-_VIEW_SUBJECTS = {
-    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and {} modified inplace with grad mode enabled. ",
-    Creation.INFERENCE_MODE: "A view was created in inference mode and {} modified inplace in normal mode. ",
-}
 
 
 def _view_message(t, creation, modified="is being"):
-    edge = t._edge
-    if creation == Creation.MULTI_OUTPUT_NODE and not (edge and edge[0]):
-        return _VIEW_SUBJECTS[Creation.NO_GRAD_MODE].format(modified) + _VIEW_REASONS[creation]
-    made_by = (
-        f"Output {edge[1]} of {operation_name(edge[0])} is a view and {modified} modified inplace. "
-        if edge and edge[0]
-        else ("A view was created in custom Function and is being modified inplace. ")
-    )
-    return _VIEW_SUBJECTS.get(creation, made_by).format(modified) + _VIEW_REASONS[creation]
+    node, number = t._edge or NO_EDGE
+    without_graph = creation in (Creation.NO_GRAD_MODE, Creation.INFERENCE_MODE) or node is None
+    made = "A view was created in"
+    if node is not None:
+        view = "view of a view which was created in" if without_graph else "view and"
+        made = f"Output {number} of {operation_name(node)} is a {view}"
+    if creation == Creation.INFERENCE_MODE:
+        subject = f"{made} inference mode and {modified} modified inplace in normal mode."
+    elif without_graph:
+        subject = f"{made} no_grad mode and {modified} modified inplace with grad mode enabled."
+    else:
+        subject = f"{made} {modified} modified inplace."
+    return f"{subject} {_VIEW_REASONS[creation]}"
 
 
-def rebase_history(t, node):
-    """An in-place operation wrote `t`: its gradient now flows through `node`, and so does that of `t`'s base."""
-    if t._base is None:
-        set_history(t, (node, 0))
+def rebase_history(t, node, number=0):
+    """An in-place operation wrote `t`, output `number` of `node`: its gradient flows through the node, and so does its base's."""
+    base, is_view = (t, False) if t._base is None else (t._base, True)
+    old_edge = base._edge
+    set_history(base, (copy_slices(t, node), 0) if is_view else (node, number))
+    if base._meta is not None:
+        update_tensor_hooks_on_new_gradfn(base, old_edge, base._edge)
+    if not is_view:
         return
-    set_history(t._base, (copy_slices(t, node), 0))
     t._view_version = -1  # the view's own node is made again when it is next asked for
     refresh_view(t)
 
@@ -184,7 +300,7 @@ def mark_view(t, base, creation=Creation.DEFAULT):
     t._base = base if base._base is None else base._base
     t._creation = creation
     t._view_version = t._counter[0]
-    t._keys |= STALE
+    t._keys |= OF_VIEWS
 
 
 def as_view(base, t, creation):
@@ -195,17 +311,16 @@ def as_view(base, t, creation):
     if t is base or base._keys & INFERENCE_TENSOR:
         return
     t._counter = base._counter
-    mark_view(t, base, base._creation if base._base is not None and base._creation != Creation.DEFAULT else creation)
+    mark_view(t, base, base._creation if creation == Creation.DEFAULT and base._base is not None else creation)
     if not grad_mode_enabled():
         view_without_grad(base, t)
 
 
 def view_without_grad(base, t):
-    """Mark a view that was made while nothing is recorded. It requires grad if its base does, as a leaf of its own."""
+    """Mark a view that was made while nothing is recorded. It requires grad if its base does."""
     t._creation = Creation.INFERENCE_MODE if tls.inference_mode else Creation.NO_GRAD_MODE
     if base._edge is not NO_EDGE:
-        t._edge = None
-        t._keys |= HISTORY
+        set_history(t, NULL_EDGE)
 
 
 def as_strided_node(v):
@@ -215,6 +330,7 @@ def as_strided_node(v):
     Node.__init__(node, (gradient_edge(base),), view.sizes, view.dtype)
     node.saved_self_geometry = TensorGeometry(base)
     node.saved_size, node.saved_stride, node.saved_storage_offset = view.sizes, view.strides, view.offset
+    note_stream(node, v)
     return node
 
 
@@ -284,17 +400,21 @@ class CopySlices(Node):
     __slots__ = ("base", "view", "fn")
 
     namespace = "torch::autograd::"
+    notes_device = True
 
     def apply(self, grad):
         if grad is None:
             return (None,) * len(self._next_edges)
-        if self.fn is None:
+        fn = self.fn
+        if fn is None:
             raise RuntimeError(RELEASED)
         result = at.new_empty_strided(grad, self.base.sizes, self.base.strides)
         result.copy_(grad)
         grad_slice = replayed(result, self.base, self.view)
         with_clone = grad_slice.clone(memory_format=contiguous_format)
-        own, *others = self.fn.apply(with_clone)
+        own, *others = fn.apply(with_clone)
+        if (wanted_edges(self) if partial_tasks else self._next_edges)[0][0] is None:
+            return (None, *others)
         if own is not None:
             grad_slice.copy_(own)
         else:
@@ -302,9 +422,9 @@ class CopySlices(Node):
         return (result, *others)
 
     def release_variables(self):
-        if self.fn is not None:
-            self.fn.release_variables()
-            self.fn = None
+        fn, self.fn = self.fn, None
+        if fn is not None:
+            fn.release_variables()
 
 
 def copy_slices(v, fn):
@@ -312,4 +432,6 @@ def copy_slices(v, fn):
     base = v._base
     node = CopySlices((gradient_edge(base),) + fn._next_edges[1:], base._array.shape, base._array.dtype)
     node.base, node.view, node.fn = TensorGeometry(base), TensorGeometry(v), fn
+    fn._next_edges = node._next_edges  # `fn` computes what CopySlices is asked for
+    note_stream(node, base)
     return node

@@ -14,8 +14,19 @@ from readtorch.aten.torch_function import class_key
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
 from readtorch.c10.device import device as Device
-from readtorch.c10.dispatch_key import BACKENDS, CPU, CPU_TENSOR, CUDA_TENSOR, META, META_TENSOR, NO_STORAGE, PYTHON
+from readtorch.c10.dispatch_key import (
+    BACKENDS,
+    CPU,
+    CPU_TENSOR,
+    CUDA_TENSOR,
+    INFERENCE_TENSOR,
+    META,
+    META_TENSOR,
+    NO_STORAGE,
+    PYTHON,
+)
 from readtorch.c10.layout import strided
+from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import (
     KEPT_BY_ALIASES,
     NO_EDGE,
@@ -121,6 +132,9 @@ def _make_subclass(cls, data, require_grad=False, *, device_for_backend_keys=Non
     """
     check_class(cls)
     check_tensor_class(cls)
+    if type(require_grad) is not bool:
+        kind = type(require_grad).__name__
+        raise TypeError(f"_make_subclass(): argument 'require_grad' (position 3) must be bool, not {kind}")
     if key_set(data) & PYTHON:
         with StashTorchDispatchModes():
             data = python_detach(data)
@@ -136,6 +150,8 @@ def _make_subclass(cls, data, require_grad=False, *, device_for_backend_keys=Non
 
 def made_leaf(t):
     check_differentiable(t)
+    if key_set(t) & INFERENCE_TENSOR and not tls.inference_mode:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     set_requires_grad(t, True)
     return t
 

@@ -4,9 +4,8 @@ No object is ever of such a class. To call one makes a Tensor of its dtype; `isi
 In PyTorch: `torch/csrc/tensor/python_tensor.cpp`. Explained in the chapter "Tensor and Storage".
 """
 
-import warnings
-
 from readtorch.c10 import scalar_type
+from readtorch.c10.exception import warn_once
 from readtorch.c10.layout import strided
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of
@@ -42,9 +41,14 @@ def _not_available(cls):
     return f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
 
 
+def _new(cls, *args, **kwargs):
+    """What pickles of before 0.4 call: `FloatTensor.__new__(FloatTensor)`."""
+    return cls(*args, **kwargs)
+
+
 def tensor_types(module, is_cuda):
     """Name -> class of one Python module."""
-    facts = {"__module__": module, "layout": strided, "is_cuda": is_cuda, "is_sparse": False}
+    facts = {"__module__": module, "layout": strided, "is_cuda": is_cuda, "is_sparse": False, "__new__": _new}
     names = {dtype: f"{SCALAR_TYPE_NAMES[dtype]}Tensor" for dtype in _NAMED}
     return {name: tensortype(name, (), {**facts, "dtype": dtype}) for dtype, name in names.items()}
 
@@ -66,7 +70,7 @@ def set_default_tensor_type(t):
         raise TypeError("only floating-point types are supported as the default type")
     if t.is_cuda:
         raise TypeError(_not_available(t))
-    warnings.warn(
+    warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
         "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
         stacklevel=2,

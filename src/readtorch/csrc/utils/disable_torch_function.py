@@ -11,8 +11,11 @@ from readtorch.aten.torch_function import (  # noqa: F401  (`_C` has all of them
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
+    has_handler,
     has_override,
+    is_overridden,
     mode_enabled,
+    one_of_each_class,
     overriders,
     pop_mode,
     popped_mode,
@@ -36,7 +39,7 @@ def _has_torch_function_variadic(*args):
     """The same for several arguments."""
     if not overriders and {tensor_impl.tensor_class}.issuperset(map(type, args)):
         return False
-    return (mode_enabled() or any(map(has_override, args))) and not skips_hop()
+    return is_overridden(args)
 
 
 def _has_torch_function(relevant_args):
@@ -84,16 +87,7 @@ def _get_overloaded_args(relevant_args, get_type_fn=type):
     classes that it is of."""
     if not _is_torch_function_enabled():
         return []
-    found, seen = [], set()
-    for argument in relevant_args:
-        cls = get_type_fn(argument)
-        handler = getattr(cls, "__torch_function__", None)
-        if cls in seen or handler is None or handler is _disabled_torch_function_impl:
-            continue
-        place = next((i for i, other in enumerate(found) if issubclass(cls, get_type_fn(other))), len(found))
-        found.insert(place, argument)
-        seen.add(cls)
-    return found
+    return one_of_each_class([a for a in relevant_args if has_handler(a, get_type_fn)], get_type_fn)
 
 
 def is_tensor_like(inp):

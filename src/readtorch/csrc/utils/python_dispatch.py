@@ -10,7 +10,8 @@ from readtorch.aten import tags
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.function_schema import Type
 from readtorch.aten.operator_entry import NativeKernel, keys_of, writers
-from readtorch.aten.python_arg_parser import REJECTED, TooLarge, convert
+from readtorch.aten.python_arg_parser import REJECTED, TooLarge, convert, default_of
+from readtorch.aten.python_fallback_kernel import NUMBERS_AS_TENSORS
 from readtorch.c10.dispatch_key import AUTOGRAD, AUTOGRAD_ALIAS, FACTS, INFERENCE_MODE, RUNTIME_BACKENDS, key_name
 from readtorch.c10.dispatch_key_set import key_of, to_keys
 from readtorch.c10.local_dispatch_key_set import tls
@@ -18,12 +19,6 @@ from readtorch.c10.tensor_impl import TensorImpl
 
 # How the messages call a type of a schema.
 _TYPE_NAMES = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int", "SymInt": "int"}
-
-# The operators that take a number in a tensor's place. In PyTorch: `should_allow_numbers_as_tensors`.
-NUMBERS_AS_TENSORS = {
-    f"aten::{name}"
-    for name in "add sub subtract mul multiply div divide true_divide floor_divide copy to _to_copy".split()
-}
 
 
 def bind(schema, args, kwargs):
@@ -89,19 +84,12 @@ def as_python_sees(operator, result):
     return result
 
 
-def default_of(argument):
-    """An argument's default as its type has it: the schema spells `int64` and `mean` as words and 0 for (0, 0)."""
-    if argument.default is None or argument.type.is_tensor:
-        return argument.default
-    return convert(argument.type, argument.default, numbers_as_tensors=False)
-
-
 def _converted(schema, position, value):
     argument = schema.arguments[position]
     if value is None and argument.type.optional:
         return None
-    base = schema.qualified_name.removesuffix("_")
-    converted = as_type(argument.type, value, base in NUMBERS_AS_TENSORS)
+    takes_numbers = schema.namespace == "aten" and schema.name.removesuffix("_") in NUMBERS_AS_TENSORS
+    converted = as_type(argument.type, value, takes_numbers)
     if converted is not REJECTED:
         return converted
     raise RuntimeError(

@@ -5,6 +5,7 @@ In PyTorch: `torch/csrc/utils/python_dispatch.cpp`, and for the guards `c10/core
 """
 
 from readtorch.aten.dispatcher import fallbacks, fallthrough, registry
+from readtorch.aten.functorch.batch_rules_helper import has_batching_rule
 from readtorch.aten.operator_entry import is_included_in_alias
 from readtorch.c10.dispatch_key import AUTOGRAD, FOLLOWED, PYTHON, PYTHON_TLS_SNAPSHOT, RUNTIME_KEYS
 from readtorch.c10.dispatch_key_set import (
@@ -117,7 +118,8 @@ def _dispatch_has_kernel(name):
 
 def _dispatch_has_kernel_for_dispatch_key(name, key):
     """Whether a kernel is registered at exactly this key or alias. RuntimeError if there is no such operator."""
-    return _operator(name).kernel_at(key_of(key)) is not None
+    operator, key = _operator(name), key_of(key)
+    return operator.kernel_at(key) is not None or has_batching_rule(operator, key)
 
 
 def _dispatch_has_kernel_for_any_dispatch_key(name, keyset):

@@ -21,7 +21,7 @@ from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import cpu, default_device, is_faked, keys_on
+from readtorch.c10.device import cpu, is_faked, keys_on
 from readtorch.c10.device import device as Device
 from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.scalar_type import promote_types
@@ -80,7 +80,7 @@ def as_tensor(data, dtype=None, device=None):
     dtype = as_dtype(dtype)
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
-    target = default_device.get() if device is None else Device(device)
+    target = cpu if device is None else Device(device)
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
     return told_of(from_data(data, dtype, device))
@@ -136,7 +136,7 @@ def as_dtype(dtype):
 def from_data(data, dtype=None, device=None):
     """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
     if device is None:
-        target = data.device if isinstance(data, TensorImpl) else default_device.get()
+        target = data.device if isinstance(data, TensorImpl) else cpu
     else:
         target = Device(device)
     if target is not cpu:
@@ -403,7 +403,7 @@ def legacy_tensor_new(dtype, data=(), *sizes, size=None, device=None):
         return at.empty(data if size is None else size, dtype=made_of)
     if isinstance(data, TensorImpl):
         return alias_of(data, dtype)
-    if type(data) is int:
+    if type(data) is int or _is_number(data):
         return at.empty(check_legacy_sizes((data, *sizes)), dtype=made_of)
     if hasattr(data, "_untyped_storage") or isinstance(getattr(data, "_impl", None), StorageImpl):
         return over_storage(data, made_of)
@@ -421,9 +421,14 @@ def check_legacy_device(device):
         )
 
 
+def _is_number(n):
+    """A size is an int, or an object of a class derived from it such as an IntEnum, but no bool."""
+    return isinstance(n, int) and not isinstance(n, bool)
+
+
 def check_legacy_sizes(sizes):
     for position, n in enumerate(sizes, start=1):
-        if type(n) is not int:
+        if type(n) is not int and not _is_number(n):
             raise TypeError(
                 f"new(): argument 'size' failed to unpack the object at pos {position} with error "
                 f'"type must be tuple of ints,but got {type(n).__name__}"'

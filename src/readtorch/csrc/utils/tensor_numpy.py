@@ -4,14 +4,14 @@ In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cp
 Explained in the chapter "Tensor and Storage".
 """
 
-import warnings
-
 import numpy as np
 
+from readtorch.aten.native.tensor_shape.view import told_of
 from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.c10 import scalar_type
-from readtorch.c10.local_dispatch_key_set import trace_under_way
+from readtorch.c10.exception import warn_once
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, trace_under_way
 from readtorch.c10.storage_impl import storage_over
 from readtorch.c10.tensor_impl import wrap
 
@@ -58,7 +58,7 @@ def from_numpy(ndarray):
         trace_under_way().warn_of_constructor("torch.from_numpy")
     check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn(
+        warn_once(
             "The given NumPy array is not writable, and PyTorch does not support non-writable "
             "tensors. This means "
             "writing to this tensor will result in undefined behavior. You may want to copy the "
@@ -68,7 +68,7 @@ def from_numpy(ndarray):
             "suppressed for the rest of this program.",
             stacklevel=2,
         )
-    return wrap_foreign(ndarray)
+    return told_of(wrap_foreign(ndarray)) if threads_with_modes and tls.functorch else wrap_foreign(ndarray)
 
 
 def wrap_foreign(array):
@@ -117,7 +117,7 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
             f"than actual buffer length ({length} bytes)"
         )
     if memoryview(buffer).readonly:
-        warnings.warn(
+        warn_once(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
             "This means you "
             "can write to the underlying (supposedly non-writable) buffer using the tensor. You "

@@ -2,7 +2,7 @@
 
 In PyTorch: one file of 7,300 lines, `torch/nn/functional.py`. Here by family: `activation.py`, `dropout.py`,
 `loss.py`, and the rest below. Each function checks its arguments and forwards to an operator (`aten/native`).
-The chapter "Layers, functional, init" stands at this seam.
+The chapter "Layers: convolution, embedding, recurrence" stands at this seam.
 """
 
 import readtorch

@@ -1,4 +1,4 @@
-"""All layers. In PyTorch: `torch/nn/modules/__init__.py`. See the chapter "Layers, functional, init"."""
+"""All layers. In PyTorch: `torch/nn/modules/__init__.py`. See the chapter "Layers: convolution, embedding, recurrence"."""
 
 from .activation import *  # noqa: F403
 from .batchnorm import *  # noqa: F403

@@ -7,6 +7,7 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch._C import _has_torch_function as has_torch_function
 from readtorch.nn import functional as F
 from readtorch.nn import init
 from readtorch.nn.functional.attention import _canonical_mask, _none_or_dtype
@@ -535,8 +536,9 @@ class MultiheadAttention(Module):
         )
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         weight, bias, out_bias = self.in_proj_weight, self.in_proj_bias, self.out_proj.bias
-        if not float_masks and weight is not None and bias is not None and out_bias is not None:
-            if self._may_take_fast_path(query, key, value, weight, bias, out_bias):
+        if weight is not None and bias is not None and out_bias is not None:
+            tensors = [query, weight, bias, self.out_proj.weight, out_bias]
+            if self._why_not_fast(query, key, value, tensors, float_masks) == "":
                 mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
                 return readtorch._native_multi_head_attention(
                     query, key, value, self.embed_dim, self.num_heads, weight, bias, self.out_proj.weight, out_bias,
@@ -572,28 +574,43 @@ class MultiheadAttention(Module):
         )
         return (output.transpose(1, 0) if transposed else output), weights
 
-    def _may_take_fast_path(
-        self, query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor, out_bias: Tensor
-    ) -> bool:
-        """Whether one operator that records no graph may do it all: `_native_multi_head_attention`."""
-        # in PyTorch: also for nested tensors, and not under autocast.
-        fitting = (
-            readtorch.backends.mha.get_fastpath_enabled()
-            and query is key
-            and key is value
-            and query.dim() == 3
-            and self.batch_first
-            and not self.training
-            and self._qkv_same_embed_dim
-            and self.num_heads % 2 == 0
-            and self.bias_k is None
-            and self.bias_v is None
-            and not self.add_zero_attn
-            and query.dtype == weight.dtype
-            and weight.dtype == bias.dtype
-        )
-        tensors = [query, weight, bias, self.out_proj.weight, out_bias]
-        return fitting and not (readtorch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
+    def _why_not_fast(self, query: Tensor, key: Tensor, value: Tensor, tensors: list[Tensor], float_masks: bool) -> str:
+        """What keeps one operator that records no graph from doing it all, `_native_multi_head_attention`; "" if none."""
+        # in PyTorch: also for nested tensors.
+        _, weight, bias, _, _ = tensors
+        if not readtorch.backends.mha.get_fastpath_enabled():
+            return "torch.backends.mha.get_fastpath_enabled() was not True"
+        if query.dim() != 3:
+            return f"input not batched; expected query.dim() of 3 but got {query.dim()}"
+        if query is not key or key is not value:
+            return "non-self attention was used (query, key, and value are not the same Tensor)"
+        if query.dtype != bias.dtype:
+            return f"dtypes of query ({query.dtype}) and self.in_proj_bias ({bias.dtype}) don't match"
+        if query.dtype != weight.dtype:
+            return f"dtypes of query ({query.dtype}) and self.in_proj_weight ({weight.dtype}) don't match"
+        if self.training:
+            return "training is enabled"
+        if self.num_heads % 2 != 0:
+            return "self.num_heads is not even"
+        if not self.batch_first:
+            return "batch_first was not True"
+        if self.bias_k is not None:
+            return "self.bias_k was not None"
+        if self.add_zero_attn:
+            return "add_zero_attn was enabled"
+        if float_masks:
+            return "floating-point masks are not supported for fast path."
+        if not readtorch.jit.is_scripting():
+            if readtorch.is_autocast_enabled():
+                return "autocast is enabled"
+            if has_torch_function(tensors):
+                return "some Tensor argument has_torch_function"
+        if readtorch.is_grad_enabled() and any([t.requires_grad for t in tensors]):
+            return (
+                "grad is enabled and at least one of query or the input/output projection weights or biases "
+                "requires_grad"
+            )
+        return ""
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor

@@ -6,7 +6,7 @@ others; a cluster has a small layer of its own, through a bottleneck that is nar
 The log-probability of a rare class is that of its cluster plus that of the class within it, so a batch of
 frequent classes never touches a tail.
 
-In PyTorch: `torch/nn/modules/adaptive.py`. See the chapter "Layers, functional, init".
+In PyTorch: `torch/nn/modules/adaptive.py`. See the chapter "Layers: convolution, embedding, recurrence".
 E. Grave et al.: Efficient softmax approximation for GPUs (2017).
 """
 

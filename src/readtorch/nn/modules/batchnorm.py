@@ -1,5 +1,5 @@
 """Normalization over the batch. In PyTorch: `torch/nn/modules/batchnorm.py`. See the chapter
-"Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
+"Normalization".
 
 S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by reducing internal covariate
 shift (2015).

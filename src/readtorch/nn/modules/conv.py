@@ -1,4 +1,4 @@
-"""Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See the chapter "Layers, functional, init"."""
+"""Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See the chapter "Layers: convolution, embedding, recurrence"."""
 
 import math
 

@@ -1,5 +1,5 @@
-"""Distances as modules. In PyTorch: `torch/nn/modules/distance.py`. See the chapter "Layers, functional,
-init".
+"""Distances as modules. In PyTorch: `torch/nn/modules/distance.py`. See the chapter
+"Layers: convolution, embedding, recurrence".
 """
 
 from readtorch.nn import functional as F

@@ -1,5 +1,5 @@
 """Normalization of each channel of each example. In PyTorch: `torch/nn/modules/instancenorm.py`. The
-chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
+chapter "Normalization".
 
 D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingredient for fast stylization
 (2016).

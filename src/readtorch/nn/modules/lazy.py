@@ -1,6 +1,6 @@
 """Modules that learn the sizes of their parameters from their first input.
 
-In PyTorch: `torch/nn/modules/lazy.py`. See the chapter "Layers, functional, init".
+In PyTorch: `torch/nn/modules/lazy.py`. See the chapter "Where numbers come from: init and random".
 """
 
 import itertools

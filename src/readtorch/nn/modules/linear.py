@@ -1,5 +1,5 @@
-"""Layers that multiply by a matrix. In PyTorch: `torch/nn/modules/linear.py`. See the chapter "Layers,
-functional, init".
+"""Layers that multiply by a matrix. In PyTorch: `torch/nn/modules/linear.py`. See the chapter "Layers:
+convolution, embedding, recurrence".
 """
 
 import math

@@ -128,5 +128,5 @@ def _chunk(x, matrix, classes, linear_bias, row_weight, factors):
     total = slope.sum(1)
     slope *= readtorch.div(row_weight, total, out=factors).unsqueeze(1)
     losses = row_weight * (total.log() - right_score)
-    slope.scatter_add_(1, right, -row_weight.unsqueeze(1))
+    slope.scatter_add_(1, right, -row_weight.unsqueeze(1).to(slope.dtype))  # which autocast may have lowered
     return losses, slope

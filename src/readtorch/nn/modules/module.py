@@ -17,6 +17,7 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.copy import parse_to
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, trace_under_way
+from readtorch.c10.tensor_impl import has_compatible_shallow_copy_type
 from readtorch.nn.parameter import Buffer, Parameter, is_lazy
 from readtorch.utils import swap_tensors
 from readtorch.utils.hooks import BackwardHook, RemovableHandle
@@ -1063,10 +1064,9 @@ def _convert_grad(fn, grad, param):
 
 
 def _may_set_data(tensor, applied):
-    """Whether `tensor.data = applied` shall be used, and can: not between memory and the meta device."""
-    # in PyTorch: `torch._has_compatible_shallow_copy_type`, which compares dispatch keys
+    """Whether `tensor.data = applied` shall be used, and can."""
     overwrite = readtorch.__future__.get_overwrite_module_params_on_conversion()
-    return tensor.is_meta == applied.is_meta and not overwrite
+    return has_compatible_shallow_copy_type(tensor, applied) and not overwrite
 
 
 def _convert_by_swap(fn, param, applied, name):

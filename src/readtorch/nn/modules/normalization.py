@@ -1,6 +1,6 @@
 """Normalization within each example. In PyTorch: `torch/nn/modules/normalization.py`.
 
-The chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm" compares it with normalization
+The chapter "Normalization" compares it with normalization
 over the batch.
 """
 

@@ -1,7 +1,7 @@
 """Layers that widen their input, and what they write into the border.
 
 Each takes `padding`: one number for all sides, or (left, right), (left, right, top, bottom), (left, right, top,
-bottom, front, back). Negative numbers crop. The chapter "Layers, functional, init" explains layers; `F.pad`
+bottom, front, back). Negative numbers crop. The chapter "Layers: convolution, embedding, recurrence" explains layers; `F.pad`
 does the work.
 
 In PyTorch: `torch/nn/modules/padding.py`.

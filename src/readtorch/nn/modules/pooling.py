@@ -1,4 +1,4 @@
-"""Pooling layers. In PyTorch: `torch/nn/modules/pooling.py`. See the chapter "Layers, functional, init".
+"""Pooling layers. In PyTorch: `torch/nn/modules/pooling.py`. See the chapter "Layers: convolution, embedding, recurrence".
 
 None of them has parameters. What a kernel size, stride, padding or dilation may be: see
 `nn/functional/pooling.py`.

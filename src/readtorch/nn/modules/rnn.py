@@ -1,6 +1,6 @@
 """Recurrent layers, and their cells for a single step. The arithmetic is in `aten/native/rnn.py`.
 
-In PyTorch: `torch/nn/modules/rnn.py`. See the chapter "Layers, functional, init".
+In PyTorch: `torch/nn/modules/rnn.py`. See the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math

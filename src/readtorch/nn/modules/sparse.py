@@ -1,5 +1,5 @@
 """Tables of vectors, looked up by number. In PyTorch: `torch/nn/modules/sparse.py`. See the chapter
-"Layers, functional, init".
+"Layers: convolution, embedding, recurrence".
 
 "Sparse" is the gradient: only the rows that were picked have one.
 """

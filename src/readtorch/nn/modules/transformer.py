@@ -1,5 +1,4 @@
-"""The transformer and its parts. In PyTorch: `torch/nn/modules/transformer.py`. See the chapter "Layers,
-functional, init".
+"""The transformer and its parts. In PyTorch: `torch/nn/modules/transformer.py`. See the chapter "Attention".
 
 A. Vaswani and others: Attention is all you need (2017). With `norm_first` as in R. Xiong and others: On layer
 normalization in the transformer architecture (2020).
@@ -10,6 +9,7 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch._C import _has_torch_function as has_torch_function
 from readtorch.nn import functional as F
 from readtorch.nn.functional.attention import _canonical_mask, _none_or_dtype
 from readtorch.nn.init import xavier_uniform_
@@ -108,7 +108,9 @@ class TransformerEncoderLayer(_Layer):
         )
         src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
         if self._why_not_fast(src) == "":
-            return self._forward_fast(src, src_mask, src_key_padding_mask)
+            tensors = self._tensors()
+            if readtorch.jit.is_scripting() or not has_torch_function([src] + tensors):
+                return self._forward_fast(src, tensors, src_mask, src_key_padding_mask)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal=is_causal)
@@ -120,8 +122,8 @@ class TransformerEncoderLayer(_Layer):
         return self.dropout2(self._feed_forward(x))
 
     def _why_not_fast(self, src: Tensor) -> str:
-        """What keeps the one operator for the whole layer from serving; "" if it serves."""
-        # in PyTorch: also for nested tensors, and not under autocast.
+        """What keeps the one operator for the whole layer from serving; "" if it serves, unless a tensor overrides it."""
+        # in PyTorch: also for nested tensors.
         if not readtorch.backends.mha.get_fastpath_enabled():
             return "torch.backends.mha.get_fastpath_enabled() was not True"
         attention = self.self_attn
@@ -144,6 +146,8 @@ class TransformerEncoderLayer(_Layer):
         if not readtorch.jit.is_scripting():
             if any(m._forward_hooks or m._forward_pre_hooks for m in self.modules()):
                 return "forward pre-/hooks are attached to the module"
+            if readtorch.is_autocast_enabled():
+                return "autocast is enabled"
         if self._records_graph(src):
             return (
                 "grad is enabled and at least one of query or the input/output projection weights or "
@@ -181,9 +185,11 @@ class TransformerEncoderLayer(_Layer):
             bias2,
         ]
 
-    def _forward_fast(self, src: Tensor, src_mask: Tensor | None, src_key_padding_mask: Tensor | None) -> Tensor:
+    def _forward_fast(
+        self, src: Tensor, tensors: list[Tensor], src_mask: Tensor | None, src_key_padding_mask: Tensor | None
+    ) -> Tensor:
         attention = self.self_attn
-        weight, bias, out_weight, out_bias, norm1, norm_bias1, norm2, norm_bias2, w1, b1, w2, b2 = self._tensors()
+        weight, bias, out_weight, out_bias, norm1, norm_bias1, norm2, norm_bias2, w1, b1, w2, b2 = tensors
         mask, mask_type = attention.merge_masks(src_mask, src_key_padding_mask, src)
         return readtorch._transformer_encoder_layer_fwd(
             src,
@@ -320,7 +326,10 @@ class TransformerEncoder(Module):
             src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype
         )
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
-        drops_padding = mask is None and self._drops_padding(src, src_key_padding_mask)
+        drops_padding = self._drops_padding(src, mask, src_key_padding_mask)
+        if drops_padding and src_key_padding_mask is not None:
+            hidden = _behind_the_end(src_key_padding_mask)
+            src_key_padding_mask = readtorch.zeros_like(src_key_padding_mask).masked_fill_(hidden, float("-inf"))
         seq_len = _get_seq_len(src, self.layers[0].self_attn.batch_first)
         is_causal = _detect_is_causal_mask(mask, is_causal, seq_len)
         output = src
@@ -330,14 +339,19 @@ class TransformerEncoder(Module):
             output = output.masked_fill(src_key_padding_mask.to(readtorch.bool).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
-    def _drops_padding(self, src: Tensor, src_key_padding_mask: Tensor | None) -> bool:
+    def _drops_padding(self, src: Tensor, mask: Tensor | None, src_key_padding_mask: Tensor | None) -> bool:
         """Whether PyTorch would put the sequences without their padding into a nested tensor here."""
-        if src_key_padding_mask is None or not getattr(self, "use_nested_tensor", False) or src.dim() != 3:
-            return False
         first = self.layers[0]
-        if first.training or first._records_graph(src):
+        if not readtorch.backends.mha.get_fastpath_enabled() or not getattr(self, "use_nested_tensor", False):
             return False
-        return not getattr(self, "mask_check", True) or _is_left_aligned(src_key_padding_mask)
+        if first.training or src.dim() != 3 or src_key_padding_mask is None:
+            return False
+        if getattr(self, "mask_check", True) and not _is_left_aligned(src, src_key_padding_mask):
+            return False
+        if not readtorch.jit.is_scripting():
+            if readtorch.is_autocast_enabled() or has_torch_function([src] + first._tensors()):
+                return False
+        return mask is None and not first._records_graph(src)
 
 
 class TransformerDecoder(Module):
@@ -522,7 +536,23 @@ def _why_not_nested(layer):
     return ".self_attn.num_heads is odd" if attention.num_heads % 2 == 1 else ""
 
 
-def _is_left_aligned(padding_mask: Tensor) -> bool:
-    """Whether in each sequence what is hidden comes last."""
+def _is_left_aligned(src: Tensor, padding_mask: Tensor) -> bool:
+    """Whether in each sequence what is hidden comes last. RuntimeError if the mask does not fit (N, S, E)."""
+    if padding_mask.dim() != 2:
+        raise RuntimeError("Padding mask should be 2D")
+    if padding_mask.size(0) != src.size(0) or padding_mask.size(1) != src.size(1):
+        raise RuntimeError("Mask size should match input size")
     hidden = padding_mask.to(readtorch.bool).to(readtorch.int)
     return bool((hidden[:, 1:] >= hidden[:, :-1]).all())
+
+
+def _behind_the_end(padding_mask: Tensor) -> Tensor:
+    """True from the end of each sequence on, where its length is the number of positions that `padding_mask` shows.
+
+    With `mask_check=False` these need not be the first ones; the first ones are taken all the same, as in PyTorch.
+    RuntimeError if there is none at all.
+    """
+    lengths = padding_mask.logical_not().sum(-1, keepdim=True)
+    if not bool(lengths.any()):
+        raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
+    return readtorch.arange(padding_mask.size(1), device=padding_mask.device) >= lengths

@@ -26,7 +26,7 @@ def get_a_var(obj):
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     """A list of `module(*input, **kwargs)`, the i-th on devices[i], with that device current.
 
-    Each call has a thread of its own, which works under the caller's grad mode. An exception is raised here again, with
+    Each call has a thread of its own, which works under the caller's grad mode and autocast. An exception is raised here again, with
     the thread's traceback in its text, once all threads have ended.
     """
     count = len(modules)
@@ -40,12 +40,16 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
         raise AssertionError("No available accelerator found.")
     streams = [readtorch.cuda.current_stream(x) for x in devices]
     results = [None] * count
-    grad_enabled = readtorch.is_grad_enabled()
+    grad_enabled, autocast_enabled = readtorch.is_grad_enabled(), readtorch.is_autocast_enabled("cuda")
 
     def work(i):
         readtorch.set_grad_enabled(grad_enabled)
         try:
-            with readtorch.cuda.device(devices[i]), readtorch.cuda.stream(streams[i]):
+            with (
+                readtorch.cuda.device(devices[i]),
+                readtorch.cuda.stream(streams[i]),
+                readtorch.autocast("cuda", enabled=autocast_enabled),
+            ):
                 input = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
                 results[i] = modules[i](*input, **kwargs_tup[i])
         except Exception:

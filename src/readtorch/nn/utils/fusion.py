@@ -1,5 +1,5 @@
 """Folding a batch norm in eval mode into the layer before it. In PyTorch: `torch/nn/utils/fusion.py`. See
-the chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
+the chapter "Normalization".
 
 With fixed statistics a batch norm multiplies each channel by a number and adds another; so may the layer's weights.
 """

@@ -1,7 +1,7 @@
 """Batches of sequences of different lengths: padded, packed, and back. In PyTorch: `torch/nn/utils/rnn.py`.
 
-The layout of packed data is described in `aten/native/packed_sequence.py`. See the chapter "Layers,
-functional, init".
+The layout of packed data is described in `aten/native/packed_sequence.py`. See the chapter "Layers:
+convolution, embedding, recurrence".
 """
 
 from collections.abc import Iterable

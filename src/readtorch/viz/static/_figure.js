@@ -18,14 +18,19 @@ const refuse = (sentence, instead) => {
 
 // ---- reading what somebody typed, as inputs.py does
 
-const plainNumber = (value) => String(value).trim().replace(/[,_]/g, "");
+const GROUPED = /^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$/;
+function plainNumber(value) {
+  const text = String(value).trim().replaceAll("_", "");
+  return GROUPED.test(text) ? text.replaceAll(",", "") : text;
+}
 const INTEGER = /^[+-]?[0-9]+$/;
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 const within = ({ low, high }, number) => low <= number && number <= high;
 
 const READ = {
   number(spec, value) {
-    const text = plainNumber(value);
+    const typed = plainNumber(value),
+      text = String(spec.named[typed] ?? typed);
     return NUMBER.test(text) && within(spec, Number(text)) ? Number(text) : refuse(spec.wanted);
   },
   integer(spec, value) {
@@ -81,6 +86,15 @@ function turnNumber(input, by) {
   return true;
 }
 
+// A field of one line takes a program of several: its lines, with semicolons between them.
+function pasteLines(input, event) {
+  const lines = (event.clipboardData?.getData("text") ?? "").split(/[\r\n]+/).map((line) => line.trim()).filter(Boolean); // prettier-ignore
+  if (lines.length < 2) return;
+  event.preventDefault();
+  input.setRangeText(lines.join("; "), input.selectionStart, input.selectionEnd, "end");
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 // edit(value, final): what was typed so far, or in the end
 function textField(spec, edit) {
   const list = spec.examples?.length ? uniqueId("list") : null;
@@ -90,6 +104,7 @@ function textField(spec, edit) {
     inputmode: { number: "decimal", integer: "numeric" }[spec.kind] ?? "text",
     oninput: () => edit(input.value, false),
     onchange: () => edit(input.value, true),
+    onpaste: (event) => spec.kind === "expression" && pasteLines(input, event),
   });
   const step = spec.step ?? 1;
   const turn = (by) => () => spec.kind !== "text" && spec.kind !== "expression" && turnNumber(input, by);
@@ -149,6 +164,7 @@ ICON.redo = "M9 2v3H7a5 5 0 0 0 0 10h4v-2H7a3 3 0 0 1 0-6h2v3l5-4z";
 ICON.reset = "M8 2a6 6 0 1 1-5.7 4.1l1.9.6A4 4 0 1 0 8 4v3L3.5 3.5 8 0z";
 ICON.link = "M7 5H4a3 3 0 0 0 0 6h3V9.5H4a1.5 1.5 0 0 1 0-3h3zM9 5h3a3 3 0 0 1 0 6H9V9.5h3a1.5 1.5 0 0 0 0-3H9zM5 7.3h6v1.4H5z";
 
+const TAKES_ARROWS = "input, select, textarea, .rt-scrollx";
 const SOON = 600; // milliseconds without a key until an unfinished text is refused
 
 // `typing`: whether typing goes to the last step, as in a program that grows at its end.
@@ -208,11 +224,13 @@ const figure =
       for (const key of Object.keys(pending)) if (!kept || !(key in kept)) delete pending[key];
       if (!kept) tell("");
       state.set("inputs", good.inputs);
-      state.set("step", Math.min(state.get("step"), lastStep()));
+      state.set("step", stepNow());
       state.save_changes();
     }
-    const here = () => ({ inputs: good.inputs, step: state.get("step") });
+    const here = () => ({ inputs: good.inputs, step: stepNow() });
     const lastStep = () => (Array.isArray(good.result.say) ? good.result.say.length - 1 : 0);
+    // An address may name a step that there is not.
+    const stepNow = () => Math.max(0, Math.min(lastStep(), Math.trunc(state.get("step")) || 0));
     function edit(spec, value, final) {
       clearTimeout(timer);
       const problem = change({ [spec.name]: value }, final ? null : spec.name);
@@ -287,7 +305,7 @@ const figure =
         },
       });
     }
-    const play = player({ last: () => lastStep(), what: title, get: () => state.get("step"), set: go });
+    const play = player({ last: () => lastStep(), what: title, get: stepNow, set: go });
     const buttons = [
       ["Undo", "undo", undo],
       ["Redo", "redo", redo],
@@ -296,6 +314,10 @@ const figure =
     const link = state.link && iconButton("Copy a link to this state", "link", copyLink);
     async function copyLink() {
       const address = state.link();
+      if (!address) {
+        tell("This state is too long for an address.");
+        return;
+      }
       try {
         await navigator.clipboard.writeText(address);
         tell("The link is copied.");
@@ -319,6 +341,9 @@ const figure =
     );
     const unlessTyping = (act) => (event) => (isTyping(event.target) ? false : act());
     onKeys(root, Object.fromEntries(Object.entries(play.keys).map(([key, act]) => [key, unlessTyping(act)])));
+    // So do arrows, but for those elements that have a use for them.
+    const unlessTaken = (act) => ({ target }) => lastStep() && !target.closest(TAKES_ARROWS) ? act() : false;
+    onKeys(root, { ArrowLeft: unlessTaken(play.keys[","]), ArrowRight: unlessTaken(play.keys["."]) });
     root.addEventListener("keydown", (event) => {
       if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
       const key = event.key.toLowerCase();
@@ -335,13 +360,19 @@ const figure =
     // ---- drawing: all anew; what had the focus gets it back by its data-focus
     function update() {
       const { inputs, result } = good,
-        step = Math.min(state.get("step"), lastStep());
-      const held = stage.contains(document.activeElement) && document.activeElement.dataset.focus;
+        step = stepNow(),
+        inside = stage.contains(document.activeElement);
+      const held = inside && document.activeElement.dataset.focus;
       stage.replaceChildren(...[draw({ result, inputs, step, set, go, focus, extra })].flat(Infinity).filter(Boolean));
       if (held) focus(held);
+      if (inside && !stage.contains(document.activeElement)) root.focus({ preventScroll: true }); // keys go on
       for (const { spec, input, show } of fields)
         if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, input)))
           show(inputs[spec.name]);
+      for (const { spec, input, part } of fields) {
+        const unread = spec.only?.length > 0 && !equal(inputs[spec.only[0]], spec.only[1]);
+        [input, ...part.querySelectorAll("input")].forEach((one) => (one.disabled = unread));
+      }
       playing.hidden = play.slider.hidden = !lastStep();
       play.show([result.say].flat()[step]);
       // not `disabled`: a button that goes away takes the focus with it

@@ -15,6 +15,8 @@ const GOT = {
   bpre: "grad_output",
   back: "grad_input, grad_output",
 };
+const REPLACES = { pre: "the arguments", hook: "the result", bpre: "grad_output", back: "grad_input" };
+const changes = ({ kind, gave }) => kind in REPLACES && gave !== null;
 const isBackward = ({ kind }) => kind === "bpre" || kind === "back";
 
 function render({ model, el }) {
@@ -34,7 +36,7 @@ function render({ model, el }) {
   function cell(lane, event, i) {
     if (event.lane !== lane) return h("td", { class: inForward(lane, i) ? "rt-h-in" : null, onclick: go(i) });
     const cls = `rt-h-${event.kind}`;
-    return h("td", { class: cls, onclick: go(i) }, HOOK_KINDS[event.kind][0], event.is_global ? " (all)" : null);
+    return h("td", { class: cls, onclick: go(i) }, HOOK_KINDS[event.kind][0], event.is_global ? " (all)" : null, changes(event) ? h("b", {}, " *") : null);
   }
   const forwards = events.filter((event) => !isBackward(event)).length;
   const phase = (text, n) => (n ? h("th", { scope: "colgroup", colspan: n }, text) : null);
@@ -59,6 +61,7 @@ function render({ model, el }) {
     play.now,
     box,
     stage,
+    events.some(changes) ? h("p", { class: "rt-dim" }, "* changes what flows on") : null,
     data.left_out ? h("p", { class: "rt-dim" }, `${plural(data.left_out, "further event")} left out.`) : null,
     data.error ? h("p", { class: "rt-note" }, "The call raised ", h("code", {}, data.error)) : null,
     h("p", { class: "rt-hint" }, KEY_HINT),
@@ -78,7 +81,7 @@ function render({ model, el }) {
     stage.replaceChildren(
       factList([
         [GOT[event.kind], GOT[event.kind] ? event.got || "nothing" : null],
-        ["returns", event.gave ?? nothing],
+        [changes(event) ? `replaces ${REPLACES[event.kind]} by` : "returns", event.gave ?? nothing],
       ]),
     );
   }

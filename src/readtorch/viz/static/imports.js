@@ -91,7 +91,7 @@ function render({ model, el }) {
     h("p", { class: "rt-title" }, title),
     h("div", { class: "rt-bar" }, choice, query, found, h("span", { class: "rt-spring" }), whole),
     summary,
-    legend(kinds.slice(0, 4).map((kind, i) => [KIND_CLASSES[i], kind])),
+    legend(kinds.map((kind, i) => [KIND_CLASSES[i], kind])),
     h("div", { class: "rt-cols" }, h("div", {}, chartBox, now), detail),
     numbers,
     h(
@@ -118,11 +118,17 @@ function render({ model, el }) {
     const text = query.value.trim().toLowerCase();
     return text ? run().all.filter(({ name }) => name.toLowerCase().includes(text)) : [];
   }
-  const nextMatch = () => matches().find(({ at }) => at > chosen().at) ?? matches()[0];
+  // The module of this very name comes before those whose names contain it.
+  function nextMatch() {
+    const all = matches();
+    const exact = all.find(({ name }) => name === query.value.trim());
+    return exact && exact !== chosen() ? exact : all.find(({ at }) => at > chosen().at) ?? all[0];
+  }
   function sayFound() {
     const all = matches();
     const own = all.reduce((sum, module) => sum + module.own, 0);
-    found.textContent = query.value.trim() ? `${plural(all.length, "module")}, ${took(own)} of their own` : "";
+    const count = all.length ? `${plural(all.length, "module")}, ${took(own)} of their own` : "no such module";
+    found.textContent = query.value.trim() ? count : "";
     return new Set(all);
   }
 
@@ -218,11 +224,11 @@ function render({ model, el }) {
         ["takes", `${took(module.total)}, ${share(module.total, total)} of all`],
         ["of its own", took(module.own)],
         ["begins at", took(module.begin)],
-        ["is", module.name ? kinds[module.kind] : null],
+        ["kind", module.name ? kinds[module.kind] : null],
         ["file", module.name && fileOf(module) ? h("code", {}, fileOf(module)) : null],
         ["first asked for by", module.importer ? linkTo(module.importer) : null],
       ]),
-      module.imports.length ? heading(`imports ${plural(module.imports.length, "module")} first`) : null,
+      module.imports.length ? heading(`first to import ${plural(module.imports.length, "module")}`) : null,
       h("ul", {}, longest.map((inner) => h("li", {}, linkTo(inner), ` ${took(inner.total)}`)), rest > 0 && h("li", {}, `and ${rest} more`)),
     ].filter(Boolean);
   }

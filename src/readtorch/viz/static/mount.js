@@ -12,6 +12,8 @@
   // left it. The names are those of the front ends, and the second figure of a name is `allocator-2`.
   // The address follows what the reader does without new entries in the browser's history. A link makes an entry, and
   // the state of all figures stays with the entry that is left, so that Back restores them.
+  // What is too long for an address, such as a program from a dropped file, is in that state only.
+  const LONGEST_PART = 2000;
 
   const models = () => Object.values(page.models);
   const withoutHash = () => location.href.split("#")[0];
@@ -54,9 +56,13 @@
   // The part of an address that says how a figure differs from how it was at first.
   function partOf(model) {
     const flat = ({ data, inputs, ...traits }) => ({ ...inputs, ...traits });
-    const first = flat(model.first);
-    const changed = Object.entries(flat(model.state)).filter(([name, value]) => !sameValue(value, first[name]));
-    return [["fig", model.name], ...changed].map((pair) => pair.map(encoded).join("=")).join("&");
+    const first = flat(model.first),
+      state = flat(model.state);
+    const unread = (model.state.inputs ? model.state.data.inputs : []).filter(({ only }) => only?.length && state[only[0]] !== only[1]);
+    const left = new Set(unread.map(({ name }) => name));
+    const changed = Object.entries(state).filter(([name, value]) => !left.has(name) && !sameValue(value, first[name]));
+    const part = [["fig", model.name], ...changed].map((pair) => pair.map(encoded).join("=")).join("&");
+    return part.length > LONGEST_PART ? "" : part;
   }
   let waiting = null;
   function writeAddressSoon() {
@@ -141,10 +147,11 @@
       this.emit("change");
       if (this.first) writeAddressSoon();
     }
-    // The address of this page with this figure as it is now.
+    // The address of this page with this figure as it is now; "" if that is too long for one.
     link() {
       writeAddress();
-      return `${withoutHash()}#${partOf(this)}`;
+      const part = partOf(this);
+      return part && `${withoutHash()}#${part}`;
     }
     save_changes() {}
     send() {}

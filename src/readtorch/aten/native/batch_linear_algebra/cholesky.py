@@ -69,12 +69,24 @@ def cholesky_backward(grad, upper, factor):
     return result / 2
 
 
+def cholesky_jvp(change, factor, upper):
+    """L⁻¹ dA L⁻ᴴ = X + Xᴴ with the lower triangular X = L⁻¹ dL: half of its diagonal and what is below it."""
+    L = factor.mH if upper else factor
+    inner = at.linalg_solve_triangular(L, change, upper=False)
+    inner = at.linalg_solve_triangular(L.mH, inner, upper=True, left=False).tril()
+    dL = L.matmul(inner - at.diag_embed(inner.diagonal(0, -2, -1)) / 2)
+    return dL.mH if upper else dL
+
+
 @cholesky_ex.backward
 class LinalgCholeskyExBackward0:
     output_differentiability = [True, False]
 
     def self(grad, upper, L):
         return cholesky_backward(grad, upper, L)
+
+    def L(self_t, L, upper):
+        return cholesky_jvp(self_t, L, upper)
 
 
 @linalg_cholesky.compose
@@ -101,6 +113,9 @@ def cholesky_cpu(self, upper, out):
 class CholeskyBackward0:
     def self(grad, upper, result):
         return cholesky_backward(grad, upper, result)
+
+    def result(self_t, result, upper):
+        return cholesky_jvp(self_t, result, upper)
 
 
 # ------------------------------------------------------------------------------------ solving with the factor
@@ -140,6 +155,10 @@ class CholeskyInverseBackward0:
     def self(grad, self, upper, result):
         both = result.matmul((grad + grad.mH).matmul(result))
         return -self.matmul(both) if upper else -both.matmul(self)
+
+    def result(self_p, self_t, upper, result):
+        half = self_t.mH.matmul(self_p) if upper else self_t.matmul(self_p.mH)
+        return -result.matmul(half + half.mH).matmul(result)
 
 
 def check_systems(b, A, name, few_dimensions):
@@ -197,3 +216,8 @@ class CholeskySolveBackward0:
         common = to_self.matmul(result.mH)
         common = common + common.mH
         return to_self, -input2.matmul(common) if upper else -common.matmul(input2)
+
+    def result(self_t, input2_p, input2_t, upper, result):
+        """A dX = dB - dA X, where A is the product of the factors."""
+        half = input2_t.mH.matmul(input2_p) if upper else input2_t.matmul(input2_p.mH)
+        return cholesky_solve.call(self_t - (half + half.mH).matmul(result), input2_p, upper)

@@ -8,7 +8,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_square_floating, columns
+from readtorch.aten.native.linear_algebra_utils import check_square_floating, columns, may_require_gradient
 from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
@@ -73,6 +73,13 @@ class LinalgEighBackward0:
             inner = inner + at.diag_embed(gL)
         return V.matmul(inner.matmul(V.mH))
 
+    def eigenvalues__eigenvectors(A_t, eigenvalues, eigenvectors):
+        V = eigenvectors
+        turn = V.mH.matmul(A_t.matmul(V))
+        diagonal = turn.diagonal(0, -2, -1)
+        inner = (turn - at.diag_embed(diagonal)) / offdiagonal_difference(eigenvalues)
+        return at.real(diagonal) if turn.dtype.is_complex else diagonal, V.matmul(inner)
+
 
 @eigh.compose
 def eigh_composite(self, UPLO):
@@ -81,7 +88,7 @@ def eigh_composite(self, UPLO):
 
 @eigvalsh.compose
 def eigvalsh_composite(self, UPLO):
-    return eigh_full.call(self, UPLO, self.requires_grad)[0]
+    return eigh_full.call(self, UPLO, may_require_gradient(self))[0]
 
 
 @eig.meta
@@ -117,6 +124,15 @@ class LinalgEigBackward0:
             return None
         result = at.linalg_solve(V.mH, inner)
         return result if self_scalar_type.is_complex else at.real(result)
+
+    def eigenvalues__eigenvectors(self_t, eigenvalues, eigenvectors):
+        """The vectors keep their length: what a change has along its own vector is taken away."""
+        V = eigenvectors
+        turn = at.linalg_solve(V, self_t.to(V.dtype).matmul(V))
+        diagonal = turn.diagonal(0, -2, -1)
+        change = V.matmul((turn - at.diag_embed(diagonal)) / offdiagonal_difference(eigenvalues))
+        along = at.real(V.mH.matmul(change).diagonal(0, -2, -1))
+        return diagonal, change - V * along.unsqueeze(-2)
 
 
 @eigvals.compose

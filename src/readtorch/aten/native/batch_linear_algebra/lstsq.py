@@ -7,9 +7,10 @@ import numpy as np
 
 from readtorch.aten.empty_tensor import empty_cpu
 from readtorch.aten.expand_utils import broadcast_shape
+from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra.pinv import LinalgPinvBackward0, pinv_float_composite
+from readtorch.aten.native.linear_algebra.pinv import LinalgPinvBackward0, pinv_float_composite, pinv_jvp
 from readtorch.aten.native.linear_algebra_utils import columns, each_matrix, infinite, repeated
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import native_function
@@ -120,3 +121,19 @@ class LinalgLstsqBackward0:
             error = (self.matmul(x) - y) * (2 * to_r.unsqueeze(-2))
             to_a, to_b = to_a + error.matmul(x.mH), to_b - error
         return to_a, to_b.squeeze(-1) if vector else to_b
+
+    def solution(self_p, self_t, b_p, b_t):
+        vector = is_vector(self_p, b_p)
+        y, change = (b_p.unsqueeze(-1), b_t.unsqueeze(-1)) if vector else (b_p, b_t)
+        P = pinv_float_composite(self_p, None, None, False)
+        result = pinv_jvp(self_p, P, self_t).matmul(y) + P.matmul(change)
+        return result.squeeze(-1) if vector else result
+
+    def residuals(self_p, self_t, b_p, b_t, solution, residuals):
+        """d|A x - b|² = 2 Re ⟨A x - b, dA x - db⟩: a change of x changes nothing, for x is the best."""
+        if not residuals.numel():
+            return at.zeros_like(residuals)
+        vector = is_vector(self_p, b_p)
+        y, change, x = [t.unsqueeze(-1) if vector else t for t in (b_p, b_t, solution)]
+        error = self_p.matmul(x) - y
+        return 2 * at.real(error.conj() * (self_t.matmul(x) - change)).sum(-2)

@@ -23,7 +23,7 @@ from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import META
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name
+from readtorch.c10.tensor_impl import dtype_of, type_name, whole_array
 
 from .cholesky import columns_together
 from .triangular import check_equation, solve_triangular
@@ -73,7 +73,7 @@ def lu_factor_ex_cpu(A, pivot, check_errors, LU, pivots, info):
 
 
 def check_zero_pivot(info):
-    failure = None if info._keys & META else first_failure(host_array(info))
+    failure = None if info._keys & META else first_failure(whole_array(info))
     if failure is not None:
         prefix, i = failure
         raise RuntimeError(
@@ -158,12 +158,35 @@ def lu_backward(gL, gU, L, U):
     return lu_backward_square(gL, gU, L, U)
 
 
+def lu_jvp(change, L, U):
+    """Of the leading square part L⁻¹ dA U⁻¹ = L⁻¹ dL + dU U⁻¹, a lower and an upper triangular matrix; the rest follows.
+
+    change: Pᵀ dA.
+    """
+    m, n = change.shape[-2:]
+    k = min(m, n)
+    L1, U1 = L[..., :k, :], U[..., :k]
+    inner = at.linalg_solve_triangular(L1, change[..., :k, :k], upper=False, unitriangular=True)
+    inner = at.linalg_solve_triangular(U1, inner, upper=True, left=False)
+    dL, dU = L1.matmul(inner.tril(-1)), inner.triu().matmul(U1)
+    if m > n:
+        below = change[..., k:, :] - L[..., k:, :].matmul(dU)
+        dL = at.cat([dL, at.linalg_solve_triangular(U1, below, upper=True, left=False)], -2)
+    elif n > m:
+        beside = change[..., k:] - dL.matmul(U[..., k:])
+        dU = at.cat([dU, at.linalg_solve_triangular(L1, beside, upper=False, unitriangular=True)], -1)
+    return dL, dU
+
+
 @linalg_lu.backward
 class LinalgLuBackward0:
     output_differentiability = [False, True, True]
 
     def A(grads, P, L, U):
         return P.matmul(lu_backward(grads[0], grads[1], L, U))
+
+    def L__U(A_t, P, L, U):
+        return lu_jvp(P.mT.matmul(A_t), L, U)
 
 
 @lu_factor_ex.backward
@@ -177,6 +200,13 @@ class LinalgLuFactorExBackward0:
         U = LU[..., :k, :].triu()
         P = lu_unpack.call(LU, pivots, False, True)[0]
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
+
+    def LU(A_t, LU, pivots):
+        P, L, U = lu_unpack.call(LU, pivots, True, True)
+        change_of_L, change_of_U = lu_jvp(P.mT.matmul(A_t), L, U)
+        m, n = A_t.shape[-2:]
+        lower = at.pad(change_of_L.tril(-1), (0, max(n - m, 0)))
+        return lower + at.pad(change_of_U, (0, 0, 0, max(m - n, 0)))
 
 
 @linalg_lu_solve.meta
@@ -244,6 +274,16 @@ class LinalgLuSolveBackward0:
         L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
         moved = P.mT.matmul(to_a)
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
+
+    def result(LU_p, LU_t, pivots, B_t, left, adjoint, result):
+        """A dX = dB - dA X, and dA = P (dL U + L dU)."""
+        n = LU_p.shape[-1]
+        P = lu_unpack.call(LU_p, pivots, False, True)[0]
+        L, U = LU_p.tril(-1) + at.eye(n, dtype=LU_p.dtype, device=LU_p.device), LU_p.triu()
+        change = P.matmul(LU_t.tril(-1).matmul(U) + L.matmul(LU_t.triu()))
+        change = change.mH if adjoint else change
+        change = B_t - (change.matmul(result) if left else result.matmul(change))
+        return linalg_lu_solve.call(LU_p, pivots, change, left, adjoint)
 
 
 # --------------------------------------------------------------------------------- torch.lu and its relatives
@@ -338,3 +378,15 @@ class LuUnpackBackward0:
             upper = grads[1].triu()
             upper = at.pad(upper, (0, 0, 0, m - n)) if m > n else upper
         return lower if upper is None else upper if lower is None else lower + upper
+
+    def L(LU_data_t, unpack_data):
+        if not unpack_data:
+            return None
+        m, n = LU_data_t.shape[-2:]
+        return LU_data_t[..., : min(m, n)].tril(-1)
+
+    def U(LU_data_t, unpack_data):
+        if not unpack_data:
+            return None
+        m, n = LU_data_t.shape[-2:]
+        return LU_data_t[..., : min(m, n), :].triu()

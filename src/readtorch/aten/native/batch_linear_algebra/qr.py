@@ -67,19 +67,41 @@ def qr_backward(gQ, gR, Q, R):
     return at.linalg_solve_triangular(R.mH, middle, upper=False, left=False)
 
 
+def check_differentiable(mode, m, n):
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') "
+            "if you are going to require gradients."
+        )
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+
+
+def qr_jvp(A_t, Q, R, mode):
+    """Qᴴ dA R⁻¹ = Qᴴ dQ + dR R⁻¹, a skew matrix and an upper triangular one."""
+    m, n = A_t.shape[-2:]
+    check_differentiable(mode, m, n)
+    k = min(m, n)
+    change = at.linalg_solve_triangular(R[..., :k], A_t[..., :k], upper=True, left=False)
+    inner = Q.mH.matmul(change)
+    if m >= n:
+        both = inner + inner.mH
+        rise = both.triu() - at.diag_embed(both.diagonal(0, -2, -1)) / 2
+        return change - Q.matmul(rise), rise.matmul(R)
+    turn = inner.tril(-1)
+    turn = turn - turn.mH
+    if turn.dtype.is_complex:
+        turn = turn + at.diag_embed(at.imag(inner.diagonal(0, -2, -1)) * 1j)
+    return Q.matmul(turn), Q.mH.matmul(A_t) - turn.matmul(R)
+
+
 @linalg_qr.backward
 class LinalgQrBackward0:
     def A(grads, A, Q, R, mode):
         """A wide matrix is [A₁ A₂] = Q [R₁ R₂] with A₁ square and R₂ = Qᴴ A₂: first A₂'s share, then A₁'s."""
         gQ, gR = grads
         m, n = R.shape[-2], R.shape[-1]
-        if mode == "r":
-            raise RuntimeError(
-                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
-                "use linalg.qr(A, mode='reduced') if you are going to require gradients."
-            )
-        if mode == "complete" and m > n:
-            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+        check_differentiable(mode, m, n)
         if m >= n:
             return qr_backward(gQ, gR, Q, R)
         if gR is None:
@@ -89,6 +111,9 @@ class LinalgQrBackward0:
         through_q = A[..., m:].matmul(gR[..., m:].mH)
         left = qr_backward(through_q if gQ is None else gQ + through_q, gR[..., :m], Q, R[..., :m])
         return at.cat([left, right], -1)
+
+    def Q__R(A_t, Q, R, mode):
+        return qr_jvp(A_t, Q, R, mode)
 
 
 @qr.compose
@@ -281,12 +306,28 @@ def compact_form(packed, tau):
     return V, S, inverse, inverse * tau.unsqueeze(-2)
 
 
+def reflections_jvp(packed, packed_t, tau, tau_t):
+    """The change of (1 - V T Vᴴ), applied to the first columns of the identity: see Note [ Products of reflections ]."""
+    k = tau.shape[-1]
+    one = at.eye(*packed.shape[-2:], dtype=packed.dtype, device=packed.device)
+    V, S, inverse, T = compact_form(packed[..., :k], tau)
+    dV = packed_t[..., :k].tril(-1)
+    half = dV.mH.matmul(V)
+    dS = (half + V.mH.matmul(dV)).triu(1)
+    dT = inverse.matmul(at.diag_embed(tau_t) - (tau_t.unsqueeze(-1) * S + tau.unsqueeze(-1) * dS).matmul(T))
+    seen, dseen = V.mH.matmul(one), dV.mH.matmul(one)
+    return -(dV.matmul(T.matmul(seen)) + V.matmul(dT.matmul(seen) + T.matmul(dseen)))
+
+
 @householder_product.backward
 class LinalgHouseholderProductBackward0:
     def input__tau(grad, input, tau):
         """The result is the product applied to the first columns of the identity."""
         one = at.eye(*input.shape[-2:], dtype=input.dtype, device=input.device)
         return reflections_backward(one, grad, input, tau)
+
+    def result(input_p, input_t, tau_p, tau_t):
+        return reflections_jvp(input_p, input_t, tau_p, tau_t)
 
 
 # ----------------------------------------------------------------------------------------------------- ormqr

@@ -30,7 +30,7 @@ from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
-from readtorch.c10.tensor_impl import dtype_of, host_array, type_name
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, whole_array
 
 # ---------------------------------------------------------------------------------------------------- inverse
 
@@ -70,6 +70,9 @@ class LinalgInvExBackward0:
     def A(grad, inverse):
         """d(A⁻¹) = -A⁻¹ dA A⁻¹."""
         return -inverse.mH.matmul(grad.matmul(inverse.mH))
+
+    def inverse(A_t, inverse):
+        return -inverse.matmul(A_t.matmul(inverse))
 
 
 @inv.compose
@@ -119,6 +122,9 @@ class LinalgDetBackward0:
         if grad_mode_enabled():
             return det_gradient(A, result, d, grad)
         return lu_solve_adjoint(without_zeros(LU), pivots, diagonal_matrices(d, A))
+
+    def result(A_t, result, LU, pivots):
+        return at.linalg_lu_solve(without_zeros(LU), pivots, A_t).diagonal(0, -2, -1).sum(-1) * result
 
 
 def diagonal_matrices(d, like):
@@ -218,6 +224,12 @@ class LinalgSlogdetBackward0:
         d = diagonal_matrices(g, A)
         return at.linalg_solve(A.mH, d) if grad_mode_enabled() else lu_solve_adjoint(LU, pivots, d)
 
+    def sign__logabsdet(A_t, sign, LU, pivots):
+        trace = at.linalg_lu_solve(LU, pivots, A_t).diagonal(0, -2, -1).sum(-1)
+        if not trace.dtype.is_complex:
+            return at.zeros_like(trace), trace
+        return at.imag(trace) * 1j * sign, at.real(trace)
+
 
 @slogdet.compose
 def slogdet_composite(A):
@@ -307,9 +319,10 @@ def solve_cpu(A, B, left, check_errors, result, LU, pivots, info):
 def check_singular(info):
     if info._keys & META:
         return
-    failure = np.flatnonzero(host_array(info).reshape(-1))
+    codes = whole_array(info)
+    failure = np.flatnonzero(codes.reshape(-1))
     if len(failure):
-        place = f"(Batch element {failure[0]}): " if info._array.ndim else ""
+        place = f"(Batch element {failure[0]}): " if codes.ndim else ""
         raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is singular.")
 
 
@@ -326,6 +339,14 @@ class LinalgSolveExBackward0:
         if grad_input_mask[0]:
             to_a = -to_b.matmul(x.mH) if left else -x.mH.matmul(to_b)
         return to_a, to_b.squeeze(-1) if vector else to_b
+
+    def result(A_p, A_t, B_p, B_t, result, LU, pivots, left):
+        """A dX = dB - dA X."""
+        vector = is_vector(A_p, B_p)
+        x, change = (result.unsqueeze(-1), B_t.unsqueeze(-1)) if vector else (result, B_t)
+        change = change - (A_t.matmul(x) if left or vector else x.matmul(A_t))
+        change = at.linalg_lu_solve(LU, pivots, change, left=left or vector)
+        return change.squeeze(-1) if vector else change
 
 
 @solve_ex.compose

@@ -8,7 +8,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native.linear_algebra_utils import check_floating, columns
+from readtorch.aten.native.linear_algebra_utils import check_floating, columns, may_require_gradient
 from readtorch.aten.native.linear_algebra_utils import svd as lapack_svd
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
@@ -114,6 +114,39 @@ def svd_backward(gU, gS, gVh, U, S, Vh):
     return result
 
 
+def svd_jvp(A_t, full_matrices, U, S, Vh):
+    """The changes of U, S and Vh. Vectors beyond the first min(m, n) get zeros."""
+    m, n, k = A_t.shape[-2], A_t.shape[-1], S.shape[-1]
+    dU, dS, dVh = thin_svd_jvp(A_t, U[..., :k], S, Vh[..., :k, :])
+    if full_matrices and m > k:
+        dU = at.cat([dU, at.zeros_like(U[..., k:])], -1)
+    if full_matrices and n > k:
+        dVh = at.cat([dVh, at.zeros_like(Vh[..., k:, :])], -2)
+    return dU, dS, dVh
+
+
+def thin_svd_jvp(A_t, U, S, Vh):
+    """Uᴴ dA V = Uᴴ dU S + dS + S dVh V, where the first and the last are skew times S: their parts follow from the sum and its
+    adjoint. What is left of dA, outside U's columns and Vh's rows, turns these."""
+    along_U, along_V = U.mH.matmul(A_t), A_t.matmul(Vh.mH)
+    inner = along_U.matmul(Vh.mH)
+    diagonal = inner.diagonal(0, -2, -1)
+    dS = at.real(diagonal) if inner.dtype.is_complex else diagonal
+    E = offdiagonal_difference(S * S)
+    offdiagonal = inner - at.diag_embed(dS.to(inner.dtype))
+    right, left = offdiagonal * S.unsqueeze(-2), S.unsqueeze(-1) * offdiagonal
+    turn_U, turn_V = (right + right.mH) / E, (left + left.mH) / E
+    if inner.dtype.is_complex:  # the phases, of which dA tells only the difference: half for each
+        phase = at.diag_embed(offdiagonal.diagonal(0, -2, -1) / (2 * S))
+        turn_U, turn_V = turn_U + phase, turn_V - phase
+    dU, dVh = U.matmul(turn_U), turn_V.mH.matmul(Vh)
+    if U.shape[-2] > U.shape[-1]:
+        dU = dU + (along_V - U.matmul(inner)) / S.unsqueeze(-2)
+    if Vh.shape[-1] > Vh.shape[-2]:
+        dVh = dVh + (along_U - inner.matmul(Vh)) / S.unsqueeze(-1)
+    return dU, dS, dVh
+
+
 @svd_full.backward
 class LinalgSvdBackward0:
     def A(grads, full_matrices, U, S, Vh):
@@ -126,6 +159,9 @@ class LinalgSvdBackward0:
             gVh = None if gVh is None else gVh[..., :k, :]
         return svd_backward(gU, gS, gVh, U, S, Vh)
 
+    def U__S__Vh(A_t, full_matrices, U, S, Vh):
+        return svd_jvp(A_t, full_matrices, U, S, Vh)
+
 
 @linalg_svd.compose
 def linalg_svd_composite(A, full_matrices, driver):
@@ -136,7 +172,7 @@ def linalg_svd_composite(A, full_matrices, driver):
 def svdvals_composite(A, driver):
     """The singular values alone; the vectors are computed only if backward will want them."""
     check_floating(A, "linalg.svd")
-    return svd_full.call(A, False, A.requires_grad, driver)[1]
+    return svd_full.call(A, False, may_require_gradient(A), driver)[1]
 
 
 @svd.compose

@@ -70,6 +70,13 @@ class LinalgSolveTriangularBackward0:
             to_a = to_a.triu(edge) if upper else to_a.tril(-edge)
         return to_a, to_b
 
+    def result(self_p, self_t, B_t, result, upper, left, unitriangular):
+        """A dX = dB - dA X, where dA is what is read of it."""
+        edge = int(unitriangular)
+        change = self_t.triu(edge) if upper else self_t.tril(-edge)
+        change = B_t - (change.matmul(result) if left else result.matmul(change))
+        return solve_triangular.call(self_p, change, upper, left, unitriangular)
+
 
 # ------------------------------------------------------------------------------------------- triangular_solve
 
@@ -122,3 +129,12 @@ class TriangularSolveBackward0:
         if to_copy is not None and grad_input_mask[1]:
             to_a = to_copy if to_a is None else to_a + to_copy
         return to_b, to_a
+
+    def solution(self_t, A_p, A_t, upper, transpose, unitriangular, solution):
+        edge = int(unitriangular)
+        change = A_t.triu(edge) if upper else A_t.tril(-edge)
+        change = self_t - (change.mT if transpose else change).matmul(solution)
+        return triangular_solve.call(change, A_p, upper, transpose, unitriangular)[0]
+
+    def cloned_coefficient(A_t):
+        return A_t

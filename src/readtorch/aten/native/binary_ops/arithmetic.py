@@ -7,6 +7,7 @@ Explained in the chapter "One operator call".
 import numpy as np
 
 from readtorch.aten.native import math as f
+from readtorch.aten.native.functions_manual import scaled_by
 from readtorch.aten.native.tensor_iterator import (
     BOOL,
     NUMBERS,
@@ -16,6 +17,7 @@ from readtorch.aten.native.tensor_iterator import (
     conj,
     elementwise,
     number_of,
+    refuse_overlap,
     result_type,
     scalar_tensor,
 )
@@ -95,6 +97,7 @@ def add_cpu(self, other, alpha):
 def add_cpu_(self, other, alpha):
     if alpha == 1 and type(alpha) is int:
         return _add_(self, other)
+    refuse_overlap(self, other)
     return write_result(self, add_cpu(self, other, alpha))
 
 
@@ -105,6 +108,9 @@ class AddBackward0:
 
     def other(grad, alpha):
         return maybe_scale(grad, alpha)
+
+    def result(self_t, other_t, alpha):
+        return self_t + scaled_by(other_t, alpha)
 
 
 sub = native_function(
@@ -152,6 +158,7 @@ def sub_cpu_(self, other, alpha):
         check_sub(self, other, alpha)
     if alpha == 1 and type(alpha) is int:
         return _sub_(self, other)
+    refuse_overlap(self, other)
     return write_result(self, sub_cpu(self, other, alpha))
 
 
@@ -162,6 +169,9 @@ class SubBackward0:
 
     def other(grad, alpha):
         return -maybe_scale(grad, alpha)
+
+    def result(self_t, other_t, alpha):
+        return self_t - scaled_by(other_t, alpha)
 
 
 alias_of("subtract", "sub")
@@ -190,11 +200,16 @@ class RsubBackward0:
     def other(grad):
         return grad
 
+    def result(self_t, other_t, alpha):
+        return other_t - scaled_by(self_t, alpha)
+
 
 @rsub_scalar.backward
 class RsubBackward1:
     def self(grad, alpha):
         return -maybe_scale(grad, alpha)
+
+    result = "auto_element_wise"
 
 
 @python_binding("__rsub__", "method")
@@ -227,6 +242,9 @@ class MulBackward0:
 
     def other(grad, self):
         return grad * conj(self)
+
+    def result(self_p, self_t, other_p, other_t):
+        return other_t * self_p + self_t * other_p
 
 
 alias_of("multiply", "mul")
@@ -271,11 +289,16 @@ class AddBackward1:
     def self(grad):
         return grad
 
+    def result(self_t):
+        return self_t.clone()
+
 
 @sub_scalar.backward
 class SubBackward1:
     def self(grad):
         return grad
+
+    result = "auto_element_wise"
 
 
 @mul_scalar.backward
@@ -283,11 +306,17 @@ class MulBackward1:
     def self(grad, other):
         return mul_scalar.call(grad, other.conjugate())
 
+    def result(self_t, other):
+        return self_t * other
+
 
 @div_scalar.backward
 class DivBackward1:
     def self(grad, other):
         return div_scalar.call(grad, other.conjugate())
+
+    def result(self_t, other):
+        return self_t / other
 
 
 def maybe_multiply(t, factor):

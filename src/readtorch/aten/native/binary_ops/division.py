@@ -66,6 +66,9 @@ class DivBackward0:
     def other(grad, self, other):
         return -grad * conj((self / other) / other)
 
+    def result(self_t, other_p, other_t, result):
+        return (self_t - other_t * result) / other_p
+
 
 @python_binding("__rtruediv__", "method")
 def __rtruediv__(self, other):
@@ -158,6 +161,11 @@ class DivBackward2:
     def other(grad, self, other, rounding_mode):
         return -grad * conj((self / other) / other) if rounding_mode is None else at.zeros_like(grad)
 
+    def result(self_p, self_t, other_p, other_t, rounding_mode, result):
+        if rounding_mode is not None:
+            return at.zeros_like(result)
+        return self_t / other_p - other_t * (self_p / other_p) / other_p
+
 
 floor_divide = native_function(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
@@ -222,6 +230,8 @@ class RemainderBackward0:
     def self(grad):
         return grad
 
+    result = "auto_element_wise"
+
 
 @remainder.backward
 class RemainderBackward1:
@@ -231,11 +241,16 @@ class RemainderBackward1:
     def other(grad, self, other):
         return -grad * self.div(other, rounding_mode="floor")
 
+    def result(self_p, self_t, other_p, other_t):
+        return self_t - other_t * self_p.div(other_p, rounding_mode="floor")
+
 
 @fmod_scalar.backward
 class FmodBackward0:
     def self(grad):
         return grad
+
+    result = "auto_element_wise"
 
 
 @fmod.backward
@@ -245,6 +260,9 @@ class FmodBackward1:
 
     def other(grad, self, other):
         return -grad * self.div(other, rounding_mode="trunc")
+
+    def result(self_p, self_t, other_p, other_t):
+        return self_t - other_t * self_p.div(other_p, rounding_mode="trunc")
 
 
 remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function")

@@ -36,6 +36,9 @@ class HypotBackward0:
     def other(grad, other, result):
         return grad * other / result
 
+    def result(self_p, self_t, other_p, other_t, result):
+        return self_t * self_p / result + other_t * other_p / result
+
 
 def logaddexp_array(x, y):
     if x.dtype.kind != "c":
@@ -63,6 +66,9 @@ class LogaddexpBackward0:
     def other(grad, self, other):
         return grad / conj(1 + at.exp(self - other))
 
+    def result(self_p, self_t, other_p, other_t):
+        return self_t / (1 + at.exp(other_p - self_p)) + other_t / (1 + at.exp(self_p - other_p))
+
 
 @logaddexp2.backward
 class Logaddexp2Backward0:
@@ -71,6 +77,9 @@ class Logaddexp2Backward0:
 
     def other(grad, self, other):
         return grad / (1 + at.pow(2, self - other))
+
+    def result(self_p, self_t, other_p, other_t):
+        return self_t / (1 + at.pow(2, other_p - self_p)) + other_t / (1 + at.pow(2, self_p - other_p))
 
 
 # ------------------------------------------------------------------------------------------- signs and steps
@@ -94,11 +103,16 @@ class CopysignBackward0:
     def other(other):
         return at.zeros_like(other)
 
+    def result(self_t, self_p, result):
+        return copysign_gradient(self_t, self_p, result)
+
 
 @copysign_scalar.backward
 class CopysignBackward1:
     def self(grad, self, result):
         return copysign_gradient(grad, self, result)
+
+    result = "auto_element_wise"
 
 
 heaviside = native_function(
@@ -142,6 +156,9 @@ class NextafterBackward0:
     def other(other):
         return at.zeros_like(other)
 
+    def result(self_p, self_t, other_p):
+        return at.where(self_p != other_p, self_t, 0)
+
 
 # ------------------------------------------------------------------------------------------------------ ldexp
 
@@ -163,3 +180,6 @@ class LdexpBackward0:
 
     def other(grad, result):
         return mul_scalar.call(grad * conj(result), math.log(2))
+
+    def result(self_t, other_p, other_t, result):
+        return self_t * at.pow(2, other_p) + other_t * result * math.log(2)

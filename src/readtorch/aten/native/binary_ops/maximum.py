@@ -62,6 +62,12 @@ def shared_gradient(grad, self, other, loses):
     return at.where(self == other, grad / 2, grad).masked_fill(loses, 0)
 
 
+def between(first, both, self_t, other_t):
+    """The tangent of the element that is chosen: the first where `first` holds, and half of each where both are equal."""
+    share = at.where(both, 0.5, first.to(self_t.dtype))
+    return other_t + share * (self_t - other_t)
+
+
 @maximum.backward
 class MaximumBackward0:
     def self(grad, self, other):
@@ -69,6 +75,9 @@ class MaximumBackward0:
 
     def other(grad, self, other):
         return shared_gradient(grad, self, other, self > other)
+
+    def result(self_p, self_t, other_p, other_t):
+        return between(self_p > other_p, self_p == other_p, self_t, other_t)
 
 
 @minimum.backward
@@ -79,6 +88,9 @@ class MinimumBackward0:
     def other(grad, self, other):
         return shared_gradient(grad, self, other, self < other)
 
+    def result(self_p, self_t, other_p, other_t):
+        return between(self_p < other_p, self_p == other_p, self_t, other_t)
+
 
 @fmax.backward
 class FmaxBackward0:
@@ -88,6 +100,9 @@ class FmaxBackward0:
     def other(grad, self, other):
         return grad.masked_fill((self >= other) | other.isnan(), 0)
 
+    def result(self_p, self_t, other_p, other_t):
+        return other_t + ((self_p > other_p) | other_p.isnan()) * (self_t - other_t)
+
 
 @fmin.backward
 class FminBackward0:
@@ -96,3 +111,6 @@ class FminBackward0:
 
     def other(grad, self, other):
         return grad.masked_fill((self <= other) | other.isnan(), 0)
+
+    def result(self_p, self_t, other_p, other_t):
+        return other_t + ((self_p <= other_p) | other_p.isnan()) * (self_t - other_t)

@@ -3,4 +3,4 @@
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`.
 """
 
-from . import conv, convolution, double_backward, kernel_offsets, params, pixel_rows
+from . import backend, conv, convolution, double_backward, kernel_offsets, params, pixel_rows

@@ -1,13 +1,12 @@
 """conv1d … conv_transpose3d: unbatched inputs, padding by name and complex numbers are reduced to `convolution`.
 
-In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
-
-import warnings
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
 from readtorch.aten.native_function import native_function
+from readtorch.c10.exception import warn_once
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of
 
@@ -157,7 +156,7 @@ def _same(input, weight, bias, stride, dilation, groups):
     dilations = tuple(dilation) * dim if len(dilation) == 1 else dilation
     totals = [d * (k - 1) for d, k in zip(dilations, kernel)]
     if any(total % 2 for total in totals):
-        warnings.warn(
+        warn_once(
             "Using padding='same' with even kernel lengths and odd dilation may require a "
             "zero-padded copy of the input be created",
             stacklevel=3,

@@ -3,7 +3,7 @@
 A transposed convolution is the gradient of a direct one with respect to its input, and the other way round,
 so three functions on arrays serve both: forward, grad_input and grad_weight. They fill an array that is there.
 
-In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -134,6 +134,14 @@ class ConvolutionBackward0:
             grad_input_mask,
         )
 
+    def result(
+        input_p, input_t, weight_p, weight_t, bias_t, stride, padding, dilation, transposed, output_padding, groups
+    ):
+        settings = stride, padding, dilation, transposed, output_padding, groups
+        return convolution.call(input_t, weight_p, None, *settings) + convolution.call(
+            input_p, weight_t, bias_t, *settings
+        )
+
 
 # --------------------------------------------------------------------------------------- convolution_backward
 
@@ -243,3 +251,43 @@ class ConvolutionBackwardBackward0:
             groups,
             grad_input_mask,
         )
+
+    def result0(
+        grad_output_p,
+        grad_output_t,
+        input_p,
+        weight_p,
+        weight_t,
+        bias_sizes,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+    ):
+        rest = bias_sizes, stride, padding, dilation, transposed, output_padding, groups, (True, False, False)
+        by_weight = convolution_backward.call(grad_output_p, input_p, weight_t, *rest)[0]
+        return by_weight + convolution_backward.call(grad_output_t, input_p, weight_p, *rest)[0]
+
+    def result1(
+        grad_output_p,
+        grad_output_t,
+        input_p,
+        input_t,
+        weight_p,
+        bias_sizes,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+    ):
+        rest = bias_sizes, stride, padding, dilation, transposed, output_padding, groups, (False, True, False)
+        by_input = convolution_backward.call(grad_output_p, input_t, weight_p, *rest)[1]
+        return by_input + convolution_backward.call(grad_output_t, input_p, weight_p, *rest)[1]
+
+    def result2(grad_output_t, result2):
+        """The bias is added everywhere."""
+        return None if result2 is None else grad_output_t.sum([d for d in range(grad_output_t.dim()) if d != 1])

@@ -7,7 +7,7 @@ gradients are the same products with the roles exchanged.
 In PyTorch: `slow_conv2d` and its relatives, which `aten/src/ATen/native/Convolution.cpp` calls, copy all windows out
 (im2col) and multiply once: `aten/src/ATen/native/ConvolutionMM2d.cpp`, `aten/src/ATen/native/ConvolutionMM3d.cpp`,
 `aten/src/ATen/native/NaiveConvolutionTranspose2d.cpp`, `aten/src/ATen/native/NaiveDilatedConvolution.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math

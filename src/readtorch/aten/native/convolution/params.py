@@ -1,7 +1,7 @@
 """The parameters of a convolution: strides, padding, dilation, and which sizes fit together.
 
 In PyTorch: `ConvParams` and the checks in `aten/src/ATen/native/Convolution.cpp`, and
-`aten/src/ATen/native/ConvUtils.h`. Explained in the chapter "Layers, functional, init".
+`aten/src/ATen/native/ConvUtils.h`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 from typing import NamedTuple

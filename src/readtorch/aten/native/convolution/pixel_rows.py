@@ -148,6 +148,8 @@ def task_of(x_shape, w_shape, y_shape, geometry):
     few = inner < FEW_CHANNELS or y_shape[0] * y_shape[-1] < FEW
     if inner == 1 and geometry.groups == results > 1:
         kind = Depthwise
+    elif geometry.groups > 1 and few:
+        kind = FewInGroups
     else:
         kind = Unfolded if geometry.groups == 1 and (few or math.prod(kernel) == 1) else RowsOfPixels
     return kind(x_shape, w_shape, y_shape, geometry)
@@ -253,6 +255,28 @@ def _matrices(w, groups, transposed):
     grouped = w.reshape(groups, w.shape[0] // groups, w.shape[1], -1)
     ordered = np.ascontiguousarray(grouped.transpose((3, 1, 0, 2) if transposed else (3, 2, 0, 1)))
     return ordered.reshape(*ordered.shape[:2], -1)
+
+
+class FewInGroups(RowsOfPixels):
+    """Groups of few channels, or with few rows of pixels: each group's gradient of the weight is one product of all taps.
+
+    A vmap with weights of each example's own has as many groups as examples, and often one image.
+    """
+
+    def grad_weight(self, grad, x):
+        groups, images = self.groups, x.shape[0]
+        x = x.reshape(images, groups, self.inner, -1)
+        grad = grad.reshape(images, groups, self.results // groups, -1)
+        total = np.zeros((groups, self.results // groups, self.inner * self.taps), x.dtype)
+
+        def body(begin, end):
+            columns = np.zeros((self.inner, self.taps, self.plan.size), x.dtype)
+            loops().add_unfolded_weight_of_groups(
+                self.plan.natural, self.step, x[:, begin:end], grad[:, begin:end], columns, total[begin:end]
+            )
+
+        parallel_for(0, groups, -(-groups // get_num_threads()), body)
+        return total
 
 
 class Depthwise(RowsOfPixels):

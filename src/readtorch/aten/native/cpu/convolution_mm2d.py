@@ -16,7 +16,7 @@ w[tap] is the sum of grad[o : o + n]ᵀ @ x[i : i + n]. With a stride of s the c
 
 In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 channels;
 `aten/src/ATen/native/ConvolutionMM2d.cpp` multiplies unfolded images.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -204,6 +204,16 @@ def add_unfolded_weight(plan, step, x, grad, columns, dw):
         for s in range(0, size, piece):
             gemm(False, True, results, inner, min(piece, size - s), 1, grad[n, :, s:], size,
                  columns[0, 0, s:], size, 1, dw, inner)
+
+
+@kernel
+def add_unfolded_weight_of_groups(plan, step, x, grad, columns, dw):
+    """dw[g] += grad[n, g] @ unfold(x[n, g])ᵀ for each image and group.
+
+    x (images, groups, channels, size), grad (images, groups, results, size of out), dw (groups, results, channels * taps).
+    """
+    for g in range(dw.shape[0]):
+        add_unfolded_weight(plan, step, x[:, g], grad[:, g], columns, dw[g])
 
 
 @fast_kernel

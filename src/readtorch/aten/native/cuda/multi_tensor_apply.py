@@ -14,7 +14,7 @@ from collections import defaultdict
 
 from numba import cuda
 
-from readtorch.aten.native.multi_tensor_apply import refuse_scaling
+from readtorch.aten.native.multi_tensor_apply import unscale
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 from readtorch.c10.memory_format import contiguous_format
 
@@ -161,6 +161,10 @@ def foreach_add_cuda_(tensors, scalar):
         t.add_(scalar)
 
 
+def divide_on_device(grad, scale):
+    grad.div_(scale)
+
+
 def fused_adam(decoupled):
     def kernel(
         params,
@@ -179,7 +183,8 @@ def fused_adam(decoupled):
         grad_scale,
         found_inf,
     ):
-        refuse_scaling("_fused_adam_", grad_scale, found_inf)
+        if not unscale(grads, grad_scale, found_inf, divide_on_device):
+            return
         lists = [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else []]
         for step, places in by_step(params, state_steps).items():
             chosen = [[tensors[i] for i in places] if tensors else [] for tensors in lists]
@@ -217,7 +222,8 @@ def fused_sgd_cuda_(
     grad_scale,
     found_inf,
 ):
-    refuse_scaling("_fused_sgd_", grad_scale, found_inf)
+    if not unscale(grads, grad_scale, found_inf, divide_on_device):
+        return
     kinds = defaultdict(list)
     for i, param in enumerate(params):
         kinds[param._array.dtype].append(i)

@@ -14,6 +14,7 @@ from . import (  # noqa: F401
     adaptive_average_pooling,
     adaptive_max_pooling2d,
     adaptive_max_pooling3d,
+    amp_kernels,
     attention,
     average_pool3d,
     batch_linear_algebra,

@@ -11,6 +11,7 @@ import numpy as np
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.cpu_blas import gemm, multiply
 from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.functions_manual import scaled_by
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, laid_out, result_type
 from readtorch.aten.native.tensor_shape.view import expand_cpu
 from readtorch.aten.native_function import BOTH, native_function
@@ -145,6 +146,10 @@ class AddmmBackward0:
     def mat2(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha):
         return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha)
 
+    def result(self_t, mat1_p, mat1_t, mat2_p, mat2_t, beta, alpha):
+        product = mat1_t.mm(mat2_p) + mat1_p.mm(mat2_t)
+        return scaled_by(self_t, beta) + scaled_by(product, alpha)
+
 
 # ------------------------------------------------------------------------------------------------ addmv, addr
 
@@ -191,6 +196,10 @@ class AddmvBackward0:
 
     def vec(grad, mat, alpha):
         return maybe_multiply(conj(mat.t()).mv(grad), alpha.conjugate())
+
+    def result(self_t, mat_p, mat_t, vec_p, vec_t, beta, alpha):
+        product = mat_t.mv(vec_p) + mat_p.mv(vec_t)
+        return scaled_by(self_t, beta) + scaled_by(product, alpha)
 
 
 addr = native_function(
@@ -247,6 +256,10 @@ class AddrBackward0:
 
     def vec2(grad, vec1, alpha):
         return maybe_multiply(grad.t().mv(conj(vec1)), alpha.conjugate())
+
+    def result(self_t, vec1_p, vec1_t, vec2_p, vec2_t, beta, alpha):
+        product = vec1_t.outer(vec2_p) + vec1_p.outer(vec2_t)
+        return scaled_by(self_t, beta) + scaled_by(product, alpha)
 
 
 # ------------------------------------------------------------------------------------------- batched products
@@ -310,6 +323,10 @@ class BaddbmmBackward0:
     def batch2(grad, batch1, alpha):
         return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha.conjugate())
 
+    def result(self_t, batch1_p, batch1_t, batch2_p, batch2_t, beta, alpha):
+        product = batch1_t.bmm(batch2_p) + batch1_p.bmm(batch2_t)
+        return scaled_by(self_t, beta) + scaled_by(product, alpha)
+
 
 addbmm = native_function(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=exact_out()
@@ -357,3 +374,7 @@ class AddbmmBackward0:
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
         return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate())
+
+    def result(self_t, batch1_p, batch1_t, batch2_p, batch2_t, beta, alpha):
+        product = batch1_t.bmm(batch2_p).sum(0) + batch1_p.bmm(batch2_t).sum(0)
+        return scaled_by(self_t, beta) + scaled_by(product, alpha)

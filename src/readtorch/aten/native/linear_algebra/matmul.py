@@ -107,6 +107,9 @@ class MmBackward0:
     def mat2(grad, self, mat2_sym_sizes, mat2_byte_strides):
         return mm_mat2_backward(grad, self, mat2_sym_sizes, mat2_byte_strides, 1)
 
+    def result(self_p, self_t, mat2_p, mat2_t):
+        return self_t.mm(mat2_p) + self_p.mm(mat2_t)
+
 
 bmm = native_function("bmm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=exact_out(), direct=True)
 
@@ -150,6 +153,9 @@ class BmmBackward0:
 
     def mat2(grad, self):
         return conj(self.transpose(1, 2)).bmm(grad)
+
+    def result(self_p, self_t, mat2_p, mat2_t):
+        return self_t.bmm(mat2_p) + self_p.bmm(mat2_t)
 
 
 # --------------------------------------------------------------------------- matrix @ vector, vector · vector
@@ -195,6 +201,9 @@ class MvBackward0:
 
     def vec(grad, self):
         return conj(self).t().mv(grad)
+
+    def result(self_p, self_t, vec_p, vec_t):
+        return self_t.mv(vec_p) + self_p.mv(vec_t)
 
 
 def dot_types(out, result, *_):
@@ -242,6 +251,9 @@ class DotBackward0:
     def tensor(grad, self):
         return grad * conj(self)
 
+    def result(self_p, self_t, tensor_p, tensor_t):
+        return self_t.dot(tensor_p) + self_p.dot(tensor_t)
+
 
 @vdot.kernel
 def vdot_cpu(self, other):
@@ -287,6 +299,9 @@ class VdotBackward0:
 
     def other(grad, self):
         return grad * self
+
+    def result(self_p, self_t, other_p, other_t):
+        return self_t.vdot(other_p) + self_p.vdot(other_t)
 
 
 outer = native_function("outer(Tensor self, Tensor vec2) -> Tensor", BOTH, out=True, direct=True)

@@ -45,19 +45,26 @@ def place_block(blocks, row, column, n, value):
     blocks.narrow(-2, row * n, n).narrow(-1, column * n, n).copy_(value)
 
 
+def exponential_change(A, E):
+    """The change of exp(A) in the direction E: exp [[A, E], [0, A]] has it in its corner (R. Mathias, 1996).
+
+    With Aᴴ for A it is the gradient.
+    """
+    n = A.shape[-1]
+    blocks = at.zeros((*A.shape[:-2], 2 * n, 2 * n), dtype=E.dtype, device=E.device)
+    place_block(blocks, 0, 0, n, A)
+    place_block(blocks, 1, 1, n, A)
+    place_block(blocks, 0, 1, n, E)
+    return linalg_matrix_exp.call(blocks).narrow(-2, 0, n).narrow(-1, n, n)
+
+
 @linalg_matrix_exp.backward
 class LinalgMatrixExpBackward0:
     def self(grad, self):
-        """exp [[A, E], [0, A]] has the change of exp(A) in the direction E in its corner (R. Mathias, 1996).
+        return exponential_change(self.mH, grad)
 
-        With Aᴴ for A it is the gradient.
-        """
-        n = self.shape[-1]
-        blocks = at.zeros((*self.shape[:-2], 2 * n, 2 * n), dtype=grad.dtype, device=grad.device)
-        place_block(blocks, 0, 0, n, self.mH)
-        place_block(blocks, 1, 1, n, self.mH)
-        place_block(blocks, 0, 1, n, grad)
-        return linalg_matrix_exp.call(blocks).narrow(-2, 0, n).narrow(-1, n, n)
+    def result(self_p, self_t):
+        return exponential_change(self_p, self_t)
 
 
 @matrix_exp.compose

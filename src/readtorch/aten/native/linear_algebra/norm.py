@@ -2,7 +2,7 @@
 number.
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; norm and dist in `aten/src/ATen/native/ReduceOps.cpp`;
-`norm_backward` in `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Layers, functional, init".
+`norm_backward` in `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -135,10 +135,33 @@ def norm_gradient(grad, self, order, norm, dim, keepdim):
     return self * self.abs().pow(order - 2) * share
 
 
+def norm_jvp(self_p, self_t, p, norm, dim, keepdim):
+    """The sum of the elements' changes in size, weighted with what each adds to the norm."""
+    dim = dim or ()
+    p = 2.0 if p is None else float(p)
+    change = at.real(self_p.sgn().conj() * self_t)
+    if p == 0:
+        return at.zeros_like(norm)
+    if p == 1:
+        return change.sum(dim, keepdim)
+    whole = unreduce(norm, self_p._array.shape, dim, keepdim)
+    size = self_p.abs()
+    if abs(p) == math.inf:
+        chosen = (size == whole) | (size.isnan() & whole.isnan())
+        return (at.where(chosen, change, 0) / chosen.sum(dim, True)).sum(dim, keepdim)
+    weight = size if p == 2 else size.pow(p - 1)
+    weight = weight.masked_fill(size == 0, 0) if p < 1 else weight
+    scale = norm if p == 2 else norm.pow(p - 1)
+    return ((weight * change).sum(dim, keepdim) / scale).masked_fill(norm == 0, 0)
+
+
 @vector_norm.backward
 class LinalgVectorNormBackward0:
     def self(grad, self, ord, result, dim, keepdim):
         return norm_gradient(grad, self, ord, result, dim, keepdim)
+
+    def result(self_p, self_t, ord, result, dim, keepdim):
+        return norm_jvp(self_p, self_t, ord, result, dim, keepdim)
 
 
 @python_binding("norm")
@@ -189,6 +212,9 @@ class DistBackward0:
 
     def other(grad, self, other, p, result):
         return -norm_gradient(grad, self - other, p, result, None, False)
+
+    def result(self_p, self_t, other_p, other_t, p, result):
+        return norm_jvp(self_p - other_p, self_t - other_t, p, result, None, False)
 
 
 # ----------------------------------------------------------------------------------- linalg.norm, matrix_norm
@@ -342,6 +368,9 @@ class NormBackward0:
     def self(grad, self, p, result):
         return norm_gradient(grad, self, p, result, None, False)
 
+    def result(self_p, self_t, p, result):
+        return norm_jvp(self_p, self_t, p, result, None, False)
+
 
 @p_norm.kernel
 @any_device
@@ -353,6 +382,9 @@ def norm_along(self, p, dim, keepdim):
 class NormBackward1:
     def self(grad, self, p, result, dim, keepdim):
         return norm_gradient(grad, self, p, result, dim, keepdim)
+
+    def result(self_p, self_t, p, result, dim, keepdim):
+        return norm_jvp(self_p, self_t, p, result, dim, keepdim)
 
 
 # ------------------------------------------------------------------------------------------------------- cond

@@ -75,6 +75,14 @@ def pinv_cpu(self, atol, rtol, hermitian, out):
     np.matmul(Vh.conj().swapaxes(-1, -2) * inverse[..., None, :], U.conj().swapaxes(-1, -2), out=out._array)
 
 
+def pinv_jvp(A, P, dA):
+    """With P = A⁺: -P dA P, and two terms for the spaces that A and P leave out."""
+    dAh = dA.mH
+    left = dAh.matmul(P.mH).matmul(P)
+    right = P.matmul(P.mH).matmul(dAh)
+    return left - P.matmul(A.matmul(left)) + right - right.matmul(A).matmul(P) - P.matmul(dA.matmul(P))
+
+
 @pinv_tensor.backward
 class LinalgPinvBackward0:
     def self(grad, result, self):
@@ -85,6 +93,9 @@ class LinalgPinvBackward0:
         left = G.mH.matmul(P).matmul(P.mH)
         right = P.mH.matmul(P).matmul(G.mH)
         return through + left - A.matmul(P.matmul(left)) + right - right.matmul(P).matmul(A)
+
+    def result(self_p, self_t, result):
+        return pinv_jvp(self_p, result, self_t)
 
 
 def number(value, like):

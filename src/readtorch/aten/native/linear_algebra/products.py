@@ -1,15 +1,14 @@
 """Products of several matrices or along one dimension: kron, multi_dot, chain_matmul, vecdot.
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
-
-import warnings
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import c_name, exact_out
 from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native_function import BOTH, native_function, python_binding
+from readtorch.c10.exception import warn_once
 from readtorch.c10.tensor_impl import dtype_of
 
 from .matmul import vdot
@@ -104,7 +103,7 @@ def multiply_range(matrices, splits, i, j):
 
 @chain_matmul.compose
 def chain_matmul_composite(matrices):
-    warnings.warn(
+    warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
         "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
         "parameters.",

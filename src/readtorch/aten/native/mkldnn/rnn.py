@@ -2,7 +2,7 @@
 
 `lstm` uses it for float32 and bfloat16: the graph has one node for the layer instead of fifteen for each step.
 
-In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -16,8 +16,8 @@ from readtorch.aten.native.linear import linear
 from readtorch.aten.native.tensor_iterator import F4
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import CPU
-from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
+from readtorch.c10.dispatch_key import CPU, NO_STORAGE, TANGENT
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, tls
 from readtorch.c10.scalar_type import float32
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -236,9 +236,12 @@ GATES = {"gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def serves(mode, input, hx, params):
-    """Whether the loops can run this layer: float32 throughout, and sizes that fit."""
-    arrays = [t._array for t in (input, hx, *params[:4]) if t is not None]
+    """Whether the loops can run this layer: float32 throughout, sizes that fit, and nothing but values in the tensors."""
+    tensors = [t for t in (input, hx, *params[:4]) if t is not None]
+    arrays = [t._array for t in tensors]
     x, h, w_ih, w_hh, *biases = arrays
+    if any([t._keys & tls.mask & (TANGENT | NO_STORAGE) for t in tensors]):
+        return False
     return (input._keys & CPU and x.size and all([a.dtype is F4 for a in arrays]) and len(biases) in (0, 2)
             and fits(GATES[mode], x, w_ih, w_hh, biases, (h,)))
 

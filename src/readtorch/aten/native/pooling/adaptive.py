@@ -2,7 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/AdaptiveAveragePooling.cpp`,
 `aten/src/ATen/native/AdaptiveAveragePooling3d.cpp`, `aten/src/ATen/native/AdaptiveMaxPooling2d.cpp`,
-`aten/src/ATen/native/AdaptiveMaxPooling3d.cpp`. Explained in the chapter "Layers, functional, init".
+`aten/src/ATen/native/AdaptiveMaxPooling3d.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 from readtorch.aten.functions import at
@@ -15,7 +15,16 @@ from readtorch.c10.scalar_type import C_TYPE_NAMES, int64
 from readtorch.c10.tensor_impl import dtype_of
 
 from .average import fill_averages, fill_shares
-from .max import check_dims, check_numbers, check_one, fill_maxima, fill_put_back, pair_in_format_of, picking_backward
+from .max import (
+    check_dims,
+    check_numbers,
+    check_one,
+    fill_maxima,
+    fill_put_back,
+    pair_in_format_of,
+    pick_again,
+    picking_backward,
+)
 from .windows import adaptive_windows, check_sizes, in_float32, planes_of
 
 # ------------------------------------------------------------------------------------------------------ checks
@@ -70,12 +79,17 @@ def averaging_derivatives(dims, pool, backward):
         def self(grad, self):
             return backward.call(grad, self)
 
+        result = "auto_linear"
+
     class BackwardBackward:
         def grad_output(grad, grad_output_sym_sizes):
             return pool.call(grad, grad_output_sym_sizes[-dims:])
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
+        def result(grad_output_t, self_p):
+            return backward.call(grad_output_t, self_p)
 
     Backward.__name__ = f"AdaptiveAvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AdaptiveAvgPool{dims}DBackwardBackward0"
@@ -229,12 +243,15 @@ def sizes_of_maximum(caller, shape, output_size, dims):
     return sizes
 
 
-def max_derivative(name, backward):
+def max_derivative(name, backward, dims):
     class Derivative:
         output_differentiability = [True, False]
 
         def self(grad, self, result1):
             return backward.call(grad, self, result1)
+
+        def result0(self_t, result1):
+            return pick_again(self_t, result1, dims)
 
     Derivative.__name__ = name
     return Derivative
@@ -275,7 +292,7 @@ def adaptive_max_pool2d_backward_cpu(grad_output, self, indices, grad_input):
     fill_put_back(grad_output, indices, 2, grad_input)
 
 
-adaptive_max_pool2d.backward(max_derivative("AdaptiveMaxPool2DBackward0", adaptive_max_pool2d_backward))
+adaptive_max_pool2d.backward(max_derivative("AdaptiveMaxPool2DBackward0", adaptive_max_pool2d_backward, 2))
 adaptive_max_pool2d_backward.backward(picking_backward("AdaptiveMaxPool2DBackwardBackward0", 2))
 
 # ---------------------------------------- of volumes
@@ -314,7 +331,7 @@ def adaptive_max_pool3d_backward_cpu(grad_output, self, indices, grad_input):
     fill_put_back(grad_output, indices, 3, grad_input)
 
 
-adaptive_max_pool3d.backward(max_derivative("AdaptiveMaxPool3DBackward0", adaptive_max_pool3d_backward))
+adaptive_max_pool3d.backward(max_derivative("AdaptiveMaxPool3DBackward0", adaptive_max_pool3d_backward, 3))
 adaptive_max_pool3d_backward.backward(picking_backward("AdaptiveMaxPool3DBackwardBackward0", 3))
 
 # ---------------------------------------- of signals

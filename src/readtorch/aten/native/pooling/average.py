@@ -2,7 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/AveragePool2d.cpp`,
 `aten/src/ATen/native/AveragePool3d.cpp`, `aten/src/ATen/native/cpu/AvgPoolKernel.cpp`.
-Explained in the chapter "Layers, functional, init".
+Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import functools
@@ -134,12 +134,18 @@ def averaging_derivatives(dims, pool, backward):
                 grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
             )
 
+        result = "auto_linear"
+
     class BackwardBackward:
         def grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
             return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
+        def result(grad_output_t, self_p, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+            settings = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            return backward.call(grad_output_t, self_p, *settings)
 
     Backward.__name__ = f"AvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AvgPool{dims}DBackwardBackward0"

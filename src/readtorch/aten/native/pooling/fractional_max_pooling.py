@@ -2,7 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/FractionalMaxPooling.h`, `aten/src/ATen/native/FractionalMaxPool2d.cpp`,
 `aten/src/ATen/native/FractionalMaxPool3d.cpp`. B. Graham: Fractional max-pooling (2014). Explained in the chapter
-"Layers, functional, init".
+"Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -16,7 +16,7 @@ from readtorch.aten.tensor_utils import check_picked
 from readtorch.c10.scalar_type import int64
 from readtorch.c10.tensor_impl import dtype_of
 
-from .max import check_numbers, fill_maxima, fill_put_back, picking_backward
+from .max import check_numbers, fill_maxima, fill_put_back, pick_again, picking_backward
 from .windows import check_sizes, windows_from
 
 NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
@@ -92,12 +92,15 @@ def random_windows(x, samples, kernel_size, output_size):
     return windows_from(begins, kernel_size, sizes, output_size)
 
 
-def max_derivative(name, backward):
+def max_derivative(name, backward, dims):
     class Derivative:
         output_differentiability = [True, False]
 
         def self(grad, self, kernel_size, output_size, result1):
             return backward.call(grad, self, kernel_size, output_size, result1)
+
+        def result0(self_t, result1):
+            return pick_again(self_t, result1, dims)
 
     Derivative.__name__ = name
     return Derivative
@@ -141,7 +144,7 @@ def fractional_max_pool2d_backward_cpu(grad_output, self, kernel_size, output_si
     fill_put_back(grad_output, indices, 2, grad_input)
 
 
-fractional_max_pool2d.backward(max_derivative("FractionalMaxPool2DBackward0", fractional_max_pool2d_backward))
+fractional_max_pool2d.backward(max_derivative("FractionalMaxPool2DBackward0", fractional_max_pool2d_backward, 2))
 fractional_max_pool2d_backward.backward(picking_backward("FractionalMaxPool2DBackwardBackward0", 2))
 
 # ------------------------------------------------------------------------------------------ of volumes
@@ -182,5 +185,5 @@ def fractional_max_pool3d_backward_cpu(grad_output, self, kernel_size, output_si
     fill_put_back(grad_output, indices, 3, grad_input)
 
 
-fractional_max_pool3d.backward(max_derivative("FractionalMaxPool3DBackward0", fractional_max_pool3d_backward))
+fractional_max_pool3d.backward(max_derivative("FractionalMaxPool3DBackward0", fractional_max_pool3d_backward, 3))
 fractional_max_pool3d_backward.backward(picking_backward("FractionalMaxPool3DBackwardBackward0", 3))

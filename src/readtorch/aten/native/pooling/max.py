@@ -4,7 +4,7 @@ Backward needs nothing but the indices: each gradient goes back to the element t
 
 In PyTorch: `aten/src/ATen/native/Pooling.cpp`, `aten/src/ATen/native/MaxPooling.cpp`,
 `aten/src/ATen/native/DilatedMaxPool2d.cpp`, `aten/src/ATen/native/DilatedMaxPool3d.cpp`,
-`aten/src/ATen/native/cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
+`aten/src/ATen/native/cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -100,12 +100,15 @@ def check_numbers(name, self, kinds="fiuV"):
         raise not_implemented(name)(dtype_of(self))
 
 
-def max_derivative(name, backward):
+def max_derivative(name, backward, dims):
     class Derivative:
         output_differentiability = [True, False]
 
         def self(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
             return backward.call(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
+
+        def result0(self_t, result1):
+            return pick_again(self_t, result1, dims)
 
     Derivative.__name__ = name
     return Derivative
@@ -132,6 +135,8 @@ def picking_backward(name, dims):
 
         def self(self_sym_sizes, self_scalar_type, self_device):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
+
+        result = "auto_linear"
 
     Derivative.__name__ = name
     return Derivative
@@ -192,7 +197,7 @@ def max_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, dil
     fill_put_back(grad_output, indices, 2, grad_input)
 
 
-max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
+max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward, 2))
 max_pool2d_with_indices_backward.backward(picking_backward("MaxPool2DWithIndicesBackwardBackward0", 2))
 
 
@@ -265,7 +270,7 @@ def max_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, dil
     fill_put_back(grad_output, indices, 3, grad_input)
 
 
-max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
+max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward, 3))
 max_pool3d_with_indices_backward.backward(picking_backward("MaxPool3DWithIndicesBackwardBackward0", 3))
 
 

@@ -1,6 +1,6 @@
 """Unpooling: elements back at the indices that max pooling took them from, zeros everywhere else.
 
-In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import numpy as np
@@ -98,6 +98,8 @@ class MaxUnpool2DBackward0:
     def self(grad, indices):
         return pick_again(grad, indices, 2)
 
+    result = "auto_linear"
+
 
 # ------------------------------------------------------------------------------------------------ max_unpool3d
 
@@ -132,3 +134,5 @@ def max_unpool3d_cpu(self, indices, output_size, stride, padding, out):
 class MaxUnpool3DBackward0:
     def self(grad, indices):
         return pick_again(grad, indices, 3)
+
+    result = "auto_linear"

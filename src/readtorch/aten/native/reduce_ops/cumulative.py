@@ -83,11 +83,28 @@ class CumsumBackward0:
         grad = grad.to(self_scalar_type)
         return reversed_cumsum(grad, dim) if grad._array.ndim and grad._array.size > 1 else grad
 
+    result = "auto_linear"
+
+
+def cumprod_jvp(self_t, self_p, result, dim):
+    """result * (the sum of self_t / self_p so far); from the first zero on it is the zero's tangent times all others."""
+    usual = (self_t / self_p).cumsum(dim) * result
+    is_zero = self_p == 0
+    if not self_p._array.ndim:
+        return at.where(is_zero, self_t, usual)
+    first_zero = is_zero & (is_zero.cumsum(dim) == 1)
+    without_it = at.where(first_zero, self_t, self_p).cumprod(dim)
+    return at.where(first_zero.cumsum(dim) > 0, without_it, usual)
+
 
 @cumprod.backward
 class CumprodBackward0:
     def self(grad, self, dim, result):
         return cumprod_gradient(grad.to(self.dtype), self, wrap_dim(dim, self._array.ndim), result)
+
+    def result(self_p, self_t, dim, dtype, result):
+        tangent = cumprod_jvp(self_t, self_p, result, dim)
+        return tangent if dtype is None else tangent.to(dtype)
 
 
 def cumprod_gradient(grad, input, dim, result):
@@ -167,11 +184,17 @@ class CummaxBackward0:
     output_differentiability = [True, False]
     self = collect
 
+    def values(self_t, dim, indices):
+        return self_t.gather(dim, indices)
+
 
 @cummin.backward
 class CumminBackward0:
     output_differentiability = [True, False]
     self = collect
+
+    def values(self_t, dim, indices):
+        return self_t.gather(dim, indices)
 
 
 # ----------------------------------------------------------------------------------------------- logcumsumexp
@@ -219,6 +242,17 @@ class LogcumsumexpBackward0:
         return (reversed_logcumsumexp(positive - result, dim) + self).exp() - (
             reversed_logcumsumexp(negative - result, dim) + self
         ).exp()
+
+    def result(self_p, self_t, dim):
+        """The mean of the tangents so far, weighted with the exponentials; these are taken relative to the largest."""
+        if not self_p.numel():
+            return self_t.clone()
+        largest = at.amax(at.real(self_p) if self_p.dtype.is_complex else self_p, (dim,), True)
+        largest = largest.masked_fill(largest.abs() == float("inf"), 0)
+        weights = (self_p - largest).exp()
+        return (weights * self_t).cumsum(dim) / (
+            weights.cumsum(dim) + 1e-13
+        )  # all of the first may be 0 next to the largest
 
 
 def reversed_logcumsumexp(t, dim):

@@ -10,6 +10,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.gen_python_functions import entry_for
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.functions_manual import evenly_read, evenly_read_along, gathered
 from readtorch.aten.native.reduce_ops_utils import (
     axes_along,
     check_not_empty,
@@ -23,7 +24,7 @@ from readtorch.aten.native_function import BOTH, binding_maker, native_function,
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
-from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.dispatch_key import CPU, NO_STORAGE
 from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, seen_by_python, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
@@ -46,8 +47,9 @@ def evenly_distribute(grad, self, result):
     """All elements equal to the extreme share its gradient. Only the CPU looks first whether it is nan."""
     if seen_by_python(self):
         mask = (self == result).logical_or_(at.logical_and(self.isnan(), result.isnan()))
-    elif self._keys & CPU:
+    elif self._keys & CPU and not self._keys & NO_STORAGE:
         mask = self.isnan() if bool(result.isnan()) else self == result
+        return grad.new_zeros(self._array.shape, dtype=self.dtype).masked_fill_(mask, grad / mask.sum())
     else:
         mask = (self == result) | (self.isnan() & result.isnan())
     return mask * (grad / mask.sum())
@@ -176,10 +178,16 @@ class MaxBackward0:
     output_differentiability = [True, False]
     self = select_backward
 
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
+
 
 @max_all.backward
 class MaxBackward1:
     self = evenly_distribute
+
+    def result(self_t, self_p, result):
+        return evenly_read(self_t, self_p, result)
 
 
 @min_dim.backward
@@ -187,10 +195,16 @@ class MinBackward0:
     output_differentiability = [True, False]
     self = select_backward
 
+    def values(self_t, dim, indices, keepdim):
+        return gathered(self_t, dim, indices, keepdim)
+
 
 @min_all.backward
 class MinBackward1:
     self = evenly_distribute
+
+    def result(self_t, self_p, result):
+        return evenly_read(self_t, self_p, result)
 
 
 # ------------------------------------------------------------------------------------------------- amax, amin
@@ -243,10 +257,16 @@ def share_by_count(grad, self, result, dim, keepdim):
 class AmaxBackward0:
     self = share_by_count
 
+    def result(self_p, self_t, result, dim, keepdim):
+        return evenly_read_along(self_p, self_t, result, dim, keepdim)
+
 
 @amin.backward
 class AminBackward0:
     self = share_by_count
+
+    def result(self_p, self_t, result, dim, keepdim):
+        return evenly_read_along(self_p, self_t, result, dim, keepdim)
 
 
 aminmax = native_function(
@@ -286,6 +306,12 @@ class AminmaxBackward0:
             share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max)) if g is not None
         ]
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    def min(self_p, self_t, min, dim, keepdim):
+        return evenly_read_along(self_p, self_t, min, () if dim is None else (dim,), keepdim)
+
+    def max(self_p, self_t, max, dim, keepdim):
+        return evenly_read_along(self_p, self_t, max, () if dim is None else (dim,), keepdim)
 
 
 # --------------------------------------------------------------------------------------------- argmax, argmin

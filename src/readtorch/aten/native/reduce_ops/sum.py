@@ -12,6 +12,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.gen_python_functions import MISSING, given, table_for
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
+from readtorch.aten.native.functions_manual import logsumexp_jvp
 from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce, without_imaginary
 from readtorch.aten.native.tensor_iterator import (
     F4,
@@ -30,7 +31,7 @@ from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import META
+from readtorch.c10.dispatch_key import META, NO_STORAGE
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
@@ -103,6 +104,8 @@ class SumBackward0:
     def self(grad, self_sym_sizes):
         return grad.expand(self_sym_sizes)
 
+    result = "auto_linear"
+
 
 @sum_dim.kernel
 def sum_dim_cpu(self, dim, keepdim, dtype):
@@ -117,6 +120,8 @@ def sum_dim_cpu(self, dim, keepdim, dtype):
 class SumBackward1:
     def self(grad, self_sym_sizes, dim, keepdim):
         return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
+
+    result = "auto_linear"
 
 
 def total_or_dim_binding(name, of_all, of_dim):
@@ -218,6 +223,9 @@ class NansumBackward0:
         sizes = self._array.shape
         return unreduce(grad.to(self.dtype), sizes, dim, keepdim).expand(sizes) * ~self.isnan()
 
+    def result(self_p, self_t, dim, keepdim, dtype):
+        return at.where(self_p.isnan(), 0, self_t).sum(dim, keepdim, dtype=dtype)
+
 
 # ------------------------------------------------------------------------------------------------------- mean
 
@@ -270,6 +278,8 @@ class MeanBackward0:
     def self(grad, self_sym_sizes):
         return div_scalar.call(grad.expand(self_sym_sizes), math.prod(self_sym_sizes))
 
+    result = "auto_linear"
+
 
 @mean_dim.kernel
 def mean_dim_cpu(self, dim, keepdim, dtype):
@@ -291,6 +301,8 @@ class MeanBackward1:
     def self(grad, self_sym_sizes, dim, keepdim):
         grad = unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
         return div_scalar.call(grad, max(1, reduced_count(self_sym_sizes, dim)))
+
+    result = "auto_linear"
 
 
 total_or_dim_binding("mean", mean_all, mean_dim)
@@ -351,8 +363,8 @@ def prod_gradient(grad, input, result, dim):
 
 
 def may_have_zeros(t):
-    """On the Meta device all that have elements."""
-    return bool(t._array.size) if t._keys & META else bool(at.eq(t, 0).any())
+    """On the Meta device, and under function transforms, all that have elements."""
+    return bool(t._array.size) if t._keys & (META | NO_STORAGE) else bool(at.eq(t, 0).any())
 
 
 def product_of_others(input, dim):
@@ -372,6 +384,10 @@ class ProdBackward0:
             return grad * at.ones_like(input)
         return prod_gradient(grad, input.reshape(-1), result, 0).reshape(input._array.shape)
 
+    def result(self_p, self_t, result):
+        factors = ProdBackward0.self(at.ones_like(result), self_p, result)
+        return (factors * self_t.conj()).sum().conj()
+
 
 @prod_dim.backward
 class ProdBackward1:
@@ -383,6 +399,10 @@ class ProdBackward1:
         if not keepdim:
             grad, result = grad.unsqueeze(dim), result.unsqueeze(dim)
         return prod_gradient(grad, input, result, dim)
+
+    def result(self_p, self_t, result, dim, keepdim):
+        factors = ProdBackward1.self(at.ones_like(result), self_p, result, dim, keepdim)
+        return (factors * self_t.conj()).sum((dim,), keepdim).conj()
 
 
 # ------------------------------------------------------------------------------------------------------ trace
@@ -409,6 +429,8 @@ def trace_cpu(self):
 class TraceBackward0:
     def self(grad, self_sym_sizes):
         return grad * at.eye(*self_sym_sizes, dtype=grad.dtype, device=grad.device)
+
+    result = "auto_linear"
 
 
 # -------------------------------------------------------------------------------------------------- logsumexp
@@ -445,3 +467,6 @@ class LogsumexpBackward0:
     def self(grad, self, result, dim, keepdim):
         sizes = self._array.shape
         return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim, keepdim)).exp())
+
+    def result(self_p, self_t, dim, keepdim):
+        return logsumexp_jvp(self_p, self_t, dim, keepdim)

@@ -94,14 +94,28 @@ def mean_gradient(grad, sizes, dim, keepdim):
     return unreduce(grad, sizes, dim, keepdim).expand(sizes) / max(1, reduced_count(sizes, dim))
 
 
+def var_jvp(self_p, self_t, dim, correction, keepdim):
+    change = var_gradient(self_t.conj(), self_p, dim, correction, True)
+    change = at.real(change) if change.dtype.is_complex else change
+    return change.sum(dim or (), keepdim)
+
+
+def std_jvp(self_p, self_t, dim, correction, keepdim, result):
+    return (var_jvp(self_p, self_t, dim, correction, keepdim) / (2 * result)).masked_fill(result == 0, 0)
+
+
 @var.backward
 class VarBackward0:
     self = var_gradient
+
+    result = var_jvp
 
 
 @std.backward
 class StdBackward0:
     self = std_gradient
+
+    result = std_jvp
 
 
 # ---------------------------------------------------------------------------------------------- with the mean
@@ -149,6 +163,11 @@ class VarMeanBackward0:
         from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
         return sum_of_two(from_var, from_mean)
 
+    result0 = var_jvp
+
+    def result1(self_t, dim, keepdim):
+        return at.mean(self_t, dim or (), keepdim)
+
 
 @std_mean.backward
 class StdMeanBackward0:
@@ -156,3 +175,9 @@ class StdMeanBackward0:
         from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction, keepdim)
         from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
         return sum_of_two(from_std, from_mean)
+
+    def result0(self_p, self_t, dim, correction, keepdim, result0):
+        return std_jvp(self_p, self_t, dim, correction, keepdim, result0)
+
+    def result1(self_t, dim, keepdim):
+        return at.mean(self_t, dim or (), keepdim)

@@ -43,8 +43,10 @@ _to_dense.kernel(sparse_to_dense, SPARSE_CPU)
 
 @_to_dense.backward
 class ToDenseBackward0:
-    def self(grad, self):
-        """Only the elements that are there have a gradient."""
+    def self(grad, self, masked_grad):
+        """Only the elements that are there have a gradient, unless masked_grad is False: then those that are not have one, too."""
+        if masked_grad is False:
+            return grad.to_sparse(self.sparse_dim())
         return grad.sparse_mask(self.detach().coalesce())
 
 

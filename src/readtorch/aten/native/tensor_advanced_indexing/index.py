@@ -15,12 +15,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.memory_overlap import check_no_overlap, warn_of_overlap
 from readtorch.aten.native.copy import allocate, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.functions_manual import scaled_by
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.operator_entry import highest_backend
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta
-from readtorch.c10.dispatch_key import META
+from readtorch.c10.dispatch_key import META, SIMULATED_CUDA
 from readtorch.c10.layout import strided
 from readtorch.c10.memory_format import fastest_first, strides_in_format, strides_in_order
 from readtorch.c10.overflows import number_as
@@ -140,7 +141,7 @@ def check_mask(self, mask, dim):
 
 def positions(mask):
     """The positions where `mask` is true, an array for each of its dimensions."""
-    nonzero = registry["aten::nonzero"].kernels[highest_backend(mask._keys)]
+    nonzero = registry["aten::nonzero"].kernels[highest_backend(mask._keys & ~SIMULATED_CUDA)]
     return nonzero(mask)._array.T
 
 
@@ -245,6 +246,8 @@ class IndexBackward0:
     def self(grad, self_sym_sizes, indices):
         return index_backward(grad, self_sym_sizes, indices)
 
+    result = "auto_linear"
+
 
 @index_put.meta
 def index_put_meta(self, indices, values, accumulate):
@@ -306,6 +309,9 @@ class IndexPutBackward0:
     def values(grad, indices):
         return at.index(grad, indices)
 
+    def result(self_t, indices, values_t, accumulate):
+        return at.index_put(self_t, indices, values_t, accumulate)
+
 
 # What index_put_ is made of in PyTorch, and the form in which the gradient of `index` calls it.
 _index_put_impl_ = native_function(
@@ -327,6 +333,9 @@ _index_put_impl_.meta(lambda *arguments: None)
 class IndexPutImplBackward0(IndexPutBackward0):
     self = IndexPutBackward0.self
     values = IndexPutBackward0.values
+
+    def result(self_t, indices, values_t, accumulate, unsafe):
+        return _index_put_impl_.call(self_t, indices, values_t, accumulate, unsafe)
 
 
 # ---------------------------------------------------------------------------------------------- one dimension
@@ -390,6 +399,8 @@ def index_select_cpu(self, dim, index):
 class IndexSelectBackward0:
     def self(grad, self_sym_sizes, dim, index):
         return at.index_add(at.new_zeros(grad, self_sym_sizes), dim, index, grad)
+
+    result = "auto_linear"
 
 
 def check_index_vector(self, dim, index, source, name):
@@ -477,6 +488,9 @@ class IndexAddBackward0:
         result = read_along(grad, dim, index, len(source_sym_sizes))
         return result if alpha == 1 else result * alpha
 
+    def result(self_t, dim, index, source_t, alpha):
+        return at.index_add(self_t, dim, index, scaled_by(source_t, alpha))
+
 
 @index_copy.meta
 def index_copy_meta(self, dim, index, source):
@@ -524,6 +538,9 @@ class IndexCopyBackward0:
     def source(grad, dim, index, source_sym_sizes):
         return read_along(grad, dim, index, len(source_sym_sizes))
 
+    def result(self_t, dim, index, source_t):
+        return at.index_copy(self_t, dim, index, source_t)
+
 
 @index_fill.meta
 def index_fill_meta(self, dim, index, value):
@@ -570,6 +587,9 @@ class IndexFillBackward0:
     def self(grad, dim, index):
         return grad.index_fill(dim, index, 0)
 
+    def result(self_t, dim, index):
+        return self_t.index_fill(dim, index, 0)
+
 
 @index_fill_tensor.backward
 class IndexFillBackward1:
@@ -578,6 +598,9 @@ class IndexFillBackward1:
 
     def value(grad, dim, index):
         return grad.index_select(dim, at._unique2(index)[0]).sum()
+
+    def result(self_t, dim, index, value_t):
+        return self_t.index_fill(dim, index, value_t)
 
 
 # ----------------------------------------------------------------------------------------------- index_reduce
@@ -709,6 +732,9 @@ class UnsafeMaskedIndexBackward0:
     def self(grad, self_sym_sizes, mask, indices):
         return masked_index_put.call(at.new_zeros(grad, self_sym_sizes), mask, indices, grad)
 
+    def result(self_t, mask, indices):
+        return masked_index.call(self_t, mask, indices, 0)
+
 
 @masked_index_put.kernel
 @any_device
@@ -726,3 +752,6 @@ class UnsafeMaskedIndexPutAccumulateBackward0:
 
     def values(grad, mask, indices):
         return masked_index.call(grad, mask, indices, 0)
+
+    def result(self_t, mask, indices, values_t):
+        return masked_index_put.call(self_t, mask, indices, values_t)

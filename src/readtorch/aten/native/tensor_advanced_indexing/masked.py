@@ -190,6 +190,9 @@ class MaskedFillBackward0:
     def self(grad, mask):
         return grad.masked_fill(mask, 0)
 
+    def result(self_t, mask):
+        return self_t.masked_fill(mask, 0)
+
 
 @masked_fill_tensor.backward
 class MaskedFillBackward1:
@@ -198,6 +201,9 @@ class MaskedFillBackward1:
 
     def value(grad, mask):
         return at.where(mask, grad, 0).sum()
+
+    def result(self_t, mask, value_t):
+        return self_t.masked_fill(mask, value_t)
 
 
 masked_select = native_function(
@@ -236,6 +242,8 @@ class MaskedSelectBackward0:
         shape = broadcast_shape(self_sym_sizes, mask._array.shape)
         return at.new_zeros(grad, shape).masked_scatter(mask, grad)
 
+    result = "auto_linear"
+
 
 @masked_scatter.meta
 def masked_scatter_meta(self, mask, source):
@@ -270,6 +278,9 @@ class MaskedScatterBackward0:
 
     def source(grad, mask, source_sym_sizes):
         return masked_scatter_backward.call(grad, mask, source_sym_sizes)
+
+    def result(self_t, mask, source_t):
+        return self_t.masked_scatter(mask, source_t)
 
 
 masked_scatter_backward = native_function(

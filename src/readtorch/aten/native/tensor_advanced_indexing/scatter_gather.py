@@ -91,6 +91,8 @@ class GatherBackward0:
             return gather_sparse_backward(grad, self_sym_sizes, dim, index)
         return at.scatter_add(at.new_zeros(grad, self_sym_sizes), dim, index, grad)
 
+    result = "auto_linear"
+
 
 def gather_sparse_backward(grad, size, dim, index):
     """Lists where each element was taken from and its gradient (`_gather_sparse_backward`)."""
@@ -245,11 +247,17 @@ class ScatterBackward0:
     def src(grad, dim, index):
         return grad.gather(dim, index)
 
+    def result(self_t, dim, index, src_t):
+        return self_t.scatter(dim, index, src_t)
+
 
 @scatter_value.backward
 class ScatterBackward1:
     def self(grad, dim, index):
         return grad.scatter(dim, index, 0)
+
+    def result(self_t, dim, index):
+        return self_t.scatter(dim, index, 0)
 
 
 @scatter_reduce_src.backward
@@ -271,6 +279,9 @@ class ScatterAddBackward0:
 
     def src(grad, dim, index):
         return grad.gather(dim, index)
+
+    def result(self_t, dim, index, src_t):
+        return self_t.scatter_add(dim, index, src_t)
 
 
 # -------------------------------------------------------------------------------------------- scatter_reduce
@@ -308,6 +319,29 @@ def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
 class ScatterReduceBackward0:
     def self__src(grad, self, dim, index, src, reduce, include_self, result, grad_input_mask):
         return scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)
+
+    def result(self_p, self_t, dim, index, src_p, src_t, reduce, include_self, result):
+        if reduce in ("sum", "mean"):
+            return at.scatter_reduce(self_t, dim, index, src_t, reduce, include_self=include_self)
+        if reduce == "prod":
+            # in PyTorch: there is no tangent, as if it were zero
+            of_self, of_src = product_backward(at.ones_like(result), self_p, dim, index, src_p, include_self, result)
+            of_self = of_self if include_self else of_self.scatter(dim, index, 0)
+            return at.scatter_add(of_self * self_t, dim, index, of_src * src_t)
+        return mean_of_chosen(self_p, self_t, dim, index, src_p, src_t, include_self, result)
+
+
+def mean_of_chosen(self, self_t, dim, index, src, src_t, include_self, result):
+    """The tangent of a greatest or least element: the mean of the tangents of all that are as great or as small."""
+    of_self, of_src = self == result, src == result.gather(dim, index)
+    counts = of_self.to(self_t.dtype).scatter_reduce(
+        dim, index, of_src.to(self_t.dtype), "sum", include_self=include_self
+    )
+    zero = at.zeros((), dtype=self_t.dtype, device=self_t.device)
+    total = at.where(of_self, self_t, zero).scatter_reduce(
+        dim, index, at.where(of_src, src_t, zero), "sum", include_self=include_self
+    )
+    return total / counts
 
 
 def scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result):
@@ -412,6 +446,8 @@ class TakeBackward0:
     def self(grad, self_sym_sizes, index):
         return at.put(at.new_zeros(grad, self_sym_sizes), index, grad, True)
 
+    result = "auto_linear"
+
 
 @put.meta
 def put_meta(self, index, source, accumulate):
@@ -450,6 +486,9 @@ class PutBackward0:
 
     def source(grad, index, source_sym_sizes):
         return grad.take(index).reshape(source_sym_sizes)
+
+    def result(self_t, index, source_t, accumulate):
+        return self_t.put(index, source_t, accumulate)
 
 
 @take_along_dim.compose

@@ -12,7 +12,6 @@ from readtorch.aten.native.resize import check_in_bounds
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.tensor_impl import storage_impl, storage_nbytes, storage_offset, strides_of, wrap
-from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import of_input_sizes
@@ -32,25 +31,27 @@ def check_strides(size, stride, offset):
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
 
 
-@as_strided.kernel
+@as_strided.view_kernel
 def as_strided_cpu(self, size, stride, offset):
     return restrided(self, size, stride, offset, may_pass_end=self._keys & META)
 
 
 def restrided(self, size, stride, offset, may_pass_end=False):
-    """A view of the storage of `self`; on Meta one may pass its end, unless `self` becomes it in place."""
+    """The storage of `self` as an array; on Meta one may pass its end, unless `self` becomes it in place."""
     storage, dtype = storage_impl(self), self._array.dtype
     offset = storage_offset(self) if offset is None else offset
     check_strides(size, stride, offset)
     if not may_pass_end:
         check_in_bounds(storage, size, stride, offset, dtype.itemsize)
-    return view_of(self, storage.as_strided(dtype, size, stride, offset))
+    return storage.as_strided(dtype, size, stride, offset)
 
 
 @as_strided.backward
 class AsStridedBackward0:
     def self(grad, self_geometry, size, stride, storage_offset):
         return as_strided_backward(grad, self_geometry, size, stride, storage_offset)
+
+    result = "auto_linear"
 
 
 becomes_view(
@@ -105,8 +106,8 @@ def as_strided_backward(grad, base, size, stride, offset):
 def sum_over_expanded(grad, size, stride):
     """Dimensions of stride 0 show one element many times: sum over them and forget them."""
     expanded = [d for d, (n, s) in enumerate(zip(size, stride)) if s == 0 or n == 1]
-    if expanded:
-        grad = grad.sum(expanded)
+    for d in reversed(expanded):
+        grad = grad.squeeze(d) if size[d] == 1 else grad.sum(d)
     kept = [d for d in range(len(size)) if d not in expanded]
     return grad, [size[d] for d in kept], [stride[d] for d in kept]
 
@@ -123,7 +124,7 @@ unfold = native_function(
 )
 
 
-@unfold.kernel
+@unfold.view_kernel
 def unfold_cpu(self, dimension, size, step):
     """All slices of length `size`, `step` apart, along a dimension; they lie in a new last dimension."""
     array = self._array
@@ -146,6 +147,8 @@ def unfold_cpu(self, dimension, size, step):
 class UnfoldBackward0:
     def self(grad, self_sym_sizes, dimension, size, step):
         return at.unfold_backward(grad, self_sym_sizes, dimension, size, step)
+
+    result = "auto_linear"
 
 
 unfold_backward = native_function(
@@ -174,3 +177,5 @@ def unfold_backward_cpu(grad_in, input_sizes, dim, size, step):
 class UnfoldBackwardBackward0:
     def grad_in(grad, dim, size, step):
         return grad.unfold(dim, size, step)
+
+    result = "auto_linear"

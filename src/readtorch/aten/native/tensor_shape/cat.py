@@ -126,6 +126,9 @@ class CatBackward0:
     def tensors(grad, tensors_sizes, dim):
         return cat_backward(grad, tensors_sizes, dim)
 
+    def result(tensors_t, dim):
+        return at.cat(tensors_t, dim)
+
 
 def cat_backward(grad, shapes, dim):
     """The part of `grad` that belongs to each tensor."""
@@ -225,6 +228,9 @@ class StackBackward0:
     def tensors(grad, dim):
         return list(grad.unbind(dim))
 
+    def result(tensors_t, dim):
+        return at.stack(tensors_t, dim)
+
 
 # ------------------------------------------------------------------- along the first, second, third dimension
 
@@ -323,6 +329,9 @@ class BlockDiagBackward0:
             pieces.append(block.reshape(shape))
             row, column = row + rows, column + columns
         return pieces
+
+    def result(tensors_t):
+        return at.block_diag(tensors_t)
 
 
 # ----------------------------------------------------------------------------------------------------- chunk_cat

@@ -10,7 +10,6 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import dtype_of, strided, wrap
-from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import of_input_sizes
@@ -23,7 +22,7 @@ diagonal = native_function(
 )
 
 
-@diagonal.kernel
+@diagonal.view_kernel
 def diagonal_cpu(self, offset, dim1, dim2):
     """Elements whose indices in `dim1` and `dim2` differ by `offset`; a view with one dimension less, the
     diagonal last."""
@@ -38,11 +37,8 @@ def diagonal_cpu(self, offset, dim1, dim2):
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     start = (offset * column if offset >= 0 else -offset * row) if length else 0
     kept = [d for d in range(array.ndim) if d not in (first, second)]
-    return view_of(
-        self,
-        restrided(
-            self, [*[array.shape[d] for d in kept], length], [*[array.strides[d] for d in kept], row + column], start
-        ),
+    return restrided(
+        self, [*[array.shape[d] for d in kept], length], [*[array.strides[d] for d in kept], row + column], start
     )
 
 
@@ -50,6 +46,8 @@ def diagonal_cpu(self, offset, dim1, dim2):
 class DiagonalBackward0:
     def self(grad, self_sym_sizes, offset, dim1, dim2):
         return at.diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)
+
+    result = "auto_linear"
 
 
 diagonal_backward = native_function(
@@ -62,7 +60,7 @@ diagonal_backward.meta(of_input_sizes)
 @diagonal_backward.kernel
 def diagonal_backward_cpu(grad_output, input_sizes, offset, dim1, dim2):
     result = wrap(np.zeros(input_sizes, grad_output._array.dtype))
-    diagonal_cpu(result, offset, dim1, dim2)._array[...] = grad_output._array
+    diagonal_cpu(result, offset, dim1, dim2)[...] = grad_output._array
     return result
 
 
@@ -70,6 +68,8 @@ def diagonal_backward_cpu(grad_output, input_sizes, offset, dim1, dim2):
 class DiagonalBackwardBackward0:
     def grad_output(grad, offset, dim1, dim2):
         return grad.diagonal(offset, dim1, dim2)
+
+    result = "auto_linear"
 
 
 diag_embed = native_function(
@@ -95,7 +95,7 @@ def diag_embed_meta(self, offset, dim1, dim2):
 @diag_embed.kernel
 def diag_embed_cpu(self, offset, dim1, dim2):
     result = wrap(np.zeros(diag_embed_meta(self, offset, dim1, dim2).shape, self._array.dtype))
-    diagonal_cpu(result, offset, dim1, dim2)._array[...] = self._array
+    diagonal_cpu(result, offset, dim1, dim2)[...] = self._array
     return result
 
 
@@ -103,6 +103,8 @@ def diag_embed_cpu(self, offset, dim1, dim2):
 class DiagEmbedBackward0:
     def self(grad, offset, dim1, dim2):
         return grad.diagonal(offset, dim1, dim2)
+
+    result = "auto_linear"
 
 
 diag = native_function("diag(Tensor self, int diagonal=0) -> Tensor", BOTH, out=exact_out(), direct=True)

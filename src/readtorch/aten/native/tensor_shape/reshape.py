@@ -3,16 +3,15 @@
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
 
-import warnings
 from math import prod
 
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import only_geometry
+from readtorch.c10.exception import warn_once
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import seen_by_python, wrap
-from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import slice_
@@ -58,17 +57,19 @@ _reshape_alias = native_function(
 )
 
 
-@_reshape_alias.kernel
+@_reshape_alias.view_kernel
 def reshape_alias_cpu(self, size, stride):
     """view, with strides that are known already."""
     item = self._array.itemsize
-    return view_of(self, restrided(self, size, [s * item for s in stride]))
+    return restrided(self, size, [s * item for s in stride])
 
 
 @_reshape_alias.backward
 class ReshapeAliasBackward0:
     def self(grad, self_sym_sizes):
         return grad.reshape(self_sym_sizes)
+
+    result = "auto_linear"
 
 
 _unsafe_view = native_function("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", "function")
@@ -85,6 +86,8 @@ def unsafe_view_cpu(self, size):
 class UnsafeViewBackward0:
     def self(grad, self_sym_sizes):
         return grad.reshape(self_sym_sizes)
+
+    result = "auto_linear"
 
 
 view_as = native_function("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method", direct=True)
@@ -200,7 +203,7 @@ adjoint = native_function("adjoint(Tensor(a) self) -> Tensor(a)", BOTH, direct=T
 
 
 def warn_of_scalar(name, advice="This function is the identity in these cases."):
-    warnings.warn(f"{name} is deprecated on 0-D tensors. {advice}", stacklevel=4)
+    warn_once(f"{name} is deprecated on 0-D tensors. {advice}", stacklevel=4)
 
 
 @numpy_T.compose
@@ -212,7 +215,7 @@ def numpy_T_composite(self):
     if ndim == 0:
         warn_of_scalar("Tensor.T")
     else:
-        warnings.warn(
+        warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
             "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "

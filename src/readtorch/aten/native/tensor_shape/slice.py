@@ -9,22 +9,21 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.tensor_impl import dtype_of, storage_impl, storage_offset, strided, strides_of, wrap
-from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
 
 
-@select.kernel
+@select.view_kernel
 def select_cpu(self, dim, index):
     array = self._array
     if not array.size:
         array = strided(self)
     try:
         if dim == 0:
-            return view_of(self, array[index, ...])
+            return array[index, ...]
         dim = wrap_dim(dim, array.ndim)
-        return view_of(self, array[(slice(None),) * dim + (index, ...)])
+        return array[(slice(None),) * dim + (index, ...)]
     except IndexError:
         raise select_error(array.shape, dim, index) from None
 
@@ -41,13 +40,15 @@ class SelectBackward0:
     def self(grad, self_sym_sizes, dim, index):
         return at.select_backward(grad, self_sym_sizes, dim, index)
 
+    result = "auto_linear"
+
 
 slice_ = native_function(
     "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", ""
 )
 
 
-@slice_.kernel
+@slice_.view_kernel
 def slice_cpu(self, dim, start, end, step):
     array = self._array
     if step <= 0:
@@ -61,7 +62,7 @@ def slice_cpu(self, dim, start, end, step):
         seen = array[(slice(None),) * dim + (slice(start, end, step),)]
     if not seen.size:
         seen = empty_slice(self, dim, slice(start, end, step))
-    return view_of(self, seen)
+    return seen
 
 
 def empty_slice(self, dim, part):
@@ -78,6 +79,8 @@ def empty_slice(self, dim, part):
 class SliceBackward0:
     def self(grad, self_sym_sizes, dim, start, end, step):
         return at.slice_backward(grad, self_sym_sizes, dim, start, end, step)
+
+    result = "auto_linear"
 
 
 def of_input_sizes(grad, input_sizes, *place):
@@ -117,8 +120,12 @@ class SelectBackwardBackward0:
     def grad_output(grad, dim, index):
         return grad.select(dim, index)
 
+    result = "auto_linear"
+
 
 @slice_backward.backward
 class SliceBackwardBackward0:
     def grad_output(grad, dim, start, end, step):
         return slice_.call(grad, dim, start, end, step)
+
+    result = "auto_linear"

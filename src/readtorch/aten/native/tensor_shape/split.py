@@ -47,6 +47,8 @@ class UnbindBackward0:
         shape = (*self_sym_sizes[:dim], *self_sym_sizes[dim + 1 :])
         return at.stack(with_zeros(grads, [shape] * len(grads), self_scalar_type), dim)
 
+    result = "auto_linear"
+
 
 # ----------------------------------------------------------------------------------------------------- split
 
@@ -141,11 +143,15 @@ class SplitBackward0:
         lengths = equal_lengths(self_sym_sizes[dim], split_size)
         return split_backward(grads, lengths, dim, self_sym_sizes, self_scalar_type)
 
+    result = "auto_linear"
+
 
 @split_with_sizes.backward
 class SplitWithSizesBackward0:
     def self(grads, self_sym_sizes, self_scalar_type, split_sizes, dim):
         return split_backward(grads, split_sizes, dim, self_sym_sizes, self_scalar_type)
+
+    result = "auto_linear"
 
 
 @unsafe_split.backward
@@ -153,6 +159,8 @@ class UnsafeSplitBackward0:
     def self(grads, self_sym_sizes, self_scalar_type, split_size, dim):
         lengths = equal_lengths(self_sym_sizes[dim], split_size)
         return split_backward(grads, lengths, dim, self_sym_sizes, self_scalar_type)
+
+    result = "auto_linear"
 
 
 # ----------------------------------------------------------------------------------------------------- chunk

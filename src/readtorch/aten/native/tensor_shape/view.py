@@ -14,7 +14,7 @@ from readtorch.aten.native_function import BOTH, binding_maker, native_function,
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CONJUGATE, CPU, NEGATIVE
-from readtorch.c10.local_dispatch_key_set import KeyGuard
+from readtorch.c10.local_dispatch_key_set import KeyGuard, threads_with_modes, tls
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import array_at
 from readtorch.c10.tensor_impl import (
@@ -27,7 +27,6 @@ from readtorch.c10.tensor_impl import (
     strides_of,
     type_name,
 )
-from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
@@ -162,7 +161,7 @@ def compute_strides(shape, strides, sizes, item):
     return result if d == -1 else None
 
 
-@view.kernel
+@view.view_kernel
 def view_cpu(self, size):
     array = self._array
     shape = array.shape
@@ -170,7 +169,7 @@ def view_cpu(self, size):
         try:
             seen = array.reshape(size)
             if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
-                return view_of(self, seen)
+                return seen
         except ValueError:
             pass  # what is wrong, infer_size says in PyTorch's words
     if not array.size:
@@ -182,13 +181,15 @@ def view_cpu(self, size):
             "view size is not compatible with input tensor's size and stride (at least one dimension "
             "spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return view_of(self, restrided(self, size, strides))
+    return restrided(self, size, strides)
 
 
 @view.backward
 class ViewBackward0:
     def self(grad, self_sym_sizes):
         return grad.reshape(self_sym_sizes)
+
+    result = "auto_linear"
 
 
 sizes_binding("view", view)
@@ -244,7 +245,7 @@ def check_widening(self, dtype, ratio):
 expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
 
 
-@expand.kernel
+@expand.view_kernel
 def expand_cpu(self, size, implicit):
     """Dimensions of size 1 repeated, and new ones in front, by strides of 0. -1 keeps a size."""
     array = self._array if self._array.size else strided(self)
@@ -277,7 +278,7 @@ def expand_cpu(self, size, implicit):
     try:
         if not shape and -1 in sizes:
             raise ValueError
-        return view_of(self, restrided(self, sizes, strides))
+        return restrided(self, sizes, strides)
     except ValueError:  # a size below 0 counts as one above 2**63
         raise RuntimeError("numel: integer multiplication overflow") from None
 
@@ -290,19 +291,21 @@ class ExpandBackward0:
     def self(grad, self_sym_sizes):
         return at.sum_to_size(grad, self_sym_sizes)
 
+    result = "auto_linear"
+
 
 transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
 
 
-@transpose.kernel
+@transpose.view_kernel
 def transpose_cpu(self, dim0, dim1):
     array = self._array
     if array.size > 1:
-        return view_of(self, array.swapaxes(dim0, dim1))  # whose error `restate` puts into PyTorch's words
+        return array.swapaxes(dim0, dim1)  # whose error `restate` puts into PyTorch's words
     ndim = array.ndim
     dim0, dim1 = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
     array = array if array.size else strided(self)
-    return view_of(self, array.swapaxes(dim0, dim1) if ndim else array)
+    return array.swapaxes(dim0, dim1) if ndim else array
 
 
 @transpose.backward
@@ -310,16 +313,18 @@ class TransposeBackward0:
     def self(grad, dim0, dim1):
         return grad.transpose(dim0, dim1)
 
+    result = "auto_linear"
+
 
 t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
-@t.kernel
+@t.view_kernel
 def t_cpu(self, name="t()"):
     array = self._array
     if array.ndim > 2:
         raise RuntimeError(f"{name} expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
-    return view_of(self, array.T if array.size else strided(self).T)
+    return array.T if array.size else strided(self).T
 
 
 @t.backward
@@ -327,18 +332,20 @@ class TBackward0:
     def self(grad):
         return grad.t()
 
+    result = "auto_linear"
+
 
 permute = native_function("permute(Tensor(a) self, int[] dims) -> Tensor(a)", BOTH)
 
 
-@permute.kernel
+@permute.view_kernel
 def permute_cpu(self, dims):
     array = self._array
     if not array.size:
         array = strided(self)
     try:
         if len(dims) == array.ndim:
-            return view_of(self, array.transpose(dims))
+            return array.transpose(dims)
     except ValueError:
         for d in dims:
             wrap_dim(d, array.ndim)
@@ -361,6 +368,8 @@ class PermuteBackward0:
             inverse[d % len(dims)] = place
         return grad.permute(inverse)
 
+    result = "auto_linear"
+
 
 # ----------------------------------------------------------------------------------------------------- detach
 
@@ -375,15 +384,18 @@ def detach_cpu(self):
 alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
-@alias_.kernel
+@alias_.view_kernel
 def alias_cpu(self):
-    return view_of(self, self._array)
+    return self._array
 
 
 @alias_.backward
 class AliasBackward0:
     def self(grad):
         return grad
+
+    def result(self_t):
+        return self_t
 
 
 lift_fresh = native_function("lift_fresh(Tensor(a) self) -> Tensor(a)", "")
@@ -396,7 +408,9 @@ def lift_fresh_cpu(self):
 
 
 def told_of(t):
-    """A tensor that was made without an operator, as the thread's dispatch modes want it."""
+    """A tensor that was made without an operator, as the thread's dispatch modes and transforms want it."""
+    if threads_with_modes and tls.functorch:
+        return lift_fresh.call(t)
     if not mode_tls.modes:
         return t
     with KeyGuard(exclude=AUTOGRAD | ADINPLACEORVIEW):
@@ -406,22 +420,23 @@ def told_of(t):
 # -------------------------------------------------------------------------------------------- views in place
 
 
-def becomes_view(functional, text, node_name, kernel=None):
+def becomes_view(functional, text, node_name, array_of=None):
     """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
 
     PyTorch counts them as operators of their own, so their nodes have numbers of their own.
     """
     operator = native_function(text, "method")
-    kernel = kernel or functional.kernels[CPU]
+    array_of = array_of or functional.kernels[CPU].array_of
 
     @operator.kernel
     @only_geometry
     def become_view(self, *arguments):
         self._storage_impl = storage_impl(self)
-        self._array = kernel(self, *arguments)._array
+        self._array = array_of(self, *arguments)
         return self
 
-    operator.backward(type(node_name, (), {"self": vars(functional.derivative)["self"]}))
+    formulas = {"self": vars(functional.derivative)["self"], "result": "auto_linear", "writes_no_elements": True}
+    operator.backward(type(node_name, (), formulas))
     return operator
 
 
@@ -436,7 +451,7 @@ becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1", lambda self: 
 unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, direct=True)
 
 
-@unsqueeze.kernel
+@unsqueeze.view_kernel
 def unsqueeze_cpu(self, dim):
     array = self._array
     shape = array.shape
@@ -445,10 +460,10 @@ def unsqueeze_cpu(self, dim):
     dim = wrap_dim(dim, len(shape) + 1)
     sizes = (*shape[:dim], 1, *shape[dim:])
     if 1 not in shape and array.size and array.flags.c_contiguous:
-        return view_of(self, array.reshape(sizes))
+        return array.reshape(sizes)
     strides = array.strides
     step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
-    return view_of(self, restrided(self, sizes, (*strides[:dim], step, *strides[dim:])))
+    return restrided(self, sizes, (*strides[:dim], step, *strides[dim:]))
 
 
 @unsqueeze.backward
@@ -456,32 +471,34 @@ class UnsqueezeBackward0:
     def self(grad, dim):
         return grad.squeeze(dim)
 
+    result = "auto_linear"
+
 
 squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
 squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
 squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
 
 
-@squeeze.kernel
+@squeeze.view_kernel
 def squeeze_cpu(self):
     array = self._array
-    return view_of(self, array.squeeze() if array.size else strided(self).squeeze())
+    return array.squeeze() if array.size else strided(self).squeeze()
 
 
-@squeeze_dim.kernel
+@squeeze_dim.view_kernel
 def squeeze_dim_cpu(self, dim):
     array = self._array
     if not array.size:
         array = strided(self)
     dim = wrap_dim(dim, array.ndim)
-    return view_of(self, array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array)
+    return array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array
 
 
-@squeeze_dims.kernel
+@squeeze_dims.view_kernel
 def squeeze_dims_cpu(self, dims):
     array = self._array if self._array.size else strided(self)
     ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
-    return view_of(self, array.squeeze(ones))
+    return array.squeeze(ones)
 
 
 @python_binding("squeeze")
@@ -510,17 +527,23 @@ class SqueezeBackward0:
     def self(grad, self_sym_sizes):
         return unsqueeze_to(grad, self_sym_sizes)
 
+    result = "auto_linear"
+
 
 @squeeze_dim.backward
 class SqueezeBackward1:
     def self(grad, self_sym_sizes, dim):
         return unsqueeze_to(grad, self_sym_sizes, (dim,))
 
+    result = "auto_linear"
+
 
 @squeeze_dims.backward
 class SqueezeBackward2:
     def self(grad, self_sym_sizes, dim):
         return unsqueeze_to(grad, self_sym_sizes, dim)
+
+    result = "auto_linear"
 
 
 becomes_view(squeeze, "squeeze_(Tensor(a!) self) -> Tensor(a!)", "SqueezeBackward3")

@@ -83,6 +83,8 @@ class SliceScatterBackward0:
     def src(grad, dim, start, end, step):
         return slice_.call(grad, dim, start, end, step)
 
+    result = "auto_linear"
+
 
 @select_scatter.backward
 class SelectScatterBackward0:
@@ -91,6 +93,8 @@ class SelectScatterBackward0:
 
     def src(grad, dim, index):
         return grad.select(dim, index)
+
+    result = "auto_linear"
 
 
 @diagonal_scatter.backward
@@ -101,6 +105,8 @@ class DiagonalScatterBackward0:
     def src(grad, offset, dim1, dim2):
         return grad.diagonal(offset, dim1, dim2)
 
+    result = "auto_linear"
+
 
 @as_strided_scatter.backward
 class AsStridedScatterBackward0:
@@ -109,3 +115,5 @@ class AsStridedScatterBackward0:
 
     def src(grad, size, stride, storage_offset):
         return at.as_strided(grad.contiguous(), size, stride, storage_offset)
+
+    result = "auto_linear"

@@ -1,6 +1,6 @@
 """Scaled dot product attention: softmax(q kᵀ / √d) v.
 
-In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Attention".
 """
 
 import math
@@ -93,7 +93,7 @@ def as_added_mask(attn_mask, dtype):
     """A bool mask as numbers to add to the scores: 0, or -inf where it is False."""
     if dtype_of(attn_mask).category != BOOL:
         return attn_mask
-    return at.where(attn_mask.logical_not(), -math.inf, at.scalar_tensor(0.0, dtype=dtype, device=attn_mask.device))
+    return at.where(attn_mask, 0.0, at.scalar_tensor(-math.inf, dtype=dtype, device=attn_mask.device))
 
 
 # ----------------------------------------------------------------------------------------------- step by step
@@ -172,3 +172,6 @@ def safe_softmax(self, dim, dtype):
 class SafeSoftmaxBackward0:
     def self(grad, result, dim, self_scalar_type):
         return _softmax_backward_data.call(grad, result, dim, self_scalar_type)
+
+    def result(self_t, result, dim):
+        return result * (self_t - (result * self_t).sum(dim, True))

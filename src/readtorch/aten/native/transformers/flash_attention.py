@@ -7,8 +7,8 @@ Backward computes the weights again. With Δ_i = Σ_d grad_id out_id, which is �
     ∂v = weightsᵀ grad      S = weights · (grad vᵀ - Δ)      ∂q = scale · S k      ∂k = scale · Sᵀ q
 
 In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and
-`aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`, after T. Dao: FlashAttention-2 (2023). Explained in the
-chapter "Layers, functional, init".
+`aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`, after T. Dao: FlashAttention-2 (2023). Explained in
+the chapter "Attention".
 """
 
 import functools

@@ -84,6 +84,8 @@ class SpecialI0EBackward0:
     def self(grad, self, result):
         return grad * (i1e.call(self) - self.sgn() * result)
 
+    result = "auto_element_wise"
+
 
 @i1e.backward
 class SpecialI1EBackward0:
@@ -93,6 +95,8 @@ class SpecialI1EBackward0:
         safe = at.where(tiny, at.full_like(self, np.finfo(self._array.dtype).eps), self)
         slope = i0e.call(safe) - result * (safe.sgn() + safe.reciprocal())
         return grad * at.where(tiny, at.full_like(self, 0.5), slope)
+
+    result = "auto_element_wise"
 
 
 # ---------------------------------------------------------------------------------------- normal distribution
@@ -107,14 +111,20 @@ class SpecialErfcxBackward0:
     def self(grad, self, result):
         return (mul_scalar.call(self, 2.0) * result - 2.0 / math.sqrt(math.pi)) * grad
 
+    result = "auto_element_wise"
+
 
 @ndtri.backward
 class SpecialNdtriBackward0:
     def self(grad, result):
         return mul_scalar.call(grad, math.sqrt(2 * math.pi)) * (result.square() / 2).exp()
 
+    result = "auto_element_wise"
+
 
 @log_ndtr.backward
 class SpecialLogNdtrBackward0:
     def self(grad, self, result):
         return grad / math.sqrt(2 * math.pi) * (result + self.pow(2) / 2).neg().exp()
+
+    result = "auto_element_wise"

@@ -64,6 +64,9 @@ class ViewAsRealBackward0:
     def self(grad):
         return at.view_as_complex(grad.contiguous())
 
+    def result(self_t):
+        return at.view_as_real(self_t)
+
 
 @view_as_complex.kernel
 def view_as_complex_cpu(self):
@@ -91,6 +94,9 @@ def view_as_complex_cpu(self):
 class ViewAsComplexBackward0:
     def self(grad):
         return at.view_as_real(grad.contiguous().resolve_conj())
+
+    def result(self_t):
+        return at.view_as_complex(self_t)
 
 
 real = native_function("real(Tensor(a) self) -> Tensor(a)", "function")
@@ -148,6 +154,9 @@ class ConjBackward0:
     def self(grad):
         return grad.conj()
 
+    def result(self_t):
+        return self_t.conj()
+
 
 @_neg_view.kernel
 def neg_view(self):
@@ -159,6 +168,9 @@ def neg_view(self):
 class NegViewBackward0:
     def self(grad):
         return grad.neg()
+
+    def result(self_t):
+        return self_t._neg_view()
 
 
 @resolve_conj.compose
@@ -196,6 +208,9 @@ class ConjPhysicalBackward0:
     def self(grad):
         return grad.conj_physical()
 
+    def result(self_t):
+        return self_t.conj_physical()
+
 
 @conj_physical.compose
 def conj_physical_composite(self):
@@ -214,6 +229,9 @@ def conj_physical_any_(self):
 class ConjPhysicalBackward1:
     def self(grad):
         return grad.conj_physical()
+
+    def result(self_t):
+        return self_t.conj_physical_()
 
 
 # -------------------------------------------------------------- angle, and complex numbers from two real ones
@@ -265,6 +283,13 @@ class AngleBackward0:
             return at.zeros_like(self)
         turn = mul_scalar.call(grad * self / self.abs().pow(2), 1j)
         return at.where(self == 0.0, at.zeros((), dtype=self.dtype, device=self.device), turn)
+
+    def result(self_p, self_t):
+        """Only the part of a step at a right angle to z turns it."""
+        if not dtype_of(self_p).is_complex:
+            return at.zeros_like(self_t)
+        turn = at.imag(self_t * self_p.conj()) / self_p.abs().pow(2)
+        return at.where(self_p == 0.0, at.zeros((), dtype=turn.dtype, device=turn.device), turn)
 
 
 # --------------------------------------------------------------------------------------- two numbers make one
@@ -322,6 +347,9 @@ class ComplexBackward0:
     def imag(grad):
         return at.imag(grad)
 
+    def result(real_t, imag_t):
+        return at.complex(real_t, imag_t)
+
 
 polar.meta(complex_meta)
 
@@ -344,3 +372,7 @@ class PolarBackward0:
         """The derivative by abs points along the number, that by angle at a right angle to it."""
         back = grad.conj()
         return at.real(back * at.sgn(result)), at.real(back * mul_scalar.call(result, 1j))
+
+    def result(abs_p, abs_t, angle_p, angle_t):
+        cos, sin = angle_p.cos(), angle_p.sin()
+        return at.complex(abs_t * cos - angle_t * abs_p * sin, abs_t * sin + angle_t * abs_p * cos)

@@ -13,6 +13,7 @@ from readtorch.aten.native import math as f
 from readtorch.aten.native import return_types
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar, mul_scalar
 from readtorch.aten.native.exact_out import exact_out, found_dtype
+from readtorch.aten.native.functions_manual import as_numbers_of
 from readtorch.aten.native.tensor_iterator import (
     cast,
     conj,
@@ -81,6 +82,8 @@ class NegBackward0:
     def self(grad):
         return grad.neg()
 
+    result = "auto_element_wise"
+
 
 alias_of("negative", "neg")
 
@@ -118,6 +121,9 @@ class AbsBackward0:
     def self(grad, self):
         return grad * self.sgn()
 
+    def result(self_p, self_t, result):
+        return as_numbers_of(result, self_t.conj() * self_p.sgn())
+
 
 alias_of("absolute", "abs")
 
@@ -147,6 +153,8 @@ class SignBackward0:
     def self(grad):
         return at.zeros_like(grad)
 
+    result = "auto_element_wise"
+
 
 sgn = unary(
     "sgn",
@@ -165,6 +173,9 @@ class SgnBackward0:
         size = self.abs()
         along = (grad * conj(result)).real * result  # the part that points along self: sgn cannot see it
         return ((grad - along) / size).masked_fill(size == 0, 0)
+
+    def result(self_p, self_t, result):
+        return SgnBackward0.self(self_t, self_p, result)
 
 
 # ------------------------------------------------------------------------------------------- powers and roots
@@ -190,6 +201,8 @@ class SqrtBackward0:
     def self(grad, result):
         return grad / mul_scalar.call(conj(result), 2)
 
+    result = "auto_element_wise"
+
 
 def rsqrt_array(x):
     return np.reciprocal(np.sqrt(x))
@@ -203,6 +216,8 @@ class RsqrtBackward0:
     def self(grad, result):
         return mul_scalar.call(grad, -0.5) * conj(result.pow(3))
 
+    result = "auto_element_wise"
+
 
 reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal), f.reciprocal, float_result_type)
 
@@ -211,6 +226,8 @@ reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal), f.reciprocal
 class ReciprocalBackward0:
     def self(grad, result):
         return -grad * conj(result * result)
+
+    result = "auto_element_wise"
 
 
 # ------------------------------------------------------------------------------------------- exponential, log
@@ -222,6 +239,8 @@ exp = unary_float("exp", np.exp, f.exp)
 class ExpBackward0:
     def self(grad, result):
         return grad * conj(result)
+
+    result = "auto_element_wise"
 
 
 def exp2_array(x):
@@ -236,6 +255,8 @@ class Exp2Backward0:
     def self(grad, result):
         return mul_scalar.call(grad * conj(result), math.log(2))
 
+    result = "auto_element_wise"
+
 
 expm1 = unary_float("expm1", np.expm1, f.expm1)
 
@@ -245,6 +266,8 @@ class Expm1Backward0:
     def self(grad, result):
         return grad * add_scalar.call(conj(result), 1, 1)
 
+    result = "auto_element_wise"
+
 
 log = unary_float("log", np.log, f.log)
 
@@ -253,6 +276,8 @@ log = unary_float("log", np.log, f.log)
 class LogBackward0:
     def self(grad, self):
         return grad.div(conj(self))
+
+    result = "auto_element_wise"
 
 
 def log2_array(x):
@@ -267,6 +292,8 @@ class Log2Backward0:
     def self(grad, self):
         return grad / mul_scalar.call(conj(self), math.log(2))
 
+    result = "auto_element_wise"
+
 
 log10 = unary_float("log10", np.log10, f.log10)
 
@@ -276,6 +303,8 @@ class Log10Backward0:
     def self(grad, self):
         return grad / mul_scalar.call(conj(self), math.log(10))
 
+    result = "auto_element_wise"
+
 
 log1p = unary_float("log1p", np.log1p, f.log1p)
 
@@ -284,6 +313,8 @@ log1p = unary_float("log1p", np.log1p, f.log1p)
 class Log1PBackward0:
     def self(grad, self):
         return grad / conj(add_scalar.call(self, 1, 1))
+
+    result = "auto_element_wise"
 
 
 # --------------------------------------------------------------------------------------------------- rounding
@@ -327,11 +358,15 @@ class FloorBackward0:
     def self(grad):
         return at.zeros_like(grad)
 
+    result = "auto_element_wise"
+
 
 @ceil.backward
 class CeilBackward0:
     def self(grad):
         return at.zeros_like(grad)
+
+    result = "auto_element_wise"
 
 
 @trunc.backward
@@ -339,11 +374,15 @@ class TruncBackward0:
     def self(grad):
         return at.zeros_like(grad)
 
+    result = "auto_element_wise"
+
 
 @round_.backward
 class RoundBackward0:
     def self(grad):
         return at.zeros_like(grad)
+
+    result = "auto_element_wise"
 
 
 round_decimals = native_function(
@@ -382,6 +421,8 @@ class RoundBackward1:
     def self(grad):
         return at.zeros_like(grad)
 
+    result = "auto_element_wise"
+
 
 frac = unary(
     "frac",
@@ -396,6 +437,9 @@ frac = unary(
 class FracBackward0:
     def self(grad):
         return grad
+
+    def result(self_t):
+        return self_t
 
 
 # ------------------------------------------------------------------------------------------- degrees, radians
@@ -422,11 +466,15 @@ class Deg2RadBackward0:
     def self(grad):
         return grad * (math.pi / 180)
 
+    result = "auto_element_wise"
+
 
 @rad2deg.backward
 class Rad2DegBackward0:
     def self(grad):
         return grad * (180 / math.pi)
+
+    result = "auto_element_wise"
 
 
 # ------------------------------------------------------------------------------------------------- nan_to_num
@@ -482,6 +530,8 @@ class NanToNumBackward0:
     def self(grad, self):
         return grad * at.isfinite(self)
 
+    result = "auto_element_wise"
+
 
 # ------------------------------------------------------------------------------------------------------ frexp
 
@@ -528,3 +578,6 @@ class FrexpBackward0:
 
     def self(grad, exponent):
         return grad / exponent.exp2()
+
+    def mantissa(self_t, exponent):
+        return self_t / exponent.exp2()

@@ -65,17 +65,23 @@ class ErfBackward0:
     def self(grad, self):
         return 2 / math.sqrt(math.pi) * (-self.pow(2)).exp() * grad
 
+    result = "auto_element_wise"
+
 
 @erfc.backward
 class ErfcBackward0:
     def self(grad, self):
         return -2 / math.sqrt(math.pi) * (-self.pow(2)).exp() * grad
 
+    result = "auto_element_wise"
+
 
 @erfinv.backward
 class ErfinvBackward0:
     def self(grad, self):
         return 0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad
+
+    result = "auto_element_wise"
 
 
 # ------------------------------------------------------------------------------------------------------ gamma
@@ -137,11 +143,15 @@ class LgammaBackward0:
     def self(grad, self):
         return grad * at.digamma(self)
 
+    result = "auto_element_wise"
+
 
 @digamma.backward
 class DigammaBackward0:
     def self(grad, self):
         return grad * at.polygamma(1, self)
+
+    result = "auto_element_wise"
 
 
 polygamma = native_function("polygamma(int n, Tensor self) -> Tensor", "function", out=True)
@@ -204,6 +214,8 @@ class PolygammaBackward0:
     def self(grad, n, self):
         return grad * at.polygamma(n + 1, self)
 
+    result = "auto_element_wise"
+
 
 polygamma_ = node_of_its_own(polygamma_method)
 polygamma_.kernel(any_device(lambda self, n: write_result(self, polygamma.call(n, self))))
@@ -213,6 +225,8 @@ polygamma_.kernel(any_device(lambda self, n: write_result(self, polygamma.call(n
 class PolygammaBackward1:
     def self(grad, self, n):
         return grad * at.polygamma(n + 1, self)
+
+    result = "auto_element_wise"
 
 
 mvlgamma = native_function("mvlgamma(Tensor self, int p) -> Tensor", BOTH, inplace=True, out=True)
@@ -250,6 +264,8 @@ class MvlgammaBackward0:
         shifts = at.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype, device=self.device)
         return grad * shifts.add(self.unsqueeze(-1)).digamma_().sum(-1)
 
+    result = "auto_element_wise"
+
 
 # --------------------------------------------------------------------------------------------- sinc, i0, entr
 
@@ -269,6 +285,8 @@ class SincBackward0:
         slope = grad * conj((product * product.cos() - product.sin()) / (product * self))
         return at.where(product == 0, at.zeros_like(slope), slope)
 
+    result = "auto_element_wise"
+
 
 i0 = special_unary("i0", "i0_vml_cpu", scipy_function("i0"), special.i0)
 i1 = native_function("special_i1(Tensor self) -> Tensor", module="special", name="i1", out=True)
@@ -281,12 +299,16 @@ class I0Backward0:
     def self(grad, self):
         return grad * i1.call(self)
 
+    result = "auto_element_wise"
+
 
 @i1.backward
 class SpecialI1Backward0:
     def self(grad, self, result):
         safe = at.where(self == 0, at.ones_like(self), self)
         return grad * at.where(self == 0, at.full_like(self, 0.5), at.i0(self) - result / safe)
+
+    result = "auto_element_wise"
 
 
 entr = native_function("special_entr(Tensor self) -> Tensor", module="special", name="entr", out=True)
@@ -298,6 +320,8 @@ entr.kernel(unary_float_kernel(scipy_function("entr"), not_implemented("entr")))
 class SpecialEntrBackward0:
     def self(grad, self):
         return grad * -(1 + self.log())
+
+    result = "auto_element_wise"
 
 
 ndtr = native_function("special_ndtr(Tensor self) -> Tensor", module="special", name="ndtr", out=True)
@@ -389,11 +413,17 @@ class XlogyBackward0:
     def other(grad, self, other):
         return grad * self / other
 
+    def result(self_p, self_t, other_p, other_t):
+        by_self = at.xlogy(self_t, other_p).masked_fill((self_p == 0) & (other_p <= 0), 0)
+        return by_self + other_t * self_p / other_p
+
 
 @xlogy_of_number.backward
 class XlogyBackward1:
     def other(grad, self, other):
         return grad * self / other
+
+    result = "auto_element_wise"
 
 
 @xlogy_with_number.backward
@@ -401,6 +431,8 @@ class XlogyBackward2:
     def self(grad, self, other):
         slope = at.xlogy(grad, other)
         return slope if other > 0 else slope.masked_fill(self == 0, 0)
+
+    result = "auto_element_wise"
 
 
 @xlog1py.backward
@@ -411,11 +443,17 @@ class SpecialXlog1PyBackward0:
     def other(grad, self, other):
         return grad * self / (other + 1)
 
+    def result(self_p, self_t, other_p, other_t):
+        by_self = xlog1py.call(self_t, other_p).masked_fill((self_p == 0) & (other_p <= -1), 0)
+        return by_self + other_t * self_p / (other_p + 1)
+
 
 @xlog1py_of_number.backward
 class SpecialXlog1PyBackward1:
     def other(grad, self, other):
         return grad * self / (other + 1)
+
+    result = "auto_element_wise"
 
 
 @xlog1py_with_number.backward
@@ -423,6 +461,8 @@ class SpecialXlog1PyBackward2:
     def self(grad, self, other):
         slope = xlog1py_with_number.call(grad, other)
         return slope if other > -1 else slope.masked_fill(self == 0, 0)
+
+    result = "auto_element_wise"
 
 
 for _name in (

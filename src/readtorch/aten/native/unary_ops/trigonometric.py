@@ -41,11 +41,15 @@ class SinBackward0:
     def self(grad, self):
         return grad * conj(self.cos())
 
+    result = "auto_element_wise"
+
 
 @cos.backward
 class CosBackward0:
     def self(grad, self):
         return grad * -conj(self.sin())
+
+    result = "auto_element_wise"
 
 
 @tan.backward
@@ -53,11 +57,15 @@ class TanBackward0:
     def self(grad, result):
         return grad * conj(add_scalar.call(result.pow(2), 1, 1))
 
+    result = "auto_element_wise"
+
 
 @asin.backward
 class AsinBackward0:
     def self(grad, self):
         return grad * conj((-self * self + 1).rsqrt())
+
+    result = "auto_element_wise"
 
 
 @acos.backward
@@ -65,11 +73,15 @@ class AcosBackward0:
     def self(grad, self):
         return grad * -conj((-self * self + 1).rsqrt())
 
+    result = "auto_element_wise"
+
 
 @atan.backward
 class AtanBackward0:
     def self(grad, self):
         return grad / conj(self * self + 1)
+
+    result = "auto_element_wise"
 
 
 # ------------------------------------------------------------------------------------------------- hyperbolic
@@ -87,11 +99,15 @@ class SinhBackward0:
     def self(grad, self):
         return grad * conj(self.cosh())
 
+    result = "auto_element_wise"
+
 
 @cosh.backward
 class CoshBackward0:
     def self(grad, self):
         return grad * conj(self.sinh())
+
+    result = "auto_element_wise"
 
 
 @tanh.backward
@@ -99,11 +115,15 @@ class TanhBackward0:
     def self(grad, result):
         return at.tanh_backward(grad, result)
 
+    result = "auto_element_wise"
+
 
 @asinh.backward
 class AsinhBackward0:
     def self(grad, self):
         return grad * conj((self.pow(2) + 1).rsqrt())
+
+    result = "auto_element_wise"
 
 
 @node_of_its_own(asinh).backward
@@ -128,11 +148,15 @@ class AcoshBackward0:
             return grad * conj((self + 1).rsqrt() * (self - 1).rsqrt())
         return grad * (self * self - 1).rsqrt()
 
+    result = "auto_element_wise"
+
 
 @atanh.backward
 class AtanhBackward0:
     def self(grad, self):
         return grad * 1 / conj(1 - self.pow(2))
+
+    result = "auto_element_wise"
 
 
 for _name in ("sin", "cos", "tan"):
@@ -158,6 +182,9 @@ class TanhBackwardBackward0:
 
     def output(grad, grad_output, output):
         return conj(grad) * (-2 * conj(output) * grad_output)
+
+    def result(grad_output_p, grad_output_t, output_p, output_t):
+        return at.tanh_backward(grad_output_t, output_p) + output_t.conj() * (-2 * output_p.conj() * grad_output_p)
 
 
 # --------------------------------------------------------------------------------------------------- logistic
@@ -186,6 +213,8 @@ class SigmoidBackward0:
     def self(grad, result):
         return at.sigmoid_backward(grad, result)
 
+    result = "auto_element_wise"
+
 
 sigmoid_backward = native_function(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True
@@ -209,6 +238,11 @@ class SigmoidBackwardBackward0:
 
     def output(grad, grad_output, output):
         return conj(grad) * grad_output * (-2 * conj(output) + 1)
+
+    def result(grad_output_p, grad_output_t, output_p, output_t):
+        return at.sigmoid_backward(grad_output_t, output_p) + output_t.conj() * grad_output_p * (
+            -2 * output_p.conj() + 1
+        )
 
 
 logit = native_function("logit(Tensor self, float? eps=None) -> Tensor", BOTH, inplace=True, out=True)
@@ -248,6 +282,8 @@ class LogitBackward0:
             inside, outside = (self >= 0) & (self <= 1), float("nan")
         return at.where(inside, grad / (self * (1 - self)), at.full_like(self, outside))
 
+    result = "auto_element_wise"
+
 
 # ----------------------------------------------------------------------------------------- angles and lengths
 
@@ -269,6 +305,9 @@ class Atan2Backward0:
         radius = self * self + other * other
         share = (grad / radius).masked_fill(radius == 0, 0)
         return (share * other if grad_input_mask[0] else None, share * -self if grad_input_mask[1] else None)
+
+    def result(self_p, self_t, other_p, other_t):
+        return (other_p * self_t - self_p * other_t) / (self_p * self_p + other_p * other_p)
 
 
 alias_of("arctan2", "atan2")

@@ -1,0 +1,7 @@
+"""Older names of `readtorch.amp` for CUDA. In PyTorch: `torch/cuda/amp/__init__.py`."""
+
+from .autocast_mode import autocast, custom_bwd, custom_fwd
+from .common import amp_definitely_not_available
+from .grad_scaler import GradScaler
+
+__all__ = ["amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd", "GradScaler"]
