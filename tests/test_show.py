@@ -1,5 +1,6 @@
 """Quoting source: the right lines, from the right file, and nothing that has changed unnoticed."""
 
+import importlib
 import inspect
 import os
 import re
@@ -99,6 +100,22 @@ def test_wrappers_are_taken_off(module):
     assert locate("readtorch.quoted.Thing.size").lines[1] == "def size(self):"
     assert locate("readtorch.quoted.Thing.make").lines[-1] == "    return cls()"
     assert locate("readtorch.quoted.Thing.still").lines[0] == "@staticmethod"
+
+
+def test_a_method_that_was_replaced_since_is_quoted_as_written(module):
+    """As `torch.compile` replaces `torch.nn.Module.__init__`."""
+    module("""
+        class Thing:
+            def make(self):
+                return 1
+    """)
+    quoted = importlib.import_module("readtorch.quoted")
+
+    def other():
+        return 2
+
+    quoted.Thing.make = other
+    assert locate("readtorch.quoted.Thing.make").lines == ("def make(self):", "    return 1")
 
 
 def test_what_an_assignment_computes_is_quoted_as_the_assignment(module):

@@ -98,7 +98,7 @@ INFINITE = [[0.0, 0.0, 0.0], [math.inf, 0.0, 0.0], [0.0, 0.0, 0.0]]
 
 @pytest.mark.parametrize("name", ["svdvals", "pinv", "cond", "matrix_rank", "matrix_norm", "lstsq", "svd"])
 def test_singular_values_of_infinite_matrices(name):
-    """OpenBLAS's LAPACK does not come back from some."""
+    """OpenBLAS's LAPACK does not come back from some. What MKL's `gelsy` makes of them is another on another processor."""
 
     def call(T, matrix):
         if name == "lstsq":
@@ -107,13 +107,17 @@ def test_singular_values_of_infinite_matrices(name):
             return T.linalg.svd(matrix).S
         return T.linalg.matrix_norm(matrix, 2) if name == "matrix_norm" else getattr(T.linalg, name)(matrix)
 
+    def among_finite(T):
+        middle = T.tensor([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+        return call(T, T.stack([T.eye(3), T.tensor(INFINITE), middle, -T.tensor(INFINITE)]))
+
     def outcome():
-        both(lambda T: call(T, T.tensor(INFINITE)), strides=False, versions=False)
-        both(
-            lambda T: call(T, T.stack([T.eye(3), T.tensor(INFINITE), T.ones(3, 3), -T.tensor(INFINITE)])),
-            strides=False,
-            versions=False,
-        )
+        if name == "lstsq":
+            assert call(rt, rt.tensor(INFINITE)).isnan().all()
+            both(lambda T: among_finite(T)[::2], strides=False, versions=False)
+        else:
+            both(lambda T: call(T, T.tensor(INFINITE)), strides=False, versions=False)
+            both(among_finite, strides=False, versions=False)
         for refusing in (rt, torch):
             with pytest.raises(RuntimeError):
                 call(refusing, refusing.tensor([[1.0, math.nan], [math.inf, 1.0]]))

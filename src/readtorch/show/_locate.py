@@ -102,12 +102,30 @@ def _import_prefix(name: str) -> tuple[ModuleType, list[str]]:
 def _definition(name: str, module: ModuleType, attributes: list[str]) -> tuple[str, int, list[str]]:
     thing = _unwrap(_look_up(name, module, attributes))
     try:
+        if "<locals>" in getattr(thing, "__qualname__", ""):
+            written = _method_as_written(_look_up(name, module, attributes[:-1]), attributes[-1])
+            if written:
+                return written
         file = inspect.getsourcefile(thing)
         linecache.checkcache(file)
         lines, first = inspect.getsourcelines(thing)
     except (TypeError, OSError):
         raise LookupError(f"{name} has no Python source (is it implemented in C++?)") from None
     return file, max(first, 1), lines
+
+
+def _method_as_written(owner, name: str) -> tuple[str, int, list[str]] | None:
+    """The `def` in a class's own statement, whatever has been put in its place since: `torch.compile` wraps `Module.__init__`."""
+    if not isinstance(owner, type):
+        return None
+    file = inspect.getsourcefile(owner)
+    lines, first = inspect.getsourcelines(owner)
+    (body,) = ast.parse(textwrap.dedent("".join(lines))).body
+    for statement in getattr(body, "body", ()):
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            start = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
+            return file, first + start - 1, lines[start - 1 : statement.end_lineno]
+    return None
 
 
 def _look_up(name: str, owner, attributes: list[str]):
