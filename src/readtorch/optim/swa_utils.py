@@ -1,6 +1,6 @@
 """Averages of a model's weights along its training: stochastic weight averaging (SWA), moving averages (EMA).
 
-In PyTorch: `torch/optim/swa_utils.py`. See the chapter "Learning-rate schedulers and SWA".
+In PyTorch: `torch/optim/swa_utils.py`. See the chapter "Schedulers and SWA".
 
     SWA    w̄ ← w̄ + (w - w̄) / (n + 1)           mean of n + 1 models, all with the same weight
     EMA    w̄ ← decay w̄ + (1 - decay) w          the older a model, the less it counts

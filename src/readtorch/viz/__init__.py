@@ -229,7 +229,7 @@ def schedule_plotter(
     schedules, epochs=100, optimizer=None, measure=None, scale="linear", shown=None, title="Schedule plotter"
 ):
     """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (the chapter
-    "Learning-rate schedulers and SWA").
+    "Schedulers and SWA").
 
     schedules: a dict ``{label: make}`` or pairs; ``make(optimizer)`` gives a scheduler, which is run for real.
     At most 10. epochs: at most 1000. optimizer: makes the optimizer of each; SGD with a rate of 0.1 and a

@@ -1,5 +1,5 @@
 """Schedules of the learning rate. In PyTorch: `torch/optim/lr_scheduler.py`, all in one file. See the
-chapter "Learning-rate schedulers and SWA".
+chapter "Schedulers and SWA".
 
 Read `base.py` first; the families after it are a few formulas each.
 """

@@ -1,6 +1,6 @@
 """`LRScheduler`, what all schedules share: each `step` sets the learning rate of every group.
 
-In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedulers and SWA".
+In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Schedulers and SWA".
 
 In the formulas of this package, t is the number of `step` calls so far (`last_epoch`), η_t the learning rate
 after them (`group["lr"]`) and η_0 the one that the optimizer came with (`group["initial_lr"]`, `base_lrs`).

@@ -1,6 +1,6 @@
 """Schedules made of others: one after another, or all at once.
 
-In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedulers and SWA".
+In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Schedulers and SWA".
 """
 
 from bisect import bisect_right

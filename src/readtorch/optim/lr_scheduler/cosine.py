@@ -1,5 +1,5 @@
 """Schedules that follow half a wave of a cosine. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
-"Learning-rate schedulers and SWA".
+"Schedulers and SWA".
 
 I. Loshchilov, F. Hutter: SGDR: Stochastic gradient descent with warm restarts (2016).
 """

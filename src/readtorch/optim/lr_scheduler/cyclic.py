@@ -1,6 +1,6 @@
 """Schedules that raise the rate and lower it again, the momentum going the other way.
 
-In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedulers and SWA".
+In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Schedulers and SWA".
 
 L. N. Smith: Cyclical learning rates for training neural networks (2015). L. N. Smith, N. Topin:
 Super-convergence: very fast training of neural networks using large learning rates (2017).

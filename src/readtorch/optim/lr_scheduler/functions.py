@@ -1,5 +1,5 @@
 """Schedules given by a function of the epoch. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
-"Learning-rate schedulers and SWA".
+"Schedulers and SWA".
 """
 
 import types

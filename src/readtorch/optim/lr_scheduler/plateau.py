@@ -1,5 +1,5 @@
 """The schedule that watches the training. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
-"Learning-rate schedulers and SWA".
+"Schedulers and SWA".
 """
 
 import warnings

@@ -1,5 +1,5 @@
 """Schedules that multiply the rate by factors. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
-"Learning-rate schedulers and SWA".
+"Schedulers and SWA".
 
 Each class has both forms: `get_lr` makes the rate from the one before, `_get_closed_form_lr` from the first.
 See Note [Chained and closed form].
