@@ -18,7 +18,9 @@ class Difference:
     name: str  # of the operator, module or optimizer
     pattern: str  # a regular expression that finds the failure: in "form dtype sample: reason"
     why: str
-    rounding: bool = False  # whether it hangs on last bits, which another processor has otherwise: then it need not happen
+    rounding: bool = (
+        False  # whether it hangs on last bits, which another processor has otherwise: then it need not happen
+    )
 
 
 OWN_SERIES = "PyTorch's own series are off from the sixth digit on; ours are SciPy's functions"

@@ -6,10 +6,11 @@ from bisect import bisect_right
 
 class Scheduler:
     def __init__(self, optimizer):
-        self.groups = optimizer.param_groups
-        for group in self.groups:
+        self.optimizer = optimizer
+        groups = optimizer.param_groups
+        for group in groups:
             group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [g["initial_lr"] for g in self.groups]
+        self.base_lrs = [group["initial_lr"] for group in groups]
         self.last_epoch = -1
         self.begin()
 
@@ -23,7 +24,7 @@ class Scheduler:
         self.last_epoch += 1
         t = self.last_epoch
         before = 1 if self.is_initial else self.factor(t - 1)
-        for group, base_lr in zip(self.groups, self.base_lrs):
+        for group, base_lr in self.pairs():
             if before:
                 group["lr"] *= self.factor(t) / before
             else:  # nothing times any ratio is nothing
@@ -31,12 +32,15 @@ class Scheduler:
 
     def jump(self, epoch):
         self.last_epoch = epoch
-        for group, base_lr in zip(self.groups, self.base_lrs):
+        for group, base_lr in self.pairs():
             group["lr"] = base_lr * self.factor(epoch)
+
+    def pairs(self):
+        return zip(self.optimizer.param_groups, self.base_lrs)
 
     def state_dict(self):
         return {name: value for name, value in vars(self).items()
-                if name != "groups"}
+                if name != "optimizer"}
 
     def load_state_dict(self, state_dict):
         vars(self).update(state_dict)
