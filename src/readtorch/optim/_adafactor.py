@@ -17,7 +17,7 @@ memory cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lowe
 import readtorch
 from readtorch._tensor import Tensor
 
-from .optimizer import Optimizer, _check_steps, _count, _to_scalar, _zeros_for
+from .optimizer import Optimizer, _check_steps, _count, _each_group, _each_parameter, _to_scalar, _zeros_for
 
 __all__ = ["Adafactor", "adafactor"]
 
@@ -102,33 +102,29 @@ def adafactor(
 ) -> None:
     """One step for lists of parameters, gradients and state: row_var and col_var, a vector has variance."""
     _check_steps(state_steps, "`state_steps`")
-    lr = _to_scalar(lr)
-    for i, param in enumerate(params):
+    if grad_scale is not None or found_inf is not None:
+        raise AssertionError("Grad scaling should occur outside of optimizer.step()")
+    settings = {"d": d, "lr": _to_scalar(lr), "beta2_decay": beta2_decay, "weight_decay": weight_decay, "eps2": eps2}
+    tensors = params, grads, row_vars, col_vars, variances
+    if foreach:
+        for of_group in _each_group(tensors, (state_steps,), maximize=maximize):
+            for of_kind in _matrices_and_vectors(of_group):
+                if eps1 is None:
+                    eps1 = readtorch.finfo(of_kind[0][0].dtype).eps
+                _multi_tensor_adafactor(*of_kind, eps1=eps1, **settings)
+        return
+    for of_param in _each_parameter(tensors, (state_steps,), maximize=maximize):
         if eps1 is None:
-            eps1 = readtorch.finfo(param.dtype).eps  # the first parameter's, for all of the group
-        state_steps[i] += 1
-        _single_tensor_adafactor(
-            param,
-            -grads[i] if maximize else grads[i],
-            row_vars[i],
-            col_vars[i],
-            variances[i],
-            state_steps[i].item(),
-            d=d,
-            lr=lr,
-            beta2_decay=beta2_decay,
-            weight_decay=weight_decay,
-            eps1=eps1,
-            eps2=eps2,
-        )
+            eps1 = readtorch.finfo(of_param[0].dtype).eps  # the first parameter's, for all of the group
+        _single_tensor_adafactor(*of_param, eps1=eps1, **settings)
 
 
 def _single_tensor_adafactor(
-    param, grad, row_var, col_var, variance, step, *, d, lr, beta2_decay, weight_decay, eps1, eps2
+    param, grad, row_var, col_var, variance, step_t, *, d, lr, beta2_decay, weight_decay, eps1, eps2
 ):
+    step = step_t.item()
     one_minus_beta2 = step**beta2_decay
-    rho = min(lr, 1 / (step**0.5))
-    alpha = max(eps2, _rms(param)) * rho
+    alpha = max(eps2, _rms(param)) * min(lr, 1 / (step**0.5))
     if weight_decay != 0:
         param.mul_(1 - lr * weight_decay)
     if variance is None:
@@ -136,12 +132,42 @@ def _single_tensor_adafactor(
     else:
         var_estimate = variance.lerp_(grad * grad, one_minus_beta2).clone()
     update = var_estimate.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
-    denom = max(1.0, update.norm(2).item() / ((update.numel() ** 0.5) * d))
-    param.add_(update, alpha=-alpha / denom)
+    param.add_(update, alpha=-alpha / max(1.0, _rms(update, d)))
 
 
-def _rms(x):
-    return x.norm(2).item() / (x.numel() ** 0.5)
+def _multi_tensor_adafactor(
+    params, grads, row_vars, col_vars, variances, steps, *, d, lr, beta2_decay, weight_decay, eps1, eps2
+):
+    counts = [step.item() for step in steps]
+    one_minus_beta2s = [step**beta2_decay for step in counts]
+    alphas = [max(eps2, _rms(p)) * min(lr, 1 / (step**0.5)) for p, step in zip(params, counts)]
+    if weight_decay != 0:
+        readtorch._foreach_mul_(params, 1 - lr * weight_decay)
+    if variances[0] is None:
+        factors = zip(grads, row_vars, col_vars, one_minus_beta2s)
+        updates = [_factored_variance(*of_param, eps1) for of_param in factors]
+    else:
+        readtorch._foreach_lerp_(variances, readtorch._foreach_mul(grads, grads), one_minus_beta2s)
+        updates = readtorch._foreach_clone(variances)
+    readtorch._foreach_clamp_min_(updates, eps1 * eps1)
+    readtorch._foreach_rsqrt_(updates)
+    readtorch._foreach_mul_(updates, grads)
+    readtorch._foreach_mul_(updates, [-a / max(1.0, _rms(update, d)) for a, update in zip(alphas, updates)])
+    readtorch._foreach_add_(params, updates)
+
+
+def _matrices_and_vectors(lists):
+    """The lists cut in two: parameters whose variance is kept by rows and columns, and those with a whole one."""
+    grads = lists[1]
+    for is_matrix in (True, False):
+        places = [i for i, grad in enumerate(grads) if (grad.dim() > 1) == is_matrix]
+        if places:
+            yield [[tensors[i] for i in places] for tensors in lists]
+
+
+def _rms(x, d=1.0):
+    """The root of the mean square, in units of `d`."""
+    return x.norm(2).item() / ((x.numel() ** 0.5) * d)
 
 
 def _factored_variance(grad, row_var, col_var, weight, eps1):

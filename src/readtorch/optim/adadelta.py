@@ -10,15 +10,12 @@ r"""Adadelta. In PyTorch: `torch/optim/adadelta.py`. See the chapter "torch.opti
 M. D. Zeiler: ADADELTA: an adaptive learning rate method (2012). There γ = 1.
 """
 
-from .optimizer import (
-    Optimizer,
-    _check_foreach,
-    _check_settings,
-    _check_steps,
-    _each_parameter,
-    _to_scalar,
-    _use_grad_for_differentiable,
-)
+from functools import partial
+
+import readtorch
+from readtorch._tensor import Tensor
+
+from .optimizer import Optimizer, _check_settings, _check_steps, _to_scalar, _update, _use_grad_for_differentiable
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -83,19 +80,44 @@ def adadelta(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    lr = _to_scalar(lr)
-    for param, grad, square_avg, acc_delta, _ in _each_parameter(
+    _update(
+        (_single_tensor_adadelta, partial(_multi_tensor_adadelta, capturable=capturable)),
         (params, grads, square_avgs, acc_deltas),
         (state_steps,),
-        maximize=maximize,
+        {"lr": _to_scalar(lr), "rho": rho, "eps": eps, "weight_decay": weight_decay},
+        foreach=foreach,
+        differentiable=differentiable,
         capturable=capturable,
-        supports_xla=False,
-    ):
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
-        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        std = square_avg.add(eps).sqrt_()
-        delta = acc_delta.add(eps).sqrt() / std * grad
-        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-lr)
+        maximize=maximize,
+        supports_xla=(False, False),
+    )
+
+
+def _single_tensor_adadelta(param, grad, square_avg, acc_delta, step, *, lr, rho, eps, weight_decay):
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+    std = square_avg.add(eps).sqrt_()
+    delta = acc_delta.add(eps).sqrt() / std * grad
+    acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+    param.add_(delta, alpha=-lr)
+
+
+def _multi_tensor_adadelta(params, grads, square_avgs, acc_deltas, steps, *, lr, rho, eps, weight_decay, capturable):
+    if weight_decay != 0:
+        grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    readtorch._foreach_mul_(square_avgs, rho)
+    readtorch._foreach_addcmul_(square_avgs, grads, grads, value=1 - rho)
+    std = readtorch._foreach_add(square_avgs, eps)
+    readtorch._foreach_sqrt_(std)
+    deltas = readtorch._foreach_add(acc_deltas, eps)
+    readtorch._foreach_sqrt_(deltas)
+    readtorch._foreach_div_(deltas, std)
+    readtorch._foreach_mul_(deltas, grads)
+    readtorch._foreach_mul_(acc_deltas, rho)
+    readtorch._foreach_addcmul_(acc_deltas, deltas, deltas, value=1 - rho)
+    if capturable and isinstance(lr, Tensor):  # as `alpha` it would be fetched from the device
+        readtorch._foreach_mul_(deltas, -lr)
+        readtorch._foreach_add_(params, deltas)
+    else:
+        readtorch._foreach_add_(params, deltas, alpha=-lr)

@@ -15,13 +15,15 @@ from readtorch.aten.native.multi_tensor_apply import unscale
 
 from .optimizer import (
     Optimizer,
-    _as_real,
-    _check_foreach,
     _check_fused,
     _check_settings,
     _check_steps,
     _count,
+    _default_to_foreach,
     _device_dtype_check_for_fused,
+    _device_of_counts,
+    _each_group,
+    _each_parameter,
     _get_value,
     _has_sparse,
     _make_sparse,
@@ -85,7 +87,7 @@ class Adagrad(Optimizer):
 
     def _init_state(self, group, p, state):
         start = self.defaults["initial_accumulator_value"]
-        state["step"] = _count(is_fused=group["fused"])
+        state["step"] = _count(_device_of_counts(group, p), is_fused=group["fused"])
         state["sum"] = readtorch.full_like(
             p, complex(start, start) if p.is_complex() else start, memory_format=readtorch.preserve_format
         )
@@ -123,7 +125,6 @@ def adagrad(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
     # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
     if fused and (has_complex or has_sparse_grad or _has_sparse(grads) or any([p.is_complex() for p in params])):
         raise RuntimeError("`fused` does not support sparse grad or complex param")
@@ -131,27 +132,43 @@ def adagrad(
         _refuse_scaling(grad_scale, found_inf)
     elif not unscale(grads, grad_scale, found_inf):
         return
-    lr = _to_scalar(lr)
-    for i, param in enumerate(params):
-        state_steps[i] += 1
-        settings = {
-            "lr": lr / (1 + (_get_value(state_steps[i]) - 1) * lr_decay),
-            "weight_decay": weight_decay,
-            "eps": eps,
-        }
-        grad = -grads[i] if maximize else grads[i]
-        if grad.is_sparse:
-            _sparse_adagrad(param, grad, state_sums[i], **settings)
-        else:
-            _single_tensor_adagrad(*_as_real(param, grad, state_sums[i]), **settings)
+    settings = {"lr": _to_scalar(lr), "weight_decay": weight_decay, "lr_decay": lr_decay, "eps": eps}
+    tensors = params, grads, state_sums
+    if fused is None and foreach is None:
+        foreach = _default_to_foreach(params, differentiable)
+    if foreach and not fused:
+        groups = _each_group(tensors, (state_steps,), maximize=maximize, differentiable=differentiable)
+        for of_group in groups:
+            _multi_tensor_adagrad(*of_group, **settings)
+        return
+    for of_param in _each_parameter(tensors, (state_steps,), maximize=maximize):
+        _single_tensor_adagrad(*of_param, **settings)
 
 
-def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps):
+def _single_tensor_adagrad(param, grad, state_sum, step_t, *, lr, weight_decay, lr_decay, eps):
+    lr = lr / (1 + (_get_value(step_t) - 1) * lr_decay)
+    if grad.is_sparse:
+        _sparse_adagrad(param, grad, state_sum, lr=lr, weight_decay=weight_decay, eps=eps)
+        return
     if weight_decay != 0:
         grad = grad.add(param, alpha=weight_decay)
     state_sum.addcmul_(grad, grad, value=1)
     std = state_sum.sqrt() + eps
     param.addcdiv_(grad, std, value=-lr)
+
+
+def _multi_tensor_adagrad(params, grads, state_sums, steps, *, lr, weight_decay, lr_decay, eps):
+    if _has_sparse(grads):
+        for of_param in zip(params, grads, state_sums, steps):
+            _single_tensor_adagrad(*of_param, lr=lr, weight_decay=weight_decay, lr_decay=lr_decay, eps=eps)
+        return
+    if weight_decay != 0:
+        grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    readtorch._foreach_addcmul_(state_sums, grads, grads, value=1)
+    stds = readtorch._foreach_sqrt(state_sums)
+    readtorch._foreach_add_(stds, eps)
+    minus_lrs = [-lr / (1 + (_get_value(step) - 1) * lr_decay) for step in steps]
+    readtorch._foreach_addcdiv_(params, readtorch._foreach_mul(grads, minus_lrs), stds)
 
 
 def _sparse_adagrad(param, grad, state_sum, *, lr, weight_decay, eps):

@@ -13,6 +13,8 @@ D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014). AMSGrad:
 the convergence of Adam and beyond (2018).
 """
 
+from functools import partial
+
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
@@ -21,18 +23,21 @@ from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from .optimizer import (
     Optimizer,
-    _check_foreach,
+    _add_weight_decay,
     _check_fused,
     _check_fused_shapes,
     _check_settings,
     _check_steps,
     _count,
+    _default_to_foreach,
     _device_dtype_check_for_fused,
-    _each_parameter,
+    _device_of_counts,
+    _foreach_means,
     _get_value,
     _kernel_serves,
     _refuse_scaling,
     _to_scalar,
+    _update,
     _use_grad_for_differentiable,
     _zeros_for,
 )
@@ -102,7 +107,7 @@ class Adam(Optimizer):
     def _init_state(self, group, p, state):
         if group["fused"]:
             _device_dtype_check_for_fused(p)
-        state["step"] = _count(is_fused=group["fused"])
+        state["step"] = _count(_device_of_counts(group, p), is_fused=group["fused"])
         state["exp_avg"] = _zeros_for(p)
         state["exp_avg_sq"] = _zeros_for(p)
         if group["amsgrad"]:
@@ -125,6 +130,16 @@ def _check_tensor_setting(value, name, forbidden):
         raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
     if value.numel() != 1:
         raise ValueError(f"Tensor {name} must be 1-element")
+
+
+def _refuse_tensors(capturable, **settings):
+    """The formula for lists wants numbers, or tensors of one element that stay on the device of a recorded graph."""
+    for name, value in settings.items():
+        if isinstance(value, Tensor) and not capturable:
+            error = RuntimeError if name == "lr" else ValueError
+            raise error(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError(f"Tensor {name} must be 1-element")
 
 
 def _check_group(group, state_steps):
@@ -161,32 +176,35 @@ def adam(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
-    settings = {
-        "lr": lr,
-        "beta1": beta1,
-        "beta2": beta2,
-        "weight_decay": weight_decay,
-        "eps": eps,
-        "decoupled_weight_decay": decoupled_weight_decay,
-    }
+    settings = dict(lr=lr, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=eps)
+    settings["decoupled_weight_decay"] = decoupled_weight_decay
     others = [grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
     if fused:
         _check_fused_shapes(params, *others)
     elif fused is None and foreach is None:
-        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        numbers = (lr, beta1, beta2, weight_decay)
-        fused = not (capturable or differentiable or mode_tls.modes) and _kernel_serves(params, numbers, *others)
+        # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
+        plain = not (capturable or differentiable or mode_tls.modes)
+        fused = plain and _kernel_serves(params, (lr, beta1, beta2, weight_decay), *others)
+        foreach = (capturable or not isinstance(lr, Tensor)) and _default_to_foreach(params, differentiable)
     if fused:
         lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps
         _fused_adam(*lists, grad_scale, found_inf, amsgrad=amsgrad, maximize=maximize, **settings)
         return
     _refuse_scaling(grad_scale, found_inf)
-    single_tensor = _differentiable_adam if differentiable else _single_tensor_adam
-    tensors = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None
-    for of_param in _each_parameter(tensors, (state_steps,), maximize=maximize, capturable=capturable):
-        single_tensor(*of_param, **settings)
+    if foreach:
+        _refuse_tensors(capturable, lr=lr, beta1=beta1, beta2=beta2)
+    single_tensor = _differentiable_adam if differentiable or capturable else _single_tensor_adam
+    _update(
+        (single_tensor, partial(_multi_tensor_adam, capturable=capturable)),
+        (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None),
+        (state_steps,),
+        settings,
+        foreach=bool(foreach),
+        differentiable=differentiable,
+        capturable=capturable,
+        maximize=maximize,
+    )
 
 
 def _single_tensor_adam(
@@ -236,15 +254,18 @@ def _differentiable_adam(
     eps,
     decoupled_weight_decay,
 ):
-    """The same with tensors for all numbers, and copies of what autograd saves before it is written again."""
+    """The same with tensors for all numbers that depend on the step, and copies of what autograd saves before it is written again.
+
+    So it can be differentiated, and recorded as a graph in which the step, on its device, grows (`capturable`).
+    """
     step = step_t.clone()
-    if isinstance(weight_decay, Tensor) or weight_decay != 0:
+    if weight_decay != 0:
         if decoupled_weight_decay:
             param.mul_(1 - lr * weight_decay)
         else:
-            grad = grad + weight_decay * param.clone()
+            grad = _add_weight_decay(grad, param, weight_decay)
     exp_avg.lerp_(grad, 1 - beta1)
-    if isinstance(beta2, Tensor):
+    if isinstance(beta2, Tensor) and beta2.requires_grad:
         # v + (1 - β₂)(g² - v): `addcmul_` takes no tensor as its factor
         exp_avg_sq.lerp_(readtorch.square(grad), weight=1 - beta2)
     else:
@@ -256,6 +277,60 @@ def _differentiable_adam(
     # The step size goes into the denominator: `addcdiv_` takes no tensor as its factor either.
     denom = (exp_avg_sq.sqrt() / (bias_correction2_sqrt * step_size_neg)).add_(eps / step_size_neg)
     param.addcdiv_(exp_avg.clone(), denom)
+
+
+def _multi_tensor_adam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    steps,
+    *,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    decoupled_weight_decay,
+    capturable,
+):
+    """The formula, each line for all parameters."""
+    _foreach_means(
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )
+    if max_exp_avg_sqs:
+        readtorch._foreach_maximum_(max_exp_avg_sqs, exp_avg_sqs)
+    denoms = readtorch._foreach_sqrt(max_exp_avg_sqs or exp_avg_sqs)
+    if capturable:
+        # (β₁ᵗ - 1) / γ is the negative of 1 / step size: an operator for lists takes no number first
+        step_sizes = readtorch._foreach_pow(beta1, steps)
+        readtorch._foreach_sub_(step_sizes, 1)
+        readtorch._foreach_div_(step_sizes, lr)
+        readtorch._foreach_reciprocal_(step_sizes)
+        corrections = readtorch._foreach_pow(beta2, steps)
+        readtorch._foreach_sub_(corrections, 1)
+        readtorch._foreach_neg_(corrections)
+        readtorch._foreach_sqrt_(corrections)
+    else:
+        counts = [_get_value(step) for step in steps]
+        step_sizes = [-(lr / (1 - beta1**step)) for step in counts]
+        corrections = [(1 - beta2**step) ** 0.5 for step in counts]
+    readtorch._foreach_div_(denoms, corrections)
+    readtorch._foreach_add_(denoms, eps)
+    if capturable:
+        readtorch._foreach_div_(denoms, step_sizes)
+        readtorch._foreach_addcdiv_(params, exp_avgs, denoms)
+    else:
+        readtorch._foreach_addcdiv_(params, exp_avgs, denoms, step_sizes)
 
 
 def _fused_adam(

@@ -10,16 +10,17 @@ D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014), section 
 norm.
 """
 
+from functools import partial
+
 import readtorch
 
 from .optimizer import (
     Optimizer,
-    _check_foreach,
     _check_settings,
     _check_steps,
-    _each_parameter,
     _get_value,
     _to_scalar,
+    _update,
     _use_grad_for_differentiable,
 )
 
@@ -85,19 +86,58 @@ def adamax(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    lr = _to_scalar(lr)
-    tensors = params, grads, exp_avgs, exp_infs
-    for param, grad, exp_avg, exp_inf, step in _each_parameter(
-        tensors, (state_steps,), maximize=maximize, capturable=capturable
-    ):
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
-        exp_avg.lerp_(grad, 1 - beta1)
-        size = grad.abs().add_(eps)
-        if differentiable:
-            # `amax` shares the derivative among equal numbers
-            exp_inf.copy_(readtorch.stack([exp_inf.mul_(beta2), size]).amax(0))
-        else:
-            readtorch.maximum(exp_inf.mul_(beta2), size, out=exp_inf)
-        param.addcdiv_(exp_avg, exp_inf, value=-(lr / (1 - beta1 ** _get_value(step))))
+    settings = {
+        "lr": _to_scalar(lr),
+        "beta1": beta1,
+        "beta2": beta2,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "capturable": capturable,
+    }
+    _update(
+        (partial(_single_tensor_adamax, differentiable=differentiable), _multi_tensor_adamax),
+        (params, grads, exp_avgs, exp_infs),
+        (state_steps,),
+        settings,
+        foreach=foreach,
+        differentiable=differentiable,
+        capturable=capturable,
+        maximize=maximize,
+    )
+
+
+def _single_tensor_adamax(
+    param, grad, exp_avg, exp_inf, step_t, *, lr, beta1, beta2, eps, weight_decay, capturable, differentiable
+):
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    exp_avg.lerp_(grad, 1 - beta1)
+    size = grad.abs().add_(eps)
+    if differentiable:
+        # `amax` shares the derivative among equal numbers
+        exp_inf.copy_(readtorch.stack([exp_inf.mul_(beta2), size]).amax(0))
+    else:
+        readtorch.maximum(exp_inf.mul_(beta2), size, out=exp_inf)
+    if capturable:
+        # The step size goes into the denominator: `addcdiv_` takes no tensor as its factor.
+        param.addcdiv_(exp_avg, exp_inf * (beta1**step_t - 1).div_(lr))
+    else:
+        param.addcdiv_(exp_avg, exp_inf, value=-(lr / (1 - beta1 ** _get_value(step_t))))
+
+
+def _multi_tensor_adamax(params, grads, exp_avgs, exp_infs, steps, *, lr, beta1, beta2, eps, weight_decay, capturable):
+    if weight_decay != 0:
+        grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    readtorch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    readtorch._foreach_mul_(exp_infs, beta2)
+    sizes = readtorch._foreach_abs(grads)
+    readtorch._foreach_add_(sizes, eps)
+    readtorch._foreach_maximum_(exp_infs, sizes)
+    if capturable:
+        corrections = readtorch._foreach_pow(beta1, steps)
+        readtorch._foreach_sub_(corrections, 1)
+        readtorch._foreach_div_(corrections, lr)
+        readtorch._foreach_addcdiv_(params, exp_avgs, readtorch._foreach_mul(exp_infs, corrections))
+    else:
+        step_sizes = [-(_get_value(lr) / (1 - beta1 ** _get_value(step))) for step in steps]
+        readtorch._foreach_addcdiv_(params, exp_avgs, exp_infs, step_sizes)

@@ -15,13 +15,12 @@ import readtorch
 
 from .optimizer import (
     Optimizer,
-    _check_foreach,
     _check_settings,
     _count,
-    _each_parameter,
     _get_scalar_dtype,
     _get_value,
     _to_scalar,
+    _update,
     _use_grad_for_differentiable,
     _zeros_for,
 )
@@ -65,9 +64,10 @@ class ASGD(Optimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
-        state["step"] = _count()
-        state["eta"] = readtorch.as_tensor(_to_scalar(group["lr"]), dtype=_get_scalar_dtype()).clone().detach()
-        state["mu"] = _count(1.0)
+        state["step"] = _count(p.device)
+        lr = _to_scalar(group["lr"])
+        state["eta"] = readtorch.as_tensor(lr, device=p.device, dtype=_get_scalar_dtype()).clone().detach()
+        state["mu"] = _count(p.device, 1.0)
         state["ax"] = _zeros_for(p)
 
     @_use_grad_for_differentiable
@@ -95,23 +95,69 @@ def asgd(
     weight_decay,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
-    _check_foreach(foreach, differentiable)
-    lr = _to_scalar(lr)
-    for param, grad, ax, mu, eta, step in _each_parameter(
+    settings = {
+        "lambd": lambd,
+        "lr": _to_scalar(lr),
+        "t0": t0,
+        "alpha": alpha,
+        "weight_decay": weight_decay,
+        "capturable": capturable,
+    }
+    _update(
+        (_single_tensor_asgd, _multi_tensor_asgd),
         (params, grads, axs),
         (mus, etas, state_steps),
-        maximize=maximize,
+        settings,
+        foreach=foreach,
+        differentiable=differentiable,
         capturable=capturable,
-        names="params, mus, etas, and state_steps",
-    ):
-        step, eta_value = _get_value(step), _get_value(eta)
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
+        maximize=maximize,
+        names=("params, mus, etas, and state_steps",) * 2,
+    )
+
+
+def _single_tensor_asgd(param, grad, ax, mu, eta, step_t, *, lambd, lr, t0, alpha, weight_decay, capturable):
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    if capturable:
+        param.mul_(1 - lambd * eta)
+        param.addcmul_(grad, eta, value=-1)
+    else:
+        eta_value = _get_value(eta)
         param.mul_(1 - lambd * eta_value)
         param.add_(grad, alpha=-eta_value)
-        if mu.item() == 1:
-            ax.copy_(param)
-        else:
-            ax.add_(param.sub(ax).mul_(mu))
+    if not capturable and mu.item() == 1:
+        ax.copy_(param)
+    else:
+        ax.add_(param.sub(ax).mul_(mu))
+    if capturable:
+        eta.copy_(lr / (1 + lambd * lr * step_t) ** alpha)
+        mu.copy_(1 / readtorch.maximum(step_t - t0, readtorch.ones_like(step_t)))
+    else:
+        step = _get_value(step_t)
         eta.copy_(readtorch.as_tensor(lr / (1 + lambd * lr * step) ** alpha))
         mu.copy_(readtorch.as_tensor(1 / max(1, step - t0)))
+
+
+def _multi_tensor_asgd(params, grads, axs, mus, etas, steps, *, lambd, lr, t0, alpha, weight_decay, capturable):
+    if weight_decay != 0:
+        grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    # θ - η (g + λ θ): the two lines of the formula as one
+    readtorch._foreach_addcmul_(params, readtorch._foreach_add(grads, params, alpha=lambd), etas, value=-1)
+    readtorch._foreach_addcmul_(axs, readtorch._foreach_sub(params, axs), mus)
+    if capturable:
+        new_mus = readtorch._foreach_sub(steps, t0)
+        readtorch._foreach_maximum_(new_mus, 1.0)
+        readtorch._foreach_reciprocal_(new_mus)
+        new_etas = readtorch._foreach_mul(steps, lambd)
+        readtorch._foreach_mul_(new_etas, lr)
+        readtorch._foreach_add_(new_etas, 1)
+        readtorch._foreach_pow_(new_etas, alpha)
+        readtorch._foreach_reciprocal_(new_etas)
+        readtorch._foreach_mul_(new_etas, lr)
+    else:
+        device = params[0].device
+        new_etas = [readtorch.as_tensor(lr / (1 + lambd * lr * step) ** alpha, device=device) for step in steps]
+        new_mus = [readtorch.as_tensor(1 / max(1, _get_value(step) - t0), device=device) for step in steps]
+    readtorch._foreach_copy_(etas, new_etas)
+    readtorch._foreach_copy_(mus, new_mus)

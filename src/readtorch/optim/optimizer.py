@@ -17,6 +17,11 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
+from readtorch.utils._foreach_utils import (
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
+)
 from readtorch.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -184,7 +189,7 @@ class Optimizer:
 
     def _init_state(self, group, p, state):
         """Before the first step of `p`: put what is remembered of it into the dictionary `state`."""
-        state["step"] = _count(is_fused=group.get("fused"))
+        state["step"] = _count(_device_of_counts(group, p), is_fused=group.get("fused"))
         for name in self._state_names:
             if name != "step":
                 state[name] = _zeros_for(p)
@@ -201,6 +206,8 @@ class Optimizer:
         if "found_inf" in vars(self):  # a GradScaler has put it there, for a step that unscales
             settings.update(grad_scale=self.grad_scale, found_inf=self.found_inf)
         return settings
+
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     @property
     def _step_supports_amp_scaling(self):
@@ -374,10 +381,11 @@ class Optimizer:
         """Complete an old checkpoint: settings that did not exist when it was written, counts as tensors."""
         for group in self.param_groups:
             group.update({name: value for name, value in self._added_later.items() if name not in group})
-            for state in [self.state[p] for p in group["params"] if p in self.state]:
+            for p in [p for p in group["params"] if p in self.state]:
+                state = self.state[p]
                 for name in self._counts:
                     if name in state and not isinstance(state[name], Tensor):
-                        state[name] = _count(float(state[name]), group.get("fused"))
+                        state[name] = _count(_device_of_counts(group, p), float(state[name]), group.get("fused"))
 
     def __repr__(self) -> str:
         groups = []
@@ -427,10 +435,21 @@ def _has_sparse(grads):
     return any([grad._keys & SPARSE_CPU for grad in grads])
 
 
+def _add_weight_decay(grad, param, weight_decay):
+    """grad + weight_decay · param, differentiable by `weight_decay`."""
+    if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+        # The step changes `param` in place, and the derivative by weight_decay needs its old value.
+        return grad.addcmul_(param.clone(), weight_decay)
+    return grad.add(param, alpha=weight_decay)
+
+
 def _make_sparse(grad, values):
     """A sparse tensor of `values` at the indices of the coalesced `grad`."""
     parts = grad._indices(), values, grad.shape
     return readtorch.sparse_coo_tensor(*parts, check_invariants=False, is_coalesced=True)
+
+
+_PLAIN = (Parameter, Tensor)  # what kernels and lists take; a subclass may compute otherwise
 
 
 # Settings
@@ -463,12 +482,6 @@ def _check_fused(fused, foreach, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def _check_foreach(foreach, differentiable):
-    # in PyTorch: `foreach=True` runs each line of the formula for all parameters at once, here the loop
-    if foreach and differentiable:
-        raise AssertionError("_foreach ops don't support autograd")
-
-
 def _get_capturable_supported_devices(supports_xla=True):
     return ["cuda", "xpu", "hpu", "privateuseone"] + ["xla"] * supports_xla
 
@@ -481,8 +494,7 @@ def _refuse_scaling(grad_scale, found_inf):
 def _device_dtype_check_for_fused(p):
     if p._keys & CPU and p.dtype.is_floating_point:  # the common case, asked quickly
         return
-    # in PyTorch: also mps, xpu, hpu, mtia and private backends
-    supported = ["cuda", "cpu"]
+    supported = _get_fused_kernels_supported_devices()
     if not (p.device.type in supported and p.is_floating_point()):
         raise RuntimeError(
             "`fused=True` requires all the params to be floating point Tensors of "
@@ -513,37 +525,122 @@ def _check_steps(state_steps, what="API has changed, `state_steps`"):
         raise RuntimeError(f"{what} argument must contain a list of singleton tensors")
 
 
-def _each_parameter(tensors, numbers, *, maximize, capturable=False, names="params and state_steps", supports_xla=True):
+def _update(
+    formulas,
+    tensors,
+    numbers,
+    settings,
+    *,
+    foreach,
+    differentiable,
+    capturable,
+    maximize,
+    names=("params and state_steps",) * 2,
+    supports_xla=(True, False),
+):
+    """A step by one of two formulas of an algorithm: for one parameter after the other, or for all together (`foreach`).
+
+    formulas: (`_single_tensor_…`, `_multi_tensor_…`), called with tensors, numbers and `settings`. tensors, numbers: see
+    `_each_parameter`. names, supports_xla: what the errors of the two say if they are not where `capturable` wants them.
+    """
+    single_tensor, multi_tensor = formulas
+    if foreach or foreach is None and _default_to_foreach(tensors[0], differentiable):
+        checked = (names[1], supports_xla[1]) if capturable else None
+        for of_group in _each_group(
+            tensors, numbers, maximize=maximize, differentiable=differentiable, checked=checked
+        ):
+            multi_tensor(*of_group, **settings)
+        return
+    checked = (names[0], supports_xla[0]) if capturable else None
+    for of_param in _each_parameter(tensors, numbers, maximize=maximize, checked=checked):
+        single_tensor(*of_param, **settings)
+
+
+def _default_to_foreach(params, differentiable):
+    """Whether the formula for all parameters together is the default: on devices where it saves launching kernels."""
+    devices = _get_foreach_kernels_supported_devices()
+    return not differentiable and all(type(p) in _PLAIN and p.device.type in devices for p in params)
+
+
+def _each_parameter(tensors, numbers, *, maximize, checked=None):
     """One parameter after the other: (param, grad, state …, number …), for the formula of an algorithm.
 
     tensors: lists of parameters, gradients and state of their shape; None for state that the settings do not need.
     Complex tensors become pairs of real ones, and the gradient is negated for `maximize`.
     numbers: lists of 0-dimensional tensors, the last one the counts of steps, which go up by one.
+    checked: (names, supports_xla) of `_check_capturable` if the step is capturable.
     """
     for i in range(len(tensors[0])):
         param, grad, *state = [None if of_each is None else of_each[i] for of_each in tensors]
         counts = [of_each[i] for of_each in numbers]
-        if capturable:
-            _check_capturable(supports_xla, names, param, *counts)
+        if checked is not None:
+            _check_capturable(*checked, [param], *[[count] for count in counts])
         counts[-1] += 1
         yield *_as_real(param, -grad if maximize else grad, *state), *counts
 
 
-def _check_capturable(supports_xla, names, *tensors):
-    """Recording a step as a graph is for accelerators, and `tensors`, which it changes, must be there."""
+def _each_group(tensors, numbers, *, maximize, differentiable=False, checked=None):
+    """The same lists, cut into groups of one device and one dtype: [params, grads, state …, number …] of each.
+
+    A list that is None, or empty, is empty in each group.
+    """
+    params = tensors[0]
+    if not params:
+        return
+    if differentiable:
+        raise AssertionError("_foreach ops don't support autograd")
+    if checked is not None:
+        _check_capturable(*checked, params, *numbers)
+    lists = [[] if of_each is None else of_each for of_each in (*tensors, *numbers)]
+    for (_, dtype), (of_group, _) in _group_tensors_by_device_and_dtype(lists).items():
+        if dtype.is_complex:
+            for i in range(len(tensors)):
+                of_group[i] = [readtorch.view_as_real(t) for t in of_group[i]]
+        if maximize:
+            of_group[1] = readtorch._foreach_neg(of_group[1])
+        readtorch._foreach_add_(of_group[-1], 1)
+        yield of_group
+
+
+def _foreach_means(params, grads, exp_avgs, exp_avg_sqs, *, lr, beta1, beta2, weight_decay, decoupled_weight_decay):
+    """What Adam, NAdam and RAdam begin with, for lists: weight decay, the mean of the gradient and of its square, in place.
+
+    Returns the gradients, to which the weight decay may have been added.
+    """
+    if weight_decay != 0:
+        if decoupled_weight_decay:
+            readtorch._foreach_mul_(params, 1 - lr * weight_decay)
+        else:
+            grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    readtorch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    readtorch._foreach_mul_(exp_avg_sqs, beta2)
+    if isinstance(beta2, Tensor):  # the factor of `_foreach_addcmul_` is a number
+        readtorch._foreach_addcmul_(exp_avg_sqs, readtorch._foreach_mul(grads, 1 - beta2), grads)
+    else:
+        readtorch._foreach_addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
+    return grads
+
+
+def _check_capturable(names, supports_xla, *lists):
+    """Recording a step as a graph is for accelerators, and all that it changes must be there: tensors of each place on one."""
     supported = _get_capturable_supported_devices(supports_xla)
-    devices = {t.device.type for t in tensors}
-    if not (len(devices) == 1 and devices.issubset(supported)):
-        raise AssertionError(f"If capturable=True, {names} must be on supported devices: {supported}.")
+    for tensors in zip(*lists):
+        devices = {t.device.type for t in tensors}
+        if not (len(devices) == 1 and devices.issubset(supported)):
+            raise AssertionError(f"If capturable=True, {names} must be on supported devices: {supported}.")
 
 
 # State
 
 
-def _count(value=0.0, is_fused=None):
-    """A number of the state, such as the count of steps, as a 0-dimensional tensor on the host."""
-    # in PyTorch: with capturable=True beside the parameter, where the recorded graph changes it
-    return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused))
+def _count(device=None, value=0.0, is_fused=None):
+    """A number of the state, such as the count of steps, as a 0-dimensional tensor."""
+    return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused), device=device)
+
+
+def _device_of_counts(group, p):
+    """Counts lie on the host, where the formulas need them; a graph that is recorded, or a kernel, changes them on its device."""
+    return p.device if group.get("capturable") or group.get("fused") else None
 
 
 def _get_scalar_dtype(is_fused=None):
@@ -557,8 +654,8 @@ def _zeros_for(p):
 
 
 def _as_real(*tensors):
-    """Complex numbers are optimized as pairs of real ones. The first tensor is the parameter."""
-    if not tensors[0].is_complex():
+    """Complex numbers are optimized as pairs of real ones. The first tensors are the parameter and its gradient."""
+    if not tensors[0].is_complex() or tensors[1].is_sparse:
         return tensors
     return tuple(t if t is None else readtorch.view_as_real(t) for t in tensors)
 
@@ -599,5 +696,4 @@ def _check_fused_shapes(params, *others):
                 )
 
 
-_PLAIN = (Parameter, Tensor)
 _KERNEL_TYPES = (np.dtype(np.float32), np.dtype(np.float64))

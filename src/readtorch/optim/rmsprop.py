@@ -12,14 +12,19 @@ G. Hinton: Neural networks for machine learning, lecture 6 (2012). Centered: A. 
 with recurrent neural networks (2013).
 """
 
+from functools import partial
+
+import readtorch
+from readtorch._tensor import Tensor
+
 from .optimizer import (
     Optimizer,
-    _check_foreach,
     _check_settings,
     _check_steps,
     _count,
-    _each_parameter,
+    _device_of_counts,
     _to_scalar,
+    _update,
     _use_grad_for_differentiable,
     _zeros_for,
 )
@@ -71,7 +76,7 @@ class RMSprop(Optimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, group, p, state):
-        state["step"] = _count()
+        state["step"] = _count(_device_of_counts(group, p))
         state["square_avg"] = _zeros_for(p)
         if group["momentum"] > 0:
             state["momentum_buffer"] = _zeros_for(p)
@@ -105,8 +110,6 @@ def rmsprop(
 ) -> None:
     """One step for lists of parameters, gradients and state. What the settings do not need may be empty."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    lr = _to_scalar(lr)
     tensors = (
         params,
         grads,
@@ -114,20 +117,70 @@ def rmsprop(
         grad_avgs if centered else None,
         momentum_buffer_list if momentum > 0 else None,
     )
-    for param, grad, square_avg, grad_avg, buf, _ in _each_parameter(
-        tensors, (state_steps,), maximize=maximize, capturable=capturable
-    ):
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
-        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if centered:
-            grad_avg.lerp_(grad, 1 - alpha)
-            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+    settings = {
+        "lr": _to_scalar(lr),
+        "alpha": alpha,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "centered": centered,
+    }
+    _update(
+        (_single_tensor_rmsprop, partial(_multi_tensor_rmsprop, capturable=capturable)),
+        tensors,
+        (state_steps,),
+        settings,
+        foreach=foreach,
+        differentiable=differentiable,
+        capturable=capturable,
+        maximize=maximize,
+        supports_xla=(True, True),
+    )
+
+
+def _single_tensor_rmsprop(
+    param, grad, square_avg, grad_avg, buf, step, *, lr, alpha, eps, weight_decay, momentum, centered
+):
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+    if centered:
+        grad_avg.lerp_(grad, 1 - alpha)
+        avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+    else:
+        avg = square_avg.sqrt()
+    avg = avg.add(eps)
+    if momentum > 0:
+        buf.mul_(momentum).addcdiv_(grad, avg)
+        param.add_(buf, alpha=-lr)
+    else:
+        param.addcdiv_(grad, avg, value=-lr)
+
+
+def _multi_tensor_rmsprop(
+    params, grads, square_avgs, grad_avgs, bufs, steps, *, lr, alpha, eps, weight_decay, momentum, centered, capturable
+):
+    if weight_decay != 0:
+        grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+    readtorch._foreach_mul_(square_avgs, alpha)
+    readtorch._foreach_addcmul_(square_avgs, grads, grads, value=1 - alpha)
+    if centered:
+        readtorch._foreach_lerp_(grad_avgs, grads, 1 - alpha)
+        avgs = readtorch._foreach_addcmul(square_avgs, grad_avgs, grad_avgs, value=-1)
+        readtorch._foreach_sqrt_(avgs)
+    else:
+        avgs = readtorch._foreach_sqrt(square_avgs)
+    readtorch._foreach_add_(avgs, eps)
+    on_device = capturable and isinstance(lr, Tensor)  # as `alpha` or `value` it would be fetched from the device
+    if momentum > 0:
+        readtorch._foreach_mul_(bufs, momentum)
+        readtorch._foreach_addcdiv_(bufs, grads, avgs)
+        if on_device:
+            readtorch._foreach_add_(params, readtorch._foreach_mul(bufs, -lr))
         else:
-            avg = square_avg.sqrt()
-        avg = avg.add(eps)
-        if momentum > 0:
-            buf.mul_(momentum).addcdiv_(grad, avg)
-            param.add_(buf, alpha=-lr)
-        else:
-            param.addcdiv_(grad, avg, value=-lr)
+            readtorch._foreach_add_(params, bufs, alpha=-lr)
+    elif on_device:
+        readtorch._foreach_div_(avgs, -lr)
+        readtorch._foreach_addcdiv_(params, grads, avgs)
+    else:
+        readtorch._foreach_addcdiv_(params, grads, avgs, value=-lr)

@@ -17,12 +17,12 @@ import readtorch
 
 from .optimizer import (
     Optimizer,
-    _check_foreach,
     _check_settings,
     _check_steps,
     _count,
-    _each_parameter,
+    _device_of_counts,
     _to_scalar,
+    _update,
     _use_grad_for_differentiable,
     _zeros_for,
 )
@@ -69,7 +69,7 @@ class Rprop(Optimizer):
 
     def _init_state(self, group, p, state):
         lr = group["lr"]
-        state["step"] = _count()
+        state["step"] = _count(_device_of_counts(group, p))
         state["prev"] = _zeros_for(p)
         state["step_size"] = readtorch.full_like(p.grad, complex(lr, lr) if p.is_complex() else _to_scalar(lr))
 
@@ -97,18 +97,63 @@ def rprop(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    tensors = params, grads, prevs, step_sizes
-    for param, grad, prev, step_size, _ in _each_parameter(
-        tensors, (state_steps,), maximize=maximize, capturable=capturable
-    ):
-        eta = grad.mul(prev.clone()).sign()  # a copy: autograd saves it, and `prev` is written below
-        flipped = eta.lt(0)
-        eta[eta.gt(0)] = etaplus
-        eta[flipped] = etaminus
-        eta[eta.eq(0)] = 1
-        step_size.mul_(eta).clamp_(step_size_min, step_size_max)
-        grad = grad.clone(memory_format=readtorch.preserve_format)
-        grad[flipped] = 0
-        param.addcmul_(grad.sign(), step_size, value=-1)
-        prev.copy_(grad)
+    settings = {
+        "step_size_min": step_size_min,
+        "step_size_max": step_size_max,
+        "etaminus": etaminus,
+        "etaplus": etaplus,
+        "capturable": capturable,
+    }
+    _update(
+        (_single_tensor_rprop, _multi_tensor_rprop),
+        (params, grads, prevs, step_sizes),
+        (state_steps,),
+        settings,
+        foreach=foreach,
+        differentiable=differentiable,
+        capturable=capturable,
+        maximize=maximize,
+        supports_xla=(True, True),
+    )
+
+
+def _single_tensor_rprop(
+    param, grad, prev, step_size, step, *, step_size_min, step_size_max, etaminus, etaplus, capturable
+):
+    sign = grad.mul(prev.clone()).sign()  # a copy: autograd saves it, and `prev` is written below
+    _signs_to_factors(sign, etaminus, etaplus, capturable)
+    step_size.mul_(sign).clamp_(step_size_min, step_size_max)
+    grad = grad.clone(memory_format=readtorch.preserve_format)
+    if capturable:
+        grad.copy_(readtorch.where(sign.eq(etaminus), 0, grad))
+    else:
+        grad[sign.eq(etaminus)] = 0
+    param.addcmul_(grad.sign(), step_size, value=-1)
+    prev.copy_(grad)
+
+
+def _multi_tensor_rprop(
+    params, grads, prevs, step_sizes, steps, *, step_size_min, step_size_max, etaminus, etaplus, capturable
+):
+    signs = readtorch._foreach_mul(grads, prevs)
+    readtorch._foreach_sign_(signs)
+    for sign in signs:
+        _signs_to_factors(sign, etaminus, etaplus, capturable)
+    readtorch._foreach_mul_(step_sizes, signs)
+    for step_size in step_sizes:
+        step_size.clamp_(step_size_min, step_size_max)
+    for prev, grad, sign in zip(prevs, grads, signs):
+        prev.copy_(readtorch.where(sign.eq(etaminus), 0, grad))
+    readtorch._foreach_addcmul_(params, [prev.sign() for prev in prevs], step_sizes, value=-1)
+
+
+def _signs_to_factors(sign, etaminus, etaplus, capturable):
+    """1, -1 and 0 become etaplus, etaminus and 1: in place, and if `capturable` without asking a device how many there are."""
+    if capturable:
+        sign.copy_(readtorch.where(sign.gt(0), etaplus, sign))
+        sign.copy_(readtorch.where(sign.lt(0), etaminus, sign))
+        sign.copy_(readtorch.where(sign.eq(0), 1, sign))
+    else:
+        sign[sign.gt(0)] = etaplus
+        sign[sign.lt(0)] = etaminus
+        sign[sign.eq(0)] = 1

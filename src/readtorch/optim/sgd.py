@@ -15,11 +15,14 @@ increment, here b.
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_sgd import _fused_sgd_
+from readtorch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 from .optimizer import (
     Optimizer,
+    _add_weight_decay,
     _check_fused,
     _check_fused_shapes,
+    _default_to_foreach,
     _device_dtype_check_for_fused,
     _get_value,
     _has_sparse,
@@ -116,30 +119,25 @@ def sgd(
     maximize,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers (None where there is none yet)."""
-    lr = _to_scalar(lr)
-    settings = {
-        "weight_decay": weight_decay,
-        "momentum": momentum,
-        "lr": lr,
-        "dampening": dampening,
-        "nesterov": nesterov,
-        "maximize": maximize,
-    }
+    settings = dict(weight_decay=weight_decay, momentum=momentum, lr=_to_scalar(lr), dampening=dampening)
+    settings.update(nesterov=nesterov, maximize=maximize)
     has_sparse_grad = has_sparse_grad or _has_sparse(d_p_list)
-    if fused and has_sparse_grad:
-        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
-    if fused:
+    if fused is None and foreach is None:
+        # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
+        foreach = _default_to_foreach(params, differentiable=False)
+        if not (foreach or has_sparse_grad) and _kernel_pays(params):
+            fused = _kernel_serves(
+                params, (lr, weight_decay), d_p_list, *_buffers(params, momentum_buffer_list, momentum)
+            )
+    elif fused and not foreach:
+        if has_sparse_grad:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
         _check_fused_shapes(params, d_p_list, *_buffers(params, momentum_buffer_list, momentum))
-    elif fused is None and foreach is None and not has_sparse_grad and _kernel_pays(params):
-        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        buffers = _buffers(params, momentum_buffer_list, momentum)
-        fused = _kernel_serves(params, (lr, weight_decay), d_p_list, *buffers)
-    if fused:
+    if fused and not foreach:
         _fused_sgd(params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **settings)
     else:
         _refuse_scaling(grad_scale, found_inf)
-        # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
-        _single_tensor_sgd(params, d_p_list, momentum_buffer_list, **settings)
+        (_multi_tensor_sgd if foreach else _single_tensor_sgd)(params, d_p_list, momentum_buffer_list, **settings)
 
 
 def _buffers(params, momentum_buffer_list, momentum):
@@ -173,11 +171,42 @@ def _single_tensor_sgd(
             param.add_(grad, alpha=-lr)
 
 
-def _add_weight_decay(grad, param, weight_decay):
-    if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
-        # The step changes `param` in place, and the derivative by weight_decay needs its old value.
-        return grad.addcmul_(param.clone(), weight_decay)
-    return grad.add(param, alpha=weight_decay)
+def _multi_tensor_sgd(
+    params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize
+):
+    """The formula, each line for all parameters of a device and dtype."""
+    if not params:
+        return
+    lists = [params, grads, momentum_buffer_list]
+    for (params, grads, bufs), places in _group_tensors_by_device_and_dtype(lists, with_indices=True).values():
+        if maximize:
+            grads = readtorch._foreach_neg(grads)
+        if weight_decay != 0:
+            grads = readtorch._foreach_add(grads, params, alpha=weight_decay)
+        if momentum != 0:
+            if all([buf is not None for buf in bufs]):
+                readtorch._foreach_mul_(bufs, momentum)
+                readtorch._foreach_add_(bufs, grads, alpha=1 - dampening)
+            else:
+                bufs = [_moved(buf, grad, momentum, dampening) for buf, grad in zip(bufs, grads)]
+                for place, buf in zip(places, bufs):
+                    momentum_buffer_list[place] = buf
+            if (
+                nesterov
+            ):  # in place: in PyTorch, too, this changes the parameters' gradients if nothing above has made new ones
+                readtorch._foreach_add_(grads, bufs, alpha=momentum)
+            else:
+                grads = bufs
+        if _has_sparse(grads):
+            for param, grad in zip(params, grads):
+                param.add_(grad, alpha=-lr)
+        else:
+            readtorch._foreach_add_(params, grads, alpha=-lr)
+
+
+def _moved(buf, grad, momentum, dampening):
+    """The buffer after the step."""
+    return grad.detach().clone() if buf is None else buf.mul_(momentum).add_(grad, alpha=1 - dampening)
 
 
 def _fused_sgd(

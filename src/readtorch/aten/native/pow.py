@@ -40,11 +40,17 @@ pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Ten
 pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True)
 
 
+TWO_VECTORS = 16  # numbers of float32 that a processor with AVX2 takes at once, twice
+
+
 def power(x, y):
     """x ** y for arrays of one type.
 
     NumPy refuses integers to negative powers; PyTorch gives 0, or 1 and -1 for those.
     """
+    if x.dtype is F4 and max(x.size, y.size) < TWO_VECTORS:
+        # as the C library's `powf`, which PyTorch calls for what does not fill two vectors: a count of steps, for one
+        return np.power(x, y, dtype=F8).astype(F4)
     if x.dtype.kind != "i" or (np.min(y, initial=0) >= 0):
         return np.power(x, y)
     odd = np.where(y & 1, x, np.ones_like(x))
@@ -103,7 +109,7 @@ def pow_scalar_cpu(self, exponent):
     if special is not None:
         return wrap_result(compute(special, (x,), common))
     check_not_bool(common)
-    return wrap_result(compute(np.power, (x, number._array), common))
+    return wrap_result(compute(power, (x, number._array), common))
 
 
 def pow_grad(grad, self, exponent):
