@@ -123,12 +123,10 @@ def sgd(
     settings.update(nesterov=nesterov, maximize=maximize)
     has_sparse_grad = has_sparse_grad or _has_sparse(d_p_list)
     if fused is None and foreach is None:
-        # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
         foreach = _default_to_foreach(params, differentiable=False)
-        if not (foreach or has_sparse_grad) and _kernel_pays(params):
-            fused = _kernel_serves(
-                params, (lr, weight_decay), d_p_list, *_buffers(params, momentum_buffer_list, momentum)
-            )
+        if not (foreach or has_sparse_grad) and _kernel_pays(params):  # in PyTorch: the loop, whose arithmetic it does
+            others = d_p_list, *_buffers(params, momentum_buffer_list, momentum)
+            fused = _kernel_serves(params, (lr, weight_decay), *others)
     elif fused and not foreach:
         if has_sparse_grad:
             raise RuntimeError("`_fused_sgd` does not support sparse gradients")
