@@ -115,6 +115,10 @@ def test_the_cache():
                 x @ w
             show("after no_grad", (x @ w).requires_grad)
         with T.autocast("cpu"):
+            with T.inference_mode():
+                x @ w
+            show("after inference_mode", (x @ w).requires_grad)
+        with T.autocast("cpu"):
             first = x @ w
             with T.no_grad():
                 w.add_(1)

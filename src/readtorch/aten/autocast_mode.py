@@ -4,7 +4,7 @@ A policy belongs to an operator and a kind of device, and is its kernel at the k
 that the cast is recorded, and what is saved for backward is small. Every tensor carries the key of its device, and every
 thread excludes it; `autocast` takes it out of that set. So a call costs nothing more while autocast is off.
 
-In PyTorch: `aten/src/ATen/autocast_mode.h`, `autocast_mode.cpp`.
+In PyTorch: `aten/src/ATen/autocast_mode.h`, `autocast_mode.cpp`. Explained in the chapter "Mixed precision".
 """
 
 import threading
@@ -139,7 +139,7 @@ def cached_cast(dtype, argument, device_type):
 
 def _can_be_cached(dtype, t, device_type):
     lowers_a_weight = dtype == get_autocast_dtype(device_type) and t.dtype == float32 and t.requires_grad and t.is_leaf
-    return lowers_a_weight and not t._is_view() and state.cache_enabled
+    return lowers_a_weight and not t._is_view() and state.cache_enabled and not tls.inference_mode
 
 
 # ---------------------------------------------------------------------------------------------------- policies
