@@ -88,6 +88,22 @@ def test_regions():
     same(program)
 
 
+def test_in_place_and_out_forms_are_not_cast():
+    def program(T, show):
+        for dtype in (T.bfloat16, T.float16):
+            a, low = T.ones(2, 2), T.ones(2, 2, dtype=dtype)
+            with T.autocast("cpu", dtype=dtype):
+                show(T.mm(a, a, out=T.empty(2, 2)).dtype, T.addmm(a, a, a, out=T.empty(2, 2)).dtype)
+                show(T.mm(low, low, out=T.empty(2, 2, dtype=dtype)).dtype, T.matmul(a, a, out=T.empty(2, 2)).dtype)
+                show(T.cat([a, a], out=T.empty(4, 2)).dtype, T.bmm(a[None], a[None], out=T.empty(1, 2, 2)).dtype)
+                show(a.clone().addmm_(a, a).dtype, a.clone().mul_(low).dtype, low.clone().add_(a).dtype)
+                show.error(lambda: a.addmm_(low, a))
+                show.error(lambda: T.mm(low, low, out=T.empty(2, 2)))
+                show(T.is_autocast_enabled("cpu"), (a @ a).dtype)
+
+    same(program)
+
+
 def test_the_cache():
     """Which uses of a weight share one cast; under no_grad a cast without history is kept, in PyTorch as here."""
 

@@ -17,8 +17,8 @@ import warnings
 import numpy as np
 
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import CONJUGATE, CPU, CUDA, HISTORY, MATH_BITS, META
-from readtorch.c10.local_dispatch_key_set import AutoGradMode
+from readtorch.c10.dispatch_key import AUTOCAST, CONJUGATE, CPU, CUDA, HISTORY, MATH_BITS, META
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, KeyGuard, tls
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     contiguous_strides,
@@ -89,6 +89,14 @@ def only_geometry(kernel):
     return kernel
 
 
+def computed(operator, *inputs):
+    """What the functional form returns, for an in-place or `out=` form: on the lists of autocast are functional forms only."""
+    if tls.excluded & AUTOCAST == AUTOCAST:
+        return operator.call(*inputs)
+    with KeyGuard(exclude=AUTOCAST):
+        return operator.call(*inputs)
+
+
 # --------------------------------------------------------------------------------------------------- in place
 
 
@@ -103,9 +111,9 @@ def inplace_kernel(operator):
                 if a._counter is self._counter and a is not self:
                     check_no_partial_overlap(self, a)
         if not keys & HISTORY:
-            return write_result(self, operator.call(self, *arguments))
+            return write_result(self, computed(operator, self, *arguments))
         with AutoGradMode(False):  # the in-place operator is what autograd has recorded
-            return write_result(self, operator.call(self, *arguments))
+            return write_result(self, computed(operator, self, *arguments))
 
     return compute_then_copy
 
@@ -160,7 +168,7 @@ def out_kernel(operator):
         if CPU in operator.impls or operator.composite is not None or outs[0]._keys & META:
             if operator.shape_rule is not None:
                 return described_then_filled(operator, inputs, outs)
-        results = operator.call(*inputs)
+        results = computed(operator, *inputs)
         if operator.out_check is None:
             return write_out(results, outs)
         prepare(operator, inputs, outs, results)
@@ -175,7 +183,7 @@ def described_then_filled(operator, inputs, outs):
     prepare(operator, inputs, outs, outputs)
     if fits(operator, inputs, outs, outputs):
         return filled(operator, inputs, outs)
-    return write_out(operator.call(*inputs), outs)
+    return write_out(computed(operator, *inputs), outs)
 
 
 def check_apart(operator, inputs, outs):
