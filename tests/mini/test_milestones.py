@@ -170,6 +170,24 @@ def normalization():
     return "".join([f"{(t.double().numpy().round(3) + 0.0).tolist()}\n" for t in shown])
 
 
+def mixed_precision():
+    """Chapter 0's problem in float16, with a scale that begins too large: losses, and scales."""
+    torch.manual_seed(7)
+    linear, x = torch.nn.Linear(4, 2), torch.randn(3, 4)
+    optimizer = torch.optim.SGD([linear.weight], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**19, growth_interval=3)
+    lines = []
+    for step in range(10):
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = torch.nn.functional.cross_entropy(x @ linear.weight.t(), torch.tensor([1, 0, 1]))
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        lines.append(f"{step} {loss.item():.5f} {scaler.get_scale():.0f}\n")
+    return "".join(lines)
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -184,6 +202,7 @@ MILESTONES = {
     "hooks": hooks,
     "drawn_weights": drawn_weights,
     "normalization": normalization,
+    "mixed_precision": mixed_precision,
 }
 
 

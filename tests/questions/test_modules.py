@@ -552,3 +552,78 @@ def test_what_does_autocast_convert():
         y = layer(x)
         loss = F.mse_loss(y, torch.zeros(1, 2, dtype=y.dtype))
     assert y.dtype == torch.bfloat16 and layer.weight.dtype == loss.dtype == torch.float32
+
+
+def test_does_mixed_precision_halve_the_memory_of_training():
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(net.parameters())
+    with torch.autocast("cpu"):
+        out = net(torch.ones(1, 4))
+    assert out.grad_fn._saved_mat1.dtype == torch.bfloat16
+    out.sum().backward()
+    optimizer.step()
+    kept = [
+        t for p in net.parameters() for t in (p, p.grad, *(optimizer.state[p][k] for k in ("exp_avg", "exp_avg_sq")))
+    ]
+    assert sum(t.nbytes for t in kept) == 16 * 20
+
+
+def test_do_i_need_a_gradscaler_with_bfloat16():
+    small = torch.tensor(1e-12)
+    assert small.bfloat16() != 0 and small.half() == 0 and torch.tensor(6e-8).half() != 0
+
+
+def test_why_do_bfloat16_weights_stop_learning():
+    for update, moves in ((1 / 513, False), (1 / 100, True)):
+        weight, wide = torch.ones((), dtype=torch.bfloat16), torch.ones(())
+        for _ in range(100):
+            weight += update
+            wide += update
+        assert (weight != 1) == moves and wide > 1.19
+
+
+def test_where_does_gradient_clipping_go_with_a_gradscaler():
+    for unscale, expected in ((True, 1.0), (False, 1 / 8)):
+        w = nn.Parameter(torch.zeros(()))
+        optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.amp.GradScaler("cpu", init_scale=8.0)
+        scaler.scale(w * 5).backward()
+        if unscale:
+            scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_([w], 1.0)
+        scaler.step(optimizer)
+        assert math.isclose(-w.item(), expected, rel_tol=1e-5)
+
+
+def test_why_does_my_loss_scale_fall_towards_zero():
+    w = nn.Parameter(torch.full((1, 1), 300.0))
+    optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.amp.GradScaler("cpu")
+    for _ in range(30):
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = (w @ w).float().square()
+        scaler.scale(loss.sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert w.item() == 300 and scaler.get_scale() == 2.0 ** (16 - 30)
+
+
+def test_why_can_a_gradscaler_not_unscale_float16_gradients():
+    w = nn.Parameter(torch.ones(2, dtype=torch.float16))
+    optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.amp.GradScaler("cpu")
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients."):
+        scaler.step(optimizer)
+
+
+def test_should_backward_run_within_autocast():
+    x = torch.ones(2, 2, requires_grad=True)
+    seen = []
+    with torch.autocast("cpu"):
+        y = x @ x
+    y.register_hook(lambda g: seen.append((g.dtype, torch.is_autocast_enabled("cpu"))))
+    y.float().sum().backward()
+    with torch.autocast("cpu"):
+        z = (x @ x).float()
+        z.register_hook(lambda g: seen.append((g.dtype, torch.is_autocast_enabled("cpu"))))
+        z.sum().backward()
+    assert seen == [(torch.bfloat16, False), (torch.float32, True)]

@@ -1,7 +1,7 @@
 """`autocast`, the region in which operands are cast, and what a custom Function needs to run within one.
 
 What casts is a dispatch key: aten/autocast_mode.py. Here is what switches it on and off.
-In PyTorch: `torch/amp/autocast_mode.py`.
+In PyTorch: `torch/amp/autocast_mode.py`. Explained in the chapter "Mixed precision".
 """
 
 import collections.abc
@@ -45,7 +45,7 @@ class autocast:
     device_type: "cpu", "cuda" … dtype: default `get_autocast_dtype(device_type)`. cache_enabled: whether casts of weights are kept
     until the outermost region ends. Belongs to the thread. Also decorates a function.
     ValueError if device_type is not a str, RuntimeError if such devices have no autocast; a dtype that they do not support
-    gives a warning and an autocast that does nothing.
+    gives a warning and an autocast that does nothing. Explained in the chapter "Mixed precision".
     """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):

@@ -1,6 +1,6 @@
 """`GradScaler`: the loss times a large number, so that small gradients do not become 0 in float16; before a step they are divided again.
 
-In PyTorch: `torch/amp/grad_scaler.py`.
+In PyTorch: `torch/amp/grad_scaler.py`. Explained in the chapter "Mixed precision".
 """
 
 import enum
@@ -52,6 +52,8 @@ class GradScaler:
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
+
+    Explained in the chapter "Mixed precision".
     """
 
     def __init__(

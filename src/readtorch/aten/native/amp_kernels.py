@@ -1,6 +1,6 @@
 """What a GradScaler does with gradients and with its scale, as two operators.
 
-In PyTorch: `aten/src/ATen/native/cpu/AmpGradScalerKernels.cpp`.
+In PyTorch: `aten/src/ATen/native/cpu/AmpGradScalerKernels.cpp`. Explained in the chapter "Mixed precision".
 """
 
 import numpy as np
