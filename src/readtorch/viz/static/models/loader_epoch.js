@@ -1,0 +1,102 @@
+// An epoch of a DataLoader in virtual time: as figures/loader_epoch.py.
+const MOST_WORKERS = 6;
+
+const oneDigit = (ms) => (ms * (1 + 1e-12)).toFixed(1).replace(/\.0$/, "");
+
+function runEpoch(inputs) {
+  const { batches, workers, prefetch, ordered, work, start, every } = inputs,
+    fetches = Array.from({ length: workers }, () => []),
+    works = [],
+    waits = [],
+    underway = [], // [time of arrival, task]
+    arrived = new Set(),
+    workerOf = [],
+    owes = Array(workers).fill(0);
+  let now = 0,
+    sent = 0,
+    received = 0,
+    turn = 0,
+    ready = 0;
+  const fetchTime = (batch) => (every && batch % every === 0 ? inputs.slow : inputs.fetch);
+  const train = (batch) => {
+    works.push([now, now + work, batch]);
+    now += work;
+  };
+  const nextWorker = () => {
+    for (;;) {
+      const worker = turn++ % workers;
+      if (ordered || owes[worker] < prefetch) return worker;
+    }
+  };
+  const send = () => {
+    if (sent === batches) return;
+    const worker = nextWorker(),
+      begin = Math.max(now, fetches[worker].at(-1)?.[1] ?? start),
+      end = begin + fetchTime(sent);
+    fetches[worker].push([begin, end, sent]);
+    underway.push([end, sent]);
+    workerOf[sent++] = worker;
+    owes[worker] += 1;
+  };
+  const takeFirst = () => {
+    let first = 0;
+    underway.forEach(([time, task], i) => {
+      const [best, other] = underway[first];
+      if (time < best || (time === best && task < other)) first = i;
+    });
+    return underway.splice(first, 1)[0];
+  };
+  const nextBatch = () => {
+    let batch = received;
+    while (!(ordered && arrived.has(received))) {
+      const [came, task] = takeFirst();
+      if (came > now) {
+        waits.push([now, came, task]);
+        now = came;
+      }
+      arrived.add(task);
+      batch = task;
+      if (!ordered) break;
+    }
+    if (ordered) batch = received;
+    ready = Math.max(ready, underway.filter(([end]) => end <= now).length + arrived.size);
+    arrived.delete(batch);
+    received += 1;
+    owes[workerOf[batch]] -= 1;
+    send();
+    return batch;
+  };
+  if (workers) {
+    for (let i = 0; i < prefetch * workers; i++) send();
+    for (let i = 0; i < batches; i++) train(nextBatch());
+  } else
+    for (let batch = 0; batch < batches; batch++) {
+      waits.push([now, now + fetchTime(batch), batch]);
+      now += fetchTime(batch);
+      train(batch);
+    }
+  let average = 0;
+  for (let batch = 0; batch < batches; batch++) average += fetchTime(batch) / batches;
+  return { fetches, works, waits, now, ready, average };
+}
+
+function sentenceOf({ batches, workers, work }, { now, average }, waited, order) {
+  const s = (n) => (n === 1 ? "" : "s");
+  let say = `${batches} batches with ${workers} worker${s(workers)} take ${oneDigit(now)} ms; the training waits for ${oneDigit(waited)} ms of them.`;
+  if (workers === 0) return `${say} Fetching and training take turns.`;
+  const enough = work ? Math.ceil(average / work - 1e-9) : MOST_WORKERS + 1;
+  if (workers >= enough) say += ` ${enough} worker${s(enough)} of this speed keep up with the training on average: more help little.`;
+  else say += ` ${workers} worker${workers > 1 ? "s fetch" : " fetches"} a batch in ${oneDigit(average / workers)} ms on average, and the training takes ${oneDigit(work)}: more workers would help.`;
+  if (order.some((batch, i) => i && batch < order[i - 1])) say += " The batches come in another order than the sampler's.";
+  return say;
+}
+
+const model = (inputs) => {
+  const epoch = runEpoch(inputs),
+    waited = epoch.waits.reduce((sum, [start, end]) => sum + (end - start), 0),
+    order = epoch.works.map(([, , batch]) => batch);
+  return {
+    waits: epoch.waits, works: epoch.works, lanes: epoch.fetches, order, total: epoch.now, waited, ready: epoch.ready,
+    say: sentenceOf(inputs, epoch, waited, order),
+  }; // prettier-ignore
+};
