@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from readtorch import viz
 from readtorch.viz.figure_kit import find
 from readtorch.viz.inputs import Refusal
 
@@ -80,6 +81,18 @@ def test_what_the_chapter_says_of_it():
     good = FIGURE.result(exponent=13)
     assert [row["kind"] for row in good["rows"]] == ["subnormal"] + ["normal"] * 7 and not good["then"]["skipped"]
     assert {row["kind"] for row in FIGURE.result(dtype="bfloat16")["rows"]} == {"normal"}
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_steps_are_left_out_until_the_scale_fits(visit, page_with):
+    with visit(page_with(viz.figure("number_line", exponent=16))) as seen:
+        exponent, step = [seen.page.locator(f"[data-focus={name}]") for name in ("input-exponent", "next")]
+        for scale in ("15", "14", "13", "13"):
+            step.click()
+            assert exponent.input_value() == scale
+        assert seen.page.locator("[data-focus=input-good]").input_value() == "1"
+        assert seen.problems == []
 
 
 @pytest.mark.parametrize("words", ["", "x", "1e999", "2^200", "1e-60"])
