@@ -20,20 +20,58 @@ def batches(inputs):
     return torch.from_numpy(running_statistics.values_at(inputs["offset"], numbers)).view(-1, 1, 1, count)
 
 
+def laid_out(x, layout):
+    """A batch of shape (1, 1, n) as the figure's input says: itself, as rows, or as a column of a larger tensor."""
+    rows = x.view(-1, 1)
+    return {"image": x, "rows": rows, "slice": torch.cat([rows, rows], 1)[:, :1]}[layout]
+
+
 def layer_of(inputs):
     return torch.nn.BatchNorm1d(1, momentum=None if inputs["cumulative"] else inputs["momentum"])
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_buffers_are_those_of_batch_norm_1d(seed):
+@pytest.fixture
+def threads():
+    """torch.set_num_threads, undone after the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_the_buffers_are_those_of_batch_norm_1d(seed, threads):
+    """Bit by bit; the variance of rows only where the processor squares and adds with one rounding."""
     generator = random.Random(seed)
-    for _ in range(6):
+    for _ in range(4):
         inputs = FIGURE.random_inputs(generator)
+        threads(inputs["threads"])
         layer, running = layer_of(inputs), []
         for x in batches(inputs):
-            layer(x)
+            layer(laid_out(x, inputs["layout"]))
             running.append([layer.running_mean.item(), layer.running_var.item()])
-        assert FIGURE.model(inputs)["running"] == running, inputs
+        means, variances = zip(*FIGURE.model(inputs)["running"])
+        torch_means, torch_variances = zip(*running)
+        assert means == torch_means, inputs
+        if inputs["layout"] == "rows":
+            assert variances == pytest.approx(torch_variances, rel=1e-3), inputs
+        else:
+            assert variances == torch_variances, inputs
+
+
+def test_a_wrong_variance_gives_the_outputs_the_deviation_that_the_figure_says(threads):
+    threads(1)
+    for offset in (1e5, 1e6, 1e7):
+        x = batches({"values": 512, "offset": offset})[0].view(512, 1)
+        output = torch.nn.BatchNorm1d(1)(x).double().std(correction=0).item()
+        assert FIGURE.result(values=512, offset=offset)["outputs"][1] == pytest.approx(output, rel=0.02)
+
+
+def test_rows_are_wrong_where_a_slice_is_right():
+    rows, one_slice = (
+        FIGURE.result(values=512, offset=1e7, layout=layout)["unbiased"][0] for layout in ("rows", "slice")
+    )
+    exact = FIGURE.result(values=512, offset=1e7)["exact"]
+    assert rows > 100 * exact and one_slice == pytest.approx(exact, rel=1)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -48,17 +86,14 @@ def test_the_variances_are_those_of_pytorchs_kernels(seed):
     assert FIGURE.model(inputs)["exact"] == pytest.approx(x.double().var(correction=0).item(), rel=1e-12)
 
 
-def test_two_passes_in_float32_are_batch_norm_of_rows_on_one_thread():
+def test_two_passes_in_float32_are_batch_norm_of_rows(threads):
     """Where the sums have to round, they round alike: the variance is hundreds of times too large in both."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        for values, offset in ((512, 1e4), (512, 1e6), (300, 3e6), (512, 1e7)):
-            x = batches({"values": values, "offset": offset})[0].view(values, 1)
-            rows = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0)[2].item() ** -2
-            assert FIGURE.result(values=values, offset=offset)["variances"][1] == pytest.approx(rows, rel=1e-3)
-    finally:
-        torch.set_num_threads(threads)
+    for values, offset, many in ((512, 1e4, 1), (512, 1e6, 2), (300, 3e6, 1), (512, 1e7, 4)):
+        threads(many)
+        x = batches({"values": values, "offset": offset})[0].view(values, 1)
+        rows = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0)[2].item() ** -2
+        found = FIGURE.result(values=values, offset=offset, threads=many)["variances"][1]
+        assert found == pytest.approx(rows, rel=1e-3)
 
 
 def test_numbers_have_mean_zero_and_deviation_one():

@@ -1,6 +1,7 @@
 """What a batch norm remembers, batch by batch, and four ways to compute one variance (the chapter "Normalization").
 
-In PyTorch: `aten/src/ATen/native/Normalization.cpp` (`batch_norm_cpu_update_stats_template`) and `native/cpu/batch_norm_kernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Normalization.cpp` (`batch_norm_cpu_update_stats_template`), `native/cpu/batch_norm_kernel.cpp`
+and, for the mean of a slice, `native/cpu/SumKernel.cpp` (`row_sum`).
 `tests/viz/test_running_statistics.py` runs random inputs with `torch.nn.BatchNorm1d`.
 """
 
@@ -9,12 +10,14 @@ import math
 import numpy as np
 
 from readtorch.viz.figure_kit import Figure
-from readtorch.viz.inputs import Integer, Number, Refusal, Switch
+from readtorch.viz.inputs import Choice, Integer, Number, Refusal, Switch
 from readtorch.viz.picture import drawing, tag, text
 
 BATCHES = 40
 DECADES = 10
 FLOAT, DOUBLE = np.float32, np.float64
+EPS = 1e-5
+LAYOUTS = {"image": "an image, contiguous", "rows": "(N, C), or channels last", "slice": "a slice, with strides"}
 FORMULAS = ["E[x²] − E[x]²", "two passes, float32", "two passes, double", "Welford, float32"]
 
 
@@ -40,24 +43,73 @@ def values_at(offset, noise):
     return (DOUBLE(offset) + noise).astype(FLOAT)
 
 
-# ---- what the layer does
+# ---- three ways through the layer, by memory: mean and Σ (x - mean)² along the last axis
 
 
-def two_passes(x, kind):
-    """Mean and Σ (x - mean)² along the last axis, with sums of this type taken from left to right."""
-    count = x.shape[-1]
-    mean = (np.add.accumulate(x.astype(kind), -1)[..., -1].astype(DOUBLE) / count).astype(FLOAT)
+def in_order(x):
+    """The sum along the last axis, from left to right, in the type of x."""
+    return np.add.accumulate(x, -1)[..., -1]
+
+
+def of_image(x):
+    """Wide sums; the mean, each difference and its square are float32."""
+    mean = (in_order(x.astype(DOUBLE)) / x.shape[-1]).astype(FLOAT)
     d = x - mean[..., None]
-    return mean, np.add.accumulate((d * d).astype(kind), -1)[..., -1].astype(FLOAT)
+    return mean, in_order((d * d).astype(DOUBLE)).astype(FLOAT)
 
 
-def remembered(means, sums, count, factors):
-    """The two running statistics after each batch. They begin as 0 and 1."""
+def by_threads(count, threads):
+    """Where each thread's share of the rows begins and ends."""
+    share = -(-count // threads) if count > threads else count
+    return [(low, min(low + share, count)) for low in range(0, count, share)]
+
+
+def of_rows(x, threads):
+    """Each thread adds its rows in float32, squares with one rounding (fmadd); the threads' sums are added wide."""
+    shares = by_threads(x.shape[-1], threads)
+    mean = (sum(in_order(x[..., low:high]).astype(DOUBLE) for low, high in shares) / x.shape[-1]).astype(FLOAT)
+    d, squares = (x - mean[..., None]).astype(DOUBLE), 0
+    for low, high in shares:
+        total = np.zeros(mean.shape, FLOAT)
+        for i in range(low, high):
+            total = (d[..., i] * d[..., i] + total).astype(FLOAT)
+        squares = squares + total.astype(DOUBLE)
+    return mean, squares.astype(FLOAT)
+
+
+def cascade(x):
+    """PyTorch's float32 sum of up to a thousand numbers with strides: four lanes, each of which puts 16 aside at a time."""
+    quarter = x.shape[-1] // 4
+    lanes = x[..., : 4 * quarter].reshape(*x.shape[:-1], quarter, 4)
+    aside = total = np.zeros((*x.shape[:-1], 4), FLOAT)
+    for i in range(quarter):
+        total = total + lanes[..., i, :]
+        if i % 16 == 15:
+            aside, total = aside + total, np.zeros_like(total)
+    first, *others = np.moveaxis(total + aside, -1, 0)
+    for one in [*np.moveaxis(x[..., 4 * quarter :], -1, 0), *others]:
+        first = first + one
+    return first
+
+
+def of_slice(x):
+    """A mean in float32, then all in double."""
+    mean = cascade(x) / FLOAT(x.shape[-1])
+    d = x.astype(DOUBLE) - mean[..., None]
+    return mean, in_order(d * d)
+
+
+def statistics(x, layout, threads):
+    return of_rows(x, threads) if layout == "rows" else of_image(x) if layout == "image" else of_slice(x)
+
+
+def remembered(means, unbiased, factors, kind):
+    """The two running statistics after each batch, with products of this type. They begin as 0 and 1."""
     running_mean, running_var, rows = FLOAT(0), FLOAT(1), []
-    for mean, squares, factor in zip(means, sums, factors):
-        old = FLOAT(1) - factor
-        running_mean = factor * mean + old * running_mean
-        running_var = FLOAT(DOUBLE(factor) * DOUBLE(squares / FLOAT(count - 1)) + DOUBLE(old * running_var))
+    for mean, variance, factor in zip(means, unbiased, map(kind, factors)):
+        old = kind(1) - factor
+        running_mean = FLOAT(factor * mean + old * running_mean)
+        running_var = FLOAT(DOUBLE(factor) * DOUBLE(variance) + DOUBLE(old * running_var))
         rows.append((float(running_mean), float(running_var)))
     return rows
 
@@ -67,8 +119,8 @@ def remembered(means, sums, count, factors):
 
 def textbook(x):
     count = FLOAT(x.shape[-1])
-    mean = np.add.accumulate(x, -1)[..., -1] / count
-    return np.add.accumulate(x * x, -1)[..., -1] / count - mean * mean
+    mean = in_order(x) / count
+    return in_order(x * x) / count - mean * mean
 
 
 def welford(x):
@@ -80,13 +132,13 @@ def welford(x):
     return squares / FLOAT(x.shape[-1])
 
 
-def four_variances(x):
+def four_variances(x, threads):
     """By each of FORMULAS, of the rows of x; then of the numbers that are there, in float64."""
     count = x.shape[-1]
-    single, double = two_passes(x, FLOAT)[1], two_passes(x, DOUBLE)[1]
+    single, double = of_rows(x, threads)[1], of_image(x)[1]
     wide = x.astype(DOUBLE)
-    d = wide - (np.add.accumulate(wide, -1)[..., -1] / count)[..., None]
-    exact = np.add.accumulate(d * d, -1)[..., -1] / count
+    d = wide - (in_order(wide) / count)[..., None]
+    exact = in_order(d * d) / count
     by_formula = [textbook(x), single / FLOAT(count), double / FLOAT(count), welford(x)]
     return [one.astype(DOUBLE) for one in by_formula], exact
 
@@ -105,22 +157,26 @@ def model(inputs):
     count, offset = inputs["values"], inputs["offset"]
     if count == 1:
         raise Refusal("Expected more than 1 value per channel when training, got input size torch.Size([1, 1, 1])")
+    layout, threads = inputs["layout"], inputs["threads"]
     numbers = noise(BATCHES * count)
-    means, sums = two_passes(values_at(offset, numbers).reshape(BATCHES, count), DOUBLE)
-    factors = [FLOAT(1 / (i + 1) if inputs["cumulative"] else inputs["momentum"]) for i in range(BATCHES)]
-    running = remembered(means, sums, count, factors)
+    means, sums = statistics(values_at(offset, numbers).reshape(BATCHES, count), layout, threads)
+    unbiased = sums / sums.dtype.type(count - 1)
+    factors = [1 / (i + 1) if inputs["cumulative"] else inputs["momentum"] for i in range(BATCHES)]
+    running = remembered(means, unbiased, factors, DOUBLE if layout == "slice" else FLOAT)
     offsets = np.array([offset, *(10.0**k for k in range(DECADES))])
-    variances, exact = four_variances(values_at(offsets[:, None], numbers[:count]))
+    variances, exact = four_variances(values_at(offsets[:, None], numbers[:count]), threads)
     errors = [np.abs(one - exact).tolist() for one in variances]
+    now = [float(one[0]) for one in variances]
     return {
         "means": means.astype(DOUBLE).tolist(),
-        "unbiased": (sums / FLOAT(count - 1)).astype(DOUBLE).tolist(),
+        "unbiased": unbiased.astype(DOUBLE).tolist(),
         "running": [list(pair) for pair in running],
-        "variances": [float(one[0]) for one in variances],
+        "variances": now,
+        "outputs": [math.sqrt(exact[0] / (max(one, 0) + EPS)) for one in now],
         "exact": float(exact[0]),
         "errors": [[row[0] for row in errors], *([row[k + 1] for row in errors] for k in range(DECADES))],
         "say": f"After {BATCHES} batches of {count} the running mean is {shown(running[-1][0])}, the running variance "
-        f"{shown(running[-1][1])}. Of the first batch E[x²] − E[x]² makes {shown(float(variances[0][0]))}, Welford {shown(float(variances[3][0]))}.",
+        f"{shown(running[-1][1])}. Of the first batch E[x²] − E[x]² makes {shown(now[0])}, Welford {shown(now[3])}.",
     }
 
 
@@ -152,6 +208,8 @@ FIGURE = Figure(
     title="What a batch norm remembers",
     inputs=(
         Integer("values", "values per channel", 32, low=1, high=512, slider=True, hint="batch size times pixels"),
+        Choice("layout", "the batch is", "image", LAYOUTS),
+        Integer("threads", "threads", 1, low=1, high=8, hint="they share the rows of (N, C)"),
         Number(
             "momentum",
             "momentum",

@@ -2,6 +2,7 @@
 const WIDE = 190,
   HIGH = 116;
 const FORMULAS = ["E[x²] − E[x]²", "two passes, float32", "two passes, double", "Welford, float32"];
+const RUNS = { image: "two passes, double", rows: "two passes, float32", slice: null }; // which of them a batch norm of this layout runs
 const LOWEST = -8,
   HIGHEST = 12;
 
@@ -20,7 +21,7 @@ function overBatches(name, batch, running, truth) {
   const all = [...batch, ...running, truth],
     low = Math.min(...all),
     range = Math.max(...all) - low || 1;
-  const at = (v, i) => [6 + (WIDE - 12) * (i / (batch.length - 1)), 104 - 90 * ((v - low) / range)];
+  const at = (v, i) => [6 + (WIDE - 12) * (i / (batch.length - 1)), 102 - 86 * ((v - low) / range)];
   const [, level] = at(truth, 0);
   return h("div", {}, h("p", { class: "rt-dhead" }, name), frame(
     `${name}: begins at ${short(running[0])}, ends at ${short(running.at(-1))}, the truth is ${short(truth)}`,
@@ -42,7 +43,7 @@ function overOffsets({ errors: [now, ...decades] }, { offset }) {
   const x = acrossOf(offset);
   const grid = [-8, -4, 0, 4, 8, 12].map((e) => [
     s("line", { x1: 28, x2: WIDE, y1: heightOf(10 ** e), y2: heightOf(10 ** e), class: e === 0 ? "rt-rs-truth" : "rt-rs-grid" }),
-    label(26, heightOf(10 ** e) + 3.5, power(e), "end"),
+    label(26, heightOf(10 ** e) + 3.5, e === LOWEST ? "0" : power(e), "end"),
   ]);
   const ticks = [0, 3, 6, 9].map((k) => label(acrossOf(10 ** k), 115, power(k), k === 9 ? "end" : "middle"));
   const lines = FORMULAS.map((_, f) => s("polyline", { points: placed(decades.map((row, k) => [acrossOf(10 ** k), heightOf(row[f])])), class: `rt-rs-f${f}` }));
@@ -51,13 +52,16 @@ function overOffsets({ errors: [now, ...decades] }, { offset }) {
     frame("absolute error of each formula over the mean of the data, both in powers of ten; dashed: 1, the variance of the data", grid, ticks, s("line", { x1: x, x2: x, y1: 4, y2: 104, class: "rt-rs-grid" }), lines, here)); // prettier-ignore
 }
 
-function formulaTable({ variances, exact }, set) {
+function formulaTable({ variances, outputs, exact }, { layout }, set) {
   const key = (f) => s("svg", { viewBox: "0 0 22 8", class: "rt-rs-key", "aria-hidden": "true" }, s("line", { x1: 1, x2: 21, y1: 4, y2: 4, class: `rt-rs-f${f}` }));
-  const row = (name, value, sign) => h("tr", {}, h("th", { scope: "row" }, sign, name), h("td", {}, short(value)));
+  const row = (name, numbers, sign) =>
+    h("tr", { class: name === RUNS[layout] ? "rt-rs-runs" : "" }, h("th", { scope: "row" }, sign, name), numbers.map((one) => h("td", {}, short(one))));
+  const head = h("tr", {}, ["by", "variance", "output"].map((name) => h("th", { scope: "col" }, name)));
   const means = [3, 1e4, 1e6, 1e8].map((offset) =>
     h("button", { type: "button", class: "rt-stmt", "data-focus": `mean-${offset}`, onclick: () => set({ offset }) }, short(offset)));
-  return h("div", {}, h("p", { class: "rt-dhead" }, "variance of the first batch"),
-    h("table", { class: "rt-gtable" }, h("tbody", {}, FORMULAS.map((name, f) => row(name, variances[f], key(f))), row("exact, of what is stored", exact, ""))),
+  return h("div", {}, h("p", { class: "rt-dhead" }, "the first batch: variance, and deviation of the output"),
+    h("table", { class: "rt-gtable" }, h("thead", {}, head),
+      h("tbody", {}, FORMULAS.map((name, f) => row(name, [variances[f], outputs[f]], key(f))), row("exact, of what is stored", [exact, Math.sqrt(exact / (exact + 1e-5))], ""))),
     h("div", { class: "rt-statements", role: "group", "aria-label": "mean of the data" }, h("span", { class: "rt-dim" }, "mean:"), means)); // prettier-ignore
 }
 
@@ -65,7 +69,7 @@ const draw = ({ result, inputs, set }) => {
   const [means, variances] = [0, 1].map((k) => result.running.map((pair) => pair[k]));
   return h("div", { class: "rt-rs" },
     overBatches("running mean", result.means, means, inputs.offset), overBatches("running variance", result.unbiased, variances, 1),
-    formulaTable(result, set), overOffsets(result, inputs)); // prettier-ignore
+    formulaTable(result, inputs, set), overOffsets(result, inputs)); // prettier-ignore
 };
 
 export default { render: figure(model, draw) };
