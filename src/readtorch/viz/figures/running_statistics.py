@@ -209,7 +209,6 @@ FIGURE = Figure(
     inputs=(
         Integer("values", "values per channel", 32, low=1, high=512, slider=True, hint="batch size times pixels"),
         Choice("layout", "the batch is", "image", LAYOUTS),
-        Integer("threads", "threads", 1, low=1, high=8, hint="they share the rows of (N, C)"),
         Number(
             "momentum",
             "momentum",
@@ -222,6 +221,7 @@ FIGURE = Figure(
             only=("cumulative", False),
         ),
         Switch("cumulative", "momentum=None", False),
+        Integer("threads", "threads", 1, low=1, high=8, hint="they share the rows of (N, C)"),
         Number(
             "offset", "mean of the data", 3, low=-1_000_000_000, high=1_000_000_000, step=1, hint="the deviation is 1"
         ),

@@ -39,7 +39,7 @@ const heightOf = (error) => 8 + (94 * (HIGHEST - exponent(error))) / (HIGHEST - 
 const acrossOf = (offset) => 30 + ((WIDE - 40) * Math.min(9, Math.max(0, Math.log10(Math.max(1, Math.abs(offset)))))) / 9;
 
 // The error of each formula as the mean of the data grows.
-function overOffsets({ errors: [now, ...decades] }, { offset }) {
+function overOffsets({ errors: [now, ...decades] }, { offset }, set) {
   const x = acrossOf(offset);
   const grid = [-8, -4, 0, 4, 8, 12].map((e) => [
     s("line", { x1: 28, x2: WIDE, y1: heightOf(10 ** e), y2: heightOf(10 ** e), class: e === 0 ? "rt-rs-truth" : "rt-rs-grid" }),
@@ -48,28 +48,28 @@ function overOffsets({ errors: [now, ...decades] }, { offset }) {
   const ticks = [0, 3, 6, 9].map((k) => label(acrossOf(10 ** k), 115, power(k), k === 9 ? "end" : "middle"));
   const lines = FORMULAS.map((_, f) => s("polyline", { points: placed(decades.map((row, k) => [acrossOf(10 ** k), heightOf(row[f])])), class: `rt-rs-f${f}` }));
   const here = now.map((error, f) => s("circle", { cx: x, cy: heightOf(error), r: 3, class: `rt-rs-f${f}` }));
-  return h("div", {}, h("p", { class: "rt-dhead" }, "absolute error, by mean of the data"),
-    frame("absolute error of each formula over the mean of the data, both in powers of ten; dashed: 1, the variance of the data", grid, ticks, s("line", { x1: x, x2: x, y1: 4, y2: 104, class: "rt-rs-grid" }), lines, here)); // prettier-ignore
+  const means = [3, 1e4, 1e6, 1e8].map((offset) =>
+    h("button", { type: "button", class: "rt-stmt", "data-focus": `mean-${offset}`, onclick: () => set({ offset }) }, short(offset)));
+  return h("div", { class: "rt-rs-errors" }, h("p", { class: "rt-dhead" }, "absolute error, by mean of the data"),
+    frame("absolute error of each formula over the mean of the data, both in powers of ten; dashed: 1, the variance of the data", grid, ticks, s("line", { x1: x, x2: x, y1: 4, y2: 104, class: "rt-rs-grid" }), lines, here),
+    h("div", { class: "rt-statements", role: "group", "aria-label": "mean of the data" }, h("span", { class: "rt-dim" }, "mean:"), means)); // prettier-ignore
 }
 
-function formulaTable({ variances, outputs, exact }, { layout }, set) {
+function formulaTable({ variances, outputs, exact }, { layout }) {
   const key = (f) => s("svg", { viewBox: "0 0 22 8", class: "rt-rs-key", "aria-hidden": "true" }, s("line", { x1: 1, x2: 21, y1: 4, y2: 4, class: `rt-rs-f${f}` }));
   const row = (name, numbers, sign) =>
     h("tr", { class: name === RUNS[layout] ? "rt-rs-runs" : "" }, h("th", { scope: "row" }, sign, name), numbers.map((one) => h("td", {}, short(one))));
-  const head = h("tr", {}, ["by", "variance", "output"].map((name) => h("th", { scope: "col" }, name)));
-  const means = [3, 1e4, 1e6, 1e8].map((offset) =>
-    h("button", { type: "button", class: "rt-stmt", "data-focus": `mean-${offset}`, onclick: () => set({ offset }) }, short(offset)));
-  return h("div", {}, h("p", { class: "rt-dhead" }, "the first batch: variance, and deviation of the output"),
+  const head = h("tr", {}, ["by", "variance", "output’s deviation"].map((name) => h("th", { scope: "col" }, name)));
+  return h("div", { class: "rt-rs-table" }, h("p", { class: "rt-dhead" }, "of the first batch"),
     h("table", { class: "rt-gtable" }, h("thead", {}, head),
-      h("tbody", {}, FORMULAS.map((name, f) => row(name, [variances[f], outputs[f]], key(f))), row("exact, of what is stored", [exact, Math.sqrt(exact / (exact + 1e-5))], ""))),
-    h("div", { class: "rt-statements", role: "group", "aria-label": "mean of the data" }, h("span", { class: "rt-dim" }, "mean:"), means)); // prettier-ignore
+      h("tbody", {}, FORMULAS.map((name, f) => row(name, [variances[f], outputs[f]], key(f))), row("exact, of what is stored", [exact, Math.sqrt(exact / (exact + 1e-5))], "")))); // prettier-ignore
 }
 
 const draw = ({ result, inputs, set }) => {
   const [means, variances] = [0, 1].map((k) => result.running.map((pair) => pair[k]));
   return h("div", { class: "rt-rs" },
     overBatches("running mean", result.means, means, inputs.offset), overBatches("running variance", result.unbiased, variances, 1),
-    formulaTable(result, inputs, set), overOffsets(result, inputs)); // prettier-ignore
+    formulaTable(result, inputs), overOffsets(result, inputs, set)); // prettier-ignore
 };
 
 export default { render: figure(model, draw) };
