@@ -181,7 +181,7 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
-_LATER = {"jit", "library", "onnx"}
+_LATER = {"distributions", "jit", "library", "onnx"}
 
 
 def __getattr__(name):

@@ -41,22 +41,21 @@ def broadcast_shapes(*shapes):
     RuntimeError."""
     result = [1] * max((1 if isinstance(s, int) else len(s) for s in shapes), default=0)
     for position, shape in enumerate(shapes):
-        sizes = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+        shape = (shape,) if isinstance(shape, int) else shape
+        sizes = tuple(map(operator.index, shape))
         for i in range(-1, -1 - len(sizes), -1):
-            _merge_size(result, i, sizes, position)
+            _merge_size(result, i, sizes, f"index {position} had {shape}")
     return Size(result)
 
 
-def _merge_size(result, i, sizes, position):
+def _merge_size(result, i, sizes, given):
     if sizes[i] < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension ({sizes[i]}): ({sizes[i]})")
     if sizes[i] not in (1, result[i]):
         if result[i] != 1:
             raise RuntimeError(
                 f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! "
-                "Mismatching argument at "
-                f"index {position} had {sizes}; but expected shape should be broadcastable "
-                f"to {result}"
+                f"Mismatching argument at {given}; but expected shape should be broadcastable to {result}"
             )
         result[i] = sizes[i]
 

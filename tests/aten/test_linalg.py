@@ -277,3 +277,11 @@ def test_the_gradient_of_a_norm_of_zeros(order):
         return x.grad.tolist()
 
     np.testing.assert_allclose(gradient(readtorch), gradient(torch), rtol=1e-6)
+
+
+def test_a_matrix_with_nan_has_no_cholesky_factor():
+    nan = float("nan")
+    matrices = torch.tensor([[[1.0, nan], [nan, 1.0]], [[nan, 0.0], [0.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]]])
+    both(lambda T, a: T.linalg.cholesky_ex(a).info, matrices)
+    both(lambda T, a: T.linalg.cholesky(a), matrices)
+    both(lambda T, a: T.linalg.cholesky(a), matrices[1])

@@ -42,6 +42,8 @@ def cholesky_one(a, upper):
     if not a.size:
         return a.copy(), np.int32(0)
     factor, info = lapack("potrf", a)(a, lower=not upper, clean=True)
+    if info == 0 and np.isnan(pivots := factor.diagonal()).any():  # OpenBLAS goes on with NaN, MKL and LAPACK stop
+        info = 1 + np.isnan(pivots).argmax()
     return factor, np.int32(info)
 
 
