@@ -7,6 +7,7 @@ const WORDS = { normal: "normal", subnormal: "subnormal", zero: "becomes 0", inf
 
 const across = (e) => 8 + ((WIDE - 16) * (Math.min(LAST, Math.max(FIRST, e)) - FIRST)) / (LAST - FIRST);
 const place = (x) => across(x === 0 ? FIRST : Math.log2(Math.abs(x)));
+const outside = (x) => (x === 0 || Math.abs(x) < 2 ** FIRST ? "◂" : Math.abs(x) > 2 ** LAST ? "▸" : "");
 const words = (x, y, text, anchor = "middle", kind = "") => s("text", { x, y, "text-anchor": anchor, class: kind }, text);
 const superscript = (n) => [...String(n)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
 const power = (n) => `2${superscript(n)}`;
@@ -23,7 +24,7 @@ function zones({ lowest, highest, fraction }) {
   return [
     ["zero", FIRST, tiny, "0"],
     ["subnormal", tiny, lowest, "subnormal"],
-    ["normal", lowest, highest + 1, "normal"],
+    ["normal", lowest, highest + 1, lowest < FIRST ? `normal, down to ${power(lowest)}` : "normal"],
     ["inf", highest + 1, LAST, "infinite"],
   ]
     .map(([kind, from, to, name]) => [kind, across(from), across(to), name])
@@ -43,7 +44,7 @@ function line({ result, set }) {
     const chosen = i === result.at ? " rt-nl-chosen" : "";
     return s("g", { class: `rt-nl-gradient${chosen}`, onclick: () => set({ at: i + 1 }) },
       s("line", { x1: place(gradient), y1: 36, x2: place(scaled), y2: 82, class: "rt-nl-way" }),
-      s("circle", { cx: place(gradient), cy: 32, r: 4, class: "rt-nl-dot" }),
+      outside(gradient) ? words(place(gradient), 36, outside(gradient)) : s("circle", { cx: place(gradient), cy: 32, r: 4, class: "rt-nl-dot" }),
       words(place(scaled), 92, SIGNS[kind], "middle", "rt-nl-sign")); // prettier-ignore
   });
   const label = `gradients above, what is stored of them below: ${result.rows.map(({ gradient, kind }) => `${shown(gradient)} ${WORDS[kind]}`).join("; ")}`;
