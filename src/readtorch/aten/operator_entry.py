@@ -54,7 +54,8 @@ from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl, key_set
 
 from .context import context
-from .record_function import run_observed
+from .record_function import RecordFunction, run_observed
+from .sequence_number import peek_sequence_nr
 from .torch_function import Overridden, mode_enabled
 
 _HERE = Path(__file__).parents[2]
@@ -595,34 +596,35 @@ class BindingTable(dict):
         if keys & TORCH_FUNCTION:
             kernel = _refuse
         elif keys & THREAD:
-            kernel = self._unless_a_mode_is_on(keys)
+            kernel = with_thread_state(self.operator, keys, is_binding=True)
         else:
             kernel = self.operator.table[keys]
         self[keys] = kernel
         return kernel
-
-    def _unless_a_mode_is_on(self, keys):
-        table = self.operator.table
-
-        def ask(*args):
-            if mode_enabled():
-                raise Overridden
-            return table[keys](*args)
-
-        return ask
 
 
 def _refuse(*args):
     raise Overridden
 
 
-def with_thread_state(operator, keys):
-    """The kernel for a set with THREAD: the thread's included keys come in, and its observers see the call."""
+def with_thread_state(operator, keys, is_binding=False):
+    """The kernel for a masked set with THREAD: the thread's included keys come in, and its observers see the call.
+
+    is_binding: a mode of functions is asked before all: Note [ Who overrides ].
+    """
     table = operator.table
+    keys &= ~THREAD
+    makes_node = bool(keys & FOR_AUTOGRAD)  # in PyTorch: whatever has a key of Autograd is given the number of the next node
 
     def from_the_top(*arguments):
-        kernel = table[keys & tls.mask & ~THREAD | tls.included & ~tls.excluded]
-        return run_observed(operator, kernel, arguments) if tls.observers else kernel(*arguments)
+        if is_binding and tls.function_modes and mode_enabled():
+            raise Overridden
+        kernel = table[keys | tls.included & ~tls.excluded]
+        observers = tls.observers
+        if not observers:
+            return kernel(*arguments)
+        record = RecordFunction(operator, arguments, peek_sequence_nr() if makes_node else -1)
+        return run_observed(observers, record, kernel, arguments)
 
     return from_the_top
 

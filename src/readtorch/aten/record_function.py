@@ -1,33 +1,58 @@
 """Callbacks around every operator call of a thread: profilers, widgets and the memory profile are built on them.
 
+Besides operators there are records of what the engine runs (a node of the graph) and of what a program names itself.
+
 In PyTorch: `aten/src/ATen/record_function.h`. Explained in the chapter "One operator call".
 """
 
-from readtorch.c10.local_dispatch_key_set import tls, update_mask
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, update_mask
+
+# What a record is of. In PyTorch: `RecordScope`, which has names for other builds' events, too.
+FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 
 
 class RecordFunction:
-    """One call: its operator, its inputs, and when it is over its outputs."""
+    """One call: its operator, its inputs, and when it is over its outputs.
 
-    __slots__ = ("operator", "inputs", "outputs", "failed")
+    operator: an Operator; of what is none, its name. sequence_nr: of the node that an operator's call makes if it is recorded for
+    backward, or of the node that runs; -1 if there is none.
+    """
 
-    def __init__(self, operator, inputs):
+    __slots__ = ("operator", "inputs", "outputs", "sequence_nr", "scope")
+
+    def __init__(self, operator, inputs, sequence_nr=-1, scope=FUNCTION):
         self.operator = operator
         self.inputs = inputs
-        self.outputs = None
-        self.failed = True
+        self.sequence_nr = sequence_nr
+        self.scope = scope
+
+    @property
+    def failed(self):
+        """Whether it has no outputs: it is not over, or has raised an error."""
+        return not hasattr(self, "outputs")
+
+    @property
+    def is_operator(self):
+        return type(self.operator) is not str
 
     def name(self):
         """The operator's name: "aten::mul"."""
-        return self.operator.name.partition(".")[0]
+        return self.operator.name.partition(".")[0] if self.is_operator else self.operator
+
+    def overload_name(self):
+        return self.operator.schema.overload if self.is_operator else ""
+
+
+def _nothing(record, context=None):
+    pass
 
 
 class RecordFunctionCallback:
     """start(record) is called before the call, and what it returns is given to end(record, context) after it."""
 
     def __init__(self, start=None, end=None):
-        self.start = start
-        self.end = end
+        self.start = start or _nothing
+        self.end = end or _nothing
 
 
 def add_thread_local_callback(callback):
@@ -42,18 +67,44 @@ def remove_callback(handle):
     update_mask()
 
 
-def run_observed(operator, kernel, arguments):
-    """`kernel(*arguments)` with this thread's callbacks around it."""
-    record = RecordFunction(operator, arguments)
-    started = [(each, each.start and each.start(record)) for each in tls.observers]
+def is_observed():
+    """Whether this thread has callbacks. Note [ The mask of a call ] says why one looks at `threads_with_modes` first."""
+    return bool(threads_with_modes) and bool(tls.observers)
+
+
+def before(record):
+    """Tell this thread's callbacks that a call begins. Returns what `end` needs."""
+    return [(each, each.start(record)) for each in tls.observers]
+
+
+def end(record, started):
+    """Tell the callbacks that it is over, then drop its tensors: somebody may keep the record."""
+    for each, context in started:
+        each.end(record, context)
+    record.inputs = record.outputs = None
+
+
+def run_observed(observers, record, function, arguments):
+    """`function(*arguments)` between the callbacks `observers`. One callback, as there nearly always is, costs the least."""
+    if len(observers) > 1:
+        return run_observed_by_many(record, function, arguments)
+    (callback,) = observers
+    context = callback.start(record)
     try:
-        record.outputs = kernel(*arguments)
-        record.failed = False
-        return record.outputs
+        outputs = record.outputs = function(*arguments)
+        return outputs
     finally:
-        for each, context in started:
-            if each.end is not None:
-                each.end(record, context)
+        callback.end(record, context)
+        record.inputs = record.outputs = None
+
+
+def run_observed_by_many(record, function, arguments):
+    started = before(record)
+    try:
+        outputs = record.outputs = function(*arguments)
+        return outputs
+    finally:
+        end(record, started)
 
 
 class observe:
@@ -76,9 +127,9 @@ class observe:
         remove_callback(self.handle)
 
     def _start(self, record):
-        self.depth += 1
+        self.depth += record.is_operator
 
     def _end(self, record, context):
-        self.depth -= 1
-        if not record.failed and (self.nested or not self.depth):
+        self.depth -= record.is_operator
+        if record.is_operator and not record.failed and (self.nested or not self.depth):
             self.on_call(record.operator.call, record.inputs, record.outputs)

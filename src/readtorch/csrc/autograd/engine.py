@@ -14,11 +14,13 @@ import sys
 import threading
 import warnings
 from collections import deque
+from functools import lru_cache
 from sys import getrefcount
 
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.record_function import BACKWARD_FUNCTION, RecordFunction, run_observed
 from readtorch.aten.thread_local_state import ThreadLocalState
 from readtorch.c10 import scalar_type
 from readtorch.c10.autograd_state import autograd_state
@@ -32,6 +34,7 @@ from . import input_buffer
 from .graph_task import GraphTask, get_current_graph_task
 from .node import (
     CPU_DEVICE,
+    FIRST,
     NO_DEVICE,
     AnomalyMode,
     Node,
@@ -256,6 +259,7 @@ def thread_main(graph_task):
     if graph_task.mutex is not None:
         return shared_thread_main(graph_task)
     thread, queue = engine_thread(), graph_task.cpu_ready_queue
+    evaluate = evaluate_observed if graph_task.is_observed else evaluate_function
     previous = thread.graph_task, thread.node, thread.checkpoint_valid
     previous_mode = tls.grad_mode
     thread.graph_task = graph_task
@@ -268,7 +272,7 @@ def thread_main(graph_task):
             if local_graph_task.exception is None:
                 thread.node = fn
                 try:
-                    evaluate_function(local_graph_task, fn, inputs, queue)
+                    evaluate(local_graph_task, fn, inputs, queue)
                 except BaseException as exception:
                     local_graph_task.set_exception(exception, fn)
             local_graph_task.outstanding_tasks -= 1
@@ -289,7 +293,8 @@ def evaluate_function(graph_task, fn, inputs, cpu_ready_queue):
             return
         outputs = call_as_needed(graph_task, fn, inputs)
     else:
-        outputs = fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+        is_plain = fn._hooks is None and not graph_task.is_observed
+        outputs = fn.apply(*inputs) if is_plain else call_function(graph_task, fn, inputs)
     if not graph_task.keep_graph:
         fn.release_variables()
     edges = fn._next_edges
@@ -347,20 +352,52 @@ def call_as_needed(graph_task, fn, inputs):
         if next_fn not in exec_info and next_fn is not None:
             partial_tasks.append(graph_task)
             try:
-                return fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+                return call_function(graph_task, fn, inputs)
             finally:
                 partial_tasks.remove(graph_task)
-    return fn.apply(*inputs) if fn._hooks is None else call_function(graph_task, fn, inputs)
+    return call_function(graph_task, fn, inputs)
 
 
 def call_function(graph_task, fn, inputs):
     """`fn.apply` between the hooks: see Note [ Hooks ordering ]."""
+    if fn._hooks is None:
+        return call_node(fn, inputs)
     inputs = call_pre_hooks(fn, call_tensor_pre_hooks(fn, inputs))
-    outputs = validate_outputs(fn._next_edges, fn.apply(*inputs), returned_by(fn))
+    outputs = validate_outputs(fn._next_edges, call_node(fn, inputs), returned_by(fn))
     outputs = call_post_hooks(fn, outputs, inputs)
     if grad_mode_enabled() is not graph_task.grad_mode:  # a hook has set it
         set_grad_mode(graph_task.grad_mode)
     return outputs
+
+
+def call_node(fn, inputs):
+    """`fn.apply(*inputs)`, which the callbacks of this thread see. In PyTorch: `Node::operator()`."""
+    observers = tls.observers
+    if not observers:
+        return fn.apply(*inputs)
+    name, _ = recorded_names(type(fn))
+    number = fn._seq_nr
+    record = RecordFunction(name, inputs, number if number < FIRST else -1, BACKWARD_FUNCTION)
+    return run_observed(observers, record, fn.apply, inputs)
+
+
+def evaluate_observed(*arguments):
+    """`evaluate_function` as an event of its own: what it takes beyond the node itself is the engine's work."""
+    observers = tls.observers
+    if not observers:
+        return evaluate_function(*arguments)
+    fn = arguments[1]
+    _, name = recorded_names(type(fn))
+    number = fn._seq_nr
+    record = RecordFunction(name, (), number if number < FIRST else -1)
+    return run_observed(observers, record, evaluate_function, arguments)
+
+
+@lru_cache(1024)
+def recorded_names(node_class):
+    """What the events are called in which a node of this class runs, and is evaluated."""
+    name = node_class.name(node_class.__new__(node_class))
+    return name, f"autograd::engine::evaluate_function: {name}"
 
 
 # -------------------------------------------------------------------------------------------------- what is checked
@@ -604,8 +641,9 @@ def shared_thread_main(graph_task, queue=None):
             if local_graph_task.exception is None:
                 thread.node = fn
                 try:
+                    evaluate = evaluate_observed if local_graph_task.is_observed else evaluate_function
                     with StreamGuard(node_stream(fn)):
-                        evaluate_function(local_graph_task, fn, inputs, local_graph_task.cpu_ready_queue)
+                        evaluate(local_graph_task, fn, inputs, local_graph_task.cpu_ready_queue)
                 except BaseException as exception:
                     local_graph_task.set_exception(exception, fn)
                 if not fn._next_edges and node_stream(fn) is not None:

@@ -4,12 +4,12 @@ In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/c
 sees of them: `torch/csrc/autograd/python_cpp_function.cpp`. Explained in the chapter "Autograd".
 """
 
-import itertools
 import threading
 import traceback
 import warnings
 from collections import OrderedDict
 
+from readtorch.aten.sequence_number import next_sequence_nr, peek_sequence_nr  # noqa: F401  (other rooms find it here)
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import cpu, device
@@ -17,15 +17,6 @@ from readtorch.c10.dispatch_key import GPUS, META, NOT_CPU
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 
 from .hooks import RemovableHandle
-
-# In PyTorch: a counter for each thread. One for all costs less, and nodes of two threads have an order, too.
-next_sequence_nr = itertools.count().__next__
-
-
-def peek_sequence_nr():
-    """The number that the next node gets."""
-    return int(repr(next_sequence_nr.__self__)[len("count(") : -1])
-
 
 # Higher than any number that it gives: a node with this one runs before all others that are ready.
 FIRST = 2**64 - 1

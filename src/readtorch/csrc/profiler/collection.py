@@ -1,0 +1,211 @@
+"""What a run collects: a log, and the events that are made of it when it is over.
+
+Note [ A log, not events ]
+While the program runs, a call costs two entries in the log: its record when it begins, and the same record when it is over, each
+with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
+node that runs in backward, what each allocated. In PyTorch: a queue for each thread, since its threads run at the same time.
+
+In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One operator call".
+"""
+
+import itertools
+import threading
+from threading import get_ident
+from time import perf_counter_ns
+
+from readtorch.aten.record_function import BACKWARD_FUNCTION, USER_SCOPE, RecordFunction, RecordFunctionCallback
+
+from .data_flow import MemoryWatcher
+from .orchestration.observer import DeviceType
+from .python_tracer import stack_of_caller
+from .util import NO_INPUTS, Inputs, compute_flops
+
+next_correlation_id = itertools.count(1).__next__
+
+thread_numbers = {}  # a thread's ident -> its number, from 1 on, in the order in which threads were first seen in a log
+
+
+class Result:
+    """One event: a call, or what was allocated or freed.
+
+    Times are of `perf_counter_ns`. Of an allocation, `nbytes` is negative if it was freed, and end is start.
+    """
+
+    __slots__ = (
+        "name",
+        "overload_name",
+        "scope",
+        "sequence_nr",
+        "start_time_ns",
+        "end_time_ns",
+        "start_tid",
+        "end_tid",
+        "start_kineto_tid",
+        "fwd_thread_id",
+        "correlation_id",
+        "inputs",
+        "stack",
+        "flow_id",
+        "flow_start",
+        "nbytes",
+        "address",
+        "device_type",
+        "parent",
+        "children",
+    )
+
+    def __init__(self, name, start_time_ns, thread, scope=0, sequence_nr=-1, overload_name=""):
+        self.name = name
+        self.overload_name = overload_name
+        self.scope = scope
+        self.sequence_nr = sequence_nr
+        self.start_time_ns = self.end_time_ns = start_time_ns
+        self.start_tid = self.end_tid = thread_numbers[thread]
+        self.start_kineto_tid = thread
+        self.fwd_thread_id = self.correlation_id = self.flow_id = self.nbytes = self.address = 0
+        self.inputs = NO_INPUTS
+        self.stack = ()
+        self.flow_start = False
+        self.device_type = DeviceType.CPU
+        self.parent = None
+        self.children = []
+
+    @property
+    def is_async(self):
+        return self.start_tid != self.end_tid
+
+    @property
+    def is_user_annotation(self):
+        return self.scope == USER_SCOPE
+
+    def __repr__(self):
+        return f"<Result {self.name}>"
+
+
+class RecordQueue:
+    """The log of a run, and the callback that writes it."""
+
+    def __init__(self, config, collects):
+        """collects: whether anything is to be collected; a run that looks at devices alone has nothing here."""
+        self.config = config
+        self.enabled = collects
+        self.log = []  # a record or an allocation, its time, its thread; the next one …
+        self.details = {}  # record -> its Inputs and stack, if these are asked for
+        self.memory = MemoryWatcher(self.log_allocation) if config.profile_memory else None
+
+    def callback(self):
+        """What calls are to be shown to."""
+        begin_op, end_op = logging_into(self.log)
+        config, memory = self.config, self.memory
+        if not (config.report_input_shapes or config.with_stack or memory):
+            return RecordFunctionCallback(begin_op, end_op)
+
+        def begin_with_details(record):
+            inputs = Inputs(record.inputs) if config.report_input_shapes else NO_INPUTS
+            if config.with_flops:
+                inputs.flops = compute_flops(record.name(), record.inputs)
+            self.details[record] = inputs, stack_of_caller() if config.with_stack else ()
+            if memory:
+                memory.note_inputs(record.inputs)
+            begin_op(record)
+
+        def end_with_memory(record, context):
+            if memory and not record.failed:
+                memory.note_outputs(record.outputs)
+            end_op(record, context)
+
+        return RecordFunctionCallback(begin_with_details, end_with_memory)
+
+    def log_allocation(self, allocation):
+        if self.enabled:
+            self.log.extend((allocation, perf_counter_ns(), get_ident()))
+
+    def stop(self):
+        self.enabled = False
+
+    # ------------------------------------------------------------------------------------------------- afterwards
+
+    def get_records(self, end_time_ns):
+        """All Results, by the time when they began; what is not over ends now."""
+        results, begun, nesting = [], {}, {}
+        for entry, time, thread in zip(*[iter(self.log)] * 3):
+            thread_numbers.setdefault(thread, len(thread_numbers) + 1)
+            around = nesting.setdefault(thread, [])  # the calls that this thread is in
+            if entry in begun:
+                self._over(begun[entry], time, thread, around)
+                continue
+            result = self._call(entry, time, thread) if type(entry) is RecordFunction else allocated(entry, time, thread)
+            if around:
+                result.parent = around[-1]
+                around[-1].children.append(result)
+            results.append(result)
+            if type(entry) is RecordFunction:
+                begun[entry] = result
+                around.append(result)
+        for result in itertools.chain(*nesting.values()):
+            result.end_time_ns = end_time_ns
+        results.sort(key=lambda result: (result.start_time_ns, -result.end_time_ns))
+        finish(results)
+        return results
+
+    def _call(self, record, time, thread):
+        overload = record.overload_name() if self.config.experimental_config.capture_overload_names else ""
+        result = Result(record.name(), time, thread, record.scope, record.sequence_nr, overload)
+        if record in self.details:
+            result.inputs, result.stack = self.details[record]
+        return result
+
+    def _over(self, result, time, thread, around):
+        result.end_time_ns, result.end_tid = time, thread_numbers[thread]
+        if result in around:
+            del around[around.index(result) :]
+
+
+def logging_into(log):
+    """(start, end) of a callback that writes into `log`. Each operator calls both, so they do nothing else."""
+    extend, clock, thread = log.extend, perf_counter_ns, get_ident
+
+    def begin_op(record):
+        extend((record, clock(), thread()))
+
+    def end_op(record, context):
+        extend((record, clock(), thread()))
+
+    return begin_op, end_op
+
+
+def allocated(allocation, time, thread):
+    result = Result("[memory]", time, thread)
+    result.nbytes, result.device_type, result.address = allocation
+    return result
+
+
+def finish(results):
+    """Number the Results, and give threads the numbers that the system knows them by."""
+    native = {thread.ident: thread.native_id for thread in threading.enumerate()}
+    for result in results:
+        result.correlation_id = next_correlation_id()
+        result.start_kineto_tid = native.get(result.start_kineto_tid, result.start_kineto_tid)
+    link_forward_and_backward(results)
+
+
+def link_forward_and_backward(results):
+    """Say of each node that ran which thread's call made it, and give both one flow: the last call that had the node's number
+    is the one that made it, since calls inside it have the same number.
+
+    In PyTorch: `generateForwardBackwardLinks`.
+    """
+    made_by = {}
+    numbers = itertools.count(1)
+    for result in results:
+        if result.sequence_nr < 0 or result.scope == USER_SCOPE:
+            continue
+        runs = result.scope == BACKWARD_FUNCTION or result.name.startswith("autograd::engine::")
+        if not runs:
+            made_by[result.sequence_nr] = result
+            continue
+        forward = made_by.get(result.sequence_nr)
+        result.fwd_thread_id = forward.start_tid if forward is not None else result.start_tid
+        if forward is not None and result.scope == BACKWARD_FUNCTION:
+            forward.flow_id = result.flow_id = next(numbers)
+            forward.flow_start = True
