@@ -127,6 +127,7 @@ DIFFERENT = {
     "C++ there, a class or function here that stands in another module": [
         "torch.Event",
         "torch.Stream",
+        "torch.profiler.kineto_available",
         "torch.sparse.mm",
         "torch.sparse.addmm",
         "torch.from_dlpack",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "book/core.md"
 RECORD = ROOT / "tests/core_functions.txt"
 MOST_FUNCTIONS = 430
-MOST_LINES = 4020
+MOST_LINES = 4030
 IN_A_FRESH_PROCESS = (
     "import json; from tests import test_core; print(json.dumps([vars(f) for f in test_core.traced()]))"
 )

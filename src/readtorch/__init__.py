@@ -101,6 +101,7 @@ from . import (
     nn,
     optim,
     overrides,
+    profiler,
     return_types,
     serialization,
     signal,

@@ -7,6 +7,7 @@ In PyTorch: `aten/src/ATen/core/dispatch/OperatorEntry.cpp`. Explained in the ch
 """
 
 import inspect
+from functools import partial
 from pathlib import Path
 
 from readtorch.c10.dispatch_key import (
@@ -54,7 +55,7 @@ from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl, key_set
 
 from .context import context
-from .record_function import RecordFunction, run_observed
+from .record_function import FUNCTION, run_observed
 from .sequence_number import peek_sequence_nr
 from .torch_function import Overridden, mode_enabled
 
@@ -614,7 +615,9 @@ def with_thread_state(operator, keys, is_binding=False):
     """
     table = operator.table
     keys &= ~THREAD
-    makes_node = bool(keys & FOR_AUTOGRAD)  # in PyTorch: whatever has a key of Autograd is given the number of the next node
+    makes_node = bool(
+        keys & FOR_AUTOGRAD
+    )  # in PyTorch: whatever has a key of Autograd is given the number of the next node
 
     def from_the_top(*arguments):
         if is_binding and tls.function_modes and mode_enabled():
@@ -623,8 +626,9 @@ def with_thread_state(operator, keys, is_binding=False):
         observers = tls.observers
         if not observers:
             return kernel(*arguments)
-        record = RecordFunction(operator, arguments, peek_sequence_nr() if makes_node else -1)
-        return run_observed(observers, record, kernel, arguments)
+        number = peek_sequence_nr() if makes_node else -1
+        around = observers[0].around if len(observers) == 1 else partial(run_observed, observers)
+        return around(operator, number, FUNCTION, kernel, arguments)
 
     return from_the_top
 

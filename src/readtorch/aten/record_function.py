@@ -37,10 +37,15 @@ class RecordFunction:
 
     def name(self):
         """The operator's name: "aten::mul"."""
-        return self.operator.name.partition(".")[0] if self.is_operator else self.operator
+        return name_of(self.operator)
 
-    def overload_name(self):
-        return self.operator.schema.overload if self.is_operator else ""
+
+def name_of(operator):
+    return operator if type(operator) is str else operator.name.partition(".")[0]
+
+
+def overload_name_of(operator):
+    return "" if type(operator) is str else operator.schema.overload
 
 
 def _nothing(record, context=None):
@@ -53,6 +58,16 @@ class RecordFunctionCallback:
     def __init__(self, start=None, end=None):
         self.start = start or _nothing
         self.end = end or _nothing
+
+    def around(self, operator, sequence_nr, scope, function, arguments):
+        """`function(*arguments)` between `start` and `end`. A callback that needs no record may write its own."""
+        record = RecordFunction(operator, arguments, sequence_nr, scope)
+        context = self.start(record)
+        try:
+            outputs = record.outputs = function(*arguments)
+            return outputs
+        finally:
+            self.end(record, context)
 
 
 def add_thread_local_callback(callback):
@@ -72,39 +87,28 @@ def is_observed():
     return bool(threads_with_modes) and bool(tls.observers)
 
 
+def run_observed(observers, operator, sequence_nr, scope, function, arguments):
+    """`function(*arguments)` inside the callbacks `observers`, the first one's `start` first. See RecordFunction."""
+    if len(observers) == 1:
+        return observers[0].around(operator, sequence_nr, scope, function, arguments)
+    if not observers:
+        return function(*arguments)
+
+    def inside_the_others(*arguments):
+        return run_observed(observers[1:], operator, sequence_nr, scope, function, arguments)
+
+    return observers[0].around(operator, sequence_nr, scope, inside_the_others, arguments)
+
+
 def before(record):
-    """Tell this thread's callbacks that a call begins. Returns what `end` needs."""
+    """Tell this thread's callbacks that something begins which is no call. Returns what `end` needs."""
     return [(each, each.start(record)) for each in tls.observers]
 
 
 def end(record, started):
-    """Tell the callbacks that it is over, then drop its tensors: somebody may keep the record."""
+    """Tell the callbacks that it is over."""
     for each, context in started:
         each.end(record, context)
-    record.inputs = record.outputs = None
-
-
-def run_observed(observers, record, function, arguments):
-    """`function(*arguments)` between the callbacks `observers`. One callback, as there nearly always is, costs the least."""
-    if len(observers) > 1:
-        return run_observed_by_many(record, function, arguments)
-    (callback,) = observers
-    context = callback.start(record)
-    try:
-        outputs = record.outputs = function(*arguments)
-        return outputs
-    finally:
-        callback.end(record, context)
-        record.inputs = record.outputs = None
-
-
-def run_observed_by_many(record, function, arguments):
-    started = before(record)
-    try:
-        outputs = record.outputs = function(*arguments)
-        return outputs
-    finally:
-        end(record, started)
 
 
 class observe:

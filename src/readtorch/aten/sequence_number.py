@@ -6,9 +6,10 @@ In PyTorch: `aten/src/ATen/SequenceNumber.h`. Explained in the chapter "Autograd
 import itertools
 
 # In PyTorch: a counter for each thread. One for all costs less, and nodes of two threads have an order, too.
-next_sequence_nr = itertools.count().__next__
+_counter = itertools.count()
+next_sequence_nr = _counter.__next__
 
 
 def peek_sequence_nr():
     """The number that the next node gets."""
-    return int(repr(next_sequence_nr.__self__)[len("count(") : -1])
+    return int(repr(_counter)[6:-1])  # "count(7)"

@@ -20,7 +20,7 @@ from readtorch.c10.tensor_impl import TensorImpl, seen_by_python, wrap
 from readtorch.csrc.autograd.node import input_metadata
 from readtorch.csrc.autograd.variable import requires_grad
 from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function, is_tensor_like
-from . import forward_ad, function, functional, graph
+from . import forward_ad, function, functional, graph, profiler
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .gradcheck import gradcheck, gradgradcheck
@@ -261,7 +261,7 @@ def _ones_for(output, shape, dtype):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if not by_numpy[dtype].is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {by_numpy[dtype]}")
-    if is_edge or output._keys & BACKENDS == CPU and not seen_by_python(output):
+    if is_edge or output._keys & BACKENDS == CPU and not seen_by_python(output) and not tls.observers:
         one = np.empty(shape, dtype)
         one.fill(1)
         return wrap(one)

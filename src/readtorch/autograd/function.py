@@ -7,7 +7,8 @@ import functools
 import inspect
 import warnings
 
-from readtorch.c10.local_dispatch_key_set import threads_with_modes
+from readtorch.aten.record_function import FUNCTION, is_observed, run_observed
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 from readtorch.csrc.autograd import python_function
 from readtorch.csrc.autograd.node import Error
@@ -190,7 +191,11 @@ class Function(_SingleLevelFunction):
                     "setup_context staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
                 )
             return CustomFunctions.call(cls, *args, **kwargs)
-        return python_function.apply(cls._backward_cls(), cls.forward, cls.setup_context if separate else None, args)
+        node = cls._backward_cls()
+        arguments = node, cls.forward, cls.setup_context if separate else None, args
+        if is_observed():
+            return run_observed(tls.observers, cls.__name__, node._seq_nr, FUNCTION, python_function.apply, arguments)
+        return python_function.apply(*arguments)
 
 
 class InplaceFunction(Function):

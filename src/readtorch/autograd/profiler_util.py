@@ -11,7 +11,15 @@ from collections import namedtuple
 
 from readtorch.csrc.profiler.orchestration.observer import DeviceType
 
-__all__ = ["EventList", "FormattedTimesMixin", "Interval", "Kernel", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc"]
+__all__ = [
+    "EventList",
+    "FormattedTimesMixin",
+    "Interval",
+    "Kernel",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "MemRecordsAcc",
+]
 
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
@@ -221,7 +229,17 @@ _ADDED = (
     *("cpu_memory_usage", "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "count"),
 )
 _TAKEN_FROM_THE_FIRST = (
-    *("key", "node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack"),
+    *(
+        "key",
+        "node_id",
+        "is_async",
+        "is_remote",
+        "cpu_parent",
+        "cpu_children",
+        "overload_name",
+        "input_shapes",
+        "stack",
+    ),
     *("scope", "device_type", "is_legacy", "use_device", "is_user_annotation"),
 )
 
@@ -522,7 +540,9 @@ class _Table:
             yield flops_column
         if self.stacks:  # in PyTorch: the title stands before that of the FLOPs, the places behind their numbers
             width = limited(max(len(entry) for stack in self.stacks for entry in stack) + 4, self.source_limit)
-            yield _Column("Source Location", lambda event: trimmed(event.stack[0], width) if event.stack else "", width, "<")
+            yield _Column(
+                "Source Location", lambda event: trimmed(event.stack[0], width) if event.stack else "", width, "<"
+            )
 
     def time_columns(self):
         time, share = self.time, _format_time_share

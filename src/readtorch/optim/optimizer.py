@@ -15,6 +15,7 @@ import numpy as np
 
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.autograd.profiler import event_if_observed
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
 from readtorch.utils._foreach_utils import (
@@ -106,20 +107,20 @@ class Optimizer:
 
     @staticmethod
     def profile_hook_step(func):
-        """`func` with the step hooks around it."""
+        """`func` with the step hooks around it, all of it one event of a profiler."""
 
-        # in PyTorch: also inside a record of the profiler, hence the name
         @functools.wraps(func)
         def wrapper(self, *args, **kwargs):
             if type(self).step is not wrapper or "_optimizer_step_pre_hooks" not in vars(self):
                 # Called by a subclass's `step`, which has run the hooks; or there are none, because a wrapper around
                 # another optimizer has not called `Optimizer.__init__` (and the hooks are the other's).
                 return func(self, *args, **kwargs)
-            args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
-            out = func(*args, **kwargs)
-            own, common = self._optimizer_step_post_hooks, _global_optimizer_post_hooks
-            for post_hook in chain(own.values(), common.values()):
-                post_hook(self, args, kwargs)
+            with event_if_observed("Optimizer.step#{}.step", self):
+                args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
+                out = func(*args, **kwargs)
+                own, common = self._optimizer_step_post_hooks, _global_optimizer_post_hooks
+                for post_hook in chain(own.values(), common.values()):
+                    post_hook(self, args, kwargs)
             return out
 
         wrapper.hooked = True
@@ -141,13 +142,14 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros if not `set_to_none`."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.grad is not None:
-                    p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
-                    p.grad.zero_()
+        with event_if_observed("Optimizer.zero_grad#{}.zero_grad", self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if set_to_none:
+                        p.grad = None
+                    elif p.grad is not None:
+                        p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
+                        p.grad.zero_()
 
     def register_step_pre_hook(self, hook):
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new `(args, kwargs)`."""

@@ -289,7 +289,9 @@ class profile(_KinetoProfile):
     ):
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-        if activities is not None and not any(isinstance(a, ProfilerActivity) or isinstance(a, dict) and a for a in activities):
+        if activities is not None and not any(
+            isinstance(a, ProfilerActivity) or isinstance(a, dict) and a for a in activities
+        ):
             raise AssertionError("No valid profiler activities found")
         super().__init__(
             activities=activities,

@@ -7,8 +7,8 @@ chapter "Autograd".
 import contextlib
 import itertools
 
-from readtorch.aten.record_function import is_observed
 from readtorch.c10.cuda.cuda_stream import StreamGuard, stream_wait_stream
+from readtorch.c10.local_dispatch_key_set import tls
 
 from .node import NO_DEVICE, AnomalyMode, engine_thread, print_stack
 
@@ -43,7 +43,7 @@ class GraphTask:
         self.not_ready = {}  # node -> the gradients that have arrived at it, while others are awaited: input_buffer.py
         self.outstanding_tasks = 0  # how many nodes are in a ready queue, or run
         self.final_callbacks = []
-        self.is_observed = is_observed()  # whether the thread that called has callbacks: aten/record_function.py
+        self.is_observed = bool(tls.observers)  # whether the thread that called has callbacks: aten/record_function.py
 
     def init_to_execute(self, graph_root, outputs, accumulate_grad):
         """Find the nodes from which one of the edges `outputs` can be reached, without recursion."""

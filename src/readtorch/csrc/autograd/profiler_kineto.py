@@ -8,9 +8,8 @@ import time
 from time import perf_counter_ns
 
 from readtorch.aten.record_function import add_thread_local_callback, remove_callback
-from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.csrc.profiler.collection import RecordQueue
-from readtorch.csrc.profiler.orchestration.observer import ProfilerActivity, ProfilerState
+from readtorch.csrc.profiler.orchestration.observer import ProfilerActivity
 
 
 class Session:
@@ -136,17 +135,12 @@ def add_metadata_json(key, value):
         Session.running.metadata[key] = value
 
 
-def profiler_enabled():
-    return Session.running is not None and Session.running.callback in tls.observers
-
-
-def profiler_type():
-    return ProfilerState.KINETO if profiler_enabled() else ProfilerState.Disabled
-
-
 def kineto_available():
     """True: what Kineto does in PyTorch for calls on the CPU is done here."""
     return True
+
+
+kineto_available.__module__ = "torch._C._autograd"  # as pybind11 says it
 
 
 def supported_activities():

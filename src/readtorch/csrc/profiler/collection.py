@@ -1,8 +1,9 @@
 """What a run collects: a log, and the events that are made of it when it is over.
 
 Note [ A log, not events ]
-While the program runs, a call costs two entries in the log: its record when it begins, and the same record when it is over, each
-with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
+While the program runs, a call costs two entries in the log. When it begins: the operator (or a node's name), its sequence number
+and scope; when it is over: None; each with the time and the thread. What has more to be noted, or is no call, stands there as
+a RecordFunction, twice. Everything else is worked out afterwards: which call is inside which, which call in forward made the
 node that runs in backward, what each allocated. In PyTorch: a queue for each thread, since its threads run at the same time.
 
 In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One operator call".
@@ -13,11 +14,18 @@ import threading
 from threading import get_ident
 from time import perf_counter_ns
 
-from readtorch.aten.record_function import BACKWARD_FUNCTION, USER_SCOPE, RecordFunction, RecordFunctionCallback
+from readtorch.aten.record_function import (
+    BACKWARD_FUNCTION,
+    USER_SCOPE,
+    RecordFunction,
+    RecordFunctionCallback,
+    name_of,
+    overload_name_of,
+)
 
-from .data_flow import MemoryWatcher
+from .data_flow import Allocation, MemoryWatcher
 from .orchestration.observer import DeviceType
-from .python_tracer import stack_of_caller
+from .python_tracer import lines_now, stack_of_caller
 from .util import NO_INPUTS, Inputs, compute_flops
 
 next_correlation_id = itertools.count(1).__next__
@@ -60,7 +68,7 @@ class Result:
         self.scope = scope
         self.sequence_nr = sequence_nr
         self.start_time_ns = self.end_time_ns = start_time_ns
-        self.start_tid = self.end_tid = thread_numbers[thread]
+        self.start_tid = self.end_tid = number_of_thread(thread)
         self.start_kineto_tid = thread
         self.fwd_thread_id = self.correlation_id = self.flow_id = self.nbytes = self.address = 0
         self.inputs = NO_INPUTS
@@ -89,32 +97,35 @@ class RecordQueue:
         """collects: whether anything is to be collected; a run that looks at devices alone has nothing here."""
         self.config = config
         self.enabled = collects
-        self.log = []  # a record or an allocation, its time, its thread; the next one …
+        self.log = []  # see Note [ A log, not events ]
         self.details = {}  # record -> its Inputs and stack, if these are asked for
         self.memory = MemoryWatcher(self.log_allocation) if config.profile_memory else None
 
     def callback(self):
         """What calls are to be shown to."""
-        begin_op, end_op = logging_into(self.log)
+        plain = LogCallback(self.log)
         config, memory = self.config, self.memory
         if not (config.report_input_shapes or config.with_stack or memory):
-            return RecordFunctionCallback(begin_op, end_op)
+            return plain
 
-        def begin_with_details(record):
+        lines = lines_now() if config.with_stack else {}
+
+        def start(record):
             inputs = Inputs(record.inputs) if config.report_input_shapes else NO_INPUTS
             if config.with_flops:
                 inputs.flops = compute_flops(record.name(), record.inputs)
-            self.details[record] = inputs, stack_of_caller() if config.with_stack else ()
+            self.details[record] = inputs, stack_of_caller(lines) if config.with_stack else ()
             if memory:
                 memory.note_inputs(record.inputs)
-            begin_op(record)
+            plain.start(record)
 
-        def end_with_memory(record, context):
+        def end(record, context):
             if memory and not record.failed:
                 memory.note_outputs(record.outputs)
-            end_op(record, context)
+            plain.end(record, context)
+            record.inputs = record.outputs = None  # the log keeps the record: it must not keep tensors
 
-        return RecordFunctionCallback(begin_with_details, end_with_memory)
+        return RecordFunctionCallback(start, end)
 
     def log_allocation(self, allocation):
         if self.enabled:
@@ -128,50 +139,82 @@ class RecordQueue:
     def get_records(self, end_time_ns):
         """All Results, by the time when they began; what is not over ends now."""
         results, begun, nesting = [], {}, {}
-        for entry, time, thread in zip(*[iter(self.log)] * 3):
-            thread_numbers.setdefault(thread, len(thread_numbers) + 1)
-            around = nesting.setdefault(thread, [])  # the calls that this thread is in
-            if entry in begun:
-                self._over(begun[entry], time, thread, around)
+        entries = iter(self.log)
+        for entry in entries:
+            record = None
+            if entry is None or type(entry) in (RecordFunction, Allocation):
+                record = entry
+            else:
+                number, scope = next(entries), next(entries)
+            time, thread = next(entries), next(entries)
+            around = nesting.setdefault(thread, [])  # the calls that this thread is in, the innermost last
+            if record in begun or entry is None:
+                self._over(begun.get(record) or innermost_call(around), time, thread, around)
                 continue
-            result = self._call(entry, time, thread) if type(entry) is RecordFunction else allocated(entry, time, thread)
+            if type(record) is RecordFunction:
+                result = begun[record] = self._call_of(record, time, thread)
+            elif type(record) is Allocation:
+                result = allocated(record, time, thread)
+            else:
+                result = self._call(entry, number, scope, time, thread)
             if around:
                 result.parent = around[-1]
                 around[-1].children.append(result)
-            results.append(result)
-            if type(entry) is RecordFunction:
-                begun[entry] = result
+            if type(record) is not Allocation:
                 around.append(result)
+            results.append(result)
         for result in itertools.chain(*nesting.values()):
             result.end_time_ns = end_time_ns
         results.sort(key=lambda result: (result.start_time_ns, -result.end_time_ns))
         finish(results)
         return results
 
-    def _call(self, record, time, thread):
-        overload = record.overload_name() if self.config.experimental_config.capture_overload_names else ""
-        result = Result(record.name(), time, thread, record.scope, record.sequence_nr, overload)
+    def _call(self, operator, number, scope, time, thread):
+        overload = ""
+        if self.config.experimental_config.capture_overload_names:
+            overload = overload_name_of(operator)
+        return Result(name_of(operator), time, thread, scope, number, overload)
+
+    def _call_of(self, record, time, thread):
+        result = self._call(record.operator, record.sequence_nr, record.scope, time, thread)
         if record in self.details:
             result.inputs, result.stack = self.details[record]
         return result
 
     def _over(self, result, time, thread, around):
-        result.end_time_ns, result.end_tid = time, thread_numbers[thread]
-        if result in around:
-            del around[around.index(result) :]
+        if result is not None:
+            result.end_time_ns, result.end_tid = time, number_of_thread(thread)
+            if result in around:
+                around.remove(result)
 
 
-def logging_into(log):
-    """(start, end) of a callback that writes into `log`. Each operator calls both, so they do nothing else."""
-    extend, clock, thread = log.extend, perf_counter_ns, get_ident
+def innermost_call(around):
+    """What ends when a call without a record is over: what a program named may be open for longer."""
+    return next((result for result in reversed(around) if result.scope != USER_SCOPE), None)
 
-    def begin_op(record):
-        extend((record, clock(), thread()))
 
-    def end_op(record, context):
-        extend((record, clock(), thread()))
+def number_of_thread(ident):
+    return thread_numbers.setdefault(ident, len(thread_numbers) + 1)
 
-    return begin_op, end_op
+
+class LogCallback(RecordFunctionCallback):
+    """Writes calls into a log. Every operator passes through `around`, so it does nothing else, and makes no record."""
+
+    def __init__(self, log):
+        extend, clock, thread = log.extend, perf_counter_ns, get_ident
+
+        def mark(record, context=None):
+            extend((record, clock(), thread()))
+
+        def around(operator, sequence_nr, scope, function, arguments):
+            extend((operator, sequence_nr, scope, clock(), thread()))
+            try:
+                return function(*arguments)
+            finally:
+                extend((None, clock(), thread()))
+
+        self.start = self.end = mark
+        self.around = around
 
 
 def allocated(allocation, time, thread):

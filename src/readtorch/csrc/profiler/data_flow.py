@@ -9,15 +9,18 @@ In PyTorch: `torch/csrc/profiler/data_flow.cpp`. Explained in the chapter "One o
 """
 
 import weakref
+from collections import namedtuple
 
 from readtorch.c10.storage_impl import address_of, owner_of
 from readtorch.c10.tensor_impl import TensorImpl
 
 from .orchestration.observer import DeviceType
 
+Allocation = namedtuple("Allocation", ["nbytes", "device_type", "address"])
+
 
 class MemoryWatcher:
-    """Calls report((bytes, DeviceType, address)) for what appears, with negative bytes for what goes."""
+    """Calls report(Allocation) for what appears, with negative bytes for what goes."""
 
     def __init__(self, report):
         self.report = report
@@ -36,7 +39,7 @@ class MemoryWatcher:
                 self.report(allocation)
 
     def _note(self, tensor):
-        """(bytes, DeviceType, address) if the tensor's memory is not known yet."""
+        """An Allocation if the tensor's memory is not known yet."""
         owner = owner_of(tensor._array)
         key = id(owner)
         if key in self.living or not owner.nbytes:
@@ -46,10 +49,10 @@ class MemoryWatcher:
 
         def forget(reference):
             if self.living.pop(key, None) is not None:
-                self.report((-nbytes, place, address))
+                self.report(Allocation(-nbytes, place, address))
 
         self.living[key] = weakref.ref(owner, forget)
-        return nbytes, place, address
+        return Allocation(nbytes, place, address)
 
 
 def tensors_among(values):

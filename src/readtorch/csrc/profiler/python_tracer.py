@@ -14,11 +14,22 @@ _ROOT = str(_PACKAGE.parent) + "/"
 _ENGINE_ROOMS = tuple([f"{_PACKAGE}/{room}/" for room in ("aten", "c10", "csrc")])
 
 
-def stack_of_caller():
-    """The places as `stack_entries` says them, the innermost first: (code, line) pairs."""
+def lines_now():
+    """{(id of a frame, its code): its line} of the functions that are running when a run begins: they are shown at this line, those that
+    are called later at their first one, as in PyTorch."""
+    frame, lines = sys._getframe(1), {}
+    while frame is not None:
+        lines[id(frame), frame.f_code] = frame.f_lineno
+        frame = frame.f_back
+    return lines
+
+
+def stack_of_caller(lines):
+    """(code, line) of the functions that are running, the innermost first; what `stack_entries` takes."""
     frame, stack = sys._getframe(2), []
     while frame is not None:
-        stack.append((frame.f_code, frame.f_lineno))
+        code = frame.f_code
+        stack.append((code, lines.get((id(frame), code), code.co_firstlineno)))
         frame = frame.f_back
     return stack
 

@@ -78,7 +78,9 @@ def number_of(value):
 
 
 # In the order of `c10/core/ScalarType.h`, `Layout.h` and `MemoryFormat.h`.
-SCALAR_TYPES = "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32"
+SCALAR_TYPES = (
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32"
+)
 SCALAR_TYPES = [*SCALAR_TYPES.split(), "bfloat16"]
 LAYOUTS = ["strided", "sparse_coo"]
 MEMORY_FORMATS = ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"]

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import readtorch
 from readtorch import multiprocessing
 from readtorch._utils import ExceptionWrapper
+from readtorch.autograd.profiler import event_if_observed
 
 from ._utils import MP_STATUS_CHECK_INTERVAL
 from ._utils.collate import default_collate, default_convert
@@ -329,11 +330,11 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self):
-        # in PyTorch: a range of the profiler around all of it
-        data = self._next_data()
-        self._num_yielded += 1
-        self._warn_if_too_many()
-        return data
+        with event_if_observed("enumerate(DataLoader)#{}.__next__", self):
+            data = self._next_data()
+            self._num_yielded += 1
+            self._warn_if_too_many()
+            return data
 
     def _warn_if_too_many(self):
         promised = self._IterableDataset_len_called

@@ -9,6 +9,8 @@ import enum
 class ProfilerActivity(enum.Enum):
     """What is collected: calls on the CPU, kernels and copies on a device."""
 
+    __module__ = "torch._C._profiler"
+
     CPU = 0
     XPU = 1
     CUDA = 2
@@ -22,6 +24,8 @@ class ProfilerActivity(enum.Enum):
 
 class ProfilerState(enum.Enum):
     """Which profiler runs. KINETO is the one that there is here; the others are named for programs that compare with them."""
+
+    __module__ = "torch._C._profiler"
 
     Disabled = 0
     CPU = 1
@@ -38,6 +42,8 @@ class ProfilerState(enum.Enum):
 class RecordScope(enum.Enum):
     """What a record is of: an operator or a step of the engine, a node of the graph, a name of the program's own …"""
 
+    __module__ = "torch._C._profiler"
+
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
     TORCHSCRIPT_FUNCTION = 2
@@ -52,6 +58,8 @@ class RecordScope(enum.Enum):
 
 class DeviceType(enum.Enum):
     """Where an event took place. In PyTorch: `c10/core/DeviceType.h`."""
+
+    __module__ = "torch._C._autograd"
 
     CPU = 0
     CUDA = 1
@@ -108,6 +116,8 @@ class ExperimentalConfig:
 
 class ProfilerConfig:
     """The settings of one run."""
+
+    __module__ = "torch._C._profiler"
 
     def __init__(
         self,
