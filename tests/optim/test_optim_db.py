@@ -14,7 +14,7 @@ import torch
 
 import readtorch
 from tests.conformance import catalog, optimizer_checks
-from tests.reference import to_readtorch, to_torch
+from tests.reference import FUSES, to_readtorch, to_torch
 
 STEPS = 25
 BOUND = {torch.float64: 1e-6, torch.float32: 1e-4}
@@ -223,6 +223,31 @@ def test_lbfgs_with_many_iterations_a_step(line_search_fn):
             for _ in range(2):
                 run.optimizer.step(closure)
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+class Rosenbrock:
+    """The valley that PyTorch's own tests of optimizers go along."""
+
+    def loss(self, data, parameters):
+        (x,) = parameters
+        return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+
+
+@pytest.mark.skipif(not FUSES, reason="the default loops of PyTorch round otherwise")
+@pytest.mark.parametrize("settings", [{}, {"line_search_fn": "strong_wolfe"}, {"lr": 0.3, "history_size": 3}], ids=str)
+def test_lbfgs_evaluates_as_often_in_float32(settings):
+    """Sums of two numbers have no order: nearly all steps are PyTorch's to the last bit."""
+    chance = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        start, counts, ends = [torch.randn(2, generator=chance)], [], []
+        for T in (readtorch, torch):
+            run = Run(T, "LBFGS", settings, Rosenbrock(), (), start)
+            run.steps(4)
+            state = run.optimizer.state[run.parameters[0]]
+            counts.append((state["func_evals"], state["n_iter"]))
+            ends.append(run.parameters[0].tolist())
+        assert counts[0] == counts[1]
+        assert ends[0] == pytest.approx(ends[1], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", INFOS)
