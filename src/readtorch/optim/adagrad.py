@@ -20,7 +20,6 @@ from .optimizer import (
     _check_steps,
     _count,
     _default_to_foreach,
-    _device_dtype_check_for_fused,
     _device_of_counts,
     _each_group,
     _each_parameter,
@@ -95,8 +94,7 @@ class Adagrad(Optimizer):
     def _init_group(self, group):
         params, *lists = super()._init_group(group)
         if group["fused"]:
-            for p in params:
-                _device_dtype_check_for_fused(p)
+            self._check_fused_params(params)
         return params, *lists
 
     @_use_grad_for_differentiable

@@ -25,7 +25,6 @@ from .optimizer import (
     Optimizer,
     _add_weight_decay,
     _check_fused,
-    _check_fused_shapes,
     _check_settings,
     _check_steps,
     _count,
@@ -180,9 +179,7 @@ def adam(
     settings = dict(lr=lr, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=eps)
     settings["decoupled_weight_decay"] = decoupled_weight_decay
     others = [grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
-    if fused:
-        _check_fused_shapes(params, *others)
-    elif fused is None and foreach is None:
+    if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
         plain = not (capturable or differentiable or mode_tls.modes)
         fused = plain and _kernel_serves(params, (lr, beta1, beta2, weight_decay), *others)

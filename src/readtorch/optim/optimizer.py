@@ -15,6 +15,7 @@ import numpy as np
 
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.aten.native.multi_tensor_apply import survey
 from readtorch.autograd.profiler import event_if_observed
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
@@ -187,7 +188,7 @@ class Optimizer:
         for p, state in zip(params, states):
             if not state:
                 self._init_state(group, p, state)
-        return params, grads, *[[state.get(name) for state in states] for name in self._state_names]
+        return params, grads, *[_of_each(states, name) for name in self._state_names]
 
     def _init_state(self, group, p, state):
         """Before the first step of `p`: put what is remembered of it into the dictionary `state`."""
@@ -195,6 +196,13 @@ class Optimizer:
         for name in self._state_names:
             if name != "step":
                 state[name] = _zeros_for(p)
+
+    def _check_fused_params(self, params):
+        """RuntimeError, in the first step, for parameters that a fused one cannot change."""
+        if vars(self).get("_need_device_dtype_check_for_fused", True):
+            for p in params:
+                _device_dtype_check_for_fused(p)
+            self._need_device_dtype_check_for_fused = False
 
     def _settings(self, function, group):
         """The settings of `group` that `function` takes."""
@@ -523,7 +531,7 @@ def _names_of_settings(function, names):
 
 
 def _check_steps(state_steps, what="API has changed, `state_steps`"):
-    if not all([isinstance(t, Tensor) for t in state_steps]):
+    if not all([type(t) is Tensor or isinstance(t, Tensor) for t in state_steps]):
         raise RuntimeError(f"{what} argument must contain a list of singleton tensors")
 
 
@@ -640,6 +648,14 @@ def _count(device=None, value=0.0, is_fused=None):
     return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused), device=device)
 
 
+def _of_each(states, name):
+    """The entry `name` of each state; None where the settings do not need it."""
+    try:
+        return [state[name] for state in states]
+    except KeyError:
+        return [state.get(name) for state in states]
+
+
 def _device_of_counts(group, p):
     """Counts lie on the host, where the formulas need them; a graph that is recorded, or a kernel, changes them on its device."""
     return p.device if group.get("capturable") or group.get("fused") else None
@@ -674,28 +690,14 @@ def _kernel_serves(params, numbers, *others):
         return False
     if not all([type(p) in _PLAIN and p._keys & CPU for p in params]):
         return False
-    arrays = [p._array for p in params]
-    if not all([a.dtype in _KERNEL_TYPES for a in arrays]):
-        return False
-    dtypes, shapes = [a.dtype for a in arrays], [a.shape for a in arrays]
-    for tensors in others:
-        if [t._array.shape for t in tensors] != shapes or [t._array.dtype for t in tensors] != dtypes:
-            return False
-    return True
-
-
-def _check_fused_shapes(params, *others):
-    """A kernel counts the parameters' elements, and would read and write behind the end of shorter lists."""
-    # in PyTorch: nothing is checked, and the memory behind is changed
-    shapes = [p._array.shape for p in params]
-    for tensors in others:
-        if [t._array.shape for t in tensors] == shapes:
-            continue
-        for p, t in zip(params, tensors):
-            if p.shape != t.shape:
-                raise RuntimeError(
-                    f"a fused step needs tensors of the parameter's shape {[*p.shape]}, got {[*t.shape]}"
-                )
+    arrays = [[t._array for t in tensors] for tensors in (params, *others)]
+    return survey(arrays) is not None or all(
+        [
+            a.dtype in _KERNEL_TYPES and a.dtype == t.dtype and a.shape == t.shape
+            for each in arrays
+            for a, t in zip(arrays[0], each)
+        ]
+    )
 
 
 _KERNEL_TYPES = (np.dtype(np.float32), np.dtype(np.float64))

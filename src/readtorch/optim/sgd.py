@@ -21,9 +21,7 @@ from .optimizer import (
     Optimizer,
     _add_weight_decay,
     _check_fused,
-    _check_fused_shapes,
     _default_to_foreach,
-    _device_dtype_check_for_fused,
     _get_value,
     _has_sparse,
     _kernel_serves,
@@ -88,8 +86,7 @@ class SGD(Optimizer):
         for group in self.param_groups:
             params, grads = self._init_group(group)
             if group["fused"]:
-                for p in params:
-                    _device_dtype_check_for_fused(p)
+                self._check_fused_params(params)
             if group["momentum"] == 0:  # there is no state, not even an empty one
                 sgd(params, grads, [], **self._settings(sgd, group))
                 continue
@@ -127,10 +124,8 @@ def sgd(
         if not (foreach or has_sparse_grad) and _kernel_pays(params):  # in PyTorch: the loop, whose arithmetic it does
             others = d_p_list, *_buffers(params, momentum_buffer_list, momentum)
             fused = _kernel_serves(params, (lr, weight_decay), *others)
-    elif fused and not foreach:
-        if has_sparse_grad:
-            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
-        _check_fused_shapes(params, d_p_list, *_buffers(params, momentum_buffer_list, momentum))
+    elif fused and not foreach and has_sparse_grad:
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
     if fused and not foreach:
         _fused_sgd(params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **settings)
     else:
@@ -221,7 +216,7 @@ def _fused_sgd(
     nesterov,
     maximize,
 ):
-    if found_inf is not None and found_inf.item() == 1.0:
+    if not params or found_inf is not None and found_inf.item() == 1.0:
         return  # in PyTorch: momentum's buffers, if there are none yet, become what lies in memory
 
     def step(params, grads, bufs, is_first_step):

@@ -375,7 +375,7 @@ add_number_to_each = _foreach_add_.composite
 
 def add_number_cpu_(tensors, scalar):
     """The step counters of fused optimizers: many tensors of one number each."""
-    if not all(t._array.dtype is F4 or t._array.dtype is F8 for t in tensors):
+    if not all([t._array.dtype is F4 or t._array.dtype is F8 for t in tensors]):
         return add_number_to_each(tensors, scalar)
     check_list(tensors)
     from .cpu.foreach_ops_kernels import add

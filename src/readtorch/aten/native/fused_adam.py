@@ -3,6 +3,8 @@
 In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" shows when `optim.Adam` calls it.
 """
 
+import numpy as np
+
 from readtorch.aten.native_function import native_function
 from readtorch.c10.dispatch_key import META
 
@@ -67,6 +69,9 @@ def _step(
     )
     steps = [t._array.item() for t in state_steps]
     corrections = {step: (-(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5) for step in set(steps)}
-    numbers_of_each = list(zip(*[corrections[step] for step in steps]))
+    if len(corrections) == 1:  # as usual, all are at the same step
+        numbers_of_each = [np.full(len(steps), number) for number in corrections[steps[0]]]
+    else:
+        numbers_of_each = list(zip(*[corrections[step] for step in steps]))
     kernel = fused_adam_kernel.amsgrad if amsgrad else fused_adam_kernel.adam
     multi_tensor_apply(kernel, lists, numbers, numbers_of_each, read_only=[1])

@@ -1,11 +1,12 @@
 """One kernel call for lists of tensors: the elements of all are one long row, which the threads share.
 
 Note [ Where an array's elements lie ]
-An array as an argument costs a compiled loop 0.2 µs, and asking an array for its address takes 1 µs: with a
-hundred small parameters an optimizer would do little else. But `id(array)` is the address of a Python object,
-and an array's object is Python's header followed by the address of the elements (NumPy's `PyArray_DATA` reads
-it there). So a kernel is given the objects' addresses, and looks up the elements' itself. The caller's lists
-keep the objects alive.
+An array as an argument costs a compiled loop 0.2 µs, asking an array for its address takes 1 µs, and comparing shapes, dtypes
+and layouts in Python about as much: with a hundred small parameters an optimizer would do little else. But `id(x)` is the address
+of the Python object `x`. A list's object holds the address of its items' addresses, and an array's object holds its elements'
+address, its shape, its dtype and its flags: structures that are part of Python's and NumPy's C interface (`PyListObject`,
+`PyArrayObject_fields`) and stay as they are. So one compiled pass over lists of arrays, `survey`, is given the lists' addresses,
+checks that all fits, and notes where the elements are. The caller's lists keep the objects alive.
 
 In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`. On the CPU its fused operators call a kernel
 once a tensor.
@@ -19,47 +20,77 @@ from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float32
 from .tensor_iterator import F4, F8
 
 GRAIN = 1 << 18  # elements that are worth a thread
+LIKE = {F4: np.empty(0, F4), F8: np.empty(0, F8)}  # what tells a loop in which dtype it works
 
 
 def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), read_only=()):
-    """Call `kernel(objects, ends, like, *numbers, *numbers_of_each, *flags, begin, end)`: a step in place.
+    """Call `kernel(addresses, ends, like, *numbers, *numbers_of_each, *flags, begin, end)`: a step in place.
 
     lists: lists of tensors, which in each place have the same shape and dtype. Different dtypes in a list
     mean a call for each. read_only: positions of lists that are not changed. numbers: floats.
-    numbers_of_each: lists with a float for each tensor. The kernel sees objects[j, i], where the i-th tensor
-    of list j is; ends[i], where its elements end in the long row; like, an empty array of the dtype, in which
-    the numbers are too; and does begin … end of the row.
+    numbers_of_each: lists with a float for each tensor. The kernel sees addresses[j, i], where the elements of the i-th
+    tensor of list j are; ends[i], where they end in the long row; like, an empty array of the dtype, in which
+    the numbers are too; and does begin … end of the row. RuntimeError for other shapes.
     """
     arrays = [[t._array for t in tensors] for tensors in lists]
-    dtypes = {a.dtype for a in arrays[0]}
-    if len(dtypes) > 1:
-        for dtype in dtypes:
-            chosen = [i for i, a in enumerate(arrays[0]) if a.dtype == dtype]
-            theirs = [[tensors[i] for i in chosen] for tensors in lists]
-            of_each = [[each[i] for i in chosen] for each in numbers_of_each]
-            multi_tensor_apply(kernel, theirs, numbers, of_each, flags, read_only)
-        return
-    (dtype,) = dtypes
-    wide = dtype if dtype is F4 or dtype is F8 else F4
-    scattered = {i for each in arrays for i, a in enumerate(each) if not (a.dtype is wide and a.flags.c_contiguous)}
-    flat = [list(each) for each in arrays] if scattered else arrays
-    for i in scattered:
-        for each in flat:
-            each[i] = in_memory_order(each[i], arrays[0][i], wide)
-    objects = np.array([[id(a) for a in each] for each in flat])
-    ends = np.array([a.size for a in flat[0]]).cumsum()
-    like = np.empty(0, wide)
-    numbers = *map(wide.type, numbers), *[np.array(each, wide) for each in numbers_of_each], *flags
+    surveyed = survey(arrays)
+    if surveyed is None:
+        apply_to_copies(kernel, arrays, numbers, numbers_of_each, flags, read_only)
+    else:
+        run(kernel, surveyed, numbers, numbers_of_each, flags)
+    for j, tensors in enumerate(lists):
+        if j not in read_only:
+            for t in tensors:
+                t._counter[0] += 1
 
-    def run(begin, end):
-        kernel(objects, ends, like, *numbers, begin, end)
 
-    parallel.parallel_for(0, int(ends[-1]), GRAIN, run)
-    for j in set(range(len(lists))).difference(read_only):
-        for i in scattered:
-            write_back(flat[j][i], arrays[j][i], arrays[0][i])
-        for t in lists[j]:
-            t._counter[0] += 1
+def survey(arrays):
+    """(addresses, ends, like) of lists of arrays that lie as the loops want them, else None."""
+    from .cpu import multi_tensor_apply as compiled
+
+    first = arrays[0]
+    like = LIKE.get(first[0].dtype) if first else None
+    if like is None or any([len(each) != len(first) for each in arrays]):
+        return None
+    addresses, ends = np.empty((len(arrays), len(first)), np.int64), np.empty(len(first), np.int64)
+    fits = compiled.survey(np.array([id(each) for each in arrays]), id(like.dtype), addresses, ends)
+    return (addresses, ends, like) if fits else None
+
+
+def run(kernel, surveyed, numbers, numbers_of_each, flags):
+    addresses, ends, like = surveyed
+    dtype = like.dtype
+    numbers = *map(dtype.type, numbers), *[np.array(each, dtype) for each in numbers_of_each], *flags
+
+    def run_piece(begin, end):
+        kernel(addresses, ends, like, *numbers, begin, end)
+
+    parallel.parallel_for(0, int(ends[-1]), GRAIN, run_piece)
+
+
+def apply_to_copies(kernel, arrays, numbers, numbers_of_each, flags, read_only):
+    """A call for each dtype, with copies of what lies otherwise or has 16 bits; what has changed is copied back."""
+    check_shapes(arrays)
+    for dtype in {a.dtype for a in arrays[0]}:
+        chosen = [i for i, a in enumerate(arrays[0]) if a.dtype == dtype]
+        theirs = [[each[i] for i in chosen] for each in arrays]
+        wide = dtype if dtype == F4 or dtype == F8 else F4
+        flat = [[in_memory_order(a, first, wide) for a, first in zip(each, theirs[0])] for each in theirs]
+        run(kernel, survey(flat), numbers, [[each[i] for i in chosen] for each in numbers_of_each], flags)
+        for j in set(range(len(arrays))).difference(read_only):
+            for result, array, first in zip(flat[j], theirs[j], theirs[0]):
+                write_back(result, array, first)
+
+
+def check_shapes(arrays):
+    """A kernel counts the parameters' elements, and would read and write behind the end of shorter arrays."""
+    # in PyTorch: nothing is checked, and the memory behind is changed
+    for each in arrays:
+        for first, a in zip(arrays[0], each, strict=True):
+            if a.shape != first.shape:
+                raise RuntimeError(
+                    f"a fused step needs tensors of the parameter's shape {[*first.shape]}, got {[*a.shape]}"
+                )
 
 
 def in_memory_order(array, first, dtype):

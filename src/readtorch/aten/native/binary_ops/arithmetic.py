@@ -50,11 +50,10 @@ def with_factor(ufunc, alpha, common, size):
     """(x, y) -> `ufunc(x, alpha * y)`, where alpha is an element of the result's type.
 
     In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds the product to 16 bits; float32
-    and float64 are multiplied and added in one instruction, which rounds once. Here a few float32 numbers are: by way of float64.
+    and float64 are multiplied and added in one rounding, here a few float32 numbers: by way of float64.
     """
     if common is scalar_type.float32 and size < FEW:
-        factor = np.float64(np.float32(alpha))
-        return lambda x, y: ufunc(x, factor * y)
+        return lambda x, y, factor=np.float64(np.float32(alpha)): ufunc(x, factor * y)
     factor = np.asarray(alpha).astype(common.numpy).astype(scalar_type.op_math_type(common).numpy)
     if common.itemsize == 2 and common.category >= FLOAT and size < 32:
         return lambda x, y: ufunc(x, (factor * y).astype(common.numpy).astype(factor.dtype))

@@ -10,10 +10,10 @@ from .multi_tensor_apply import elements, piece
 
 
 @kernel
-def add(objects, ends, like, scalar, begin, end):
+def add(addresses, ends, like, scalar, begin, end):
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
-            row = elements(objects[0, i], b, e, like)
+            row = elements(addresses[0, i], b, e, like)
             for k in range(row.size):
                 row[k] += scalar

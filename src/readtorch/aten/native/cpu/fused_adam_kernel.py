@@ -18,23 +18,23 @@ from .multi_tensor_apply import elements, piece
 
 @kernel
 def adam(
-    objects, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
+    addresses, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
     bias_correction2_sqrt, begin, end,
 ):
-    """objects: of params, grads, exp_avgs, exp_avg_sqs. step_size_neg, bias_correction2_sqrt: of each."""
+    """addresses: of params, grads, exp_avgs, exp_avg_sqs. step_size_neg, bias_correction2_sqrt: of each."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
             adam_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
-                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like), weight1, beta2,
+                elements(addresses[0, i], b, e, like), elements(addresses[1, i], b, e, like),
+                elements(addresses[2, i], b, e, like), elements(addresses[3, i], b, e, like), weight1, beta2,
                 weight2, step_size_neg[i], bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
             )
 
 
 @kernel
 def amsgrad(
-    objects, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
+    addresses, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
     bias_correction2_sqrt, begin, end,
 ):
     """`adam`, also with max_exp_avg_sqs."""
@@ -42,9 +42,9 @@ def amsgrad(
         b, e = piece(ends, i, begin, end)
         if b < e:
             amsgrad_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
-                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like),
-                elements(objects[4, i], b, e, like), weight1, beta2, weight2, step_size_neg[i],
+                elements(addresses[0, i], b, e, like), elements(addresses[1, i], b, e, like),
+                elements(addresses[2, i], b, e, like), elements(addresses[3, i], b, e, like),
+                elements(addresses[4, i], b, e, like), weight1, beta2, weight2, step_size_neg[i],
                 bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
             )
 

@@ -12,13 +12,13 @@ from .multi_tensor_apply import elements, piece
 
 
 @kernel
-def sgd(objects, ends, like, lr_neg, weight_decay, sign, begin, end):
-    """objects: of params and grads."""
+def sgd(addresses, ends, like, lr_neg, weight_decay, sign, begin, end):
+    """addresses: of params and grads."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
             sgd_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg, weight_decay, sign
+                elements(addresses[0, i], b, e, like), elements(addresses[1, i], b, e, like), lr_neg, weight_decay, sign
             )
 
 
@@ -33,15 +33,15 @@ def sgd_step(param, grad, lr_neg, weight_decay, sign):
 
 
 @kernel
-def momentum(objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end):
-    """objects: of params, grads and momentum buffers."""
+def momentum(addresses, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end):
+    """addresses: of params, grads and momentum buffers."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
             momentum_step(
-                elements(objects[0, i], b, e, like),
-                elements(objects[1, i], b, e, like),
-                elements(objects[2, i], b, e, like),
+                elements(addresses[0, i], b, e, like),
+                elements(addresses[1, i], b, e, like),
+                elements(addresses[2, i], b, e, like),
                 lr_neg,
                 weight_decay,
                 sign,
