@@ -81,6 +81,11 @@ def test_what_the_chapter_says_of_it():
     good = FIGURE.result(exponent=13)
     assert [row["kind"] for row in good["rows"]] == ["subnormal"] + ["normal"] * 7 and not good["then"]["skipped"]
     assert {row["kind"] for row in FIGURE.result(dtype="bfloat16")["rows"]} == {"normal"}
+    assert FIGURE.result(exponent=13, good=1999)["then"] == {"skipped": False, "exponent": 14, "good": 0}
+    assert FIGURE.result(exponent=14)["then"] == {"skipped": True, "exponent": 13, "good": 0}
+    twice, tie = FIGURE.result(gradients="2.99e-8, 2^-25")["rows"]
+    assert 0.99 < twice["error"] < 1 and tie["kind"] == "zero"
+    assert [row["kind"] for row in FIGURE.result(gradients="65504,65519,65520")["rows"]] == ["normal", "normal", "inf"]
 
 
 @pytest.mark.browser
