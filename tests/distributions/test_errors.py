@@ -220,7 +220,9 @@ def test_subclasses():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["Normal", "Laplace", "Geometric", "StudentT", "MultivariateNormal"])
+@pytest.mark.parametrize(
+    "name", ["Normal", "Laplace", "Geometric", "StudentT", "MultivariateNormal", "VonMises", "Wishart"]
+)
 def test_traces_draw_anew(name):
     """A trace has the draw as an operator: it gives other numbers each time, and the reference's."""
     _, arguments = make(name, (), torch.float32)

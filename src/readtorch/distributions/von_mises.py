@@ -48,7 +48,7 @@ def _rejection_sample(loc, concentration, proposal_r, x):
     """
     done = readtorch.zeros(x.shape, dtype=readtorch.bool, device=loc.device)
     while not done.all():
-        u1, u2, u3 = readtorch.rand((3,) + x.shape, dtype=loc.dtype, device=loc.device).unbind()
+        u1, u2, u3 = readtorch.rand([3] + list(x.shape), dtype=loc.dtype, device=loc.device).unbind()
         z = (math.pi * u1).cos()
         f = (1 + proposal_r * z) / (proposal_r + z)
         c = concentration * (proposal_r - f)

@@ -276,7 +276,8 @@ def exponential_race(probabilities, generator):
 
     q / p is the time at which a category with rate p arrives, and those who arrive first are drawn.
     """
-    q = np.empty_like(probabilities)
+    is_expanded = 0 in probabilities.strides  # to NumPy that dimension is the fastest, to at::empty_like it is not
+    q = np.empty_like(probabilities, order="C" if is_expanded else "K")
     exponential_(q, 1.0, generator)
     with np.errstate(divide="ignore", invalid="ignore"):
         return probabilities / q
