@@ -123,6 +123,18 @@ def test_nobody_is_observed_before_and_afterwards():
 
 
 @SIDES
+def test_a_profiler_inside_another_takes_its_place(T):
+    x = T.ones(3)
+    with T.profiler.profile(activities=[CPU[T]]) as outer:
+        T.exp(x)
+        with T.profiler.profile(activities=[CPU[T]]) as inner:
+            T.sin(x)
+        T.cos(x)
+    assert [[event.name for event in prof.events()] for prof in (outer, inner)] == [[], ["aten::sin"]]
+    assert not tls.observers
+
+
+@SIDES
 def test_other_threads_are_not_seen(T):
     import threading
 

@@ -99,7 +99,9 @@ class ProfilerResult:
 
 
 def prepare_profiler(config, activities, activity_filter=None):
-    """Make a run, which does not look at anything yet."""
+    """Make a run, which does not look at anything yet. One that is under way is over, and what it has collected is lost."""
+    if Session.running is not None:
+        Session.running.stop()
     Session.running = KinetoThreadLocalState(config, activities)
 
 
