@@ -70,6 +70,55 @@ def test_packed(name):
         assert_close(results[1], results[0])
 
 
+def node_names(tensor):
+    """The names of the nodes behind a tensor, from the last one to the first."""
+    seen, todo = [], [tensor.grad_fn]
+    for node in todo:
+        if node is not None and node not in seen:
+            seen.append(node)
+            todo += [edge[0] for edge in node.next_functions]
+    return [node.name().split("::")[-1] for node in seen]
+
+
+@pytest.mark.parametrize("steps, sequences", [(7, 2), (1, 3), (4, 1)])
+@pytest.mark.parametrize(
+    "settings",
+    [*SETTINGS, dict(bidirectional=True), dict(proj_size=2), dict(dtype="float16"), dict(dtype="bfloat16")],
+    ids=str,
+)
+def test_packed_lstm_of_equal_lengths(settings, steps, sequences):
+    """It is a padded batch, and goes the same way: values, the graph behind outputs and states, gradients."""
+    if settings.get("dtype") == "bfloat16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("PyTorch goes step by step here")
+    theirs, ours = pair("LSTM", 3, 4, **{**settings, "dropout": 0})
+    x = torch.randn(steps, sequences, 3, dtype=theirs.weight_ih_l0.dtype, requires_grad=True)
+    results = []
+    for T, module, x_ in ((torch, theirs, x), (rt, ours, to_readtorch(x.detach()).requires_grad_())):
+        packed = T.nn.utils.rnn.pack_padded_sequence(x_, [steps] * sequences)
+        output, (h, c) = module(packed)
+        (output.data.square().sum() + h.sum() + c.sum()).backward()
+        gradients = [p.grad for p in (x_, *module.parameters())]
+        results.append((output.data.detach(), h.detach(), c.detach(), gradients))
+        results.append([node_names(t) for t in (output.data, h, c)])
+    few = {"rtol": 3e-2, "atol": 3e-2} if x.dtype.itemsize == 2 else {}
+    assert_close(results[2], results[0], **few)
+    assert results[3] == results[1]
+
+
+@pytest.mark.parametrize("rows, sizes", [(15, [2] * 7), (13, [2] * 7), (12, [3, 2, 2, 2, 3]), (0, [0, 0])])
+def test_batch_sizes_that_do_not_fit(rows, sizes):
+    outcomes = []
+    for T in (torch, rt):
+        T.manual_seed(0)
+        layer, h = T.nn.LSTM(3, 4), T.zeros(1, sizes[0], 4)
+        try:
+            arguments = T.zeros(rows, 3), T.tensor(sizes), (h, h), list(layer.parameters())
+            outcomes.append(tuple(T.lstm(*arguments, True, 1, 0.0, False, False)[0].shape))
+        except RuntimeError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_gradients_of_all_parameters():
     theirs, ours = pair("LSTM", 3, 4, 2, proj_size=2)
     x = torch.randn(5, 2, 3)

@@ -394,12 +394,15 @@ declare_binding("lstm", lstm, tuple)
 
 
 def lstm_stack(input, hx, params, has_biases, *settings, layers=PADDED):
-    """A projection makes h smaller than c."""
-    has_projections = hx[0].size(2) != hx[1].size(2)
     hiddens = list(zip(hx[0].unbind(0), hx[1].unbind(0)))
-    params = gather_params(params, has_biases, has_projections)
+    params = gather_params(params, has_biases, has_projections(hx))
     output, (hy, cy) = stack_of_layers(lstm_step, input, hiddens, params, *settings, layers)
     return output, hy, cy
+
+
+def has_projections(hx):
+    """A projection makes h smaller than c."""
+    return hx[0].size(2) != hx[1].size(2)
 
 
 def check_two_states(hx):
@@ -409,9 +412,14 @@ def check_two_states(hx):
 
 @lstm_data.compose
 def lstm_data_composite(data, batch_sizes, hx, params, has_biases, *settings):
+    """Sequences of equal lengths are a padded batch without padding: layer by layer, where `lstm.input` would."""
     check_two_states(hx)
-    input = PackedSequence(data, batch_sizes.tolist())
-    output, hy, cy = lstm_stack(input, hx, params, has_biases, *settings, layers=PACKED)
+    sizes = batch_sizes.tolist()
+    if has_layer_operator(data) and not has_projections(hx) and sizes[0] > 0 and sizes.count(sizes[0]) == len(sizes):
+        input = data.reshape((len(sizes), sizes[0], data.size(-1)))
+        output, hy, cy = lstm_stack_of_operators(input, hx, params, has_biases, *settings)
+        return output.reshape((data.size(0), output.size(-1))), hy, cy
+    output, hy, cy = lstm_stack(PackedSequence(data, sizes), hx, params, has_biases, *settings, layers=PACKED)
     return output.data, hy, cy
 
 
@@ -419,8 +427,7 @@ def lstm_data_composite(data, batch_sizes, hx, params, has_biases, *settings):
 def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """Layer by layer for the common types, else step by step."""
     check_two_states(hx)
-    has_projections = hx[0].size(2) != hx[1].size(2)
-    stack = lstm_stack if has_projections or not has_layer_operator(input) else lstm_stack_of_operators
+    stack = lstm_stack if has_projections(hx) or not has_layer_operator(input) else lstm_stack_of_operators
     input = input.transpose(0, 1) if batch_first else input
     output, hy, cy = stack(input, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     return (output.transpose(0, 1) if batch_first else output), hy, cy
