@@ -182,7 +182,7 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
-_LATER = {"distributions", "jit", "library", "onnx"}
+_LATER = {"distributions", "jit", "library", "onnx", "quasirandom"}
 
 
 def __getattr__(name):

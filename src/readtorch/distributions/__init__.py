@@ -2,7 +2,7 @@
 
     p = Normal(loc, scale)
     x = p.rsample((5,))         # a function of loc and scale, and differentiable
-    p.log_prob(x)               # for maximum likelihood, or for REINFORCE with `p.sample()`
+    p.log_prob(x)               # for maximum likelihood
     kl_divergence(p, Normal(0, 1))
 
 Parameters are tensors over a batch of independent distributions. Draws come from the generator in PyTorch's order: a seed

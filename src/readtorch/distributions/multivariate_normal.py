@@ -55,7 +55,27 @@ def _half_log_det(factor):
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class _ByScaleTril:
+    """A base for distributions of which covariances, their inverse or their Cholesky factor is given; the others follow.
+
+    Computed from the factor, `_unbroadcasted_scale_tril`, and expanded to batches of matrices, (…, n, n).
+    """
+
+    def _expanded_matrix(self, matrix):
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariances."""
+        return self._expanded_matrix(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        """The covariances."""
+        return self._expanded_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+
+class MultivariateNormal(_ByScaleTril, Distribution):
     """Normal vectors: exp(-(x - loc)ᵀ M⁻¹ (x - loc) / 2) / √det(2π M) for all real x of n numbers.
 
     loc: the mean, (…, n). covariance_matrix M, precision_matrix M⁻¹ or scale_tril, the Cholesky factor of M: (…, n, n), of
@@ -94,19 +114,6 @@ class MultivariateNormal(Distribution):
         names = "loc", "covariance_matrix", "scale_tril", "precision_matrix"
         kept = ["_unbroadcasted_scale_tril"]
         return self._expanded(MultivariateNormal, batch_shape, _instance, *names, kept=kept)
-
-    def _expanded_matrix(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The Cholesky factor of the covariances."""
-        return self._expanded_matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The covariances."""
-        return self._expanded_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):

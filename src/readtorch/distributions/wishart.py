@@ -12,7 +12,7 @@ from readtorch.types import _Number
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _as_scale_tril, _half_log_det
+from .multivariate_normal import _as_scale_tril, _ByScaleTril, _half_log_det
 from .utils import lazy_property, those_given
 
 __all__ = ["Wishart"]
@@ -28,7 +28,7 @@ def _mvdigamma(x, p):
     return (x.unsqueeze(-1) - halves.expand(x.shape + (-1,))).digamma().sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(_ByScaleTril, ExponentialFamily):
     """The sum of `df` matrices x xᵀ of normal vectors x with mean 0: positive definite matrices, (n, n).
 
     df: degrees of freedom, a number or a tensor above n - 1, and not only integers. covariance_matrix, precision_matrix
@@ -90,19 +90,6 @@ class Wishart(ExponentialFamily):
             "scale_tril": constraints.lower_cholesky,
             "df": constraints.greater_than(self.event_shape[-1] - 1),
         }
-
-    def _expanded_matrix(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The Cholesky factor of the vectors' covariances."""
-        return self._expanded_matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The vectors' covariances."""
-        return self._expanded_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
