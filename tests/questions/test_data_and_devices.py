@@ -97,6 +97,32 @@ def test_why_must_a_script_with_workers_say_if_name_main():
         assert multiprocessing.get_start_method() == ("forkserver" if sys.version_info >= (3, 14) else "fork")
 
 
+def test_how_do_i_resume_in_the_middle_of_an_epoch():
+    class Counting(torch.utils.data.Sampler):
+        given = 0
+
+        def __iter__(self):
+            for index in range(40):
+                self.given += 1
+                yield index
+
+    sampler = Counting()
+    steps = iter(DataLoader(range(40), 2, sampler=sampler, num_workers=2))
+    assert [next(steps).tolist() for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
+    assert sampler.given == 14
+
+
+def test_what_does_too_many_open_files_mean_in_a_dataloader():
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
+    kept = list(DataLoader(range(64), num_workers=1))
+    during = descriptors()
+    del kept[:]
+    assert during - before >= 64 > 32 > descriptors() - before
+
+
 def test_what_does_set_epoch_do():
     sampler = DistributedSampler(range(100), num_replicas=2, rank=0)
     first = list(sampler)
