@@ -177,7 +177,9 @@ def test_each_stage_stands_alone(chapter, tmp_path):
     assert set(done.split()) <= {"mine", "numpy"}
 
 
-LOADED = "print(*{m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names - {'__main__', '__mp_main__'} - BEFORE)\n"
+LOADED = (
+    "print(*{m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names - {'__main__', '__mp_main__'} - BEFORE)\n"
+)
 
 
 def run_alone(modules, program, folder):
