@@ -16,7 +16,8 @@ NAMES = {name: getattr(torch, name) for name in ("rand", "randn", "randint", "ra
     "torch": torch, "nn": nn, "F": nn.functional, "dropout": dropout}  # fmt: skip
 PROGRAMS = [
     *figure.KNOWN, "rand(0)", "randn(1); rand(3); randn(1)", "x = torch.rand(3, 4, dtype=torch.float16)", "randint(low=-5, high=7, size=(2, 3))", "randint(2**28, (3,))",
-    "randint(2**28 - 1, (3,))".replace("2**28 - 1", "268435455"), "randint(2**40, [3])", "randperm(1)", "empty(3, 4).t().uniform_()", "empty(2, 20).t().normal_(1, 2)", "empty(1, 20).t().normal_()",
+    "randint(2**28 - 1, (3,))", "randint(-5, 2**29+7, (3,))", "empty(3, 4).exponential_()", "empty(4, dtype=float64).exponential_(2.5)", "empty(3, 4).t().exponential_(0.5)",
+    "randint(2**40, [3])", "randperm(1)", "empty(3, 4).t().uniform_()", "empty(2, 20).t().normal_(1, 2)", "empty(1, 20).t().normal_()",
     "empty(20).t().normal_(0, .5)", "empty(3, dtype=float64).bernoulli_()", "dropout(ones(8), 0)", "F.dropout(torch.ones(3, 3), p=1)", "nn.Linear(3, 4, bias=False)", "empty(4, 3).t().bernoulli_(0.3)",
     "empty(6).uniform_(-0.1, 0.3); randn(15); randn(3)", "randn((2, 5)); randn(16); randn(2)",
     *(f"randn({n}, dtype={dtype})" for n in (15, 16, 17, 31, 32, 33, 40) for dtype in ("float32", "float64", "float16", "bfloat16")),
@@ -90,12 +91,27 @@ def test_each_word_makes_the_numbers_that_the_figure_says(program):
 def test_what_the_chapter_says():
     one = figure.FIGURE.result()
     assert one["one"]["numbers"][0]["words"] == [1, 2, 3, 4] and one["two"]["numbers"][0]["words"] == [1, 9]
-    assert not any(one["same"]) and one["one"]["waits"] == [29, 30, 31, 32]
+    assert not any(one["one"]["same"]) and one["one"]["waits"] == [29, 30, 31, 32]
     two = figure.FIGURE.result(one="randn(16)", two="randn(17)")
-    assert two["same"] == [True] + [False] * 15 and two["two"]["lost"] == [*range(2, 9), *range(10, 18)]
+    assert two["one"]["same"] == [True] + [False] * 15 and two["two"]["lost"] == [*range(2, 9), *range(10, 18)]
     three = figure.FIGURE.result(one="randn(2)", two="randn(1); rand(30); randn(1)")
     assert three["two"]["numbers"][-1]["words"] == [1, 2, 3, 4]
     assert three["two"]["numbers"][-1]["value"] == three["one"]["numbers"][1]["value"]
+    assert three["one"]["same"] == [True, True] and three["two"]["same"] == [True, *[False] * 30, True]
+
+
+def test_equal_numbers_are_found_wherever_they_stand():
+    one = figure.FIGURE.result(one="empty(3, 4).uniform_()", two="empty(4, 3).t().uniform_()", at=2)
+    assert all(one["one"]["same"]) and all(one["two"]["same"]) and one["two"]["twins"] == [5]
+    two = figure.FIGURE.result(one="randn(17)", two="randn(17, dtype=float16)", at=1)
+    assert not any(two["one"]["same"]) and two["one"]["related"] == 15 and two["two"]["twins"] == [1]
+    assert "15 more have the same words there, and another value." in two["say"]
+
+
+@pytest.mark.parametrize("seed", [-1, -7, 2**32, 2**33])
+def test_of_a_seed_32_bits_are_left(seed):
+    torch.manual_seed(seed)
+    assert figure.FIGURE.result(seed=seed)["one"]["numbers"][0]["value"] == pytest.approx(torch.randn(15)[0].item())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +122,9 @@ def test_what_the_chapter_says():
         ("rand(41)", "at most 40 numbers"),
         ("rand(20); rand(21)", "at most 40 numbers"),
         ("rand(3, dtype=int64)", "int64 is none of"),
-        ("normal(3)", "“normal(3)” is none of the calls"),
+        ("nn.Conv2d(1, 2, 3)", "“nn.Conv2d(1, 2, 3)” is none of the calls"),
+        ("randn(100000)", "at most 40 numbers"),
+        ("empty(3).exponential_(0)", "exponential_ expects lambda > 0.0, but found lambda=0"),
         ("randint(5, 5, (2,))", "from=5 >= to=5"),
         ("empty(3).bernoulli_(1.5)", "between 0 and 1"),
         ("empty(2, 2, 2).t().normal_()", "t() expects a tensor with <= 2 dimensions"),

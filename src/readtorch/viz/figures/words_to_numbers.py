@@ -19,14 +19,14 @@ DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 KNOWN = (
     "rand(5)", "randn(4, 4, dtype=float64)", "randint(10, (5,))", "randperm(6)", "empty(4, 8).t().normal_()", "empty(5).uniform_(-1, 1)",
-    "empty(5).bernoulli_(0.3)", "bernoulli(full((5,), 0.3))", "dropout(ones(8), 0.3)", "nn.Linear(4, 2)",
+    "empty(5).bernoulli_(0.3)", "empty(5).exponential_()", "bernoulli(full((5,), 0.3))", "dropout(ones(8), 0.3)", "nn.Linear(4, 2)",
 )  # fmt: skip
 
 # ---- the generator
 
 
 def state_of(seed):
-    words = [seed]
+    words = [seed & 0xFFFFFFFF]
     for i in range(1, 624):
         words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + i) & 0xFFFFFFFF)
     return words
@@ -158,6 +158,21 @@ def normal(source, count, mean, std, dtype, contiguous):
     return numbers
 
 
+def exponential(source, count, rate, dtype):
+    numbers = []
+    for _ in range(count):
+        u, words = source.fraction(53)
+        value = rounded(-1 / rate * math.log1p(-u), dtype)
+        numbers.append(
+            real(
+                value,
+                words,
+                f"{bits_of(words)} are {four(u)}; −ln(1 − that){f', over {four(rate)}' if rate != 1 else ''}",
+            )
+        )
+    return numbers
+
+
 def integer(source, low, high):
     span, first = high - low, source.word()
     words = [first, source.word()] if span >= 2**28 else [first]
@@ -201,27 +216,28 @@ def yes_or_no(source, count, p, bits, value):
 
 # ---- calls
 
-SIZES = r"[(\[]?([0-9]{1,4}(?:,[0-9]{1,4})*),?[)\]]?"
+SIZES = r"[(\[]?([0-9]{1,9}(?:,[0-9]{1,9})*),?[)\]]?"
 REAL = r"(-?(?:[0-9]{1,4}\.?[0-9]{0,8}|\.[0-9]{1,8}))"
-WHOLE = r"(-?[0-9]{1,15}|2\*\*[0-9]{1,2})"
+WHOLE = r"(-?[0-9]{1,15}|2\*\*[0-9]{1,2}(?:[+-][0-9]{1,15})?)"
 DTYPE = r"(?:,dtype=([a-z0-9]+))?"
 SHAPES = {
     "fill": rf"(rand|randn)\({SIZES}{DTYPE}\)",
-    "method": rf"empty\({SIZES}{DTYPE}\)(\.t\(\))?\.(uniform|normal|bernoulli)_\((?:{REAL}(?:,{REAL})?)?\)",
+    "method": rf"empty\({SIZES}{DTYPE}\)(\.t\(\))?\.(uniform|normal|bernoulli|exponential)_\((?:{REAL}(?:,{REAL})?)?\)",
     "integers": rf"randint\((?:{WHOLE},)?{WHOLE},[(\[]{SIZES}[)\]]\)",
-    "permutation": r"randperm\(([0-9]{1,4})\)",
-    "tensor": rf"bernoulli\(full\([(\[]?([0-9]{{1,4}}(?:,[0-9]{{1,4}})*),?[)\]]?,{REAL}\)\)",
+    "permutation": r"randperm\(([0-9]{1,9})\)",
+    "tensor": rf"bernoulli\(full\([(\[]?([0-9]{{1,9}}(?:,[0-9]{{1,9}})*),?[)\]]?,{REAL}\)\)",
     "dropout": rf"(?:nn\.functional\.|F\.)?dropout\(ones\({SIZES}\)(?:,{REAL})?\)",
-    "linear": r"nn\.Linear\(([0-9]{1,4}),([0-9]{1,4})(?:,(?:bias=)?(True|False))?\)",
+    "linear": r"nn\.Linear\(([0-9]{1,9}),([0-9]{1,9})(?:,(?:bias=)?(True|False))?\)",
 }
-NAMES = r"\b(low|high|size|p|mean|std|n|from|to|in_features|out_features|fill_value)="
+NAMES = r"\b(low|high|size|p|mean|std|lambd|n|from|to|in_features|out_features|fill_value)="
 
 
 def parts(program):
     """The calls of a program, each as (kind, its arguments)."""
     calls = []
-    for line in filter(None, (re.sub(r"\s", "", line) for line in program.split(";"))):
-        bare = re.sub(NAMES, "", re.sub(r"^[A-Za-z_][A-Za-z_0-9]*=", "", line).replace("torch.", ""))
+    for line in filter(None, (line.strip() for line in program.split(";"))):
+        bare = re.sub(r"^[A-Za-z_][A-Za-z_0-9]*=", "", re.sub(r"\s", "", line))
+        bare = re.sub(NAMES, "", bare.replace("torch.", ""))
         if bare.startswith("manual_seed("):
             raise Refusal("The seed has a field of its own.")
         found = ((kind, re.fullmatch(shape, bare, re.ASCII)) for kind, shape in SHAPES.items())
@@ -249,7 +265,8 @@ def dtype_of(written):
 
 
 def whole(written):
-    return 2 ** int(written[3:]) if written.startswith("2**") else int(written)
+    power, rest = re.fullmatch(r"(2\*\*[0-9]+)?(.*)", written).groups()
+    return (2 ** int(power[3:]) if power else 0) + int(rest or 0)
 
 
 def probability(written, otherwise):
@@ -274,6 +291,11 @@ def method(source, sizes, dtype, transposed, name, one, two):
         if high < 0:
             raise Refusal(f"normal expects std >= 0.0, but found std {high:g}.")
         numbers = normal(source, count, low, high, dtype, contiguous)
+    elif name == "exponential":
+        rate = float(one or 1)
+        if rate <= 0:
+            raise Refusal(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}.")
+        numbers = exponential(source, count, rate, dtype)
     else:
         numbers = yes_or_no(source, count, probability(one, 0.5), 53, 1.0)
     if contiguous:
@@ -342,6 +364,22 @@ def about(one):
     return said + ("; the sine of the last pair waits in the generator" if one["waits"] else "")
 
 
+def shared(one, two):
+    """Of each number of the first program: whether the second has it, too, made of the same words; and how many more
+    have the same words there without being equal."""
+    whole = {(*number["words"], number["text"], number["value"]) for number in two}
+    words = {(*number["words"],) for number in two if number["words"]}
+    equal = [(*number["words"], number["text"], number["value"]) in whole for number in one]
+    related = [not same and (*number["words"],) in words for same, number in zip(equal, one, strict=True)]
+    return equal, sum(related)
+
+
+def twins(one, two, at):
+    """The numbers of the second program that are made of the words of number `at` of the first."""
+    words = one[at - 1]["words"] if at <= len(one) else []
+    return [k + 1 for k, number in enumerate(two) if words and number["words"] == words]
+
+
 def made_of(numbers, at):
     if at > len(numbers):
         return "not there"
@@ -350,21 +388,24 @@ def made_of(numbers, at):
 
 def model(inputs):
     one, two = drawn(inputs["one"], inputs["seed"]), drawn(inputs["two"], inputs["seed"])
-    both = min(len(one["numbers"]), len(two["numbers"]))
-    seen = [[(number["value"], number["text"]) for number in each["numbers"]] for each in (one, two)]
-    same = [a == b for a, b in zip(*seen, strict=False)]
     at = max(1, min(inputs["at"], max(len(one["numbers"]), len(two["numbers"]))))
-    for each in one, two:
+    for each, other in (one, two), (two, one):
         each["about"] = about(each)
+        each["same"], each["related"] = shared(each["numbers"], other["numbers"])
+        each["twins"] = twins(other["numbers"], each["numbers"], at)
         each["how"] = each["numbers"][at - 1]["how"] if at <= len(each["numbers"]) else "there is none"
     # A program shows at most 624 words: 40 numbers never take so many.
     hexadecimal = [f"{word:08x}" for word in words_of(inputs["seed"])[: max(len(one["users"]), len(two["users"]))]]
     first, second = (made_of(each["numbers"], at) for each in (one, two))
-    say = (
-        f"{sum(same)} of the first {counted(both, 'number')} {'is' if sum(same) == 1 else 'are'} equal. "
-        f"Number {at}: {first} in the first program, {second} in the second."
+    equal, related = sum(one["same"]), one["related"]
+    say = f"{equal} of the {counted(len(one['same']), 'number')} of the first program {'is' if equal == 1 else 'are'} in the second, too."
+    say += (
+        f" {related} more {'has' if related == 1 else 'have'} the same words there, and another value."
+        if related
+        else ""
     )
-    return {"one": one, "two": two, "same": same, "at": at, "words": hexadecimal, "say": say}
+    say += f" Number {at}: {first} in the first program, {second} in the second."
+    return {"one": one, "two": two, "at": at, "words": hexadecimal, "say": say}
 
 
 def picture(result, step):
@@ -395,7 +436,7 @@ def picture(result, step):
 
 BAD = (
     "", "manual_seed(3)", "rand(41)", "rand(3, dtype=int64)", "normal(3)", "randint(5, 5, (2,))", "empty(3).bernoulli_(1.5)",
-    "empty(2, 2, 2).t().normal_()", "nn.Linear(0, 3)", "randn(3))", "rand(٣)", "x = y = rand(2)", "empty(3).uniform_(2, 1)", "empty(3).normal_(0, -1.5)",
+    "empty(2, 2, 2).t().normal_()", "nn.Linear(0, 3)", "randn(3))", "rand(٣)", "x = y = rand(2)", "rand(100000)", "empty(3).exponential_(0)", "empty(3).uniform_(2, 1)", "empty(3).normal_(0, -1.5)",
 )  # fmt: skip
 
 
@@ -407,7 +448,7 @@ def sample(random):
         number, p = random.randint(-9, 2**30), random.choice(["0", "1", ".25", "0.3", "0.5"])
         return random.choice([
             f"rand({rows * columns}, dtype={dtype})", f"x = torch.randn(({rows}, {columns}), dtype=torch.{dtype})", f"randn({rows + 14})", f"randn({rows + 28}, dtype={dtype})",
-            f"randint({number}, {number + random.choice([1, 7, 2**28, 2**33])}, size=({rows},))", f"torch.randperm({rows})", f"empty({rows}, {columns}).t().normal_(1, .5)",
+            f"randint({number}, {number + random.choice([1, 7, 2**28, 2**33])}, size=({rows},))", f"randint(2**28 - {rows + 1}, (2,))", f"empty({rows}).exponential_(lambd={rows + 1})", f"torch.randperm({rows})", f"empty({rows}, {columns}).t().normal_(1, .5)",
             f"empty({rows}, {columns}, dtype={dtype}).t().uniform_(-{p}, 3)", f"empty({rows}).bernoulli_(p={p})", f"bernoulli(full(({rows},), {p}))", f"F.dropout(torch.ones({rows}), {p})",
             f"nn.Linear({rows}, {columns}, bias={random.random() < 0.5})",
         ])  # fmt: skip
@@ -424,7 +465,7 @@ FIGURE = Figure(
     inputs=(
         Expression("one", "a program", "randn(15)", examples=("randn(1); rand(3); randn(1)", "empty(4, 8).t().normal_()", "nn.Linear(4, 2)", *KNOWN)),
         Expression("two", "another", "randn(16)", examples=("randn(17)", "randn(4, 8)", "rand(5, dtype=torch.float64)", "randint(2**28, (3,))", "randint(100, (3,))", "dropout(ones(8))", "randn(33, dtype=bfloat16)")),
-        Integer("seed", "seed", 0, low=0, high=2**32 - 1),
+        Integer("seed", "seed", 0, low=-(2**32), high=2**33),
         Integer("at", "number", 1, low=1, high=MOST, hidden=True),
     ),
     model=model,

@@ -5,7 +5,7 @@ function programPanel({ result, inputs, set }, name) {
     chosen = one.numbers[result.at - 1]?.words ?? [];
   const number = ({ text }, k) =>
     h("span", {
-      class: `rt-w2n-number ${k + 1 === result.at ? "rt-is-pick" : result.same[k] ? "rt-is-gold" : "rt-is-plain"}${result.same[k] ? " rt-w2n-same" : ""}`,
+      class: `rt-w2n-number ${k + 1 === result.at ? "rt-is-pick" : one.same[k] ? "rt-is-gold" : "rt-is-plain"}${one.same[k] ? " rt-w2n-same" : ""}${one.twins.includes(k + 1) ? " rt-w2n-twin" : ""}`,
       onclick: () => set({ at: k + 1 }),
     }, text); // prettier-ignore
   const word = (users, i) => {

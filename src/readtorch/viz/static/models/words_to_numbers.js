@@ -4,7 +4,7 @@ const DIGITS = { float16: 11, bfloat16: 8, float32: 24, float64: 53 };
 const ALIASES = { half: "float16", float: "float32", double: "float64" };
 const KNOWN = [
   "rand(5)", "randn(4, 4, dtype=float64)", "randint(10, (5,))", "randperm(6)", "empty(4, 8).t().normal_()", "empty(5).uniform_(-1, 1)",
-  "empty(5).bernoulli_(0.3)", "bernoulli(full((5,), 0.3))", "dropout(ones(8), 0.3)", "nn.Linear(4, 2)",
+  "empty(5).bernoulli_(0.3)", "empty(5).exponential_()", "bernoulli(full((5,), 0.3))", "dropout(ones(8), 0.3)", "nn.Linear(4, 2)",
 ]; // prettier-ignore
 
 // ---- the generator
@@ -119,6 +119,13 @@ function normal(source, count, mean, std, dtype, contiguous) {
   return numbers;
 }
 
+const exponential = (source, count, rate, dtype) =>
+  times(count, () => {
+    const [u, words] = fractionOf(source, 53),
+      value = roundedTo((-1 / rate) * Math.log1p(-u), dtype);
+    return real(value, words, `${bitsOf(words)} are ${four(u)}; −ln(1 − that)${rate === 1 ? "" : `, over ${four(rate)}`}`);
+  });
+
 function integerOf(source, low, high) {
   const span = high - low,
     words = times(span >= 2n ** 28n ? 2 : 1, () => nextWord(source));
@@ -150,25 +157,25 @@ const yesOrNo = (source, count, p, bits, value) =>
 
 // ---- calls
 
-const SIZES = String.raw`[(\[]?([0-9]{1,4}(?:,[0-9]{1,4})*),?[)\]]?`;
+const SIZES = String.raw`[(\[]?([0-9]{1,9}(?:,[0-9]{1,9})*),?[)\]]?`;
 const REAL = String.raw`(-?(?:[0-9]{1,4}\.?[0-9]{0,8}|\.[0-9]{1,8}))`;
-const WHOLE = String.raw`(-?[0-9]{1,15}|2\*\*[0-9]{1,2})`;
+const WHOLE = String.raw`(-?[0-9]{1,15}|2\*\*[0-9]{1,2}(?:[+-][0-9]{1,15})?)`;
 const DTYPE = String.raw`(?:,dtype=([a-z0-9]+))?`;
 const SHAPES = {
   fill: String.raw`(rand|randn)\(${SIZES}${DTYPE}\)`,
-  method: String.raw`empty\(${SIZES}${DTYPE}\)(\.t\(\))?\.(uniform|normal|bernoulli)_\((?:${REAL}(?:,${REAL})?)?\)`,
+  method: String.raw`empty\(${SIZES}${DTYPE}\)(\.t\(\))?\.(uniform|normal|bernoulli|exponential)_\((?:${REAL}(?:,${REAL})?)?\)`,
   integers: String.raw`randint\((?:${WHOLE},)?${WHOLE},[(\[]${SIZES}[)\]]\)`,
-  permutation: String.raw`randperm\(([0-9]{1,4})\)`,
-  tensor: String.raw`bernoulli\(full\([(\[]?([0-9]{1,4}(?:,[0-9]{1,4})*),?[)\]]?,${REAL}\)\)`,
+  permutation: String.raw`randperm\(([0-9]{1,9})\)`,
+  tensor: String.raw`bernoulli\(full\([(\[]?([0-9]{1,9}(?:,[0-9]{1,9})*),?[)\]]?,${REAL}\)\)`,
   dropout: String.raw`(?:nn\.functional\.|F\.)?dropout\(ones\(${SIZES}\)(?:,${REAL})?\)`,
-  linear: String.raw`nn\.Linear\(([0-9]{1,4}),([0-9]{1,4})(?:,(?:bias=)?(True|False))?\)`,
+  linear: String.raw`nn\.Linear\(([0-9]{1,9}),([0-9]{1,9})(?:,(?:bias=)?(True|False))?\)`,
 };
-const KEYWORDS = /\b(low|high|size|p|mean|std|n|from|to|in_features|out_features|fill_value)=/g;
+const KEYWORDS = /\b(low|high|size|p|mean|std|lambd|n|from|to|in_features|out_features|fill_value)=/g;
 
 function callsOf(program) {
   const calls = [];
-  for (const line of program.split(";").map((text) => text.replace(/\s/g, "")).filter(Boolean)) {
-    const bare = line.replace(/^[A-Za-z_][A-Za-z_0-9]*=/, "").replaceAll("torch.", "").replace(KEYWORDS, "");
+  for (const line of program.split(";").map((text) => text.trim()).filter(Boolean)) {
+    const bare = line.replace(/\s/g, "").replace(/^[A-Za-z_][A-Za-z_0-9]*=/, "").replaceAll("torch.", "").replace(KEYWORDS, "");
     if (bare.startsWith("manual_seed(")) refuse("The seed has a field of its own.");
     const found = Object.entries(SHAPES).map(([kind, shape]) => [kind, bare.match(new RegExp(`^(?:${shape})$`))]);
     const [kind, match] = found.find(([, one]) => one) ?? [];
@@ -188,7 +195,10 @@ function dtypeOf(written) {
   const dtype = Object.hasOwn(ALIASES, written) ? ALIASES[written] : (written ?? "float32");
   return Object.hasOwn(DIGITS, dtype) ? dtype : refuse(`${dtype} is none of ${Object.keys(DIGITS).join(", ")}.`);
 }
-const wholeOf = (written) => (written.startsWith("2**") ? 2n ** BigInt(written.slice(3)) : BigInt(written));
+function wholeOf(written) {
+  const [, power, rest] = written.match(/^(2\*\*[0-9]+)?(.*)$/);
+  return (power ? 2n ** BigInt(power.slice(3)) : 0n) + BigInt(rest.replace("+", ""));
+}
 function probabilityOf(written, otherwise) {
   const p = written === undefined ? otherwise : Number(written);
   return p >= 0 && p <= 1 ? p : refuse(`A probability lies between 0 and 1, and ${written} does not.`);
@@ -209,6 +219,10 @@ function method(source, written, ofType, transposed, name, one, two) {
   } else if (name === "normal") {
     if (high < 0) refuse(`normal expects std >= 0.0, but found std ${high}.`);
     numbers = normal(source, count, low, high, dtype, contiguous);
+  } else if (name === "exponential") {
+    const rate = Number(one ?? 1);
+    if (rate <= 0) refuse(`exponential_ expects lambda > 0.0, but found lambda=${rate}.`);
+    numbers = exponential(source, count, rate, dtype);
   } else numbers = yesOrNo(source, count, probabilityOf(one, 0.5), 53, 1);
   if (contiguous) return numbers;
   const [rows, columns] = sizes; // in memory; the tensor is read column by column
@@ -268,23 +282,40 @@ function aboutProgram({ numbers, users, lost, waits }) {
   return said + (waits.length ? "; the sine of the last pair waits in the generator" : "");
 }
 
+// Of each number of the first program: whether the second has it, too, made of the same words; and how many more
+// have the same words there without being equal.
+function sharedWith(one, two) {
+  const whole = ({ words, text, value }) => `${words} ${text} ${value}`,
+    all = new Set(two.map(whole)),
+    words = new Set(two.filter((number) => number.words.length).map((number) => String(number.words))),
+    same = one.map((number) => all.has(whole(number)));
+  return { same, related: one.filter((number, k) => !same[k] && words.has(String(number.words))).length };
+}
+
+// The numbers of the second program that are made of the words of number `at` of the first.
+function twinsOf(one, two, at) {
+  const words = String(one[at - 1]?.words ?? []);
+  return two.flatMap((number, k) => (words && String(number.words) === words ? [k + 1] : []));
+}
+
 const model = ({ one: first, two: second, seed, at: asked }) => {
   const one = drawnBy(first, seed),
     two = drawnBy(second, seed),
-    [shorter, longer] = [one.numbers.length, two.numbers.length].sort((a, b) => a - b);
-  const isEqual = ({ value, text }, other) => value === other.value && text === other.text;
-  const same = one.numbers.slice(0, shorter).map((number, k) => isEqual(number, two.numbers[k])),
-    equal = same.filter(Boolean).length,
-    at = Math.max(1, Math.min(asked, longer));
-  for (const each of [one, two]) {
+    at = Math.max(1, Math.min(asked, Math.max(one.numbers.length, two.numbers.length)));
+  for (const [each, other] of [[one, two], [two, one]]) {
     each.about = aboutProgram(each);
+    Object.assign(each, sharedWith(each.numbers, other.numbers));
+    each.twins = twinsOf(other.numbers, each.numbers, at);
     each.how = each.numbers[at - 1]?.how ?? "there is none";
   }
   const words = wordsOf(seed).slice(0, Math.max(one.users.length, two.users.length)).map((word) => word.toString(16).padStart(8, "0")); // prettier-ignore
   const madeOf = ({ numbers }) =>
     at > numbers.length ? "not there" : numbers[at - 1].words.length ? listedWords(numbers[at - 1].words) : "no word";
+  const equal = one.same.filter(Boolean).length,
+    more = one.related;
   const say =
-    `${equal} of the first ${plural(shorter, "number")} ${equal === 1 ? "is" : "are"} equal. ` +
-    `Number ${at}: ${madeOf(one)} in the first program, ${madeOf(two)} in the second.`;
-  return { one, two, same, at, words, say };
+    `${equal} of the ${plural(one.same.length, "number")} of the first program ${equal === 1 ? "is" : "are"} in the second, too.` +
+    (more ? ` ${more} more ${more === 1 ? "has" : "have"} the same words there, and another value.` : "") +
+    ` Number ${at}: ${madeOf(one)} in the first program, ${madeOf(two)} in the second.`;
+  return { one, two, at, words, say };
 };
