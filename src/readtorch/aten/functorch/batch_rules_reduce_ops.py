@@ -90,6 +90,14 @@ rule_for(reducing_all("all.dim", 1, False), "all")
 rule_for(reducing_all("any.dim", 1, False), "any")
 
 
+def _over_the_batch(operator):
+    """For a question to the whole batch, whose answer a program may branch on: it has no batch dimension."""
+    return plumbed(operator, lambda self, self_bdim: (operator.call(self), None))
+
+
+rule_for(_over_the_batch, "_is_all_true _is_any_true")
+
+
 @batch_rule("max")
 def max_batch_rule(self, self_bdim):
     return at.amax(flattened(self, self_bdim), 1), 0
