@@ -5,20 +5,24 @@
 Each is a list of what the operator for one tensor gives, so it works on every device and has its derivative. In place,
 the caller's list comes back; otherwise a new tuple.
 
-In PyTorch: `aten/src/ATen/native/ForeachOpsKernels.cpp`. On the CPU they are loops, as here; on a GPU they save launching
-a kernel for each tensor. There, results that require grad share one node; here each tensor has its own.
+In PyTorch: `aten/src/ATen/native/ForeachOpsKernels.cpp`. On the CPU they are loops; on a GPU they save launching a kernel for each
+tensor. Here those that optimizers use save calling an operator for each tensor: one compiled loop takes long lists as one row,
+cut into chunks that threads share. There, results that require grad share one node; here each tensor has its own.
 Explained in the chapter "torch.optim".
 """
 
 import functools
 
+import numpy as np
+
+from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.c10.dispatch_key import CPU
-from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.tensor_impl import dtype_of, wrap_result
 
-from .multi_tensor_apply import multi_tensor_apply
+from .multi_tensor_apply import multi_tensor_apply, survey
 from .tensor_iterator import F4, F8, not_implemented
 
 # ---------------------------------------------------------------------------------------------- declarations
@@ -369,18 +373,83 @@ return_first_argument("_foreach_copy_")
 
 # ------------------------------------------------------------------------------------- one loop for a whole list
 
-_foreach_add_ = packets["torch", "_foreach_add_"].overloads[0]
+# Of the formulas of optimizers (`optim/adam.py` …): worth it for long lists and many elements. For anything else, and
+# for tensors that do not lie as a loop wants them, the composition runs, which also says what does not fit.
+
+
+def pays(tensors):
+    """Whether one loop is quicker; the first also loads the compiler."""
+    return len(tensors) > 30 or sum([t._array.size for t in tensors]) > 20_000
+
+
+def in_one_loop(overload, function, lists):
+    """Give `_foreach_{overload}`, and its form that writes in place, a kernel for the CPU.
+
+    function: of aten/native/math.py, from elements of so many lists and a number.
+    """
+    name, _, kind = overload.partition(".")
+    for suffix, inplace in (("", False), ("_", True)):
+        operator = registry[f"aten::_foreach_{name}{suffix}{kind and '.' + kind}"]
+        operator.kernel(one_loop(operator.composite, function, lists, inplace))
+
+
+def one_loop(composite, function, lists, inplace):
+    def kernel(*arguments):
+        tensors, (numbers,) = arguments[:lists], arguments[lists:] or (0.0,)
+        if not pays(tensors[0]):
+            return composite(*arguments)
+        numbers = numbers if isinstance(numbers, (list, tuple)) else [numbers] * len(tensors[0])
+        arrays = [[t._array for t in each] for each in tensors]
+        if not (are_plain(numbers) and len(numbers) == len(arrays[0]) and survey(arrays)):
+            return composite(*arguments)
+        from .cpu.foreach_ops_kernels import loop_over_lists
+
+        results = [] if inplace else [[wrap_result(np.empty_like(a)) for a in arrays[0]]]
+        read_only = range(1, lists + len(results))
+        loop = loop_over_lists(function, lists, inplace)
+        multi_tensor_apply(loop, [*results, *tensors], numbers_of_each=[numbers], read_only=read_only)
+        return None if inplace else tuple(results[0])
+
+    return kernel
+
+
+def are_plain(numbers):
+    """Whether a loop in float32 can have them; of others the composition says what is wrong."""
+    return all([type(number) in (int, float) and abs(number) < 1e38 for number in numbers])
+
+
+for _overload, _function, _lists in (
+    ("sqrt", f.sqrt, 1),
+    ("neg", f.neg, 1),
+    ("abs", f.absolute, 1),
+    ("reciprocal", f.reciprocal, 1),
+    ("add.Scalar", f.add_number, 1),
+    ("mul.Scalar", f.mul_number, 1),
+    ("mul.ScalarList", f.mul_number, 1),
+    ("div.ScalarList", f.div_by_number, 1),
+    ("add.List", f.add, 2),
+    ("sub.List", f.sub, 2),
+    ("mul.List", f.mul, 2),
+    ("div.List", f.div, 2),
+    ("maximum.List", f.maximum, 2),
+    ("lerp.Scalar", f.lerp_by_number, 2),
+    ("addcmul.Scalar", f.addcmul, 3),
+    ("addcdiv.Scalar", f.addcdiv, 3),
+    ("addcdiv.ScalarList", f.addcdiv, 3),
+):
+    in_one_loop(_overload, _function, _lists)
+
+_foreach_add_ = registry["aten::_foreach_add_.Scalar"]
 add_number_to_each = _foreach_add_.composite
 
 
 def add_number_cpu_(tensors, scalar):
     """The step counters of fused optimizers: many tensors of one number each."""
-    if not all([t._array.dtype is F4 or t._array.dtype is F8 for t in tensors]):
+    if not (tensors and all([t._array.dtype is F4 or t._array.dtype is F8 for t in tensors]) and are_plain([scalar])):
         return add_number_to_each(tensors, scalar)
-    check_list(tensors)
     from .cpu.foreach_ops_kernels import add
 
     multi_tensor_apply(add, [tensors], [scalar])
 
 
-_foreach_add_.kernel(add_number_cpu_, CPU)
+_foreach_add_.kernel(add_number_cpu_)

@@ -569,6 +569,18 @@ def rsub(x, y, scalars):
     return y - x * type(x)(scalars[0])
 
 
+def add_number(x, scalars):
+    return x + type(x)(scalars[0])
+
+
+def mul_number(x, scalars):
+    return x * type(x)(scalars[0])
+
+
+def div_by_number(x, scalars):
+    return x / type(x)(scalars[0])
+
+
 def lerp_by_number(start, end, scalars):
     """scalars: weight."""
     weight = type(start)(scalars[0])
