@@ -125,3 +125,44 @@ REFUSED = [
 @pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))
 def test_refusals(call):
     both(call, [torch.ones(2), torch.ones(3)])
+
+
+LONG = (
+    *[(name, 1, None) for name in ("sqrt", "neg", "abs", "reciprocal")],
+    *[(name, 1, 0.3) for name in ("add", "mul")],
+    *[(name, 1, [i - 20.5 for i in range(40)]) for name in ("mul", "div")],
+    *[(name, 2, None) for name in ("add", "sub", "mul", "div", "maximum")],
+    *[("lerp", 2, weight) for weight in (0.1, 0.9)],
+    *[(name, 3, 0.3) for name in ("addcmul", "addcdiv")],
+    ("addcdiv", 3, [i - 20.5 for i in range(40)]),
+)
+
+
+@pytest.mark.parametrize("dtype, inplace", [(torch.float32, True), (torch.float64, False)], ids=str)
+def test_long_lists(dtype, inplace):
+    """One loop for all tensors, which lie in one piece, and the composition for those that do not, or that need a graph."""
+    for name, count, number in LONG:
+        lists = [[torch.randn(7, i % 5, dtype=dtype).abs() + 0.1 for i in range(40)] for _ in range(count)]
+        numbers = [] if number is None else [number]
+        function = f"_foreach_{name}{'_' * inplace}"
+        both(lambda T, *given: getattr(T, function)(*given), *lists, *numbers)
+        lists[0][3] = lists[0][3].t().contiguous().t()
+        both(lambda T, *given: getattr(T, function)(*given), *lists, *numbers)
+        if not inplace and name != "addcdiv":  # whose derivative in PyTorch mixes up shapes
+            both(lambda T, *given: getattr(T, function)(*given), *map(leaves, lists), *numbers, grad_fn=False)
+
+
+def test_what_does_not_fit_in_long_lists():
+    def of_length(count, *shape):
+        return [torch.ones(*shape) for _ in range(count)]
+
+    for call in (
+        lambda T, x, y: T._foreach_add_(x, y),
+        lambda T, x, y: T._foreach_addcmul_(x, x, y),
+        lambda T, x, y: T._foreach_mul_(x, [1.0, 2.0]),
+        lambda T, x, y: T._foreach_add(x, 1e300),
+        lambda T, x, y: T._foreach_mul_(x, 1j),
+        lambda T, x, y: T._foreach_add_(x, x, alpha=True),
+    ):
+        for other in (of_length(40, 3), of_length(39, 2), of_length(40, 1)):
+            both(call, of_length(40, 2), other)

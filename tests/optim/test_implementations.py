@@ -233,6 +233,50 @@ def test_what_lists_may_hold():
     assert _has_foreach_support([readtorch.ones(1)], readtorch.device("cpu"))
 
 
+# Long lists: one compiled loop
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "NAdam"])
+def test_many_parameters(name):
+    """A hundred small ones of two dtypes, some of which do not lie in one piece."""
+
+    def trained_many(T, fused=False, **given):
+        chance = np.random.default_rng(0)
+        params = []
+        for i in range(100):
+            p = T.tensor(chance.standard_normal((4, 6)), dtype=(T.float32, T.float64)[i % 7 == 0])
+            if not fused:  # PyTorch's fused kernels take the gradient to lie as the parameter
+                p = p.t() if i % 11 == 0 else p[:, ::2] if i % 13 == 0 else p
+            params.append(p.detach().requires_grad_())
+        named = given | ({"fused": True} if fused else {})
+        optimizer = getattr(T.optim, name)(params, lr=0.1, weight_decay=0.1, **named)
+        for _ in range(3):
+            for p in params:
+                p.grad = T.tensor(chance.standard_normal(tuple(p.shape)), dtype=p.dtype)
+            optimizer.step()
+        return [(f"parameter {i}", p) for i, p in enumerate(params)]
+
+    for named in ({"foreach": True}, {"foreach": False}, {"fused": True}):
+        if named.keys() <= inspect.signature(getattr(torch.optim, name)).parameters.keys():
+            ours, theirs = trained_many(readtorch, **named), trained_many(torch, **named)
+            agree(ours, theirs)
+            assert "fused" in named or [p._version for _, p in ours] == [p._version for _, p in theirs]
+
+
+def test_a_fused_step_reads_no_foreign_memory():
+    """Of state that fits another shape, or of a shorter list, nothing is read behind the end: it is refused."""
+    p = readtorch.ones(100, requires_grad=True)
+    p.grad = readtorch.ones(100)
+    optimizer = readtorch.optim.Adam([p], fused=True)
+    optimizer.step()
+    optimizer.state[p]["exp_avg"] = readtorch.ones(10)
+    with pytest.raises(RuntimeError, match="shape"):
+        optimizer.step()
+    settings = dict(weight_decay=0.0, momentum=0.0, lr=0.1, dampening=0.0, nesterov=False, maximize=False)
+    with pytest.raises((RuntimeError, ValueError)):
+        readtorch._fused_sgd_([p.detach()] * 2, [p.grad], [], **settings, is_first_step=False)
+
+
 # Steps during backward
 
 

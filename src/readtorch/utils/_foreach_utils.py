@@ -32,30 +32,28 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
     first = tensorlistlist[0] if tensorlistlist else []
     if not first or any([tensors and len(tensors) != len(first) for tensors in tensorlistlist]):
         raise RuntimeError("Expected a first list that is not empty, and further ones that are as long or empty")
-    groups = {}
-    for i, tensor in enumerate(first):
-        key = tensor.device, tensor.dtype
-        if not all([_belongs(tensors[i], *key) for tensors in tensorlistlist if tensors]):
+    keys = [(t.device, t.dtype) for t in first]
+    for tensors in tensorlistlist[1:]:
+        places = [None if t is None else (t.device, t.dtype) for t in tensors]
+        if not all([_belongs(place, *key) for key, place in set(zip(keys, places))]):
             raise RuntimeError(
                 "Tensors of the same index must be on the same device and the same dtype except `step` tensors that can be CPU "
                 "and float32/64, and optimizer states that can be bfloat16 for mixed-precision training"
             )
-        lists, indices = groups.setdefault(key, ([[] for _ in tensorlistlist], []))
-        for chosen, tensors in zip(lists, tensorlistlist):
-            if tensors:
-                chosen.append(tensors[i])
-        if with_indices:
-            indices.append(i)
-    return groups
+    indices = {}
+    for i, key in enumerate(keys):
+        indices.setdefault(key, []).append(i)
+    return {
+        key: ([[tensors[i] for i in chosen] if tensors else [] for tensors in tensorlistlist], chosen * with_indices)
+        for key, chosen in indices.items()
+    }
 
 
-def _belongs(tensor, device, dtype):
-    """Whether `tensor` may stand beside a parameter of this device and dtype."""
-    if tensor is None:
-        return True
-    if tensor.device == device:
-        return tensor.dtype in (dtype, float32, float64, bfloat16)
-    return tensor.device.type == "cpu" and tensor.dtype in (float32, float64)
+def _belongs(place, device, dtype):
+    """Whether a tensor of this place, (device, dtype), may stand beside a parameter of this device and dtype."""
+    if place is None or place[0] == device:
+        return place is None or place[1] in (dtype, float32, float64, bfloat16)
+    return place[0].type == "cpu" and place[1] in (float32, float64)
 
 
 def _device_has_foreach_support(device):

@@ -22,7 +22,7 @@ from readtorch.aten.native_function import native_function, packets, python_bind
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.tensor_impl import dtype_of, wrap_result
 
-from .multi_tensor_apply import multi_tensor_apply, survey
+from .multi_tensor_apply import count_writes, multi_tensor_apply, run, survey
 from .tensor_iterator import F4, F8, not_implemented
 
 # ---------------------------------------------------------------------------------------------- declarations
@@ -400,15 +400,19 @@ def one_loop(composite, function, lists, inplace):
             return composite(*arguments)
         numbers = numbers if isinstance(numbers, (list, tuple)) else [numbers] * len(tensors[0])
         arrays = [[t._array for t in each] for each in tensors]
-        if not (are_plain(numbers) and len(numbers) == len(arrays[0]) and survey(arrays)):
+        surveyed = survey(arrays) if are_plain(numbers) and len(numbers) == len(arrays[0]) else None
+        if surveyed is None:
             return composite(*arguments)
         from .cpu.foreach_ops_kernels import loop_over_lists
 
-        results = [] if inplace else [[wrap_result(np.empty_like(a)) for a in arrays[0]]]
-        read_only = range(1, lists + len(results))
         loop = loop_over_lists(function, lists, inplace)
-        multi_tensor_apply(loop, [*results, *tensors], numbers_of_each=[numbers], read_only=read_only)
-        return None if inplace else tuple(results[0])
+        if inplace:
+            run(loop, surveyed, (), [numbers], ())
+            count_writes(tensors[0])
+            return None
+        results = [np.empty_like(a) for a in arrays[0]]
+        run(loop, survey([results, *arrays]), (), [numbers], ())
+        return tuple([wrap_result(a) for a in results])
 
     return kernel
 

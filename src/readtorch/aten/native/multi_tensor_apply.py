@@ -40,8 +40,12 @@ def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), 
         run(kernel, surveyed, numbers, numbers_of_each, flags)
     for j, tensors in enumerate(lists):
         if j not in read_only:
-            for t in tensors:
-                t._counter[0] += 1
+            count_writes(tensors)
+
+
+def count_writes(tensors):
+    for t in tensors:
+        t._counter[0] += 1
 
 
 def survey(arrays):
@@ -135,7 +139,6 @@ def only_counted(read_only=()):
     def kernel(*arguments):
         lists = [a for a in arguments if isinstance(a, (list, tuple))]
         for j in set(range(len(lists))).difference(read_only):
-            for t in lists[j]:
-                t._counter[0] += 1
+            count_writes(lists[j])
 
     return kernel
