@@ -51,6 +51,7 @@ CONSTRAINTS = {
     "positive_definite of others": (lambda c, T: c.positive_definite, SQUARES),
     "positive_integer": (lambda c, T: c.positive_integer, NUMBERS),
     "positive_semidefinite": (lambda c, T: c.positive_semidefinite, SQUARES[:3]),
+    "positive_semidefinite of others": (lambda c, T: c.positive_semidefinite, SQUARES),
     "real": (lambda c, T: c.real, NUMBERS),
     "real_vector": (lambda c, T: c.real_vector, VECTORS),
     "simplex": (lambda c, T: c.simplex, VECTORS),

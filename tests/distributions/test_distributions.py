@@ -218,6 +218,26 @@ def test_expanded(test):
     compare(expanded, arguments, rtol=EXACT, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "test", ["Bernoulli", "ContinuousBernoulli near 1/2", "Exponential", "Gamma", "Normal", "Wishart"]
+)
+def test_entropy_of_an_exponential_family(test):
+    """From the log normalizer's gradient: the closed form that these classes have instead, but for a matrix's parameters."""
+    name, arguments = make(test, (2,))
+
+    def entropy(T, arguments):
+        return T.distributions.ExponentialFamily.entropy(of(T, name, arguments))
+
+    compare(entropy, arguments, rtol=EXACT, atol=1e-8)
+
+
+def test_new():
+    """Tensors as the parameters are, which some classes make."""
+    for test in ("Bernoulli", "Binomial", "Categorical", "Multinomial", "OneHotCategorical"):
+        name, arguments = make(test, (2,))
+        both(lambda T, a: of(T, name, a)._new((3, 2)).dtype, arguments)  # noqa: B023
+
+
 def test_entropy_of_an_expanded_multinomial():
     """The reference raises AttributeError."""
     p = rt.distributions.Multinomial(5, rt.tensor([0.2, 0.3, 0.5]))

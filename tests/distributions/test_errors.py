@@ -40,7 +40,7 @@ def bad_values():
                 yield test, name, parameter, float("nan")
 
 
-@pytest.mark.parametrize("test, name, parameter, bad", bad_values(), ids=str)
+@pytest.mark.parametrize("test, name, parameter, bad", list(bad_values()), ids=str)
 def test_parameters(test, name, parameter, bad):
     _, arguments = make(test, (2,), torch.float32)
     arguments[parameter].view(-1)[0] = bad
@@ -107,6 +107,14 @@ CALLS = {
     "expanded to less": lambda T, d: d.Normal(T.zeros(3), T.ones(3)).expand((2,)),
     "kl of nothing": lambda T, d: d.kl_divergence(d.Normal(0.0, 1.0), 3),
     "family": lambda T, d: d.ExponentialFamily().entropy(),
+    "family without parameters": lambda T, d: d.ExponentialFamily(validate_args=False)._log_normalizer(),
+    "family without numbers": lambda T, d: type("F", (d.ExponentialFamily,), {"_mean_carrier_measure": 0})(validate_args=False).entropy(),
+    "no distribution": lambda T, d: d.register_kl(3, d.Normal),
+    "no second distribution": lambda T, d: d.register_kl(d.Normal, 3),
+    "no expansion": lambda T, d: d.Distribution(validate_args=False).expand((2,)),
+    "no density": lambda T, d: d.Distribution(validate_args=False).log_prob(T.zeros(())),
+    "no support": lambda T, d: type("F", (d.Distribution,), {"support": None})(validate_args=False)._validate_sample(T.zeros(())),
+    "no numbers": lambda T, d: d.Wishart(T.tensor(3.0), T.eye(2)) and d.wishart._mvdigamma(T.tensor(0.4), 2),
 }  # fmt: skip
 
 

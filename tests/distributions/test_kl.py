@@ -89,7 +89,9 @@ def test_edges(p, q):
     compare(p, q)
 
 
-@pytest.mark.parametrize("name", ["Bernoulli", "Beta", "Dirichlet", "Exponential", "Gamma", "Normal", "Poisson"])
+@pytest.mark.parametrize(
+    "name", ["Bernoulli", "Beta", "ContinuousBernoulli", "Dirichlet", "Exponential", "Gamma", "Normal", "Poisson"]
+)
 def test_of_an_exponential_family(name):
     """The Bregman divergence of the log normalizer, which each of these has in closed form, too."""
     (_, p), (_, q) = make(name, (3,)), make(name, (3,))

@@ -145,7 +145,12 @@ def test_equality_and_copies(test):
         make(torch.distributions, torch) == make(torch.distributions, torch)
     )
     transform = make(rt.distributions, rt)
-    assert transform == transform and transform.inv == transform.inv and transform.inv.inv is transform
+    assert (
+        transform == transform
+        and not transform != transform
+        and transform.inv == transform.inv
+        and transform.inv.inv is transform
+    )
     for other in TRANSFORMS:
         theirs = make(torch.distributions, torch) == TRANSFORMS[other][0](torch.distributions, torch)
         same_size = TRANSFORMS[other][1] == TRANSFORMS[test][1]
@@ -179,6 +184,10 @@ ERRORS = {
     "stack of no dimension": lambda d, T: d.StackTransform([d.ExpTransform()], dim=1)(T.zeros(3)),
     "determinant of stack": lambda d, T: d.StackTransform([d.ExpTransform()]).log_abs_det_jacobian(T.zeros(2), T.zeros(1)),
     "correlations": lambda d, T: d.CorrCholeskyTransform()(T.zeros(4)),
+    "correlations of no size": lambda d, T: d.CorrCholeskyTransform()(T.zeros(5)),
+    "no function": lambda d, T: d.Transform()(T.zeros(3)),
+    "no inverse": lambda d, T: d.Transform().inv(T.zeros(3)),
+    "no determinant": lambda d, T: d.Transform().log_abs_det_jacobian(T.zeros(3), T.zeros(3)),
     "vector": lambda d, T: d.utils.tril_matrix_to_vec(T.zeros(3, 3), 3),
     "sign": lambda d, T: d.SoftmaxTransform().sign,
     "no with_cache": lambda d, T: type("A", (d.Transform,), {"__init__": lambda self: d.Transform.__init__(self)})().with_cache(),
