@@ -7,7 +7,6 @@ In PyTorch: `aten/src/ATen/core/dispatch/OperatorEntry.cpp`. Explained in the ch
 """
 
 import inspect
-from functools import partial
 from pathlib import Path
 
 from readtorch.c10.dispatch_key import (
@@ -55,7 +54,7 @@ from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.tensor_impl import TensorImpl, key_set
 
 from .context import context
-from .record_function import FUNCTION, run_observed
+from .record_function import FUNCTION
 from .sequence_number import peek_sequence_nr
 from .torch_function import Overridden, mode_enabled
 
@@ -623,12 +622,10 @@ def with_thread_state(operator, keys, is_binding=False):
         if is_binding and tls.function_modes and mode_enabled():
             raise Overridden
         kernel = table[keys | tls.included & ~tls.excluded]
-        observers = tls.observers
-        if not observers:
+        around = tls.around
+        if around is None:
             return kernel(*arguments)
-        number = peek_sequence_nr() if makes_node else -1
-        around = observers[0].around if len(observers) == 1 else partial(run_observed, observers)
-        return around(operator, number, FUNCTION, kernel, arguments)
+        return around(operator, peek_sequence_nr() if makes_node else -1, FUNCTION, kernel, arguments)
 
     return from_the_top
 

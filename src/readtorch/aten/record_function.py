@@ -72,32 +72,39 @@ class RecordFunctionCallback:
 
 def add_thread_local_callback(callback):
     """From now on `callback` sees the calls of this thread. Returns a handle for `remove_callback`."""
-    tls.observers = (*tls.observers, callback)
-    update_mask()
+    set_observers((*tls.observers, callback))
     return callback
 
 
 def remove_callback(handle):
-    tls.observers = tuple([callback for callback in tls.observers if callback is not handle])
+    set_observers(tuple([callback for callback in tls.observers if callback is not handle]))
+
+
+def set_observers(observers):
+    """Show the calls of this thread to these callbacks, the first one's `start` first. A call passes through `tls.around`, if that is
+    not None: `tls.around(operator, sequence_nr, scope, function, arguments)` returns `function(*arguments)`. See RecordFunction."""
+    tls.observers = observers
+    tls.around = None
+    for callback in reversed(observers):
+        tls.around = outside(callback, tls.around)
     update_mask()
+
+
+def outside(callback, inner):
+    """The `around` of a callback whose calls pass through `inner`, too."""
+    if inner is None:
+        return callback.around
+
+    def around(operator, sequence_nr, scope, function, arguments):
+        inside = (operator, sequence_nr, scope, function)
+        return callback.around(operator, sequence_nr, scope, lambda *arguments: inner(*inside, arguments), arguments)
+
+    return around
 
 
 def is_observed():
     """Whether this thread has callbacks. Note [ The mask of a call ] says why one looks at `threads_with_modes` first."""
-    return bool(threads_with_modes) and bool(tls.observers)
-
-
-def run_observed(observers, operator, sequence_nr, scope, function, arguments):
-    """`function(*arguments)` inside the callbacks `observers`, the first one's `start` first. See RecordFunction."""
-    if len(observers) == 1:
-        return observers[0].around(operator, sequence_nr, scope, function, arguments)
-    if not observers:
-        return function(*arguments)
-
-    def inside_the_others(*arguments):
-        return run_observed(observers[1:], operator, sequence_nr, scope, function, arguments)
-
-    return observers[0].around(operator, sequence_nr, scope, inside_the_others, arguments)
+    return bool(threads_with_modes) and tls.around is not None
 
 
 def before(record):

@@ -42,7 +42,7 @@ def copied(value):
     return list(value) if type(value) is list else value
 
 
-carry(tls, "included", "excluded", "inference_mode", "torch_function", "observers", "function_modes")
+carry(tls, "included", "excluded", "inference_mode", "torch_function", "observers", "around", "function_modes")
 carry(tls, "forward_grad_mode", "functorch")
 carry(mode_tls, "modes")
 carry(autograd_state, "multithreading_enabled", "view_replay_enabled", "grad_layout_enforcement_enabled")

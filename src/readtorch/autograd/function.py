@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 
-from readtorch.aten.record_function import FUNCTION, is_observed, run_observed
+from readtorch.aten.record_function import FUNCTION, is_observed
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 from readtorch.csrc.autograd import python_function
@@ -194,7 +194,7 @@ class Function(_SingleLevelFunction):
         node = cls._backward_cls()
         arguments = node, cls.forward, cls.setup_context if separate else None, args
         if is_observed():
-            return run_observed(tls.observers, cls.__name__, node._seq_nr, FUNCTION, python_function.apply, arguments)
+            return tls.around(cls.__name__, node._seq_nr, FUNCTION, python_function.apply, arguments)
         return python_function.apply(*arguments)
 
 

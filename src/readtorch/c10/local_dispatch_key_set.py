@@ -69,6 +69,7 @@ class LocalDispatchKeySet(threading.local):
     inference_mode = False
     torch_function = ALL_ENABLED
     observers = ()  # RecordFunction callbacks, see aten/record_function.py
+    around = None  # what follows from them: what a call passes through
     function_modes = ()  # the TorchFunctionModes that were entered, innermost last
     skips_hop = False  # the next call is not handed to `__torch_function__`, see aten/torch_function.py
     mask = DEFAULT_MASK

@@ -20,7 +20,7 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.record_function import BACKWARD_FUNCTION, FUNCTION, run_observed
+from readtorch.aten.record_function import BACKWARD_FUNCTION, FUNCTION
 from readtorch.aten.thread_local_state import ThreadLocalState
 from readtorch.c10 import scalar_type
 from readtorch.c10.autograd_state import autograd_state
@@ -361,7 +361,7 @@ def call_as_needed(graph_task, fn, inputs):
 def call_function(graph_task, fn, inputs):
     """`fn.apply` between the hooks: see Note [ Hooks ordering ]."""
     if fn._hooks is None:
-        return call_node(fn, inputs) if graph_task.is_observed else fn.apply(*inputs)
+        return call_node(fn, inputs)
     inputs = call_pre_hooks(fn, call_tensor_pre_hooks(fn, inputs))
     outputs = validate_outputs(fn._next_edges, call_node(fn, inputs), returned_by(fn))
     outputs = call_post_hooks(fn, outputs, inputs)
@@ -372,17 +372,22 @@ def call_function(graph_task, fn, inputs):
 
 def call_node(fn, inputs):
     """`fn.apply(*inputs)`, which the callbacks of this thread see. In PyTorch: `Node::operator()`."""
-    name, _ = recorded_names(type(fn))
-    number = fn._seq_nr if fn._seq_nr < FIRST else -1
-    return run_observed(tls.observers, name, number, BACKWARD_FUNCTION, fn.apply, inputs)
+    around = tls.around
+    if around is None:
+        return fn.apply(*inputs)
+    number = fn._seq_nr
+    return around(recorded_names(type(fn))[0], number if number < FIRST else -1, BACKWARD_FUNCTION, fn.apply, inputs)
 
 
 def evaluate_observed(*arguments):
     """`evaluate_function` as an event of its own: what it takes beyond the node itself is the engine's work."""
+    around = tls.around
+    if around is None:
+        return evaluate_function(*arguments)
     fn = arguments[1]
-    _, name = recorded_names(type(fn))
-    number = fn._seq_nr if fn._seq_nr < FIRST else -1
-    return run_observed(tls.observers, name, number, FUNCTION, evaluate_function, arguments)
+    number = fn._seq_nr
+    name = recorded_names(type(fn))[1]
+    return around(name, number if number < FIRST else -1, FUNCTION, evaluate_function, arguments)
 
 
 @lru_cache(1024)

@@ -1,9 +1,9 @@
 """What a run collects: a log, and the events that are made of it when it is over.
 
 Note [ A log, not events ]
-While the program runs, a call costs two entries in the log. When it begins: the operator (or a node's name), its sequence number
-and scope; when it is over: None; each with the time and the thread. What has more to be noted, or is no call, stands there as
-a RecordFunction, twice. Everything else is worked out afterwards: which call is inside which, which call in forward made the
+While the program runs, a call that is over costs one entry in the log: the operator (or a node's name), its sequence number and
+scope, when it began and ended, and the thread. What has more to be noted, or is no call, stands there as a RecordFunction twice, when it
+begins and when it is over, with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
 node that runs in backward, what each allocated. In PyTorch: a queue for each thread, since its threads run at the same time.
 
 In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One operator call".
@@ -11,6 +11,7 @@ In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One 
 
 import itertools
 import threading
+from itertools import islice
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -137,34 +138,24 @@ class RecordQueue:
     # ------------------------------------------------------------------------------------------------- afterwards
 
     def get_records(self, end_time_ns):
-        """All Results, by the time when they began; what is not over ends now."""
-        results, begun, nesting = [], {}, {}
+        """All Results, by the time when they began; a block that is not over ends now, a call that is not over is not there."""
+        results, begun = [], {}
         entries = iter(self.log)
         for entry in entries:
-            record = None
-            if entry is None or type(entry) in (RecordFunction, Allocation):
-                record = entry
-            else:
-                number, scope = next(entries), next(entries)
-            time, thread = next(entries), next(entries)
-            around = nesting.setdefault(thread, [])  # the calls that this thread is in, the innermost last
-            if record in begun or entry is None:
-                self._over(begun.get(record) or innermost_call(around), time, thread, around)
+            if type(entry) not in (RecordFunction, Allocation):
+                number, scope, time, end, thread = islice(entries, 5)
+                results.append(self._call(entry, number, scope, time, thread))
+                results[-1].end_time_ns = end
                 continue
-            if type(record) is RecordFunction:
-                result = begun[record] = self._call_of(record, time, thread)
-            elif type(record) is Allocation:
-                result = allocated(record, time, thread)
+            time, thread = islice(entries, 2)
+            if entry in begun:
+                begun[entry].end_time_ns, begun[entry].end_tid = time, number_of_thread(thread)
+            elif type(entry) is Allocation:
+                results.append(allocated(entry, time, thread))
             else:
-                result = self._call(entry, number, scope, time, thread)
-            if around:
-                result.parent = around[-1]
-                around[-1].children.append(result)
-            if type(record) is not Allocation:
-                around.append(result)
-            results.append(result)
-        for result in itertools.chain(*nesting.values()):
-            result.end_time_ns = end_time_ns
+                result = begun[entry] = self._call_of(entry, time, thread)
+                result.end_time_ns = end_time_ns
+                results.append(result)
         results.sort(key=lambda result: (result.start_time_ns, -result.end_time_ns))
         finish(results)
         return results
@@ -181,17 +172,6 @@ class RecordQueue:
             result.inputs, result.stack = self.details[record]
         return result
 
-    def _over(self, result, time, thread, around):
-        if result is not None:
-            result.end_time_ns, result.end_tid = time, number_of_thread(thread)
-            if result in around:
-                around.remove(result)
-
-
-def innermost_call(around):
-    """What ends when a call without a record is over: what a program named may be open for longer."""
-    return next((result for result in reversed(around) if result.scope != USER_SCOPE), None)
-
 
 def number_of_thread(ident):
     return thread_numbers.setdefault(ident, len(thread_numbers) + 1)
@@ -207,11 +187,11 @@ class LogCallback(RecordFunctionCallback):
             extend((record, clock(), thread()))
 
         def around(operator, sequence_nr, scope, function, arguments):
-            extend((operator, sequence_nr, scope, clock(), thread()))
+            begin = clock()
             try:
                 return function(*arguments)
             finally:
-                extend((None, clock(), thread()))
+                extend((operator, sequence_nr, scope, begin, clock(), thread()))
 
         self.start = self.end = mark
         self.around = around
@@ -229,7 +209,21 @@ def finish(results):
     for result in results:
         result.correlation_id = next_correlation_id()
         result.start_kineto_tid = native.get(result.start_kineto_tid, result.start_kineto_tid)
+    build_tree(results)
     link_forward_and_backward(results)
+
+
+def build_tree(results):
+    """Put each Result under the innermost one of its thread that was not over then. results: by time."""
+    around = {}  # thread -> the Results that are not over, the innermost last
+    for result in results:
+        outer = around.setdefault(result.start_tid, [])
+        while outer and outer[-1].end_time_ns < result.end_time_ns:
+            outer.pop()
+        if outer:
+            result.parent = outer[-1]
+            outer[-1].children.append(result)
+        outer.append(result)
 
 
 def link_forward_and_backward(results):

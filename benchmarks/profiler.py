@@ -1,0 +1,74 @@
+"""python -m benchmarks.profiler: what profiling adds to a training step, here and in PyTorch.
+
+The same step with and without a profiler, in turns, on both sides in one process; its time with the profiler less its time
+without is what profiling adds. The medians of the rounds count. What is worked out after the run is not timed.
+"""
+
+import os
+import statistics
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+
+import readtorch
+from benchmarks import cases, record
+from tests.training import models
+
+ROUNDS = 41
+STEPS = 10  # of a round, each way
+AT_MOST = 1.5  # of what profiling adds in PyTorch
+
+SETTINGS = {"": {}, ", with shapes": {"record_shapes": True}}
+# Small ones: what profiling adds to a step of tens of milliseconds is lost in what such a step varies by.
+SMALL_GPT = "GPT d=32, one block, batch 2"
+cases.NETWORKS[SMALL_GPT] = lambda api: cases._language(
+    api, models.gpt(api, layers=1, d=32, heads=2, context=16), 2, 16
+)
+STEPS_OF = ("MLP 784-256-10, batch 64", SMALL_GPT)
+
+
+def microseconds(step):
+    begin = time.perf_counter()
+    for _ in range(STEPS):
+        step()
+    return (time.perf_counter() - begin) / STEPS * 1e6
+
+
+def added(T, step, settings):
+    """Microseconds that a profiler adds to the step, once."""
+    without = microseconds(step)
+    with T.profiler.profile(activities=[T.profiler.ProfilerActivity.CPU], **settings):
+        step()
+        profiled = microseconds(step)
+    return profiled - without
+
+
+def measured(network, settings):
+    """(here, in PyTorch): microseconds that profiling adds to a step, the median of the rounds."""
+    sides = [(T, cases._training(T, network)) for T in (readtorch, torch)]
+    for _, step in sides:
+        microseconds(step)
+    rounds = [[added(T, step, settings) for T, step in sides] for _ in range(ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds)]
+
+
+def main():
+    torch.set_num_threads(1)
+    rows = []
+    for network in STEPS_OF:
+        for name, settings in SETTINGS.items():
+            ours, theirs = measured(network, settings)
+            what = f"profiling a training step of {network}{name}"
+            target = AT_MOST if not settings else None
+            rows.append(record.row(f"{what}: what it adds, over PyTorch's", round(ours / theirs, 2), "", target))
+            rows.append(record.row("… in microseconds, here", round(ours), "µs"))
+            rows.append(record.row("… in PyTorch", round(theirs), "µs"))
+    for row in rows:
+        print(f"{row['what']}: {row['value']} {row['unit']}")
+    record.write("profiler", rows)
+
+
+if __name__ == "__main__":
+    main()
