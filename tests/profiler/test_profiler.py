@@ -78,6 +78,15 @@ def test_shapes_strides_and_types_of_arguments(program):
     assert_same_tree(roots(ours.events()), roots(theirs.events()), facts=facts)
 
 
+def test_shapes_of_what_the_engine_runs():
+    """A node's gradients have shapes; to evaluate it is no call with arguments."""
+    found = [
+        [(e.name, e.input_shapes, e.input_dtypes) for e in prof.events() if "Backward" in e.name or e.name == "Triple"]
+        for prof in on_both_sides(custom_function, record_shapes=True)
+    ]
+    assert found[0] == found[1]
+
+
 def links(events):
     """(name of a node that ran, name of the call that made it)"""
     nodes = [e for e in events if e.scope == 1 and e.sequence_nr >= 0]

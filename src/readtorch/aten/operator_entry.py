@@ -50,7 +50,7 @@ from readtorch.c10.dispatch_key import (
 )
 from readtorch.c10.dispatch_key_set import DispatchKey, from_keys, key_of, to_keys
 from readtorch.c10.exception import warn_once
-from readtorch.c10.local_dispatch_key_set import tls
+from readtorch.c10.local_dispatch_key_set import DEFAULT_EXCLUDED, DEFAULT_INCLUDED, tls
 from readtorch.c10.tensor_impl import TensorImpl, key_set
 
 from .context import context
@@ -618,10 +618,15 @@ def with_thread_state(operator, keys, is_binding=False):
         keys & FOR_AUTOGRAD
     )  # in PyTorch: whatever has a key of Autograd is given the number of the next node
 
+    usual = keys | DEFAULT_INCLUDED & ~DEFAULT_EXCLUDED
+
     def from_the_top(*arguments):
-        if is_binding and tls.function_modes and mode_enabled():
-            raise Overridden
-        kernel = table[keys | tls.included & ~tls.excluded]
+        if tls.is_unusual:
+            if is_binding and mode_enabled():
+                raise Overridden
+            kernel = table[keys | tls.included & ~tls.excluded]
+        else:
+            kernel = table[usual]
         around = tls.around
         if around is None:
             return kernel(*arguments)

@@ -50,6 +50,7 @@ def mode_enabled():
 def push_mode(mode):
     tls.function_modes += (mode,)
     overriders.add(threading.get_ident())
+    tls.is_unusual = True
     let_through(THREAD, True)
 
 

@@ -191,11 +191,11 @@ class Function(_SingleLevelFunction):
                     "setup_context staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
                 )
             return CustomFunctions.call(cls, *args, **kwargs)
-        node = cls._backward_cls()
-        arguments = node, cls.forward, cls.setup_context if separate else None, args
+        node, setup_context = cls._backward_cls(), cls.setup_context if separate else None
         if is_observed():
-            return tls.around(cls.__name__, node._seq_nr, FUNCTION, python_function.apply, arguments)
-        return python_function.apply(*arguments)
+            run = lambda *args: python_function.apply(node, cls.forward, setup_context, args)  # noqa: E731
+            return tls.around(cls.__name__, node._seq_nr, FUNCTION, run, args)
+        return python_function.apply(node, cls.forward, setup_context, args)
 
 
 class InplaceFunction(Function):

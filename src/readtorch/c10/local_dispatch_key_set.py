@@ -70,6 +70,7 @@ class LocalDispatchKeySet(threading.local):
     torch_function = ALL_ENABLED
     observers = ()  # RecordFunction callbacks, see aten/record_function.py
     around = None  # what follows from them: what a call passes through
+    is_unusual = False  # whether it includes other keys than usual, or has modes of functions
     function_modes = ()  # the TorchFunctionModes that were entered, innermost last
     skips_hop = False  # the next call is not handed to `__torch_function__`, see aten/torch_function.py
     mask = DEFAULT_MASK
@@ -84,7 +85,7 @@ tls = LocalDispatchKeySet()
 # DEFAULT_MASK`. The price is that a mask may only be assigned through `set_mask`.
 threads_with_modes = set()
 
-_masks = {}  # state -> its mask
+_masks = {}  # state -> its mask, and whether it includes other keys than usual
 
 
 def update_mask():
@@ -98,9 +99,11 @@ def update_mask():
         bool(tls.observers or tls.function_modes),
         bool(forward_levels),
     )
-    mask = _masks.get(state)
-    if mask is None:
-        mask = _masks[state] = mask_of(*state)
+    found = _masks.get(state)
+    if found is None:
+        found = _masks[state] = mask_of(*state), tls.included & ~tls.excluded != DEFAULT_INCLUDED & ~DEFAULT_EXCLUDED
+    mask, includes_others = found
+    tls.is_unusual = includes_others or bool(tls.function_modes)
     set_mask(mask)
 
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from functools import lru_cache
+from functools import lru_cache, partial
 from sys import getrefcount
 
 import numpy as np
@@ -387,7 +387,7 @@ def evaluate_observed(*arguments):
     fn = arguments[1]
     number = fn._seq_nr
     name = recorded_names(type(fn))[1]
-    return around(name, number if number < FIRST else -1, FUNCTION, evaluate_function, arguments)
+    return around(name, number if number < FIRST else -1, FUNCTION, partial(evaluate_function, *arguments), ())
 
 
 @lru_cache(1024)

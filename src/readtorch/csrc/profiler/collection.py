@@ -2,8 +2,8 @@
 
 Note [ A log, not events ]
 While the program runs, a call that is over costs one entry in the log: the operator (or a node's name), its sequence number and
-scope, when it began and ended, and the thread. What has more to be noted, or is no call, stands there as a RecordFunction twice, when it
-begins and when it is over, with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
+scope, when it began and ended, the thread, and details, if they are asked for. A block that the program names stands there twice, as a
+RecordFunction, when it begins and when it is over, with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
 node that runs in backward, what each allocated. In PyTorch: a queue for each thread, since its threads run at the same time.
 
 In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One operator call".
@@ -27,7 +27,7 @@ from readtorch.aten.record_function import (
 from .data_flow import Allocation, MemoryWatcher
 from .orchestration.observer import DeviceType
 from .python_tracer import lines_now, stack_of_caller
-from .util import NO_INPUTS, Inputs, compute_flops
+from .util import NO_INPUTS, Inputs, compute_flops, raw_inputs
 
 next_correlation_id = itertools.count(1).__next__
 
@@ -99,34 +99,14 @@ class RecordQueue:
         self.config = config
         self.enabled = collects
         self.log = []  # see Note [ A log, not events ]
-        self.details = {}  # record -> its Inputs and stack, if these are asked for
         self.memory = MemoryWatcher(self.log_allocation) if config.profile_memory else None
 
     def callback(self):
         """What calls are to be shown to."""
-        plain = LogCallback(self.log)
-        config, memory = self.config, self.memory
-        if not (config.report_input_shapes or config.with_stack or memory):
-            return plain
-
-        lines = lines_now() if config.with_stack else {}
-
-        def start(record):
-            inputs = Inputs(record.inputs) if config.report_input_shapes else NO_INPUTS
-            if config.with_flops:
-                inputs.flops = compute_flops(record.name(), record.inputs)
-            self.details[record] = inputs, stack_of_caller(lines) if config.with_stack else ()
-            if memory:
-                memory.note_inputs(record.inputs)
-            plain.start(record)
-
-        def end(record, context):
-            if memory and not record.failed:
-                memory.note_outputs(record.outputs)
-            plain.end(record, context)
-            record.inputs = record.outputs = None  # the log keeps the record: it must not keep tensors
-
-        return RecordFunctionCallback(start, end)
+        config = self.config
+        if config.report_input_shapes or config.with_stack or self.memory:
+            return DetailedLogCallback(self.log, config, self.memory)
+        return LogCallback(self.log)
 
     def log_allocation(self, allocation):
         if self.enabled:
@@ -142,34 +122,29 @@ class RecordQueue:
         results, begun = [], {}
         entries = iter(self.log)
         for entry in entries:
-            if type(entry) not in (RecordFunction, Allocation):
-                number, scope, time, end, thread = islice(entries, 5)
-                results.append(self._call(entry, number, scope, time, thread))
-                results[-1].end_time_ns = end
-                continue
-            time, thread = islice(entries, 2)
-            if entry in begun:
-                begun[entry].end_time_ns, begun[entry].end_tid = time, number_of_thread(thread)
-            elif type(entry) is Allocation:
-                results.append(allocated(entry, time, thread))
+            if type(entry) is Allocation:
+                results.append(allocated(entry, *islice(entries, 2)))
+            elif type(entry) is not RecordFunction:
+                results.append(self._call(entry, *islice(entries, 6)))
+            elif entry not in begun:
+                time, thread = islice(entries, 2)
+                begun[entry] = self._call(entry.operator, -1, entry.scope, time, end_time_ns, thread, None)
+                results.append(begun[entry])
             else:
-                result = begun[entry] = self._call_of(entry, time, thread)
-                result.end_time_ns = end_time_ns
-                results.append(result)
+                begun[entry].end_time_ns, thread = islice(entries, 2)
+                begun[entry].end_tid = number_of_thread(thread)
         results.sort(key=lambda result: (result.start_time_ns, -result.end_time_ns))
         finish(results)
         return results
 
-    def _call(self, operator, number, scope, time, thread):
-        overload = ""
-        if self.config.experimental_config.capture_overload_names:
-            overload = overload_name_of(operator)
-        return Result(name_of(operator), time, thread, scope, number, overload)
-
-    def _call_of(self, record, time, thread):
-        result = self._call(record.operator, record.sequence_nr, record.scope, time, thread)
-        if record in self.details:
-            result.inputs, result.stack = self.details[record]
+    def _call(self, operator, number, scope, time, end, thread, details):
+        has_overload = self.config.experimental_config.capture_overload_names
+        overload = overload_name_of(operator) if has_overload else ""
+        result = Result(name_of(operator), time, thread, scope, number, overload)
+        result.end_time_ns = end
+        if details is not None:
+            raw, flops, result.stack = details
+            result.inputs = Inputs(raw, flops)
         return result
 
 
@@ -191,9 +166,35 @@ class LogCallback(RecordFunctionCallback):
             try:
                 return function(*arguments)
             finally:
-                extend((operator, sequence_nr, scope, begin, clock(), thread()))
+                extend((operator, sequence_nr, scope, begin, clock(), thread(), None))
 
-        self.start = self.end = mark
+        super().__init__(mark, mark)
+        self.around = around
+
+
+class DetailedLogCallback(LogCallback):
+    """The same with what is known of the arguments, the stack, and what is allocated, as far as the config asks for it."""
+
+    def __init__(self, log, config, memory):
+        super().__init__(log)
+        extend, clock, thread = log.extend, perf_counter_ns, get_ident
+        lines = lines_now() if config.with_stack else {}
+
+        def around(operator, sequence_nr, scope, function, arguments):
+            raw = raw_inputs(arguments) if config.report_input_shapes else ()
+            flops = compute_flops(name_of(operator), arguments) if config.with_flops else 0
+            stack = stack_of_caller(lines) if config.with_stack else ()
+            if memory:
+                memory.note_inputs(arguments)
+            begin = clock()
+            try:
+                outputs = function(*arguments)
+                if memory:
+                    memory.note_outputs(outputs)
+                return outputs
+            finally:
+                extend((operator, sequence_nr, scope, begin, clock(), thread(), (raw, flops, stack)))
+
         self.around = around
 
 

@@ -10,7 +10,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.exception import warn_once
 from readtorch.c10.layout import layout
 from readtorch.c10.memory_format import memory_format
-from readtorch.c10.tensor_impl import TensorImpl, dtype_of, strides_of
+from readtorch.c10.tensor_impl import TensorImpl
 
 # C++'s names of the elements' types. In PyTorch: `caffe2::TypeMeta::name`.
 TYPE_NAMES = {
@@ -29,8 +29,26 @@ TYPE_NAMES = {
 }
 
 
+def raw_inputs(values):
+    """What `Inputs` needs of a call's arguments, taken quickly and without keeping a tensor: (sizes, strides in bytes, dtype) of a tensor, a
+    list for a list; numbers and the like as they are."""
+    raw = []
+    for value in values:
+        if isinstance(value, TensorImpl):
+            array = value._array
+            raw.append((array.shape, array.strides, array.dtype))
+        elif value is None or isinstance(value, PLAIN):
+            raw.append(value)
+        else:
+            raw.append(raw_inputs(value) if isinstance(value, (list, tuple)) else None)
+    return raw
+
+
+PLAIN = (bool, int, float, scalar_type.dtype, layout, memory_format)
+
+
 class Inputs:
-    """What is kept of a call's arguments, an entry each.
+    """What is told of a call's arguments, an entry each.
 
     shapes: sizes of a tensor, a list of them for a list of tensors, [] for anything else; strides likewise. dtypes: C++'s name of a
     tensor's elements, "TensorList", "Scalar", "ScalarList" or "". concrete: numbers and lists of numbers, else None.
@@ -38,33 +56,42 @@ class Inputs:
 
     __slots__ = ("shapes", "strides", "dtypes", "concrete", "flops")
 
-    def __init__(self, values):
-        noted = [input_of(value) for value in values]
-        self.shapes, self.strides, self.dtypes, self.concrete = map(list, zip(*noted)) if noted else ([], [], [], [])
-        self.flops = 0
+    def __init__(self, raw, flops=0):
+        told = [input_of(value) for value in raw]
+        self.shapes, self.strides, self.dtypes, self.concrete = map(list, zip(*told)) if told else ([], [], [], [])
+        self.flops = flops
 
 
 NO_INPUTS = Inputs(())
 
 
-def input_of(value):
-    """(shape, strides, dtype, concrete value) of one argument."""
-    if isinstance(value, TensorImpl):
-        return list(value._array.shape), list(strides_of(value)), type_name(value), None
-    if isinstance(value, (bool, int, float)):
-        return [], [], "Scalar", value
-    if isinstance(value, (scalar_type.dtype, layout, memory_format)):
-        return [], [], "Scalar", number_of(value)
-    if isinstance(value, (list, tuple)):
-        if value and all([isinstance(t, TensorImpl) for t in value]):
-            return [list(t._array.shape) for t in value], [list(strides_of(t)) for t in value], "TensorList", None
-        if all([isinstance(x, (bool, int, float)) for x in value]):
-            return [], [], "ScalarList", list(value)
+def input_of(raw):
+    """(shape, strides, dtype, concrete value) of one argument as `raw_inputs` has noted it."""
+    if isinstance(raw, tuple):
+        shape, _, dtype = raw
+        return list(shape), elementwise_strides(raw), type_name(dtype), None
+    if isinstance(raw, (bool, int, float)):
+        return [], [], "Scalar", raw
+    if isinstance(raw, PLAIN):
+        return [], [], "Scalar", number_of(raw)
+    if isinstance(raw, list):
+        if raw and all([isinstance(entry, tuple) for entry in raw]):
+            return [list(shape) for shape, _, _ in raw], [*map(elementwise_strides, raw)], "TensorList", None
+        if all([isinstance(entry, (bool, int, float)) for entry in raw]):
+            return [], [], "ScalarList", raw
     return [], [], "", None
 
 
-def type_name(tensor):
-    name = str(dtype_of(tensor)).partition(".")[2]
+def elementwise_strides(raw):
+    """Strides in elements. NumPy gives a new array without elements strides of 0, C++ those of a row-major one."""
+    shape, strides, dtype = raw
+    if 0 in shape and not any(strides):
+        return [math.prod([max(size, 1) for size in shape[i + 1 :]]) for i in range(len(shape))]
+    return [stride // dtype.itemsize for stride in strides]
+
+
+def type_name(numpy_dtype):
+    name = str(scalar_type.by_numpy[numpy_dtype]).partition(".")[2]
     return TYPE_NAMES.get(name, name)
 
 
