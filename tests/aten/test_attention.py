@@ -81,6 +81,39 @@ def test_other_types(dtype):
     compare(*qkv((3,), dtype=dtype), torch.randn(4, 6))
 
 
+@pytest.mark.parametrize("kwargs", [{}, {"is_causal": True}, {"dropout_p": 0.4}])
+def test_steps_in_half_precision_in_order(kwargs):
+    """Widened before the first product; the weights are narrowed, to be returned, before the second."""
+
+    def program(T, show):
+        operators = []
+
+        class Watch(T.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+                out = operator(*args, **(kwargs or {}))
+                if operator.name() in ("aten::_to_copy", "aten::bmm", "aten::_safe_softmax"):
+                    operators.append((operator.name(), str(out.dtype), tuple(out.shape)))
+                return out
+
+        q, k, v = (T.randn(3, n, 5).half() for n in (4, 6, 6))
+        with Watch():
+            T.nn.functional.scaled_dot_product_attention(q, k, v, **kwargs)
+        show(operators)
+
+    same(program)
+
+
+def test_a_key_shorter_than_the_value_is_refused():
+    """In PyTorch step by step only; its fused kernel reads the memory behind the key."""
+    q, k, v = qkv(grad=False)
+    compare(q[0], k[0, :, :3], v[0])
+    q, k, v = readtorch.ones(2, 3, 4, 5), readtorch.ones(2, 3, 3, 5), readtorch.ones(2, 3, 6, 5)
+    for device in ("cpu", "meta"):
+        inputs = [t.to(device) for t in (q, k, v)]
+        with pytest.raises(RuntimeError, match="key has 3 positions, and value 6"):
+            readtorch.nn.functional.scaled_dot_product_attention(*inputs)
+
+
 def test_dropout_draws_the_same_numbers():
     compare(*qkv(), dropout_p=0.4)
     compare(*qkv((3,)), MASK, dropout_p=0.4)

@@ -33,7 +33,7 @@ def model(inputs):
     need = size * (rows + 2 * columns) * head + 4 * (rows * columns + rows * head + 2 * rows)
     block = min(inputs["block"], down - 1)
     query = min((block + 1) * rows, queries) - 1
-    states = steps_of(query, ranges[block], columns, keys, reach)
+    states = steps_of(query, ranges[block], columns, keys, reach, inputs["seed"])
     result = {
         "rows": rows,
         "columns": columns,
@@ -79,15 +79,18 @@ def ends(tiles):
 # ---- one query: invented scores and values, and what becomes of them
 
 
-def score(query, key):
-    return (query + key * 11 + query * key) % 17 / 4 - 2
+def score(query, key, seed):
+    """Spread like a sum of dice, so that large scores are rare, and with them a new maximum."""
+    x = (query * 7919 + key * 10_007 + seed * 31_337 + 1) % 65_521
+    x = x * x % 65_521 * 40_503 % 65_521
+    return (x % 8 + x // 8 % 8 + x // 64 % 8 + x // 512 % 8 + x // 4096 % 8) / 4 - 4.5
 
 
 def value(key):
     return (key * 3 + 1) % 10
 
 
-def steps_of(query, tiles, columns, keys, reach):
+def steps_of(query, tiles, columns, keys, reach, seed):
     """The query's maximum, sum and output before the first tile and after each; None is -infinity."""
     top, total, out = None, 0.0, 0.0
     states = [
@@ -106,13 +109,13 @@ def steps_of(query, tiles, columns, keys, reach):
     for tile in range(tiles[0], tiles[1]):
         places = range(tile * columns, min((tile + 1) * columns, keys))
         seen = [j for j in places if reach[0] <= query - j <= reach[1]]
-        before, largest = top, max((score(query, j) for j in seen), default=None)
+        before, largest = top, max((score(query, j, seed) for j in seen), default=None)
         top = largest if before is None else before if largest is None else max(before, largest)
         factor = 1.0 if largest is None else 0.0 if before is None else math.exp(before - top)
-        weights = [math.exp(score(query, j) - top) for j in seen]
+        weights = [math.exp(score(query, j, seed) - top) for j in seen]
         total = total * factor + sum(weights)
         out = out * factor + sum(w * value(j) for w, j in zip(weights, seen))
-        shown = [score(query, j) if j in seen else None for j in places] if len(places) <= SHOWN else []
+        shown = [score(query, j, seed) if j in seen else None for j in places] if len(places) <= SHOWN else []
         states.append(
             {
                 "tile": tile,
@@ -137,9 +140,11 @@ def sentences(result):
     first = result["block"] * rows
     named = f"query {first}" if first == query else f"queries {first} to {query}"
     tiles = result["down"] * result["across"]
+    rises = sum(state["before"] is not None and state["top"] > state["before"] for state in states)
     begin = (
         f"{result['computed']:,} of {tiles:,} tiles are computed. Tiles move {amount(result['tiled'])} a head, the plain form "
-        f"{amount(result['plain'])}. Now {named}, {count_tiles(len(states) - 1)}; query {query} is followed."
+        f"{amount(result['plain'])}. Now {named}, {count_tiles(len(states) - 1)}; query {query} is followed: "
+        f"after its first tile the maximum rises {times(rises)}."
     )
     said = [begin]
     for state in states[1:]:
@@ -156,6 +161,10 @@ def sentences(result):
 
 def count_tiles(n):
     return "no tile" if n == 0 else "one tile" if n == 1 else f"{n} tiles"
+
+
+def times(n):
+    return "never" if n == 0 else "once" if n == 1 else f"{n} times"
 
 
 def told(state, columns):
@@ -207,7 +216,7 @@ def picture(result, step):
     if state["tile"] is not None:
         parts.append(box(10 + state["tile"] * width, 10 + result["block"] * height, width, height, "gold"))
     lines = [
-        f"plain form: {amount(result['plain'])} a head",
+        f"plain form, all in one dtype: {amount(result['plain'])} a head",
         f"tiles: {amount(result['tiled'])} a head",
         f"scores: {amount(result['scores'])} a head",
         f"a tile on the chip: {amount(result['need'])}" + ("" if result["fits"] else ", too much"),
@@ -235,6 +244,7 @@ FIGURE = Figure(
         Choice("mask", "mask", "none", options=MASKS),
         Integer("window", "window", 4, low=1, high=65_536, hint="how many keys a query sees in a sliding window: its own and those before", only=("mask", "window")),
         Integer("chip", "KiB on chip", 192, low=1, high=1_000_000, hint="memory for one tile: 192 is an A100's multiprocessor"),
+        Integer("seed", "scores", 0, low=0, high=999, hint="the scores are invented; another number, other scores"),
         Integer("block", "row of tiles", 0, low=0, high=255, hidden=True, undone=True),
     ),
     model=model,

@@ -84,12 +84,12 @@ function queryTable({ states, query }, step) {
       row("maximum", moved && !done ? `${digits(state.before)} → ${digits(state.top)}` : digits(state.top), moved && !done ? "rt-now-row" : ""),
       row("old × factor", step === 0 || done ? "–" : fourDigits(state.factor), moved && !done ? "rt-now-row" : ""),
       row("sum", fourDigits(state.total)),
-      row(done ? "output, divided" : "output so far", fourDigits(output), done ? "rt-now-row" : ""),
+      row(done ? "output, divided by the sum" : "Σ weight × value", fourDigits(output), done ? "rt-now-row" : ""),
     ),
   );
 }
 
-function byteBars(result, chip) {
+function byteBars(result, { chip, dtype }) {
   const most = Math.max(result.plain, result.tiled);
   const bar = (words, n, whole, kind, note = "") =>
     h(
@@ -102,8 +102,9 @@ function byteBars(result, chip) {
   return h(
     "div",
     { class: "rt-bytebars" },
-    bar("moved, plain form", result.plain, most, "rt-is-free"),
-    bar("moved, in tiles", result.tiled, most, "rt-is-pale"),
+    h("p", { class: "rt-dim" }, "Bytes moved for a head:"),
+    bar(`plain form, all in ${dtype}`, result.plain, most, "rt-is-free"),
+    bar("in tiles", result.tiled, most, "rt-is-pale"),
     bar("a tile on the chip", result.need, chip * 1024, result.fits ? "rt-is-pale" : "rt-is-gold", result.fits ? "" : " does not fit"),
     h("p", { class: "rt-dim" }, `The whole matrix of scores: ${amountText(result.scores)}.`),
   );
@@ -114,7 +115,7 @@ const draw = ({ result, inputs, step, set }) =>
     "div",
     { class: "rt-tilefig" },
     tileMatrix(result, step, set),
-    h("div", { class: "rt-tileside" }, queryTable(result, step), byteBars(result, inputs.chip)),
+    h("div", { class: "rt-tileside" }, queryTable(result, step), byteBars(result, inputs)),
   );
 
 export default { render: figure(model, draw) };

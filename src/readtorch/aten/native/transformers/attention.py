@@ -121,7 +121,8 @@ def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropo
     weights = _safe_softmax.call(scores, -1, None)
     if dropout_p > 0:
         weights, value = dropped(weights, value, dropout_p, dropout_mask)
-    return at.matmul(weights, value).to(own_type), weights.to(own_type)
+    narrowed = weights.to(own_type)
+    return at.matmul(weights, value).to(own_type), narrowed
 
 
 def root_of_scale(query, scale):

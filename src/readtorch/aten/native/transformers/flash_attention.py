@@ -106,6 +106,8 @@ def check(query, key, value, dropout_p, attn_mask):
         raise RuntimeError(f"{_PREFIX}Currently do not support dropout > 0")
     if not q.shape[3] == k.shape[3] == v.shape[3]:
         raise RuntimeError(f"{_PREFIX}Q/K/V should have the same head size")
+    if k.shape[2] < v.shape[2]:  # in PyTorch: no check, and the kernel reads on in memory behind the key
+        raise RuntimeError(f"{_PREFIX}key has {k.shape[2]} positions, and value {v.shape[2]}")
     if attn_mask is not None and attn_mask._array.dtype not in (F4, q.dtype):
         raise RuntimeError(f"{_PREFIX}Attention mask is the same data type as query")
     if attn_mask is not None and attn_mask._array.ndim not in (2, 4):

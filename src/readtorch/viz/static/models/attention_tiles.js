@@ -3,7 +3,7 @@ const MOST_TILES = 256;
 const SHOWN_SCORES = 8;
 const BYTES_OF = { float32: 4, float16: 2, bfloat16: 2 };
 
-const model = ({ queries, keys, head, dtype, mask, window, chip, ...inputs }) => {
+const model = ({ queries, keys, head, dtype, mask, window, chip, seed, ...inputs }) => {
   const rows = Math.min(inputs.rows, queries),
     columns = Math.min(inputs.columns, keys);
   const down = Math.ceil(queries / rows),
@@ -26,7 +26,7 @@ const model = ({ queries, keys, head, dtype, mask, window, chip, ...inputs }) =>
     tiled: size * (2 * queries * head + 2 * head * fetched) + 4 * queries,
     scores: size * queries * keys,
     need, fits: need <= chip * 1024, block, query,
-    states: statesOf(query, ranges[block], columns, keys, reach),
+    states: statesOf(query, ranges[block], columns, keys, reach, seed),
   }; // prettier-ignore
   return { ...result, say: tileSentences(result) };
 };
@@ -50,10 +50,16 @@ function tilesOf(row, rows, columns, queries, keys, across, [least, most]) {
 
 // ---- one query: invented scores and values, and what becomes of them
 
-const scoreOf = (query, key) => ((query + key * 11 + query * key) % 17) / 4 - 2;
+// Spread like a sum of dice, so that large scores are rare, and with them a new maximum.
+function scoreOf(query, key, seed) {
+  let x = (query * 7919 + key * 10007 + seed * 31337 + 1) % 65521;
+  x = (((x * x) % 65521) * 40503) % 65521;
+  const digit = (unit) => Math.floor(x / unit) % 8;
+  return (digit(1) + digit(8) + digit(64) + digit(512) + digit(4096)) / 4 - 4.5;
+}
 const valueOf = (key) => (key * 3 + 1) % 10;
 
-function statesOf(query, [first, end], columns, keys, [least, most]) {
+function statesOf(query, [first, end], columns, keys, [least, most], seed) {
   let top = null,
     total = 0,
     out = 0;
@@ -65,19 +71,19 @@ function statesOf(query, [first, end], columns, keys, [least, most]) {
     const places = Array.from({ length: count }, (_, i) => left + i),
       seen = places.filter(visible);
     const before = top,
-      largest = seen.length ? Math.max(...seen.map((j) => scoreOf(query, j))) : null;
+      largest = seen.length ? Math.max(...seen.map((j) => scoreOf(query, j, seed))) : null;
     top = before === null ? largest : largest === null ? before : Math.max(before, largest);
     const factor = largest === null ? 1 : before === null ? 0 : Math.exp(before - top);
     let weight = 0,
       weighted = 0;
     for (const j of seen) {
-      const w = Math.exp(scoreOf(query, j) - top);
+      const w = Math.exp(scoreOf(query, j, seed) - top);
       weight += w;
       weighted += w * valueOf(j);
     }
     total = total * factor + weight;
     out = out * factor + weighted;
-    const scores = count <= SHOWN_SCORES ? places.map((j) => (visible(j) ? scoreOf(query, j) : null)) : [];
+    const scores = count <= SHOWN_SCORES ? places.map((j) => (visible(j) ? scoreOf(query, j, seed) : null)) : [];
     states.push({ tile, keys: count, scores, largest, before, top, factor, total, out });
   }
   return states;
@@ -86,6 +92,7 @@ function statesOf(query, [first, end], columns, keys, [least, most]) {
 // ---- words
 
 const fourDigits = (x) => x.toFixed(4);
+const timesOf = (n) => (n === 0 ? "never" : n === 1 ? "once" : `${n} times`);
 const tileCount = (n) => (n === 0 ? "no tile" : n === 1 ? "one tile" : `${n} tiles`);
 
 // Bytes in words; rounded half up, in whole tenths.
@@ -103,9 +110,11 @@ function tileSentences(result) {
     last = states.at(-1),
     first = result.block * result.rows;
   const named = first === query ? `query ${first}` : `queries ${first} to ${query}`;
+  const rises = states.filter(({ before, top }) => before !== null && top > before).length;
   const said = [
     `${commas(result.computed)} of ${commas(result.down * result.across)} tiles are computed. Tiles move ${amountText(result.tiled)} a head, the plain form ` +
-      `${amountText(result.plain)}. Now ${named}, ${tileCount(states.length - 1)}; query ${query} is followed.`,
+      `${amountText(result.plain)}. Now ${named}, ${tileCount(states.length - 1)}; query ${query} is followed: ` +
+      `after its first tile the maximum rises ${timesOf(rises)}.`,
     ...states.slice(1).map((state) => toldOf(state, result.columns)),
   ];
   if (last.top === null) return [...said, `Query ${query} sees no key: its sum is 0, and the kernel writes 0.`];
