@@ -296,6 +296,30 @@ def test_memory_of_operators():
         assert -48 in freed
 
 
+def test_a_simulated_device_has_memory_and_a_thread_of_its_own():
+    """There is no such device in the reference here: what is compared with is the same program on the CPU."""
+    rt.cuda.simulate(1)
+    try:
+        found = []
+        for device in ("cpu", "cuda"):
+            layer, x = rt.nn.Linear(3, 2, device=device), rt.ones(4, 3, device=device)
+            activities = [CPU[rt], rt.profiler.ProfilerActivity.CUDA]
+            with rt.profiler.profile(activities=activities, profile_memory=True) as prof:
+                layer(x).sum().backward()
+            found.append({event.name: event for event in prof.events()})
+        cpu, cuda = found
+        for name in ("aten::linear", "aten::mm"):
+            assert cuda[name].device_memory_usage == cpu[name].cpu_memory_usage > 0
+            assert cuda[name].cpu_memory_usage == cpu[name].device_memory_usage == 0
+        node = cuda["AddmmBackward0"]
+        assert node.thread != node.fwd_thread == cuda["aten::linear"].thread == cpu["AddmmBackward0"].thread
+        assert "CUDA Mem" in prof.key_averages().table(sort_by="self_cuda_memory_usage")
+        with pytest.raises(AssertionError, match="Legacy CUDA profiling requires use_cpu=True"):
+            rt.autograd.profiler.profile(use_cpu=False, use_device="cuda", use_kineto=True)
+    finally:
+        rt.cuda.simulate(0)
+
+
 # ------------------------------------------------------------------------------------------------------------ stacks
 
 

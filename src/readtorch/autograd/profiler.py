@@ -14,6 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from time import perf_counter_ns
 
+from readtorch.c10.cuda import runtime
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.csrc.autograd.profiler_kineto import (
     disable_profiler,
@@ -122,6 +123,8 @@ class profile:
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         self.use_device = _checked_device(use_cuda, use_device)
+        if self.use_device == "cuda" and not use_cpu:
+            raise AssertionError("Legacy CUDA profiling requires use_cpu=True")
         self.kineto_activities = {ProfilerActivity.CPU} if use_cpu else set()
         if not self.kineto_activities:
             raise AssertionError("No activities specified for the profiler")
@@ -342,7 +345,9 @@ def _checked_device(use_cuda, use_device):
         return None
     if use_device not in ("cuda", "xpu", "mtia", "hpu"):
         warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=3)
-    else:  # in PyTorch: with a GPU, its kernels are timed. What simulated devices do, the CPU's events show
+    elif use_device == "cuda" and runtime.is_available():
+        return "cuda"  # its memory is told; in PyTorch its kernels are timed, too
+    else:
         name = use_device.upper()
         warnings.warn(f"{name} is not available, disabling {name} profiling", stacklevel=3)
     return None
