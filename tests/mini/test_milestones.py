@@ -1,5 +1,7 @@
 """What the reader's program can do at the end of a chapter, with the files of that stage alone, is what PyTorch does."""
 
+import math
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -188,6 +190,28 @@ def mixed_precision():
     return "".join(lines)
 
 
+def classifier():
+    """A shuffled loader with two workers, AdamW and a cosine: every loss, and the rate after each epoch."""
+    torch.manual_seed(0)
+    features = [[math.sin(i), math.cos(3 * i), math.sin(2 * i), 1.0] for i in range(24)]
+    labels = [int(one[0] > one[1]) for one in features]
+    data = torch.utils.data.TensorDataset(torch.tensor(features), torch.tensor(labels))
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.2)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12)
+    text = ""
+    for _ in range(2):
+        for x, y in torch.utils.data.DataLoader(data, 4, shuffle=True, num_workers=2):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            text += f"{loss.item():.4f} "
+        text += f" lr {optimizer.param_groups[0]['lr']:.4f}\n"
+    return text
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -203,6 +227,7 @@ MILESTONES = {
     "drawn_weights": drawn_weights,
     "normalization": normalization,
     "mixed_precision": mixed_precision,
+    "classifier": classifier,
 }
 
 
