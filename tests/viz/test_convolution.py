@@ -20,11 +20,13 @@ def threads_as_before():
 
 
 def layer_of(inputs, **options):
-    kind = torch.nn.ConvTranspose2d if inputs["transposed"] else torch.nn.Conv2d
+    kind = f"Conv{'Transpose' * inputs['transposed']}{'3d' if inputs['depth'] else '2d'}"
     names = ("kernel", "stride", "padding", "dilation")
     both = {name: tuple(inputs[name] * (3 - len(inputs[name]))) for name in names}
+    if inputs["depth"]:  # it has the settings of the height
+        both = {name: (height, height, width) for name, (height, width) in both.items()}
     settings = {name: both[name] for name in ("stride", "padding", "dilation")}
-    return kind(
+    return getattr(torch.nn, kind)(
         inputs["channels"],
         inputs["filters"],
         both["kernel"],
@@ -36,7 +38,8 @@ def layer_of(inputs, **options):
 
 
 def sizes(inputs):
-    return inputs["size"] * (3 - len(inputs["size"]))
+    depth = [inputs["depth"]] if inputs["depth"] else []
+    return depth + inputs["size"] * (3 - len(inputs["size"]))
 
 
 def drawn(count):
@@ -65,7 +68,7 @@ def test_the_algorithm_and_the_shapes():
             torch.set_num_threads(inputs["threads"])
             with torch.backends.mkldnn.flags(enabled=inputs["onednn"]):
                 wanted = torch._C._select_conv_backend(
-                    x, layer.weight, None, *settings, inputs["transposed"], [0, 0], inputs["groups"]
+                    x, layer.weight, None, *settings, inputs["transposed"], [0] * len(sizes(inputs)), inputs["groups"]
                 )
             shape = layer.to("meta")(x.to("meta")).shape
         except (RuntimeError, ValueError) as error:
@@ -85,7 +88,9 @@ def test_the_algorithm_and_the_shapes():
         assert found["backend"] == {9: "MkldnnTranspose"}.get(int(wanted), wanted.name), inputs
         assert (facts["result"], facts["weight"]) == (str(tuple(shape)), str(tuple(layer.weight.shape)))
         seen.add(found["backend"])
-    assert seen == {"Mkldnn", "MkldnnTranspose", "Slow2d", "SlowDilated2d", "SlowTranspose2d", "NnpackSpatial", "Empty"}
+    volumes = {"Slow3d", "SlowDilated3d", "SlowTranspose3d"}
+    images = {"Slow2d", "SlowDilated2d", "SlowTranspose2d", "NnpackSpatial"}
+    assert seen == volumes | images | {"Mkldnn", "MkldnnTranspose", "Empty"}
     assert refused > 50
 
 
@@ -94,7 +99,7 @@ def test_what_an_element_reads():
     compared = 0
     for inputs in drawn(400):
         found = outcome(inputs)
-        if isinstance(found, str) or max(inputs["size"]) > 20 or not inputs["images"]:
+        if isinstance(found, str) or max(inputs["size"]) > 20 or not inputs["images"] or inputs["depth"]:
             continue
         layer = layer_of(inputs)
         x = torch.rand(1, inputs["channels"], *sizes(inputs), requires_grad=True)

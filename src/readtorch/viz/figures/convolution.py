@@ -3,7 +3,7 @@
 
 Note [ The choice, question by question ]
 `choice` asks what `_select_conv_backend` of PyTorch's `aten/src/ATen/native/Convolution.cpp` asks about a convolution of
-images on the CPU of the wheel for x86. A question is a row (words, what it is asked of, yes or no); those about a GPU,
+images, or of volumes (`depth` is not 0), on the CPU of the wheel for x86. A question is a row (words, what it is asked of, yes or no); those about a GPU,
 which are answered no here, are one row, and whether there is an image at all is a row only where there is none. What
 has decided nothing is not asked: the last row decides.
 """
@@ -21,7 +21,8 @@ FEW = 20480  # numbers of one image, up to which columns are faster than oneDNN
 
 def model(inputs):
     call = call_of(inputs)
-    out = out_of(call)
+    whole = out_of(call)
+    out = whole[-2:]
     at = [min(i, n - 1) for i, n in zip(inputs["at"], out)]
     filter_ = min(inputs["filter"], call["filters"] - 1)
     rows, columns = (taps(call, d, at[d]) if call["images"] else [] for d in (0, 1))
@@ -39,7 +40,7 @@ def model(inputs):
         "inner": inner,
         "asked": rows_asked,
         "backend": backend,
-        "facts": facts(call, out, inner),
+        "facts": facts(call, whole, inner),
         "say": said(call, at, filter_, rows, columns, group * inner, inner, backend),
     }
 
@@ -51,7 +52,7 @@ def call_of(inputs):
     both = {
         name: inputs[name] * (3 - len(inputs[name])) for name in ("size", "kernel", "stride", "padding", "dilation")
     }
-    names = ("images", "channels", "filters", "groups", "dtype", "transposed", "onednn", "threads")
+    names = ("depth", "images", "channels", "filters", "groups", "dtype", "transposed", "onednn", "threads")
     call = {name: inputs[name] for name in names} | both
     if call["channels"] % call["groups"]:
         raise Refusal("ValueError: in_channels must be divisible by groups")
@@ -60,24 +61,31 @@ def call_of(inputs):
     return call
 
 
+def dimensions(call):
+    """(size, kernel, stride, padding, dilation) of each. The depth of a volume has the settings of the height."""
+    height, width = zip(*(call[name] for name in ("size", "kernel", "stride", "padding", "dilation")))
+    return [(call["depth"], *height[1:]), height, width] if call["depth"] else [height, width]
+
+
 def out_of(call):
-    """Rows and columns of the result. Raises Refusal where there are none."""
-    size, k, s, p, d = (call[name] for name in ("size", "kernel", "stride", "padding", "dilation"))
+    """The size of the result. Raises Refusal where there is none."""
+    lines = dimensions(call)
     if call["transposed"]:
-        out = [(size[i] - 1) * s[i] - 2 * p[i] + d[i] * (k[i] - 1) + 1 for i in (0, 1)]
+        out = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, k, s, p, d in lines]
         if min(out) < 1:
             raise Refusal(
-                f"The result would have the size {out[0]} × {out[1]}: the padding of a transposed convolution cuts off."
+                f"The result would have the size {' × '.join(map(str, out))}: "
+                "the padding of a transposed convolution cuts off."
             )
         return out
-    padded = [size[i] + 2 * p[i] for i in (0, 1)]
-    wide = [d[i] * (k[i] - 1) + 1 for i in (0, 1)]
-    if padded[0] < wide[0] or padded[1] < wide[1]:
+    padded = [n + 2 * p for n, _, _, p, _ in lines]
+    wide = [d * (k - 1) + 1 for _, k, _, _, d in lines]
+    if any(a < b for a, b in zip(padded, wide)):
         raise Refusal(
-            f"RuntimeError: Calculated padded input size per channel: ({padded[0]} x {padded[1]}). "
-            f"Kernel size: ({wide[0]} x {wide[1]}). Kernel size can't be greater than actual input size"
+            f"RuntimeError: Calculated padded input size per channel: ({' x '.join(map(str, padded))}). "
+            f"Kernel size: ({' x '.join(map(str, wide))}). Kernel size can't be greater than actual input size"
         )
-    return [(padded[i] - wide[i]) // s[i] + 1 for i in (0, 1)]
+    return [(a - b) // line[2] + 1 for a, b, line in zip(padded, wide, lines)]
 
 
 def taps(call, d, place):
@@ -115,10 +123,16 @@ def choice(call):
             and ask("large enough?", *large(call))
         ):
             return asked, onednn(call)
+    dilated = max(call["dilation"]) > 1
+    if call["depth"] and ask(
+        "a plain volume?", f"{name}, dilation {pair(call['dilation'])}", name == "direct" and not dilated
+    ):
+        return asked, "Slow3d"
+    kind = "3d" if call["depth"] else "2d"
     if ask("transposed?", name, call["transposed"]):
-        return asked, "SlowTranspose2d"
-    if ask("dilated?", f"dilation {pair(call['dilation'])}", max(call["dilation"]) > 1):
-        return asked, "SlowDilated2d"
+        return asked, f"SlowTranspose{kind}"
+    if ask("dilated?", f"dilation {pair(call['dilation'])}", dilated):
+        return asked, f"SlowDilated{kind}"
     return asked, "NnpackSpatial" if ask("NNPACK?", *nnpack(call)) else "Slow2d"
 
 
@@ -143,14 +157,18 @@ def worth(call):
 
 def large(call):
     """The first reason to take oneDNN and not columns; one is enough."""
-    numbers = call["images"] * call["channels"] * prod(call["size"])
+    seen = (
+        call["size"] if not call["depth"] else [call["depth"], call["size"][0]]
+    )  # in PyTorch: four sizes of any input
+    numbers = call["images"] * call["channels"] * prod(seen)
     if call["groups"] > 1:
         return f"{call['groups']} groups", True
     if min(call["kernel"]) > 3:
         return f"kernel {pair(call['kernel'])}, over 3 × 3", True
     if call["images"] > 1:
         return f"batch {call['images']} > 1", True
-    return f"{numbers:,} numbers {'>' if numbers > FEW else '≤'} {FEW:,}", numbers > FEW
+    counted = f"{numbers:,} of {numbers * call['size'][1]:,}" if call["depth"] else f"{numbers:,}"
+    return f"{counted} numbers {'>' if numbers > FEW else '≤'} {FEW:,}", numbers > FEW
 
 
 def nnpack(call):
@@ -175,14 +193,15 @@ def pair(two):
 
 def facts(call, out, inner):
     """[name, value] rows: the shapes, the weights, and the work."""
-    taps_ = prod(call["kernel"])
+    sizes, kernels, *_ = zip(*dimensions(call))
+    taps_ = prod(kernels)
     per = call["filters"] // call["groups"]
     weight = [call["channels"], per] if call["transposed"] else [call["filters"], inner]
-    places = prod(call["size"] if call["transposed"] else out)
+    places = prod(sizes if call["transposed"] else out)
     products = call["images"] * places * prod(weight) * taps_
     return [
-        ["result", f"({call['images']}, {call['filters']}, {out[0]}, {out[1]})"],
-        ["weight", f"({weight[0]}, {weight[1]}, {call['kernel'][0]}, {call['kernel'][1]})"],
+        ["result", str((call["images"], call["filters"], *out))],
+        ["weight", str((*weight, *kernels))],
         ["products", f"{products:,}"],
         ["columns of one image", f"{(call['filters'] if call['transposed'] else call['channels']) * taps_ * places:,}"],
     ]
@@ -202,7 +221,8 @@ def said(call, at, filter_, rows, columns, first, inner, backend):
     inside = [sorted(i for _, i in line if 0 <= i < n) for line, n in zip((rows, columns), call["size"])]
     real, all_ = len(inside[0]) * len(inside[1]), len(rows) * len(columns)
     channels = f"channel {first}" if inner == 1 else f"channels {first} to {first + inner - 1}"
-    start = f"Output [{at[0]}, {at[1]}] of filter {filter_} reads"
+    start = "In one slice of the volume, output" if call["depth"] else "Output"
+    start = f"{start} [{at[0]}, {at[1]}] of filter {filter_} reads"
     if not real:
         where = f"{start} nothing but padding" if all_ else f"{start} nothing"
     else:
@@ -249,6 +269,7 @@ def sample(random):
         "at": [random.randrange(7) for _ in range(2)],
         "dtype": random.choice(["float32"] * 4 + ["float64", "bfloat16"]),
         "threads": random.choice([1, 2]),
+        "depth": random.choice([0, 0, 0, 1, 3, 50]),
     }
 
 
@@ -261,6 +282,7 @@ FIGURE = Figure(
         Integers("stride", "stride", [1], low=1, high=16, longest=2, shortest=1),
         Integers("padding", "padding", [1], low=0, high=31, longest=2, shortest=1),
         Integers("dilation", "dilation", [1], low=1, high=16, longest=2, shortest=1),
+        Integer("depth", "depth (volumes)", 0, low=0, high=256),
         Integer("images", "batch", 1, low=0, high=4096),
         Integer("channels", "channels", 4, low=1, high=4096),
         Integer("filters", "filters", 4, low=1, high=4096),

@@ -5,7 +5,8 @@ const range = (count) => Array.from({ length: count }, (_, i) => i);
 
 function model(inputs) {
   const call = callOf(inputs),
-    out = outOf(call);
+    whole = outOf(call),
+    out = whole.slice(-2);
   const at = inputs.at.map((i, d) => Math.min(i, out[d] - 1)),
     filter = Math.min(inputs.filter, call.filters - 1);
   const [rows, columns] = [0, 1].map((d) => (call.images ? taps(call, d, at[d]) : []));
@@ -14,7 +15,7 @@ function model(inputs) {
   const { asked, backend } = choice(call);
   return {
     ...call, out, at, filter, rows, columns, from, inner, asked, backend,
-    facts: factsOf(call, out, inner),
+    facts: factsOf(call, whole, inner),
     say: said(call, at, filter, rows, columns, from, inner, backend),
   };
 }
@@ -22,29 +23,33 @@ function model(inputs) {
 // ---- the call, and what PyTorch refuses
 function callOf(inputs) {
   const both = (numbers) => (numbers.length === 1 ? [numbers[0], numbers[0]] : numbers);
-  const { images, channels, filters, groups, dtype, transposed, onednn, threads } = inputs;
+  const { depth, images, channels, filters, groups, dtype, transposed, onednn, threads } = inputs;
   if (channels % groups) refuse("ValueError: in_channels must be divisible by groups");
   if (filters % groups) refuse("ValueError: out_channels must be divisible by groups");
   return {
-    images, channels, filters, groups, dtype, transposed, onednn, threads,
+    depth, images, channels, filters, groups, dtype, transposed, onednn, threads,
     size: both(inputs.size), kernel: both(inputs.kernel), stride: both(inputs.stride), padding: both(inputs.padding), dilation: both(inputs.dilation),
   };
 }
-function outOf({ size, kernel: k, stride: s, padding: p, dilation: d, transposed }) {
-  if (transposed) {
-    const out = [0, 1].map((i) => (size[i] - 1) * s[i] - 2 * p[i] + d[i] * (k[i] - 1) + 1);
-    if (Math.min(...out) < 1)
-      refuse(`The result would have the size ${out[0]} × ${out[1]}: the padding of a transposed convolution cuts off.`);
+function dimensions({ depth, size, kernel, stride, padding, dilation }) {
+  const [height, width] = [0, 1].map((i) => [size, kernel, stride, padding, dilation].map((numbers) => numbers[i]));
+  return depth ? [[depth, ...height.slice(1)], height, width] : [height, width];
+}
+function outOf(call) {
+  const lines = dimensions(call);
+  if (call.transposed) {
+    const out = lines.map(([n, k, s, p, d]) => (n - 1) * s - 2 * p + d * (k - 1) + 1);
+    if (Math.min(...out) < 1) refuse(`The result would have the size ${out.join(" × ")}: the padding of a transposed convolution cuts off.`);
     return out;
   }
-  const padded = size.map((n, i) => n + 2 * p[i]),
-    wide = k.map((n, i) => d[i] * (n - 1) + 1);
-  if (padded[0] < wide[0] || padded[1] < wide[1])
+  const padded = lines.map(([n, , , p]) => n + 2 * p),
+    wide = lines.map(([, k, , , d]) => d * (k - 1) + 1);
+  if (padded.some((n, i) => n < wide[i]))
     refuse(
-      `RuntimeError: Calculated padded input size per channel: (${padded[0]} x ${padded[1]}). ` +
-        `Kernel size: (${wide[0]} x ${wide[1]}). Kernel size can't be greater than actual input size`,
+      `RuntimeError: Calculated padded input size per channel: (${padded.join(" x ")}). ` +
+        `Kernel size: (${wide.join(" x ")}). Kernel size can't be greater than actual input size`,
     );
-  return [0, 1].map((i) => Math.floor((padded[i] - wide[i]) / s[i]) + 1);
+  return lines.map(([, , s], i) => Math.floor((padded[i] - wide[i]) / s) + 1);
 }
 function taps({ size, kernel, stride, padding, dilation, transposed }, d, place) {
   const all = range(kernel[d]);
@@ -74,8 +79,12 @@ function choice(call) {
     if (ask("float32?", dtype, dtype === "float32") && ask("worth a call?", ...worth(call)) && ask("large enough?", ...large(call)))
       return onednn();
   }
-  if (ask("transposed?", call.transposed ? "transposed" : "direct", call.transposed)) return { asked, backend: "SlowTranspose2d" };
-  if (ask("dilated?", `dilation ${pair(call.dilation)}`, Math.max(...call.dilation) > 1)) return { asked, backend: "SlowDilated2d" };
+  const name = call.transposed ? "transposed" : "direct",
+    dilated = Math.max(...call.dilation) > 1,
+    kind = call.depth ? "3d" : "2d";
+  if (call.depth && ask("a plain volume?", `${name}, dilation ${pair(call.dilation)}`, !call.transposed && !dilated)) return { asked, backend: "Slow3d" };
+  if (ask("transposed?", name, call.transposed)) return { asked, backend: `SlowTranspose${kind}` };
+  if (ask("dilated?", `dilation ${pair(call.dilation)}`, dilated)) return { asked, backend: `SlowDilated${kind}` };
   return { asked, backend: ask("NNPACK?", ...nnpack(call)) ? "NnpackSpatial" : "Slow2d" };
 }
 function nnpack({ dtype, images, kernel, padding }) {
@@ -93,25 +102,29 @@ function worth({ stride, dilation, images, kernel, threads }) {
   if (threads > 1) return [`${threads} threads`, true];
   return ["1 × 1, no stride, batch < 16, one thread", false];
 }
-function large({ images, channels, size, groups, kernel }) {
-  const numbers = images * channels * size[0] * size[1];
+function large({ depth, images, channels, size, groups, kernel }) {
+  const numbers = images * channels * size[0] * (depth || size[1]);
   if (groups > 1) return [`${groups} groups`, true];
   if (Math.min(...kernel) > 3) return [`kernel ${pair(kernel)}, over 3 × 3`, true];
   if (images > 1) return [`batch ${images} > 1`, true];
-  return [`${commas(numbers)} numbers ${numbers > FEW ? ">" : "≤"} ${commas(FEW)}`, numbers > FEW];
+  const counted = depth ? `${commas(numbers)} of ${commas(numbers * size[1])}` : commas(numbers);
+  return [`${counted} numbers ${numbers > FEW ? ">" : "≤"} ${commas(FEW)}`, numbers > FEW];
 }
 
 // ---- what it costs, and sentences
 const pair = (two) => `${two[0]} × ${two[1]}`;
-function factsOf({ images, channels, filters, groups, size, kernel, transposed }, out, inner) {
-  const all = kernel[0] * kernel[1],
-    weight = transposed ? [channels, filters / groups] : [filters, inner],
-    [rows, columns] = transposed ? size : out;
+function factsOf(call, out, inner) {
+  const { images, channels, filters, groups, transposed } = call,
+    lines = dimensions(call),
+    kernels = lines.map(([, k]) => k),
+    product = (numbers) => numbers.reduce((a, b) => a * BigInt(b), 1n);
+  const weight = transposed ? [channels, filters / groups] : [filters, inner],
+    work = product([...kernels, ...(transposed ? lines.map(([n]) => n) : out)]);
   return [
-    ["result", `(${images}, ${filters}, ${out[0]}, ${out[1]})`],
-    ["weight", `(${weight[0]}, ${weight[1]}, ${kernel[0]}, ${kernel[1]})`],
-    ["products", commasBig(BigInt(images) * BigInt(rows * columns) * BigInt(weight[0] * weight[1] * all))],
-    ["columns of one image", commas((transposed ? filters : channels) * all * rows * columns)],
+    ["result", `(${[images, filters, ...out].join(", ")})`],
+    ["weight", `(${[...weight, ...kernels].join(", ")})`],
+    ["products", commasBig(work * product([images, ...weight]))],
+    ["columns of one image", commasBig(work * BigInt(transposed ? filters : channels))],
   ];
 }
 const commasBig = (number) => number.toLocaleString("en-US");
@@ -119,13 +132,13 @@ function listed(word, numbers) {
   if (numbers.length === 1) return `${word} ${numbers[0]}`;
   return `${word}s ${numbers.length < 6 ? numbers.join(", ") : `${numbers[0]}, ${numbers[1]}, … ${numbers.at(-1)}`}`;
 }
-function said({ images, size }, at, filter, rows, columns, first, inner, backend) {
+function said({ depth, images, size }, at, filter, rows, columns, first, inner, backend) {
   if (!images) return `Without an image the result has no elements. PyTorch takes ${backend}.`;
   const inside = [rows, columns].map((line, d) => line.map(([, i]) => i).filter((i) => 0 <= i && i < size[d]).sort((a, b) => a - b));
   const real = inside[0].length * inside[1].length,
     all = rows.length * columns.length;
   const channels = inner === 1 ? `channel ${first}` : `channels ${first} to ${first + inner - 1}`;
-  const start = `Output [${at[0]}, ${at[1]}] of filter ${filter} reads`;
+  const start = `${depth ? "In one slice of the volume, output" : "Output"} [${at[0]}, ${at[1]}] of filter ${filter} reads`;
   const where = real
     ? `${start} ${listed("row", inside[0])}, ${listed("column", inside[1])} of ${channels}`
     : `${start} nothing${all ? " but padding" : ""}`;
