@@ -228,7 +228,15 @@ def picture(result, step):
 def sample(random):
     lengths = {name: random.choice([1, 2, 7, 8, 12, 100, 1000, 4096]) for name in ("queries", "keys")}
     blocks = {name: random.choice([1, 2, 3, 5, 16, 64, 128, 512]) for name in ("rows", "columns")}
-    return lengths | blocks | {"window": random.choice([1, 2, 5, 100]), "block": random.choice([0, 0, 1, 3, 200])}
+    return (
+        lengths
+        | blocks
+        | {
+            "window": random.choice([1, 2, 5, 100]),
+            "block": random.choice([0, 0, 1, 3, 200]),
+            "seed": random.choice([0, 2, 999]),
+        }
+    )
 
 
 FIGURE = Figure(
@@ -244,7 +252,7 @@ FIGURE = Figure(
         Choice("mask", "mask", "none", options=MASKS),
         Integer("window", "window", 4, low=1, high=65_536, hint="how many keys a query sees in a sliding window: its own and those before", only=("mask", "window")),
         Integer("chip", "KiB on chip", 192, low=1, high=1_000_000, hint="memory for one tile: 192 is an A100's multiprocessor"),
-        Integer("seed", "scores", 0, low=0, high=999, hint="the scores are invented; another number, other scores"),
+        Integer("seed", "seed", 0, low=0, high=999, hint="the scores are invented; another number, other scores"),
         Integer("block", "row of tiles", 0, low=0, high=255, hidden=True, undone=True),
     ),
     model=model,
