@@ -261,7 +261,8 @@ def _ones_for(output, shape, dtype):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if not by_numpy[dtype].is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {by_numpy[dtype]}")
-    if is_edge or output._keys & BACKENDS == CPU and not seen_by_python(output) and tls.around is None:
+    is_observed = threads_with_modes and tls.around is not None
+    if is_edge or output._keys & BACKENDS == CPU and not seen_by_python(output) and not is_observed:
         one = np.empty(shape, dtype)
         one.fill(1)
         return wrap(one)

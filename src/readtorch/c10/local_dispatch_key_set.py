@@ -85,7 +85,7 @@ tls = LocalDispatchKeySet()
 # DEFAULT_MASK`. The price is that a mask may only be assigned through `set_mask`.
 threads_with_modes = set()
 
-_masks = {}  # state -> its mask, and whether it includes other keys than usual
+_masks = {}  # state -> (mask, is_unusual)
 
 
 def update_mask():
@@ -96,15 +96,22 @@ def update_mask():
         tls.grad_mode,
         tls.inference_mode,
         tls.torch_function,
-        bool(tls.observers or tls.function_modes),
+        bool(tls.observers),
+        bool(tls.function_modes),
         bool(forward_levels),
     )
     found = _masks.get(state)
     if found is None:
-        found = _masks[state] = mask_of(*state), tls.included & ~tls.excluded != DEFAULT_INCLUDED & ~DEFAULT_EXCLUDED
-    mask, includes_others = found
-    tls.is_unusual = includes_others or bool(tls.function_modes)
+        found = _masks[state] = masks_of(*state)
+    mask, tls.is_unusual = found
     set_mask(mask)
+
+
+def masks_of(included, excluded, grad_mode, inference_mode, torch_function, has_observers, has_modes, forward_mode):
+    """(mask, is_unusual) of a thread in this state."""
+    watched = has_observers or has_modes
+    mask = mask_of(included, excluded, grad_mode, inference_mode, torch_function, watched, forward_mode)
+    return mask, has_modes or included & ~excluded != DEFAULT_INCLUDED & ~DEFAULT_EXCLUDED
 
 
 def let_through(fact, allowed):

@@ -8,7 +8,7 @@ import contextlib
 import itertools
 
 from readtorch.c10.cuda.cuda_stream import StreamGuard, stream_wait_stream
-from readtorch.c10.local_dispatch_key_set import tls
+from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 
 from .node import NO_DEVICE, AnomalyMode, engine_thread, print_stack
 
@@ -27,6 +27,7 @@ class GraphTask:
     captured_vars = None  # what `exec_info` has caught, one entry for each of `inputs`
     completed = False
     exception = None  # the first one that was raised; nothing runs after it
+    is_observed = False  # whether the thread that called has callbacks: aten/record_function.py
     owner = NO_DEVICE  # the device of the thread that called backward
     mutex = None  # while only the calling thread works on it
     thread_locals = None  # what threads of devices take over from the calling one
@@ -43,7 +44,8 @@ class GraphTask:
         self.not_ready = {}  # node -> the gradients that have arrived at it, while others are awaited: input_buffer.py
         self.outstanding_tasks = 0  # how many nodes are in a ready queue, or run
         self.final_callbacks = []
-        self.is_observed = bool(tls.observers)  # whether the thread that called has callbacks: aten/record_function.py
+        if threads_with_modes and tls.around is not None:
+            self.is_observed = True
 
     def init_to_execute(self, graph_root, outputs, accumulate_grad):
         """Find the nodes from which one of the edges `outputs` can be reached, without recursion."""
