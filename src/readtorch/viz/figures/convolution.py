@@ -282,7 +282,7 @@ FIGURE = Figure(
         Integers("stride", "stride", [1], low=1, high=16, longest=2, shortest=1),
         Integers("padding", "padding", [1], low=0, high=31, longest=2, shortest=1),
         Integers("dilation", "dilation", [1], low=1, high=16, longest=2, shortest=1),
-        Integer("depth", "depth (volumes)", 0, low=0, high=256),
+        Integer("depth", "depth", 0, hint="of a volume; 0: images", low=0, high=256),
         Integer("images", "batch", 1, low=0, high=4096),
         Integer("channels", "channels", 4, low=1, high=4096),
         Integer("filters", "filters", 4, low=1, high=4096),
