@@ -49,7 +49,7 @@ def accelerators(monkeypatch):
         module = importlib.import_module(f"torch.optim.{name}")
         monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda supports_xla=True: ["cpu"])
     monkeypatch.setattr(optimizer, "_get_foreach_kernels_supported_devices", lambda: ["cpu"])
-    readtorch.cuda.simulate(devices=1)
+    readtorch.cuda.simulate(devices=2)
     yield
     readtorch.cuda.simulate(0)
 
@@ -120,6 +120,22 @@ def test_what_is_chosen_by_default(name, accelerators):
             named |= {"momentum": 0.9, "nesterov": True}
         if named.keys() <= inspect.signature(getattr(torch.optim, name)).parameters.keys():
             agree(trained(readtorch, name, named, "cuda"), trained(torch, name, named))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop"])
+@pytest.mark.parametrize("foreach", [None, True, False])
+def test_parameters_on_two_devices(name, foreach, accelerators):
+    def trained_on(devices):
+        params = [readtorch.full((3,), i + 1.0, device=device, requires_grad=True) for i, device in enumerate(devices)]
+        optimizer = getattr(readtorch.optim, name)(params, lr=0.1, foreach=foreach)
+        for _ in range(2):
+            for p in params:
+                p.grad = readtorch.ones_like(p)
+            optimizer.step()
+        return [p.tolist() for p in params], [str(p.device) for p in params]
+
+    places = ["cuda:0", "cuda:1", "cpu", "cuda:1"]
+    assert trained_on(places) == (trained_on(["cpu"] * 4)[0], places)
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])

@@ -181,9 +181,9 @@ def adam(
     others = [grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
-        plain = not (capturable or differentiable or mode_tls.modes)
-        fused = plain and _kernel_serves(params, (lr, beta1, beta2, weight_decay), *others)
         foreach = (capturable or not isinstance(lr, Tensor)) and _default_to_foreach(params, differentiable)
+        plain = not (foreach or capturable or differentiable or mode_tls.modes)
+        fused = plain and _kernel_serves(params, (lr, beta1, beta2, weight_decay), *others)
     if fused:
         lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps
         _fused_adam(*lists, grad_scale, found_inf, amsgrad=amsgrad, maximize=maximize, **settings)

@@ -17,7 +17,7 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.multi_tensor_apply import survey
 from readtorch.autograd.profiler import event_if_observed
-from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
+from readtorch.c10.dispatch_key import CPU, NOT_CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
 from readtorch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
@@ -688,7 +688,7 @@ def _kernel_serves(params, numbers, *others):
     """
     if readtorch.is_grad_enabled() or any([isinstance(number, Tensor) for number in numbers]):
         return False
-    if not all([type(p) in _PLAIN and p._keys & CPU for p in params]):
+    if not all([type(p) in _PLAIN and p._keys & CPU and not p._keys & NOT_CPU for p in params]):
         return False
     arrays = [[t._array for t in tensors] for tensors in (params, *others)]
     return survey(arrays) is not None or all(
