@@ -48,10 +48,11 @@ def test_order(in_order):
     assert (found == batches) is in_order
 
 
+@pytest.mark.parametrize("dataset", [PAIRS, [(list(range(100_000)),)] * 11], ids=["small", "more than a pipe holds"])
 @pytest.mark.parametrize("taken", [0, 2, 6])
-def test_no_process_is_left(taken):
+def test_no_process_is_left(taken, dataset):
     before = set(multiprocessing.active_children())
-    loader = mini.load_ahead(PAIRS, mini.batches_of(list(range(11)), 2))
+    loader = mini.load_ahead(dataset, mini.batches_of(list(range(11)), 2))
     assert len(list(itertools.islice(loader, taken))) == taken
     del loader
     assert set(multiprocessing.active_children()) == before

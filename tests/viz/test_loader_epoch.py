@@ -74,11 +74,19 @@ def test_what_holds_in_every_epoch(seed):
 
 def test_what_the_sentence_says():
     alone = figure.FIGURE.result(workers=0)
-    assert alone["total"] == 16 * 14 and "take turns" in alone["say"]
-    assert "more workers would help" in figure.FIGURE.result(workers=1)["say"]
-    assert "2 workers of this speed keep up" in figure.FIGURE.result(workers=2)["say"]
+    assert alone["total"] == 16 * 14 and "With one worker more: 154 ms." in alone["say"]
+    assert "With one worker more: 124 ms." in figure.FIGURE.result(workers=1)["say"]
+    assert "One worker more changes nothing." in figure.FIGURE.result(workers=2)["say"]
     assert "another order" in figure.FIGURE.result(every=5, ordered=False)["say"]
-    assert figure.FIGURE.result(work=0)["say"].endswith("more workers would help.")
+    assert figure.FIGURE.result(batches=1, workers=1)["say"].startswith("1 batch with 1 worker takes 34 ms")
+
+
+def test_workers_in_turn_may_make_it_worse():
+    """What the chapter says of slow batches that fall to one worker."""
+    total = lambda **inputs: figure.FIGURE.result(**inputs)["total"]  # noqa: E731
+    assert (total(every=2), total(every=2, workers=3)) == (352, 180)
+    assert total(every=5, workers=5) > total(every=5, workers=4)
+    assert total(every=5, fetch=2, prefetch=4) < total(every=5, fetch=2)
 
 
 @pytest.mark.browser

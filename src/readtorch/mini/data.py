@@ -33,6 +33,7 @@ def load(dataset, batch_size):
 def work(dataset, orders, results):
     for number, worker, indices in iter(orders.get, None):
         results.put((number, worker, fetch(dataset, indices)))
+    results.cancel_join_thread()  # what nobody reads may be lost
 
 
 class Workers:

@@ -6,7 +6,6 @@ In PyTorch: `torch/utils/data/dataloader.py`. `tests/viz/test_loader_epoch.py` l
 """
 
 import heapq
-import math
 
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Integer, Number, Switch
@@ -118,20 +117,18 @@ def model(inputs):
 def sentence(inputs, epoch, waited, order):
     count, workers = inputs["batches"], inputs["workers"]
     say = (
-        f"{count} batches with {workers} worker{'s' * (workers != 1)} take {short(epoch.now)} ms; "
-        f"the training waits for {short(waited)} ms of them."
+        f"{count} batch{'es' * (count != 1)} with {workers} worker{'s' * (workers != 1)} take{'s' * (count == 1)} {short(epoch.now)} ms; "
+        f"the training waits for {short(waited)} ms of them. {with_one_more(inputs, epoch.now)}"
     )
-    average = sum(map(epoch.fetch_time, range(count))) / count
-    if workers == 0:
-        return f"{say} Fetching and training take turns."
-    enough = math.ceil(average / inputs["work"] - 1e-9) if inputs["work"] else MOST_WORKERS + 1
-    if workers >= enough:
-        say += f" {enough} worker{'s' * (enough != 1)} of this speed keep up with the training on average: more help little."
-    else:
-        say += f" {workers} worker{'s fetch' if workers > 1 else ' fetches'} a batch in {short(average / workers)} ms on average, and the training takes {short(inputs['work'])}: more workers would help."
     if order != sorted(order):
         say += " The batches come in another order than the sampler's."
     return say
+
+
+def with_one_more(inputs, now):
+    """What another worker would do: not a rule, but the same epoch once more."""
+    other = short(Epoch(inputs | {"workers": inputs["workers"] + 1}).run().now)
+    return "One worker more changes nothing." if other == short(now) else f"With one worker more: {other} ms."
 
 
 def short(milliseconds):

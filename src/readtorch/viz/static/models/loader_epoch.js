@@ -1,5 +1,4 @@
 // An epoch of a DataLoader in virtual time: as figures/loader_epoch.py.
-const MOST_WORKERS = 6;
 
 const oneDigit = (ms) => (ms * (1 + 1e-12)).toFixed(1).replace(/\.0$/, "");
 
@@ -75,18 +74,16 @@ function runEpoch(inputs) {
       now += fetchTime(batch);
       train(batch);
     }
-  let average = 0;
-  for (let batch = 0; batch < batches; batch++) average += fetchTime(batch) / batches;
-  return { fetches, works, waits, now, ready, average };
+  return { fetches, works, waits, now, ready };
 }
 
-function sentenceOf({ batches, workers, work }, { now, average }, waited, order) {
-  const s = (n) => (n === 1 ? "" : "s");
-  let say = `${batches} batches with ${workers} worker${s(workers)} take ${oneDigit(now)} ms; the training waits for ${oneDigit(waited)} ms of them.`;
-  if (workers === 0) return `${say} Fetching and training take turns.`;
-  const enough = work ? Math.ceil(average / work - 1e-9) : MOST_WORKERS + 1;
-  if (workers >= enough) say += ` ${enough} worker${s(enough)} of this speed keep up with the training on average: more help little.`;
-  else say += ` ${workers} worker${workers > 1 ? "s fetch" : " fetches"} a batch in ${oneDigit(average / workers)} ms on average, and the training takes ${oneDigit(work)}: more workers would help.`;
+function sentenceOf(inputs, { now }, waited, order) {
+  const { batches, workers } = inputs,
+    other = oneDigit(runEpoch({ ...inputs, workers: workers + 1 }).now);
+  let say =
+    `${batches} batch${batches === 1 ? "" : "es"} with ${workers} worker${workers === 1 ? "" : "s"} take${batches === 1 ? "s" : ""} ${oneDigit(now)} ms; ` +
+    `the training waits for ${oneDigit(waited)} ms of them. `;
+  say += other === oneDigit(now) ? "One worker more changes nothing." : `With one worker more: ${other} ms.`;
   if (order.some((batch, i) => i && batch < order[i - 1])) say += " The batches come in another order than the sampler's.";
   return say;
 }
