@@ -81,6 +81,11 @@ def test_what_is_no_program_is_refused(program, words):
     assert words in str(refusal.value)
 
 
+def test_a_rate_below_zero_is_said():
+    result = figure.FIGURE.result(program=figure.PROGRAMS[-1], how="chained", epochs=12)
+    assert min(result["rates"]) < 0 and "It is negative in epoch 8: that step climbs." in result["say"]
+
+
 def test_one_scheduler_needs_no_milestones():
     assert figure.FIGURE.result(program="StepLR(3)")["made"] == [["StepLR", 0.8]]
     with pytest.raises(Refusal, match="Sequential Schedulers expects"):

@@ -68,6 +68,7 @@ PROGRAMS = (
     "ConstantLR(0, 3)",
     "LinearLR(0)",
     "ExponentialLR(0.5); ExponentialLR(0.9)",
+    "CosineAnnealingLR(4, 0.1); ExponentialLR(0.5)",
 )
 WAYS = {
     "both": "make scheduler, load both",
@@ -214,9 +215,12 @@ def sentence(inputs, program, rates, broken, wrong):
     say = f"{names}: the rate is {short(rates[0])} in epoch 1, at its highest, {short(rates[top])}, in epoch {top + 1}, and {short(rates[-1])} in epoch {len(rates)}."
     if inputs["early"]:
         say += " The scheduler steps before the optimizer: PyTorch warns once, and the first rate is never used."
+    below = next((t for t, rate in enumerate(rates) if rate < -1e-12), None)
+    if below is not None:
+        say += f" It is negative in epoch {below + 1}: that step climbs."
     if broken:
-        after = inputs["epochs"] - inputs["stop"]
-        say += f" After the break {f'{len(wrong)} of {after} rates are wrong' if wrong else 'every rate is right'}."
+        after, verb = inputs["epochs"] - inputs["stop"], "is" if len(wrong) == 1 else "are"
+        say += f" After the break {f'{len(wrong)} of {after} rates {verb} wrong' if wrong else 'every rate is right'}."
     return say
 
 
@@ -227,10 +231,10 @@ def short(x):
 
 def picture(result, step):
     rates, broken = result["rates"], result["broken"]
-    high = max([*rates, *(broken or []), 1e-12])
+    low, high = min([*rates, *(broken or []), 0]), max([*rates, *(broken or []), 1e-12])
 
     def stairs(values, class_):
-        width, y = 350 / len(values), [160 - 140 * value / high for value in values]
+        width, y = 350 / len(values), [160 - 140 * (value - low) / (high - low) for value in values]
         d = "".join(
             f"{'L' if i else 'M'}{30 + width * i:.1f} {v:.1f}H{30 + width * (i + 1):.1f}" for i, v in enumerate(y)
         )

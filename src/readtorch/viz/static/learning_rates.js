@@ -7,8 +7,9 @@ function ladder(result, log) {
     room = CHART.height - CHART.top - CHART.bottom;
   const high = Math.max(...all, 1e-9);
   if (!log) {
-    const place = (x) => CHART.top + room * (1 - Math.max(x, 0) / high);
-    return { ticks: [0, high / 2, high].map((x) => [x, threeDigits(x)]), place };
+    const low = Math.min(0, ...all),
+      place = (x) => CHART.top + (room * (high - x)) / (high - low);
+    return { ticks: [...(low < 0 ? [low] : []), 0, high / 2, high].map((x) => [x, threeDigits(x)]), place };
   }
   const top = Math.ceil(Math.log10(high) - 1e-9),
     least = Math.min(...all.filter((x) => x > 1e-12), high),

@@ -309,7 +309,9 @@ function sentenceOf({ how, early, epochs, stop }, program, rates, broken, wrong)
   rates.forEach((rate, t) => rate.toFixed(9) - rates[top].toFixed(9) > 0 && (top = t));
   let say = `${names}: the rate is ${threeDigits(rates[0])} in epoch 1, at its highest, ${threeDigits(rates[top])}, in epoch ${top + 1}, and ${threeDigits(rates.at(-1))} in epoch ${rates.length}.`;
   if (early) say += " The scheduler steps before the optimizer: PyTorch warns once, and the first rate is never used.";
-  if (broken) say += ` After the break ${wrong.length ? `${wrong.length} of ${epochs - stop} rates are wrong` : "every rate is right"}.`;
+  const below = rates.findIndex((rate) => rate < -1e-12);
+  if (below >= 0) say += ` It is negative in epoch ${below + 1}: that step climbs.`;
+  if (broken) say += ` After the break ${wrong.length ? `${wrong.length} of ${epochs - stop} rates ${wrong.length === 1 ? "is" : "are"} wrong` : "every rate is right"}.`;
   return say;
 }
 
