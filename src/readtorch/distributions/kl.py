@@ -65,25 +65,13 @@ def register_kl(type_p, type_q):
     return decorator
 
 
-@functools.total_ordering
-class _Match:
-    """Types in the order of how specific they are; the first pair that differs decides."""
+def _compare(types, others):
+    """Negative if `types` are the more specific: the first pair that differs decides."""
+    x, y = next(pair for pair in zip(types, others) if pair[0] is not pair[1])
+    return -1 if issubclass(x, y) else 1
 
-    __slots__ = ["types"]
 
-    def __init__(self, *types):
-        self.types = types
-
-    def __eq__(self, other):
-        return self.types == other.types
-
-    def __le__(self, other):
-        for x, y in zip(self.types, other.types):
-            if not issubclass(x, y):
-                return False
-            if x is not y:
-                break
-        return True
+_how_specific = functools.cmp_to_key(_compare)
 
 
 def _dispatch_kl(type_p, type_q):
@@ -94,8 +82,8 @@ def _dispatch_kl(type_p, type_q):
     matches = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not matches:
         return NotImplemented
-    left = min(_Match(p, q) for p, q in matches).types
-    right = min(_Match(q, p) for p, q in matches).types[::-1]
+    left = min(matches, key=_how_specific)
+    right = min((pair[::-1] for pair in matches), key=_how_specific)[::-1]
     if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
