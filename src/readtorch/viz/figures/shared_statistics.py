@@ -42,7 +42,7 @@ def model(inputs):
         "facts": [
             ["statistics", f"{max(numbers) + 1}, each of {sum(shared)} numbers"],
             [bias, WEIGHTS[layer]],
-            ["buffers", "running_mean (4), running_var (4)" if layer == "batch" else "none"],
+            ["buffers", "running_mean (4), running_var (4), num_batches_tracked ()" if layer == "batch" else "none"],
         ],
         "say": f"{LAYERS[layer].replace('groups', str(groups))}: the number shares its {kept} with {sum(shared) - 1} others.",
     }

@@ -23,7 +23,7 @@ function model({ layer, groups, cell }) {
     facts: [
       ["statistics", `${Math.max(...numbers) + 1}, each of ${count} numbers`],
       [rms ? "weight alone" : "weight and bias", WEIGHTS[layer]],
-      ["buffers", layer === "batch" ? "running_mean (4), running_var (4)" : "none"],
+      ["buffers", layer === "batch" ? "running_mean (4), running_var (4), num_batches_tracked ()" : "none"],
     ],
     say: `${NAMES[layer].replace("groups", groups)}: the number shares its ${rms ? "mean square" : "mean and variance"} with ${count - 1} others.`,
   };
