@@ -40,7 +40,7 @@ def model(inputs):
         "inner": inner,
         "asked": rows_asked,
         "backend": backend,
-        "facts": facts(call, whole, inner),
+        "facts": facts(call, whole, inner, backend),
         "say": said(call, at, filter_, rows, columns, group * inner, inner, backend),
     }
 
@@ -114,7 +114,7 @@ def choice(call):
         return asked, "Empty"
     ask("on a GPU?", "the CPU", False)
     if ask("oneDNN allowed?", "backends.mkldnn.enabled", call["onednn"]):
-        if ask("bfloat16?", call["dtype"], call["dtype"] == "bfloat16"):
+        if ask("bfloat16, on AVX-512?", call["dtype"], call["dtype"] == "bfloat16"):
             return asked, onednn(call)
         single = call["dtype"] == "float32"
         if (
@@ -191,7 +191,7 @@ def pair(two):
     return f"{two[0]} × {two[1]}"
 
 
-def facts(call, out, inner):
+def facts(call, out, inner, backend):
     """[name, value] rows: the shapes, the weights, and the work."""
     sizes, kernels, *_ = zip(*dimensions(call))
     taps_ = prod(kernels)
@@ -203,8 +203,18 @@ def facts(call, out, inner):
         ["result", str((call["images"], call["filters"], *out))],
         ["weight", str((*weight, *kernels))],
         ["products", f"{products:,}"],
-        ["columns of one image", f"{(call['filters'] if call['transposed'] else call['channels']) * taps_ * places:,}"],
+        ["numbers in columns (one image)", columns_of(call, taps_ * places, backend)],
     ]
+
+
+def columns_of(call, places, backend):
+    """How many numbers the columns of one image take; only PyTorch's own code makes columns."""
+    if not backend.startswith("Slow"):
+        return "–"
+    plain = {*call["kernel"], *call["stride"]} == {1} and not any(call["padding"])
+    if plain and backend in ("Slow2d", "Slow3d"):
+        return "none: a view"
+    return f"{(call['filters'] if call['transposed'] else call['channels']) * places:,}"
 
 
 def listed(word, numbers):

@@ -15,7 +15,7 @@ function model(inputs) {
   const { asked, backend } = choice(call);
   return {
     ...call, out, at, filter, rows, columns, from, inner, asked, backend,
-    facts: factsOf(call, whole, inner),
+    facts: factsOf(call, whole, inner, backend),
     say: said(call, at, filter, rows, columns, from, inner, backend),
   };
 }
@@ -75,7 +75,7 @@ function choice(call) {
   }
   ask("on a GPU?", "the CPU", false);
   if (ask("oneDNN allowed?", "backends.mkldnn.enabled", call.onednn)) {
-    if (ask("bfloat16?", dtype, dtype === "bfloat16")) return onednn();
+    if (ask("bfloat16, on AVX-512?", dtype, dtype === "bfloat16")) return onednn();
     if (ask("float32?", dtype, dtype === "float32") && ask("worth a call?", ...worth(call)) && ask("large enough?", ...large(call)))
       return onednn();
   }
@@ -113,7 +113,7 @@ function large({ depth, images, channels, size, groups, kernel }) {
 
 // ---- what it costs, and sentences
 const pair = (two) => `${two[0]} × ${two[1]}`;
-function factsOf(call, out, inner) {
+function factsOf(call, out, inner, backend) {
   const { images, channels, filters, groups, transposed } = call,
     lines = dimensions(call),
     kernels = lines.map(([, k]) => k),
@@ -124,8 +124,15 @@ function factsOf(call, out, inner) {
     ["result", `(${[images, filters, ...out].join(", ")})`],
     ["weight", `(${[...weight, ...kernels].join(", ")})`],
     ["products", commasBig(work * product([images, ...weight]))],
-    ["columns of one image", commasBig(work * BigInt(transposed ? filters : channels))],
+    ["numbers in columns (one image)", columnsOf(call, work, backend)],
   ];
+}
+// How many numbers the columns of one image take; only PyTorch's own code makes columns.
+function columnsOf({ channels, filters, transposed, kernel, stride, padding }, places, backend) {
+  if (!backend.startsWith("Slow")) return "–";
+  const plain = [...kernel, ...stride].every((n) => n === 1) && padding.every((n) => n === 0);
+  if (plain && ["Slow2d", "Slow3d"].includes(backend)) return "none: a view";
+  return commasBig(places * BigInt(transposed ? filters : channels));
 }
 const commasBig = (number) => number.toLocaleString("en-US");
 function listed(word, numbers) {
