@@ -257,6 +257,6 @@ FIGURE = Figure(
     ),
     model=model,
     picture=picture,
-    hint="Arrow keys in the matrix choose another row of tiles.",
+    hint="Click in the matrix, or use its arrow keys, to choose another row of tiles.",
     sample=sample,
 )  # fmt: skip

@@ -91,6 +91,8 @@ function queryTable({ states, query }, step) {
 
 function byteBars(result, { chip, dtype }) {
   const most = Math.max(result.plain, result.tiled);
+  const times = (most / Math.min(result.plain, result.tiled)).toFixed(1);
+  const gain = times === "1.0" ? "" : `, ${times} times ${result.tiled < result.plain ? "less" : "more"}`;
   const bar = (words, n, whole, kind, note = "") =>
     h(
       "div",
@@ -104,9 +106,9 @@ function byteBars(result, { chip, dtype }) {
     { class: "rt-bytebars" },
     h("p", { class: "rt-dim" }, "Bytes moved for a head:"),
     bar(`plain form, all in ${dtype}`, result.plain, most, "rt-is-free"),
-    bar("in tiles", result.tiled, most, "rt-is-pale"),
-    bar("a tile on the chip", result.need, chip * 1024, result.fits ? "rt-is-pale" : "rt-is-gold", result.fits ? "" : " does not fit"),
-    h("p", { class: "rt-dim" }, `The whole matrix of scores: ${amountText(result.scores)}.`),
+    bar("in tiles", result.tiled, most, "rt-is-pale", gain),
+    bar("a tile on the chip", result.need, chip * 1024, result.fits ? "rt-is-pale" : "rt-is-gold", result.fits ? ` of ${commas(chip)} KiB` : " does not fit"),
+    h("p", { class: "rt-dim" }, `The whole matrix of scores: ${amountText(result.scores)}. ${commas(result.computed)} of ${commas(result.down * result.across)} tiles are computed.`),
   );
 }
 
