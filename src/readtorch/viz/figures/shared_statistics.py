@@ -61,7 +61,7 @@ def picture(result, step):
     ]
     names = [text(f"sample {sample}", 10 + 110 * sample, 20) for sample in range(SAMPLES)]
     facts = [text(f"{name}: {words}", 10, 175 + 18 * i, "mono") for i, (name, words) in enumerate(result["facts"])]
-    return drawing(340, 220, *names, *cells, *facts)
+    return drawing(560, 220, *names, *cells, *facts)
 
 
 FIGURE = Figure(
