@@ -105,7 +105,10 @@ def test_equal_numbers_are_found_wherever_they_stand():
     assert all(one["one"]["same"]) and all(one["two"]["same"]) and one["two"]["twins"] == [5]
     two = figure.FIGURE.result(one="randn(17)", two="randn(17, dtype=float16)", at=1)
     assert not any(two["one"]["same"]) and two["one"]["related"] == 15 and two["two"]["twins"] == [1]
-    assert "15 more have the same words there, and another value." in two["say"]
+    assert (
+        "None of the 17 numbers of the first program is in the second. 15 are made of the same words there, with another value."
+        in two["say"]
+    )
 
 
 @pytest.mark.parametrize("seed", [-1, -7, 2**32, 2**33])
@@ -126,7 +129,10 @@ def test_of_a_seed_32_bits_are_left(seed):
         ("randn(100000)", "at most 40 numbers"),
         ("empty(3).exponential_(0)", "exponential_ expects lambda > 0.0, but found lambda=0"),
         ("randint(5, 5, (2,))", "from=5 >= to=5"),
-        ("empty(3).bernoulli_(1.5)", "between 0 and 1"),
+        ("empty(3).bernoulli_(1.5)", "bernoulli_ expects p to be in [0, 1], but got p=1.5"),
+        ("empty(3).uniform_(2, 1)", "but found from=2 > to=1"),
+        ("dropout(ones(3), 1.5)", "between 0 and 1"),
+        ("randint(2**63, (2,))", "Overflow when unpacking long long"),
         ("empty(2, 2, 2).t().normal_()", "t() expects a tensor with <= 2 dimensions"),
         ("nn.Linear(0, 3)", "at least one input"),
     ],

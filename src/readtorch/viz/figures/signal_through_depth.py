@@ -26,7 +26,7 @@ class Engine:
     """mt19937, a word at a time."""
 
     def __init__(self, seed):
-        self.words, self.position = [seed], 624
+        self.words, self.position = [seed & 0xFFFFFFFF], 624
         for i in range(1, 624):
             last = self.words[-1]
             self.words.append((1812433253 * (last ^ last >> 30) + i) & 0xFFFFFFFF)
@@ -204,11 +204,11 @@ FIGURE = Figure(
     title="A signal through a deep network",
     inputs=(
         Number("gain", "gain", 0.577, low=0.2, high=3, step=0.05, slider=True, named={"1/√3": 0.577, "√2": 1.414, "5/3": 1.667, "1/sqrt(3)": 0.577, "sqrt(2)": 1.414}),
-        Choice("bias", "bias", "drawn", options={"drawn": "as nn.Linear draws it", "zero": "drawn, then set to zero", "none": "bias=False"}),
+        Choice("bias", "bias", "drawn", options={"drawn": "as drawn", "zero": "set to zero", "none": "bias=False"}),
         Choice("act", "between", "relu", options={"relu": "ReLU", "tanh": "tanh", "sigmoid": "sigmoid", "none": "nothing"}),
         Integer("depth", "layers", 30, low=1, high=50, slider=True),
         Integer("width", "width", 64, low=8, high=128),
-        Integer("seed", "seed", 0, low=0, high=2**32 - 1),
+        Integer("seed", "seed", 0, low=-(2**32), high=2**33),
         Integer("layer", "layer", 30, low=1, high=50, hidden=True, undone=True),
     ),
     model=model,

@@ -266,7 +266,10 @@ def dtype_of(written):
 
 def whole(written):
     power, rest = re.fullmatch(r"(2\*\*[0-9]+)?(.*)", written).groups()
-    return (2 ** int(power[3:]) if power else 0) + int(rest or 0)
+    number = (2 ** int(power[3:]) if power else 0) + int(rest or 0)
+    if number >= 2**63:
+        raise Refusal("Overflow when unpacking long long.")
+    return number
 
 
 def probability(written, otherwise):
@@ -285,7 +288,7 @@ def method(source, sizes, dtype, transposed, name, one, two):
     low, high = float(one or 0), float(two or 1)
     if name == "uniform":
         if low > high:
-            raise Refusal("uniform_ expects to return a [from, to) range, with from not above to.")
+            raise Refusal(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}.")
         numbers = uniform(source, count, low, high, dtype)
     elif name == "normal":
         if high < 0:
@@ -297,7 +300,10 @@ def method(source, sizes, dtype, transposed, name, one, two):
             raise Refusal(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}.")
         numbers = exponential(source, count, rate, dtype)
     else:
-        numbers = yes_or_no(source, count, probability(one, 0.5), 53, 1.0)
+        p = float(one or 0.5)
+        if not 0 <= p <= 1:
+            raise Refusal(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}.")
+        numbers = yes_or_no(source, count, p, 53, 1.0)
     if contiguous:
         return numbers
     rows, columns = sizes  # in memory; the tensor is read column by column
@@ -398,9 +404,9 @@ def model(inputs):
     hexadecimal = [f"{word:08x}" for word in words_of(inputs["seed"])[: max(len(one["users"]), len(two["users"]))]]
     first, second = (made_of(each["numbers"], at) for each in (one, two))
     equal, related = sum(one["same"]), one["related"]
-    say = f"{equal} of the {counted(len(one['same']), 'number')} of the first program {'is' if equal == 1 else 'are'} in the second, too."
+    say = f"{equal or 'None'} of the {counted(len(one['same']), 'number')} of the first program {'are' if equal > 1 else 'is'} in the second{', too' if equal else ''}."
     say += (
-        f" {related} more {'has' if related == 1 else 'have'} the same words there, and another value."
+        f" {related} {'is' if related == 1 else 'are'} made of the same words there, with another value."
         if related
         else ""
     )
@@ -436,7 +442,7 @@ def picture(result, step):
 
 BAD = (
     "", "manual_seed(3)", "rand(41)", "rand(3, dtype=int64)", "normal(3)", "randint(5, 5, (2,))", "empty(3).bernoulli_(1.5)",
-    "empty(2, 2, 2).t().normal_()", "nn.Linear(0, 3)", "randn(3))", "rand(٣)", "x = y = rand(2)", "rand(100000)", "empty(3).exponential_(0)", "empty(3).uniform_(2, 1)", "empty(3).normal_(0, -1.5)",
+    "empty(2, 2, 2).t().normal_()", "nn.Linear(0, 3)", "randn(3))", "rand(٣)", "x = y = rand(2)", "rand(100000)", "empty(3).exponential_(0)", "empty(3).uniform_(2, 1)", "empty(3).normal_(0, -1.5)", "randint(2**64, (2,))", "dropout(ones(3), 1.5)",
 )  # fmt: skip
 
 

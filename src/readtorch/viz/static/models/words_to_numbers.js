@@ -197,7 +197,8 @@ function dtypeOf(written) {
 }
 function wholeOf(written) {
   const [, power, rest] = written.match(/^(2\*\*[0-9]+)?(.*)$/);
-  return (power ? 2n ** BigInt(power.slice(3)) : 0n) + BigInt(rest.replace("+", ""));
+  const number = (power ? 2n ** BigInt(power.slice(3)) : 0n) + BigInt(rest.replace("+", ""));
+  return number < 2n ** 63n ? number : refuse("Overflow when unpacking long long.");
 }
 function probabilityOf(written, otherwise) {
   const p = written === undefined ? otherwise : Number(written);
@@ -214,7 +215,7 @@ function method(source, written, ofType, transposed, name, one, two) {
     high = Number(two ?? 1);
   let numbers;
   if (name === "uniform") {
-    if (low > high) refuse("uniform_ expects to return a [from, to) range, with from not above to.");
+    if (low > high) refuse(`uniform_ expects to return a [from, to) range, but found from=${low} > to=${high}.`);
     numbers = uniform(source, count, low, high, dtype);
   } else if (name === "normal") {
     if (high < 0) refuse(`normal expects std >= 0.0, but found std ${high}.`);
@@ -223,7 +224,11 @@ function method(source, written, ofType, transposed, name, one, two) {
     const rate = Number(one ?? 1);
     if (rate <= 0) refuse(`exponential_ expects lambda > 0.0, but found lambda=${rate}.`);
     numbers = exponential(source, count, rate, dtype);
-  } else numbers = yesOrNo(source, count, probabilityOf(one, 0.5), 53, 1);
+  } else {
+    const p = Number(one ?? 0.5);
+    if (p < 0 || p > 1) refuse(`bernoulli_ expects p to be in [0, 1], but got p=${p}.`);
+    numbers = yesOrNo(source, count, p, 53, 1);
+  }
   if (contiguous) return numbers;
   const [rows, columns] = sizes; // in memory; the tensor is read column by column
   return times(columns, (_, column) => times(rows, (_, row) => numbers[row * columns + column])).flat();
@@ -314,8 +319,8 @@ const model = ({ one: first, two: second, seed, at: asked }) => {
   const equal = one.same.filter(Boolean).length,
     more = one.related;
   const say =
-    `${equal} of the ${plural(one.same.length, "number")} of the first program ${equal === 1 ? "is" : "are"} in the second, too.` +
-    (more ? ` ${more} more ${more === 1 ? "has" : "have"} the same words there, and another value.` : "") +
+    `${equal || "None"} of the ${plural(one.same.length, "number")} of the first program ${equal > 1 ? "are" : "is"} in the second${equal ? ", too" : ""}.` +
+    (more ? ` ${more} ${more === 1 ? "is" : "are"} made of the same words there, with another value.` : "") +
     ` Number ${at}: ${madeOf(one)} in the first program, ${madeOf(two)} in the second.`;
   return { one, two, at, words, say };
 };
