@@ -105,7 +105,7 @@ function byteBars(result, { chip, dtype }) {
     "div",
     { class: "rt-bytebars" },
     h("p", { class: "rt-dim" }, "Bytes moved for a head:"),
-    bar(`plain form, all in ${dtype}`, result.plain, most, "rt-is-free"),
+    bar(`plain, in ${dtype}`, result.plain, most, "rt-is-free"),
     bar("in tiles", result.tiled, most, "rt-is-pale", gain),
     bar("a tile on the chip", result.need, chip * 1024, result.fits ? "rt-is-pale" : "rt-is-gold", result.fits ? ` of ${commas(chip)} KiB` : " does not fit"),
     h("p", { class: "rt-dim" }, `The whole matrix of scores: ${amountText(result.scores)}. ${commas(result.computed)} of ${commas(result.down * result.across)} tiles are computed.`),
