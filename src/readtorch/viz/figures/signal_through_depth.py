@@ -204,9 +204,9 @@ FIGURE = Figure(
     title="A signal through a deep network",
     inputs=(
         Number("gain", "gain", 0.577, low=0.2, high=3, step=0.05, slider=True, named={"1/√3": 0.577, "√2": 1.414, "5/3": 1.667, "1/sqrt(3)": 0.577, "sqrt(2)": 1.414}),
+        Integer("depth", "layers", 30, low=1, high=50, slider=True),
         Choice("bias", "bias", "drawn", options={"drawn": "as drawn", "zero": "set to zero", "none": "bias=False"}),
         Choice("act", "between", "relu", options={"relu": "ReLU", "tanh": "tanh", "sigmoid": "sigmoid", "none": "nothing"}),
-        Integer("depth", "layers", 30, low=1, high=50, slider=True),
         Integer("width", "width", 64, low=8, high=128),
         Integer("seed", "seed", 0, low=-(2**32), high=2**33),
         Integer("layer", "layer", 30, low=1, high=50, hidden=True, undone=True),
