@@ -101,11 +101,10 @@ def model(inputs):
     epoch = Epoch(inputs).run()
     waited = sum(end - start for start, end, _ in epoch.waits)
     order = [batch for _, _, batch in epoch.works]
-    lanes = [*epoch.fetches] if epoch.fetches else []
     return {
         "waits": epoch.waits,
         "works": epoch.works,
-        "lanes": lanes,
+        "lanes": epoch.fetches,
         "order": order,
         "total": epoch.now,
         "waited": waited,

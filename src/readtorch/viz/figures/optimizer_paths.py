@@ -44,7 +44,7 @@ class SGD:
         self.beta = 0.0
         self.buffer = None
 
-    def direction(self, g, t):
+    def direction(self, g):
         self.buffer = g if self.buffer is None else self.beta * self.buffer + g
         return self.buffer
 
@@ -63,7 +63,7 @@ class Adagrad:
     def __init__(self, beta):
         self.sum = 0.0
 
-    def direction(self, g, t):
+    def direction(self, g):
         self.sum = self.sum + g * g
         return g / (math.sqrt(self.sum) + 1e-10)
 
@@ -74,7 +74,7 @@ class RMSprop:
     def __init__(self, beta):
         self.mean = 0.0
 
-    def direction(self, g, t):
+    def direction(self, g):
         self.mean = 0.99 * self.mean + (1 - 0.99) * (g * g)
         return g / (math.sqrt(self.mean) + 1e-8)
 
@@ -87,7 +87,7 @@ class Adam:
         self.mean = self.square = 0.0
         self.left1 = self.left2 = 1.0  # of the zeros that the means began with
 
-    def direction(self, g, t):
+    def direction(self, g):
         self.mean = self.beta * self.mean + (1 - self.beta) * g
         self.square = 0.999 * self.square + (1 - 0.999) * (g * g)
         self.left1, self.left2 = self.left1 * self.beta, self.left2 * 0.999
@@ -106,7 +106,7 @@ def path(kind, inputs):
     points, arrived = [[x, y]], None
     for t in range(1, inputs["steps"] + 1):
         gx, gy = gradient(x, y)
-        x, y = x - rate * axes[0].direction(gx, t), y - rate * axes[1].direction(gy, t)
+        x, y = x - rate * axes[0].direction(gx), y - rate * axes[1].direction(gy)
         if not (abs(x) < FAR and abs(y) < FAR):
             return {"name": kind.name, "rate": rate, "points": points, "arrived": None, "loss": None}
         points.append([x, y])

@@ -157,6 +157,17 @@ function makeField(spec, edit) {
   return { spec, input, show, part: extra ? h("span", { class: "rt-fields1" }, label, extra) : label };
 }
 
+// A chart in which the arrow keys choose a place from 1 to `count`. choose(place): may be outside. text: of the place.
+function placeSlider(svg, { label, at, count, text, choose }) {
+  const slider = h("div", {
+    class: "rt-chart", tabindex: 0, role: "slider", "data-focus": "chart", "aria-label": label,
+    "aria-valuemin": 1, "aria-valuemax": count, "aria-valuenow": at, "aria-valuetext": text,
+  }, svg); // prettier-ignore
+  const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -count, End: count };
+  onKeys(slider, Object.fromEntries(Object.entries(moves).map(([key, by]) => [key, () => choose(at + by)])));
+  return slider;
+}
+
 // ---- the figure
 
 ICON.undo = "M7 2v3h2a5 5 0 0 1 0 10H5v-2h4a3 3 0 0 0 0-6H7v3L2 6z";

@@ -50,13 +50,7 @@ function chart({ result, inputs, set }) {
     choose(Math.floor((((event.clientX - box.left) / box.width) * width - left) / wide) + 1);
   });
   const words = `epoch ${result.at}: ${threeDigits(result.rates[result.at - 1])}${result.broken ? `, after the break ${threeDigits(result.broken[result.at - 1])}` : ""}`;
-  const slider = h("div", {
-    class: "rt-chart", tabindex: 0, role: "slider", "data-focus": "chart", "aria-label": "epoch", "aria-valuemin": 1, "aria-valuemax": count,
-    "aria-valuenow": result.at, "aria-valuetext": words,
-  }, svg); // prettier-ignore
-  const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -count, End: count };
-  onKeys(slider, Object.fromEntries(Object.entries(moves).map(([key, by]) => [key, () => choose(result.at + by)])));
-  return slider;
+  return placeSlider(svg, { label: "epoch", at: result.at, count, text: words, choose });
 }
 
 const swatch = (name) =>

@@ -43,13 +43,8 @@ function chart({ result, set }) {
     const box = svg.getBoundingClientRect();
     choose(Math.floor(((((event.clientX - box.left) / box.width) * width - left) / (width - left - right)) * count) + 1);
   });
-  const slider = h("div", {
-    class: "rt-chart", tabindex: 0, role: "slider", "data-focus": "chart", "aria-label": "layer", "aria-valuemin": 1, "aria-valuemax": count, "aria-valuenow": result.at,
-    "aria-valuetext": `layer ${result.at}: ${CURVES.map(([name]) => `${name} ${shortNumber(result[name][result.at - 1])}`).join(", ")}`,
-  }, svg); // prettier-ignore
-  const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -count, End: count };
-  onKeys(slider, Object.fromEntries(Object.entries(moves).map(([key, by]) => [key, () => choose(result.at + by)])));
-  return slider;
+  const text = `layer ${result.at}: ${CURVES.map(([name]) => `${name} ${shortNumber(result[name][result.at - 1])}`).join(", ")}`;
+  return placeSlider(svg, { label: "layer", at: result.at, count, text, choose });
 }
 
 function values({ result }) {
