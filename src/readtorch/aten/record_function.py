@@ -55,6 +55,8 @@ def _nothing(record, context=None):
 class RecordFunctionCallback:
     """start(record) is called before the call, and what it returns is given to end(record, context) after it."""
 
+    python_tracer = None  # what is told of optimizers' steps
+
     def __init__(self, start=None, end=None):
         self.start = start or _nothing
         self.end = end or _nothing

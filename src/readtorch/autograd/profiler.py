@@ -400,6 +400,14 @@ def event_if_observed(name, owner):
     return record_function(name.format(type(owner).__name__)) if threads_with_modes and tls.observers else _NOBODY_LOOKS
 
 
+def show_optimizer(optimizer):
+    """Let the profiler of this thread, if it follows the program, look at an optimizer that has done a step."""
+    if threads_with_modes and tls.observers:
+        for callback in tls.observers:
+            if callback.python_tracer is not None:
+                callback.python_tracer.note_optimizer(optimizer)
+
+
 class KinetoStepTracker:
     """The number of the training step, counted by all who count steps: it is the highest that one of them has reached."""
 

@@ -14,8 +14,11 @@ from functools import partial
 from warnings import warn
 
 import readtorch.autograd.profiler as prof
+from readtorch.c10.cuda import runtime
 from readtorch.csrc.autograd import profiler_kineto
 from readtorch.csrc.profiler.orchestration.observer import ProfilerActivity
+
+from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 
 __all__ = ["supported_activities", "ProfilerAction", "schedule", "tensorboard_trace_handler", "profile"]
 
@@ -48,6 +51,21 @@ def _parse_activities(activities):
         if isinstance(item, dict):
             filters |= {activity: set(names) for activity, names in item.items()}
     return parsed, filters
+
+
+def _write_compressed(write, path, argument):
+    """`write(path, argument)`, and the file compressed."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain = os.path.join(folder, "trace.json")
+        write(plain, argument)
+        with open(plain, "rb") as source, gzip.open(path, "wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+_DEPRECATED_TIMELINE = (
+    "`export_memory_timeline` is deprecated and will be removed in a future version. "
+    "Please use `torch.cuda.memory._record_memory_history` and `torch.cuda.memory._export_memory_snapshot` instead."
+)
 
 
 class _KinetoProfile:
@@ -84,6 +102,7 @@ class _KinetoProfile:
         self.use_device = "cuda" if ProfilerActivity.CUDA in self.activities else None
         self.preset_metadata = {}
         self._trace_metadata = {}
+        self.mem_tl = None  # the MemoryProfileTimeline that was written last
 
     def start(self):
         self.prepare_trace()
@@ -149,11 +168,7 @@ class _KinetoProfile:
         profiler = self._profiler_for("exporting chrome trace")
         if not str(path).endswith(".gz"):
             return profiler.export_chrome_trace(path, self._trace_metadata)
-        with tempfile.TemporaryDirectory() as folder:
-            plain = os.path.join(folder, "trace.json")
-            profiler.export_chrome_trace(plain, self._trace_metadata)
-            with open(plain, "rb") as source, gzip.open(path, "wb") as target:
-                shutil.copyfileobj(source, target)
+        _write_compressed(profiler.export_chrome_trace, path, self._trace_metadata)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write a line "outermost;…;innermost microseconds" for each event with a stack, as flame graphs are made of."""
@@ -185,6 +200,34 @@ class _KinetoProfile:
     def preset_metadata_json(self, key, value):
         """The same before the profiler is started."""
         self.preset_metadata[key] = value
+
+    def _memory_profile(self):
+        """What the memory of the last cycle was for: see _memory_profiler.py."""
+        missing = [name for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)]
+        if missing:
+            needed = ", ".join([f"{name}=True" for name in missing])
+            raise ValueError(f"{needed} required for memory profiling.")
+        if self.profiler is None or self.profiler.kineto_results is None:
+            raise AssertionError("Profiler and kineto_results must be initialized for memory profiling")
+        return MemoryProfile(self.profiler.kineto_results)
+
+    def export_memory_timeline(self, path, device=None):
+        """Write how many bytes of a device were in use for what: parameters, gradients, activations …
+
+        path: its ending says what is written. ".html": a picture, with matplotlib. ".raw.json.gz": an entry [time in ns, -1 for what was
+        there before; 1 there before, 2 new, 3 written into, 4 freed; bytes, negative for what goes; category] for each change.
+        Otherwise [times in µs, for each of them a zero and the bytes in use of each category], as JSON, compressed if it ends in ".gz". Categories
+        in both: 0 parameter, 1 optimizer's state, 2 input, 3 temporary, 4 activation, 5 gradient, 6 autograd detail, 7 unknown.
+        device: "cuda:0" if there is one, otherwise "cpu". Needs record_shapes, profile_memory and with_stack, otherwise ValueError. Deprecated in PyTorch.
+        """
+        warn(_DEPRECATED_TIMELINE, FutureWarning, stacklevel=2)
+        if device is None:
+            device = "cuda:0" if runtime.is_available() else "cpu"
+        timeline = self.mem_tl = MemoryProfileTimeline(self._memory_profile())
+        if path.endswith(".html"):
+            return timeline.export_memory_timeline_html(path, device)
+        write = timeline.export_memory_timeline_raw if path.endswith("raw.json.gz") else timeline.export_memory_timeline
+        _write_compressed(write, path, device) if path.endswith(".gz") else write(path, device)
 
 
 # ----------------------------------------------------------------------------------------------------------- schedules

@@ -74,6 +74,11 @@ class ProfilerResult:
         """The Results that are in no other one; each has its `children`."""
         return [event for event in self.events() if event.parent is None]
 
+    @property
+    def tracer(self):
+        """What was seen of modules and optimizers: a PythonTracer; None if memory or stacks were not wanted."""
+        return self._state.queue.tracer
+
     def save(self, path):
         """Write the file for Chrome: see output_json.py."""
         if self._state is None:

@@ -26,18 +26,21 @@ from readtorch.aten.record_function import (
 
 from .data_flow import Allocation, MemoryWatcher
 from .orchestration.observer import DeviceType
-from .python_tracer import lines_now, stack_of_caller
+from .python_tracer import PythonTracer, lines_now, stack_of_caller
 from .util import NO_INPUTS, Inputs, compute_flops, raw_inputs
 
 next_correlation_id = itertools.count(1).__next__
 
+FILLS_A_LEAF = "torch::autograd::AccumulateGrad"  # the name of the node that adds to a leaf's `.grad`
 thread_numbers = {}  # a thread's ident -> its number, from 1 on, in the order in which threads were first seen in a log
 
 
 class Result:
     """One event: a call, or what was allocated or freed.
 
-    Times are of `perf_counter_ns`. Of an allocation, `nbytes` is negative if it was freed, and end is start.
+    Times are of `perf_counter_ns`. Of an allocation, `nbytes` is negative if it was freed, and end is start; `memory` says which it is.
+    With memory: schema is that of an operator's call, tensors what `MemoryWatcher.note_inputs` says of its arguments; of the node
+    that fills a leaf's gradient, gradient is (the gradient's TensorMetadata, whether it was there before).
     """
 
     __slots__ = (
@@ -57,8 +60,10 @@ class Result:
         "flow_id",
         "flow_start",
         "nbytes",
-        "address",
-        "device_type",
+        "memory",
+        "schema",
+        "tensors",
+        "gradient",
         "parent",
         "children",
     )
@@ -71,13 +76,18 @@ class Result:
         self.start_time_ns = self.end_time_ns = start_time_ns
         self.start_tid = self.end_tid = number_of_thread(thread)
         self.start_kineto_tid = thread
-        self.fwd_thread_id = self.correlation_id = self.flow_id = self.nbytes = self.address = 0
+        self.fwd_thread_id = self.correlation_id = self.flow_id = self.nbytes = 0
+        self.memory = self.schema = self.gradient = None
+        self.tensors = ()
         self.inputs = NO_INPUTS
         self.stack = ()
         self.flow_start = False
-        self.device_type = DeviceType.CPU
         self.parent = None
         self.children = []
+
+    @property
+    def device_type(self):
+        return DeviceType.CPU if self.memory is None or self.memory.device.type == "cpu" else DeviceType.CUDA
 
     @property
     def is_async(self):
@@ -100,12 +110,13 @@ class RecordQueue:
         self.enabled = collects
         self.log = []  # see Note [ A log, not events ]
         self.memory = MemoryWatcher(self.log_allocation) if config.profile_memory else None
+        self.tracer = PythonTracer(self.memory) if config.profile_memory and config.with_stack else None
 
     def callback(self):
         """What calls are to be shown to."""
         config = self.config
         if config.report_input_shapes or config.with_stack or self.memory:
-            return DetailedLogCallback(self.log, config, self.memory)
+            return DetailedLogCallback(self.log, config, self.memory, self.tracer)
         return LogCallback(self.log)
 
     def log_allocation(self, allocation):
@@ -143,8 +154,10 @@ class RecordQueue:
         result = Result(name_of(operator), time, thread, scope, number, overload)
         result.end_time_ns = end
         if details is not None:
-            raw, flops, result.stack = details
+            raw, flops, result.stack, result.tensors, result.gradient = details
             result.inputs = Inputs(raw, flops)
+        if type(operator) is not str:
+            result.schema = operator.schema
         return result
 
 
@@ -175,8 +188,9 @@ class LogCallback(RecordFunctionCallback):
 class DetailedLogCallback(LogCallback):
     """The same with what is known of the arguments, the stack, and what is allocated, as far as the config asks for it."""
 
-    def __init__(self, log, config, memory):
+    def __init__(self, log, config, memory, tracer):
         super().__init__(log)
+        self.python_tracer = tracer
         extend, clock, thread = log.extend, perf_counter_ns, get_ident
         lines = lines_now() if config.with_stack else {}
 
@@ -184,23 +198,31 @@ class DetailedLogCallback(LogCallback):
             raw = raw_inputs(arguments) if config.report_input_shapes else ()
             flops = compute_flops(name_of(operator), arguments) if config.with_flops else 0
             stack = stack_of_caller(lines) if config.with_stack else ()
+            tensors, leaf, gradient = (), None, None
             if memory:
-                memory.note_inputs(arguments)
+                tensors = memory.note_inputs(arguments)
+                leaf = function.__self__.variable if operator == FILLS_A_LEAF else None
+                was_there = leaf is not None and leaf.grad is not None
+            if tracer:
+                tracer.note_modules()
             begin = clock()
             try:
                 outputs = function(*arguments)
                 if memory:
                     memory.note_outputs(outputs)
+                if leaf is not None and leaf.grad is not None:
+                    memory.note_outputs(leaf.grad)
+                    gradient = memory.metadata(leaf.grad), was_there
                 return outputs
             finally:
-                extend((operator, sequence_nr, scope, begin, clock(), thread(), (raw, flops, stack)))
+                extend((operator, sequence_nr, scope, begin, clock(), thread(), (raw, flops, stack, tensors, gradient)))
 
         self.around = around
 
 
 def allocated(allocation, time, thread):
     result = Result("[memory]", time, thread)
-    result.nbytes, result.device_type, result.address = allocation
+    result.nbytes, result.memory = allocation
     return result
 
 

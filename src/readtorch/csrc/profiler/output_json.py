@@ -97,7 +97,7 @@ def memory(event, index, place, running_bytes):
     kind = event.device_type.value
     total = running_bytes[kind] = running_bytes.get(kind, 0) + event.nbytes
     args = {"Total Reserved": 0, "Total Allocated": total, "Bytes": event.nbytes, "Device Id": -1, "Device Type": kind}
-    args |= {"Addr": event.address, "finished": False, "Ev Idx": index}
+    args |= {"Addr": event.memory.storage_data_ptr, "finished": False, "Ev Idx": index}
     return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **place, "args": args}
 
 

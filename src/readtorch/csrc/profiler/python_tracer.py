@@ -5,6 +5,7 @@ are events, too; here the stack is read when an operator is called. Explained in
 """
 
 import sys
+import weakref
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,49 @@ def stack_of_caller(lines):
         stack.append((code, lines.get((id(frame), code), code.co_firstlineno)))
         frame = frame.f_back
     return stack
+
+
+module_calls = []  # the code of Module.__call__, which Module puts in. In PyTorch: the tracer imports torch.nn
+
+
+class PythonTracer:
+    """Which memory is that of parameters, of gradients and of optimizers' state: what modules that call something, and optimizers
+    that have done a step, hold when they are first seen.
+
+    parameters, gradients, states: lists of TensorMetadata. memory: the run's MemoryWatcher.
+    """
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.seen = weakref.WeakSet()  # modules and optimizers
+        self.parameters, self.gradients, self.states = [], [], []
+
+    def note_modules(self):
+        """Look at the modules that are being called."""
+        frame = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code in module_calls and (module := frame.f_locals["self"]) not in self.seen:
+                self.seen.add(module)
+                self._note_parameters(module._parameters.values())
+            frame = frame.f_back
+
+    def note_optimizer(self, optimizer):
+        """Look at an optimizer after a step: many make their state in the first one."""
+        if optimizer in self.seen:
+            return
+        self.seen.add(optimizer)
+        for group in optimizer.param_groups:
+            self._note_parameters(group["params"])
+            for parameter in group["params"]:
+                self._note(self.states, optimizer.state.get(parameter, {}).values())
+
+    def _note_parameters(self, parameters):
+        parameters = [parameter for parameter in parameters if parameter is not None]
+        self._note(self.parameters, parameters)
+        self._note(self.gradients, [parameter.grad for parameter in parameters])
+
+    def _note(self, found, values):
+        found += [memory for memory in self.memory.note_inputs(values) if memory is not None]
 
 
 def stack_entries(stack):
