@@ -182,5 +182,6 @@ FIGURE = Figure(
     ),
     model=model,
     picture=picture,
+    helpers=("_lanes",),
     sample=sample,
 )  # fmt: skip

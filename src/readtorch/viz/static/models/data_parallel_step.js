@@ -1,0 +1,127 @@
+// One training step on several devices, in virtual time: as figures/data_parallel_step.py.
+
+const CHUNK = 10 * 2 ** 20, // bytes
+  BUCKETS = [2 ** 20, 25 * 2 ** 20],
+  HOST_LINK = 25e3, // bytes a microsecond
+  MEMORY = 3e6,
+  LEAST = 3; // microseconds
+
+const whole = (us) => Math.round(us * (1 + 1e-12)).toLocaleString("en-US");
+const times = (ratio) => (ratio * (1 + 1e-12)).toFixed(1);
+const percent = (share) => `${Math.round(100 * share * (1 + 1e-12))} %`;
+const most = (numbers) => numbers.reduce((one, other) => Math.max(one, other), 0);
+
+function lane() {
+  const one = { blocks: [], free: 0 };
+  one.take = (phase, ready, duration) => {
+    const start = Math.max(one.free, ready),
+      last = one.blocks.at(-1);
+    one.free = start + duration;
+    if (last && last[2] === phase && start <= last[1]) last[1] = one.free;
+    else if (duration > 0) one.blocks.push([start, one.free, phase]);
+    return one.free;
+  };
+  one.busy = () => one.blocks.reduce((sum, [start, end]) => sum + (end - start), 0);
+  return one;
+}
+
+function newStep(inputs, devices = inputs.devices) {
+  const { launch, layers, width, samples } = inputs,
+    link = inputs.link * 1e3,
+    flops = inputs.speed * 1e6,
+    layerBytes = 4 * width * (width + 1);
+  return {
+    devices, launch, layers, samples, link, layerBytes, bytes: layers * layerBytes, host: lane(), rings: lane(), lanes: Array.from({ length: devices }, lane),
+    rowsBytes: (rows) => 4 * rows * width,
+    product: (rows) => Math.max(LEAST, (2 * rows * width * width) / flops),
+  }; // prettier-ignore
+}
+
+const update = (step, one, host) => one.take("update", host + 4 * step.launch, Math.max(LEAST, (3 * step.bytes) / MEMORY));
+const totalOf = ({ lanes }) => most(lanes.map(({ free }) => free));
+
+function oneProcess(inputs, devices) {
+  const step = newStep(inputs, devices),
+    { host, lanes, link, bytes, layers, samples } = step,
+    size = Math.ceil(samples / step.devices),
+    rows = lanes.map((_, i) => Math.max(0, Math.min(size, samples - i * size))).filter((n) => n),
+    working = lanes.slice(0, rows.length),
+    launched = () => host.take("launch", 0, step.launch);
+  const both = (one, ready, amount, phase) => {
+    const start = Math.max(ready, one.free, lanes[0].free);
+    lanes[0].take(phase, start, amount / link);
+    one.take(phase, start, amount / link);
+  };
+  const exchange = () => rows.forEach((n, i) => i && both(working[i], launched(), step.rowsBytes(n), "copy"));
+
+  const ready = rows.map((n) => launched() + step.rowsBytes(n) / HOST_LINK);
+  for (let left = bytes; left > 0 && rows.length > 1; left -= CHUNK)
+    for (let i = 1; i < rows.length; i++) ready[i] = Math.max(ready[i], lanes[0].take("copy", launched(), Math.min(CHUNK, left) / link));
+  for (let layer = 0; layer < layers; layer++) rows.forEach((n, i) => working[i].take("forward", Math.max(ready[i], launched()), step.product(n)));
+  exchange();
+  for (let i = 0; i < 2; i++) lanes[0].take("forward", launched(), LEAST);
+  exchange();
+  rows.forEach((n, i) => {
+    let thread = host.free;
+    for (let k = 0; k < 2 * layers; k++) working[i].take("backward", (thread += step.launch), step.product(n));
+  });
+  const done = most(working.map(({ free }) => free));
+  host.take("launch", done, 0);
+  for (const one of working.slice(1)) {
+    both(one, Math.max(done, launched()), bytes, "sum");
+    lanes[0].take("sum", 0, (3 * bytes) / MEMORY);
+  }
+  update(step, lanes[0], host.free);
+  return step;
+}
+
+function manyProcesses(inputs) {
+  const step = newStep(inputs),
+    { host, rings, lanes, launch, layers, devices } = step,
+    rows = Math.ceil(step.samples / devices),
+    launched = () => host.take("launch", 0, launch);
+  const all = (phase, ready, duration) => lanes.forEach((one) => one.take(phase, ready, duration));
+  const ring = (size) => devices > 1 && rings.take("sum", lanes[0].free, (2 * (devices - 1) * size) / (devices * step.link));
+
+  const there = launched() + step.rowsBytes(rows) / HOST_LINK;
+  for (let layer = 0; layer < layers; layer++) all("forward", Math.max(there, launched()), step.product(rows));
+  for (let i = 0; i < 2; i++) all("forward", Math.max(there, launched()), LEAST);
+  let waiting = 0,
+    limit = BUCKETS[0];
+  for (let layer = 0; layer < layers; layer++) {
+    for (let i = 0; i < 2; i++) all("backward", launched(), step.product(rows));
+    waiting += step.layerBytes;
+    if (waiting >= limit || layer === layers - 1) {
+      ring(waiting);
+      [waiting, limit] = [0, BUCKETS[1]];
+    }
+  }
+  host.take("launch", 0, 4 * launch);
+  for (const one of lanes) update(step, one, Math.max(rings.free, host.free - 4 * launch));
+  return step;
+}
+
+const stepOf = (inputs) => (inputs.strategy === "DataParallel" ? oneProcess(inputs) : manyProcesses(inputs));
+const faster = (inputs) => totalOf(oneProcess(inputs, 1)) / totalOf(stepOf(inputs));
+
+function sentenceOf(inputs, total, busy) {
+  const n = inputs.devices;
+  if (n === 1) return `One device takes ${whole(total)} µs and works for ${percent(busy[0])} of them.`;
+  const alone = totalOf(oneProcess(inputs, 1)),
+    others = busy.slice(1).reduce((sum, share) => sum + share, 0) / (n - 1);
+  return (
+    `${n} devices take ${whole(total)} µs, one takes ${whole(alone)}: ${times(alone / total)} times as fast. Device 0 works for ` +
+    `${percent(busy[0])} of the step, the others for ${percent(others)}. With launches that cost nothing: ` +
+    `${times(faster({ ...inputs, launch: 0 }))} times; with links that cost nothing: ${times(faster({ ...inputs, link: Infinity }))} times.`
+  );
+}
+
+const model = (inputs) => {
+  const step = stepOf(inputs),
+    total = totalOf(step),
+    busy = step.lanes.map((one) => one.busy() / total);
+  return {
+    host: step.host.blocks, lanes: step.lanes.map(({ blocks }) => blocks), rings: step.rings.blocks, total, busy, bytes: step.bytes,
+    say: sentenceOf(inputs, total, busy),
+  }; // prettier-ignore
+};
