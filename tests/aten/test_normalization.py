@@ -282,3 +282,45 @@ def test_a_gradient_that_nobody_wants_is_not_written(shape, monkeypatch):
     arrays = [t.numpy() for t in (dy, x, weight, mean, rstd)]
     loop.py_func(*arrays, True, torch.empty((0,) * len(shape)).numpy(), found[0].numpy(), found[1].numpy(), 0, 8)
     torch.testing.assert_close(found, torch.stack([dw, db]), rtol=1e-5, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------ far from zero
+
+
+def variances(T, norm, x):
+    """Of what shares a mean, as `norm` has kept it, and in float64."""
+    if norm == "batch":
+        _, _, rstd = T.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+    elif norm == "group":
+        n, c, *plane = x.shape
+        _, _, rstd = T.native_group_norm(x.contiguous(), None, None, n, c, plane[0] * plane[1], 1, 1e-5)
+    else:
+        _, _, rstd = T.native_layer_norm(x, x.shape[1:], None, None, 1e-5)
+    x = x.double() if norm == "batch" else x.double().flatten(1)
+    dims = (0, 2, 3) if norm == "batch" else 1
+    return (rstd.double().flatten() ** -2).numpy(), x.var(dims, correction=0).numpy()
+
+
+@pytest.mark.parametrize("norm", ["batch", "group", "layer"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_variances_of_large_planes_far_from_zero(norm, layout):
+    """A mean summed in float32 would be off by 47, and the variance by 47². (PyTorch's batch norm of channels last is.)"""
+    x = laid_out(torch.randn(2, 2, 256, 512, generator=torch.Generator().manual_seed(0)) + 1_000_003, layout)
+    ours, exact = variances(rt, norm, to_readtorch(x))
+    assert abs(ours - exact).max() < 5e-3
+    if layout == "contiguous":
+        theirs, _ = variances(torch, norm, x)
+        assert abs(ours - theirs).max() < 2e-2
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "gaps"])
+def test_gradients_of_large_planes_far_from_zero(layout):
+    x = laid_out(torch.randn(2, 2, 128, 512) + 1000, layout)
+    gradient = torch.randn(x.shape) + 10
+
+    def gradients(T, x, gradient):
+        x, weight, bias = x.detach().requires_grad_(), *(T.ones(2, requires_grad=True) for _ in range(2))
+        T.nn.functional.batch_norm(x, None, None, weight, bias, True).backward(gradient)
+        return weight.grad, bias.grad
+
+    both(gradients, x, gradient, rtol=1e-4, atol=1e-2)

@@ -414,3 +414,61 @@ def test_gradients_of_what_is_not_there():
             show(dense, sparse.grad)
 
     same(program)
+
+
+NORMS = (
+    lambda T, x: x.norm(),
+    lambda T, x: T.norm(x, 1),
+    lambda T, x: T.norm(x, 0),
+    lambda T, x: T.norm(x, 3.5),
+    lambda T, x: T.norm(x, -1),
+    lambda T, x: T.norm(x, float("inf")),
+    lambda T, x: T.norm(x, None),
+    lambda T, x: T.norm(x, "fro", tuple(range(x.dim()))),
+    lambda T, x: T.norm(x, 2, tuple(range(-x.dim(), 0))),
+    lambda T, x: T.norm(x, 2, ()),
+    lambda T, x: T.ops.aten.norm.Scalar(x, 3),
+    lambda T, x: x.half().norm(),
+)
+
+
+@given(sparse_tensors())
+def test_norms(x):
+    """Of the values of the coalesced tensor."""
+    for norm in NORMS:
+        both(norm, x)
+
+
+def test_a_norm_has_a_gradient():
+    def program(T, show):
+        x = T.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, -4.0, 5.0], (2, 3)).requires_grad_()
+        y = T.norm(x, 1)
+        y.backward()
+        show(y.grad_fn.name(), x.grad.to_dense(), T.norm(x).detach())
+
+    same(program)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda T, x: T.norm(x, 2, 0),
+        lambda T, x: T.norm(x, 2, 5),
+        lambda T, x: T.norm(x, 2, (0, 0)),
+        lambda T, x: T.norm(x, 2, (0, 3)),
+        lambda T, x: T.norm(x, 2, (0, 1), True),
+        lambda T, x: T.norm(x, 2, dtype=T.float64),
+        lambda T, x: T.norm(x, dtype=T.float64),
+        lambda T, x: T.norm(x, "nuc", dtype=T.float64),
+        lambda T, x: T.norm(x, "nuc"),
+        lambda T, x: T.norm(x, "spectral"),
+        lambda T, x: T.norm(x.long()),
+        lambda T, x: T.norm(x, out=T.empty(())),
+        lambda T, x: T.linalg.norm(x),
+        lambda T, x: T.linalg.matrix_norm(x),
+    ],
+)
+def test_norms_that_are_refused(norm):
+    ours, theirs = both(norm, torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)), message=False)
+    if not isinstance(theirs, NotImplementedError):  # which lists the kernels that there are
+        assert str(ours) == str(theirs)

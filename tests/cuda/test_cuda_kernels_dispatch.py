@@ -284,6 +284,29 @@ def test_numbers_are_those_of_simulated_devices(draw):
     assert all(rt.allclose(numbers, draw().cpu(), rtol=1e-5, atol=1e-6) for numbers in ours)
 
 
+def laid_out_for_dropout(dtype):
+    """How many elements a thread takes follows from their size, number and layout."""
+    for n in (1, 2, 4, 6, 8, 40, 41, 1032, 2050):
+        yield rt.ones(n, dtype=dtype, device="cuda")
+    yield rt.ones(2, 4, 3, 4, dtype=dtype, device="cuda").contiguous(memory_format=rt.channels_last)
+    yield rt.ones(9, 6, dtype=dtype, device="cuda").t()
+    yield rt.ones(41, dtype=dtype, device="cuda")[1:]
+    yield rt.ones(9, 6, dtype=dtype, device="cuda")[:, :4]
+
+
+@pytest.mark.parametrize("dtype", [rt.float16, rt.float32, rt.float64], ids=str)
+def test_dropout_draws_as_on_simulated_devices(dtype):
+    def draw_all():
+        rt.manual_seed(5)
+        pairs = [rt.native_dropout(x, 0.3, True) for x in laid_out_for_dropout(dtype)]
+        results = [(y.tolist(), y.stride(), mask.tolist(), mask.stride()) for y, mask in pairs]
+        return results, rt.cuda.get_rng_state().tolist()
+
+    ours = draw_all()
+    cuda.simulate(1, "64MiB")
+    assert ours == draw_all()
+
+
 def test_dropout():
     x = rt.ones(64, device="cuda", requires_grad=True)
     y = F.dropout(x, 0.25)

@@ -120,18 +120,26 @@ def test_what_is_used():
     assert distribution_templates.draws_used(1025, at_once=2, most_blocks=2) == 8
 
 
-@pytest.mark.parametrize("size", [1, 40, 6, 1030, 257, 0])
-def test_dropout(size):
+def dropout_words(size, vector):
+    """Element by element as `fused_dropout_kernel_vec` goes: one block of 256 threads, seed 5, offset 8."""
+    if vector == 1:
+        return [word for (word,) in words(size, 1, 4, 5, 8)]
+    fours = max(vector // 4, 1)
+
+    def word(i):
+        turn, within = divmod(i, vector * 256)
+        thread, k = divmod(within, vector)
+        return philox([2 + turn * fours + k // 4, 0, thread, 0], [5, 0])[k % 4]
+
+    return [word(i) for i in range(size)]
+
+
+@pytest.mark.parametrize("size, vector", [(1, 1), (40, 8), (40, 4), (6, 2), (1030, 2), (257, 1), (1040, 8), (0, 1)])
+def test_dropout(size, vector):
     x, out, mask = floats(size), np.zeros(size, np.float32), np.zeros(size, bool)
-    checked(dropout.dropout, (5, 8), x, 0.25, out, mask, most_blocks=1)
+    checked(dropout.dropout, (5, 8), x, 0.25, out, mask, most_blocks=1, vector=vector)
     np.testing.assert_allclose(out, x * mask / 0.75, rtol=1e-6)
-    if size % 4 == 0 and size:  # neighbours share an evaluation
-        expected = [w for thread in range(size // 4) for w in philox([2, 0, thread, 0], [5, 0])]
-    elif size % 2 == 0:
-        return
-    else:
-        expected = words(size, 1, 4, 5, 8)[:, 0]
-    np.testing.assert_array_equal(mask, np.array(expected, np.float64) * 2.0**-32 < 0.75)
+    np.testing.assert_array_equal(mask, np.array(dropout_words(size, vector), np.float64) * 2.0**-32 < 0.75)
     grad = floats(size, seed=1)
     checked(dropout.dropout_backward, grad, mask, 1 / 0.75, out)
     np.testing.assert_allclose(out, grad * mask / 0.75, rtol=1e-6)

@@ -1,6 +1,6 @@
 """Dropout in its forms: of single numbers, of whole channels, and the one that keeps mean and variance.
 
-In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers: convolution, embedding, recurrence".
+In PyTorch: `aten/src/ATen/native/Dropout.cpp`; `cuda/Dropout.cu` for the numbers of a device. Explained in the chapter "Layers: convolution, embedding, recurrence".
 """
 
 import math
@@ -10,9 +10,12 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.tensor_meta import broadcast, like
-from readtorch.c10.dispatch_key import CUDA
+from readtorch.c10.cuda.cuda_generator_impl import default_engines
+from readtorch.c10.dispatch_key import GPUS
+from readtorch.c10.memory_format import fastest_first, is_non_overlapping_and_dense
 from readtorch.c10.scalar_type import bool as bool_
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .distributions import bernoulli_float_
 from .tensor_iterator import result_type, scalar_tensor
@@ -54,7 +57,7 @@ def declare(name, channels=False, alpha=False):
 
     @functional.compose
     def composite(input, p, train):
-        if plain and input._keys & CUDA and train and 0 < p < 1 and input._array.size:
+        if plain and input._keys & GPUS and train and 0 < p < 1 and input._array.size:
             return native_dropout.call(input, p, train)[0]
         return drop(input, p, train, at.mul, channels, alpha)
 
@@ -101,8 +104,52 @@ def native_dropout_cpu(input, p, train):
     with below_autograd():
         if train is False:
             return at.clone(input), mask
-        bernoulli_float_.call(mask, 1 - p, None)
-        return at.mul_(at.mul(input, mask), rounded(scale_of(p, train), input)), mask
+        scale = rounded(scale_of(p, train), input)
+        if not input._keys & GPUS:
+            bernoulli_float_.call(mask, 1 - p, None)
+        elif 0 < p < 1 and array.size:
+            scale = drawn_as_on_a_device(input, p, mask._array)
+        elif p == 1:
+            mask._array[...] = False
+        return at.mul_(at.mul(input, mask), scale), mask
+
+
+# ------------------------------------------------------------------------------ the numbers of the CUDA kernel
+
+
+def order_in_memory(array):
+    """The dimensions from the slowest to the fastest, if the elements lie side by side, and the order that undoes it.
+
+    One that has gaps is taken index by index.
+    """
+    order = list(range(array.ndim))
+    if is_non_overlapping_and_dense(array):
+        order = fastest_first(array.shape, array.strides)[::-1]
+    return order, [order.index(d) for d in range(array.ndim)]
+
+
+def numbers_a_thread(input):
+    """How many neighbours a thread takes: 16 bytes of them, or the half of that, and so on, until there are no remainders.
+
+    1 means four numbers that are a whole grid apart. In PyTorch: `get_vector_size` in `cuda/Dropout.cu`.
+    """
+    array = input._array
+    if not is_non_overlapping_and_dense(array):
+        return 1
+    width = 16 // array.itemsize
+    while width > 1 and (array.size % width or input.storage_offset() % width):
+        width //= 2
+    return width
+
+
+def drawn_as_on_a_device(input, p, mask):
+    """Fill the mask with what the kernel of a device draws, and return its scale, a number of the type it computes in."""
+    from .cpu import philox_kernels
+
+    keep = op_math_type(dtype_of(input)).numpy.type(1 - p)
+    in_memory = mask.transpose(order_in_memory(input._array)[0])
+    philox_kernels.dropout(in_memory, keep, numbers_a_thread(input), default_engines[input.device.index])
+    return 1 / float(keep)
 
 
 @native_dropout.backward

@@ -419,8 +419,8 @@ def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     # in PyTorch: of a tensor with gaps, the mean is rounded before squares are taken; of one without, the sums of
     # bfloat16 are rounded, those of float16 are not.
     at_mean, at_sums = (rounded, exact) if has_gaps else (exact, rounded if kept is BFLOAT16 else exact)
-    mean = at_mean(x.mean(axes))
-    squares = at_sums(np.square(x - per_channel(mean, x.ndim)).sum(axes))
+    mean = at_mean(wide.type(x.mean(axes, dtype=F8)))
+    squares = at_sums(np.square(x - per_channel(mean, x.ndim)).sum(axes, dtype=F8).astype(wide))
     mean = at_sums(mean)
     if running_mean is not None:
         move(running_mean, mean, momentum)
@@ -523,7 +523,7 @@ def backward_by_numpy(dy, x, mean, rstd, weight, train):
     """The gradients of the input, the weight and the bias. See Note [ Normalizations ]."""
     ndim, axes = x.ndim, other_axes(x.ndim)
     xhat = (x - per_channel(mean, ndim)) * per_channel(rstd, ndim)
-    dw, db = (dy * xhat).sum(axes), dy.sum(axes)
+    dw, db = (v.sum(axes, dtype=F8).astype(x.dtype) for v in (dy * xhat, dy))
     dx = dy
     if train:
         count = x.dtype.type(x.size // x.shape[1])

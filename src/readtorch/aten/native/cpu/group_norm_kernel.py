@@ -1,4 +1,4 @@
-"""Group normalization as loops over the groups of all examples.
+"""Group normalization as loops over the groups of all examples. Sums are taken as in layer_norm_kernel.py.
 
 In PyTorch: `aten/src/ATen/native/cpu/group_norm_kernel.cpp`.
 """
@@ -16,10 +16,9 @@ def group_norm(x, weight, bias, eps, out, mean, rstd, begin, end):
     for i in range(begin, end):
         total, squares = 0.0, 0.0
         for c in range(channels):
-            row, part = x[i, c], number(0)
+            row = x[i, c]
             for j in range(pixels):
-                part += row[j]
-            total += part
+                total += row[j]
         m = number(total / count)
         for c in range(channels):
             row, part = x[i, c], number(0)

@@ -1,6 +1,9 @@
 """Layer and root mean square normalization as loops over the rows of a matrix.
 
-In PyTorch: `aten/src/ATen/native/cpu/layer_norm_kernel.cpp`.
+A mean is a sum in float64: what it is off by, squared, would be added to the variance. Squares of what is left are all
+positive, so that the tensor's own type is enough for their sum, and faster.
+
+In PyTorch: `aten/src/ATen/native/cpu/layer_norm_kernel.cpp`; mean and variance by Welford's recurrence, `moments_utils.h`.
 """
 
 import math
@@ -15,7 +18,7 @@ def layer_norm(x, weight, bias, eps, out, mean, rstd, begin, end):
     """out = (x - mean) · rstd · weight + bias; mean and rstd of each row are kept."""
     number, width = x.dtype.type, x.shape[1]
     for i in range(begin, end):
-        row, result, total, squares = x[i], out[i], number(0), number(0)
+        row, result, total, squares = x[i], out[i], 0.0, number(0)
         for j in range(width):
             total += row[j]
         m = number(total / width)

@@ -5,7 +5,7 @@ blocks as are resident on the device at once (or fewer), each thread draws four 
 4 * threads + i * threads + thread` is the thread's i-th of that call. So, with one seed, the numbers depend on how
 many multiprocessors the device has once a tensor is larger than all its resident threads.
 
-In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Randperm.cu`; `ATen/core/TransformationHelper.h`.
+In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Dropout.cu`, `Randperm.cu`; `ATen/core/TransformationHelper.h`.
 Explained in the chapter "CUDA kernels with numba".
 """
 
@@ -210,6 +210,23 @@ def bernoulli_(array, p, engine):
     words = draws(seed, offset, -(-array.size // 4), 1)[0].T.reshape(-1)[: array.size]  # a thread: 4 neighbours
     u = words.astype(FLOAT) * FLOAT.type(2.0**-32) + FLOAT.type(2.0**-33)
     _place(array, u.reshape(array.shape) <= np.broadcast_to(p, array.shape).astype(kind))
+
+
+def dropout(mask, keep, width, engine):
+    """Whether an element stays: with the probability `keep`. A thread makes `width` neighbours (a power of 2) with one evaluation
+    for each four of them (`fused_dropout_kernel_vec`), or, if that is 1, elements a grid apart as everywhere.
+
+    # in PyTorch, too: pairs leave two numbers of each evaluation unused, and the generator moves on as if they had not.
+    """
+    n, threads = mask.size, threads_for(mask.size, engine)
+    seed, offset = engine.philox_state(-(-n // (threads * 4)) * 4)
+    fours = max(width // 4, 1)
+    calls = -(-n // (threads * (width if width > 1 else 4))) * fours
+    words = draws(seed, offset, threads, calls)
+    if width > 1:
+        words = words.reshape(-1, fours, 4, threads)[:, :, :width].transpose(0, 3, 1, 2)
+    u = words.reshape(-1)[:n].astype(FLOAT) * FLOAT.type(2.0**-32) + FLOAT.type(2.0**-33)
+    _place(mask, u < keep)
 
 
 def exponential_race(probabilities, engine):

@@ -8,6 +8,7 @@ import functools
 from numba import cuda
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.dropout import numbers_a_thread, order_in_memory
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
 from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.c10.cuda.cuda_generator_impl import default_engines
@@ -16,7 +17,7 @@ from readtorch.c10.device import current_device
 
 from .copy import clone_cuda
 from .distribution_kernels import most_blocks, state_for
-from .distribution_templates import MOST_BLOCKS, THREADS, f32, grid_of, u64, unit
+from .distribution_templates import MOST_BLOCKS, THREADS, grid_of, u64, unit
 from .fill_kernel import filled
 from .loops import pointwise
 from .philox_rng_engine import philox
@@ -25,11 +26,13 @@ from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import flat
 
 
-def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS):
-    """out = x · mask / (1 - p), where mask (bool) is 1 with probability 1 - p. All contiguous, 0 < p < 1."""
+def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS, vector=1):
+    """out = x · mask / (1 - p), where mask (bool) is 1 with probability 1 - p. All contiguous, 0 < p < 1.
+
+    vector: how many neighbours a thread takes (`numbers_a_thread`).
+    """
     if x.size:
-        keep = f32(1 - p)
-        vector = next(v for v in (4, 2, 1) if x.size % v == 0)
+        keep = x.dtype.type(1 - p)
         kernel = dropout_kernel if vector == 1 else dropout_vector_kernel(vector)
         launch(
             kernel,
@@ -38,7 +41,7 @@ def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS):
             *map(u64, state),
             flat(x),
             keep,
-            x.dtype.type(1) / x.dtype.type(keep),
+            x.dtype.type(1) / keep,
             out.reshape(-1),
             mask.reshape(-1),
         )
@@ -55,24 +58,25 @@ def masked_scale(grad, kept, scalars):
 
 @functools.cache
 def dropout_vector_kernel(vector):
-    """A thread takes neighbouring elements, and as many of the four numbers as it has elements."""
+    """A thread takes neighbouring elements: four numbers for each four of them. Of two it takes two, and drops the others."""
 
     def dropout(seed, offset, x, keep, scale, out, mask):
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
         for first in range(thread * vector, x.size, step * vector):
-            numbers = philox(seed, u64(thread), count)
-            count += u64(1)
-            for k in range(vector):
-                kept = unit(numbers[k]) < keep
-                mask[first + k] = kept
-                out[first + k] = x[first + k] * scale if kept else type(scale)(0)
+            for four in range(first, first + vector, 4):
+                numbers = philox(seed, u64(thread), count)
+                count += u64(1)
+                for k in range(min(vector, 4)):
+                    kept = unit(numbers[k]) < keep
+                    mask[four + k] = kept
+                    out[four + k] = x[four + k] * scale if kept else type(scale)(0)
 
     return dropout
 
 
 def dropout_kernel(seed, offset, x, keep, scale, out, mask):
-    """Elements a grid apart, where their number is odd."""
+    """Elements a grid apart, where they are not side by side or their number is odd."""
     thread, step = cuda.grid(1), cuda.gridsize(1)
     count = u64(offset // u64(4))
     for first in range(thread, x.size, 4 * step):
@@ -88,16 +92,17 @@ def dropout_kernel(seed, offset, x, keep, scale, out, mask):
 
 @cuda_kernel(operator_named("native_dropout"))
 def native_dropout_cuda(input, p, train):
-    """The result, and a mask of what was kept. One kernel draws, scales and writes both."""
-    mask = empty(input._array.shape, BOOL)
+    """The result, and a mask of what was kept. One kernel draws, scales and writes both, in the order of memory."""
+    order, back = order_in_memory(input._array)
+    mask = at.permute(empty([input._array.shape[d] for d in order], BOOL), back)
     if train is False or p == 0 or p == 1 or not input._array.size:
         kept = train is False or p == 0
         return (clone_cuda(input, None) if kept else at.zeros_like(input)), filled(mask, kept)
-    x = converted(input, WIDENED.get(input._array.dtype, input._array.dtype))
+    x = converted(at.permute(input, order), WIDENED.get(input._array.dtype, input._array.dtype))
     out = empty(x._array.shape, x._array.dtype)
-    state = state_for(default_engines[current_device.index], x._array.size, 4)
-    dropout(state, x._array, p, out._array, mask._array, most_blocks=most_blocks())
-    return converted(out, input._array.dtype), mask
+    state, vector = state_for(default_engines[current_device.index], x._array.size, 4), numbers_a_thread(input)
+    dropout(state, x._array, p, out._array, at.permute(mask, order)._array, most_blocks(), vector)
+    return at.permute(converted(out, input._array.dtype), back), mask
 
 
 @cuda_impl(operator_named("native_dropout_backward"))

@@ -18,6 +18,7 @@ from readtorch.aten.native.tensor_iterator import cast, wrap_reduced
 from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import SPARSE_CPU
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name
 from readtorch.c10.wrap_dim import wrap_dim
@@ -171,6 +172,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     In PyTorch: `torch.functional.norm`.
     """
     dims = [dim] if isinstance(dim, int) else dim
+    if input._keys & SPARSE_CPU:
+        return norm_of_sparse(input, p, dims, keepdim, out, dtype)
     if not isinstance(p, str):
         return vector_norm_of(input, 2.0 if p is None else p, dims, keepdim, dtype, out)
     if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) <= 2):
@@ -184,6 +187,27 @@ def vector_norm_of(input, order, dims, keepdim, dtype, out):
     if out is None:
         return vector_norm.call(input, order, dims, keepdim, dtype)
     return vector_norm.out.call(input, order, dims, keepdim, dtype, out)
+
+
+def norm_of_sparse(input, p, dims, keepdim, out, dtype):
+    """As `torch.functional.norm` goes on where `linalg.vector_norm` has no kernel: that of `norm` takes whole tensors only."""
+    if isinstance(p, str):
+        if p not in ("fro", "nuc"):
+            raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+        if dtype is not None:
+            raise ValueError(f"dtype argument is not supported in {'frobenius' if p == 'fro' else 'nuclear'} norm")
+    if p == "fro" and len(dims or ()) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
+    if p == "nuc":
+        return matrix_norm_named.call(input, p, dims or [0, 1], keepdim, None)
+    if out is not None:
+        return vector_norm.out.call(input, 2, dims, keepdim, dtype, out)  # which refuses, too
+    result = p_norm.call(
+        input, 2 if p == "fro" else p, list(range(input._array.ndim)) if dims is None else dims, keepdim
+    )
+    if dtype is not None:
+        raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
+    return result
 
 
 dist = native_function("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", BOTH)

@@ -11,6 +11,7 @@ from readtorch.aten.expand_utils import broadcast_error
 from readtorch.aten.native.binary_ops.arithmetic import add, check_alpha, mul, mul_scalar, sub
 from readtorch.aten.native.binary_ops.division import div
 from readtorch.aten.native.fill import zero_
+from readtorch.aten.native.linear_algebra.norm import check_norm_type, p_norm, p_norm_of_all
 from readtorch.aten.native.reduce_ops.sum import sum_all
 from readtorch.aten.native.tensor_iterator import cast, cast_error, compute, float_result_type, result_type
 from readtorch.aten.native.unary_ops.complex import _conj_physical
@@ -21,6 +22,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import SPARSE_CPU
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
 
 from .conversions import look_up
 from .sparse_tensor import coalesced_array, empty_sparse, replace
@@ -249,7 +251,7 @@ mul.inplace.kernel(mul_sparse_, SPARSE_CPU)
 div.kernel(div_sparse, SPARSE_CPU)
 div.inplace.kernel(div_sparse_, SPARSE_CPU)
 
-# -------------------------------------------------------------------------------------------- neg, zero_, sum
+# -------------------------------------------------------------------------------------- neg, zero_, sum, norm
 
 
 def neg_sparse(self):
@@ -271,7 +273,23 @@ def sum_sparse(self, dtype):
     return sum_all.call(wrap(self._array.values), dtype)
 
 
+def norm_sparse(self, p, dim, keepdim):
+    """The norm of the values, each index having one. Of the whole tensor only."""
+    ndim = self._array.ndim
+    if dim and (len(dim) != ndim or len({wrap_dim(d, ndim) for d in dim}) != ndim):
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
+            "dimensions of the input"
+        )
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    check_norm_type(self)
+    return p_norm.call(wrap(coalesced_array(self._array).values), p, [], False)
+
+
 neg.kernel(neg_sparse, SPARSE_CPU)
 neg.inplace.kernel(neg_sparse_, SPARSE_CPU)
 zero_.kernel(zero_sparse_, SPARSE_CPU)
 sum_all.kernel(sum_sparse, SPARSE_CPU)
+p_norm.kernel(norm_sparse, SPARSE_CPU)
+p_norm_of_all.kernel(lambda self, p: norm_sparse(self, p, [], False), SPARSE_CPU)
