@@ -1,6 +1,7 @@
 """Answers about modules, checkpoints and training."""
 
 import copy
+import importlib
 import io
 import math
 import pickle
@@ -9,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def saved(state, **options):
@@ -438,6 +440,82 @@ def test_how_much_memory_does_adam_take():
 def test_what_do_foreach_and_fused_change():
     results = {stepped(torch.optim.AdamW, steps=5, **{kind: True}) for kind in ("foreach", "fused")}
     assert all(math.isclose(result, stepped(torch.optim.AdamW, steps=5), rel_tol=1e-6) for result in results)
+
+
+class Names(TorchDispatchMode):
+    """The operators that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.__name__.split(".")[0])
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("optimizer_class", [torch.optim.SGD, torch.optim.Adagrad, torch.optim.Adam, torch.optim.AdamW])
+def test_is_fused_true_ever_the_default(optimizer_class, monkeypatch):
+    with Names() as on_the_cpu:
+        stepped(optimizer_class)
+    assert not any(name.startswith(("_fused", "_foreach")) for name in on_the_cpu.names)
+    module = importlib.import_module("torch.optim.optimizer")  # `torch.optim` has deleted the name
+    monkeypatch.setattr(module, "_get_foreach_kernels_supported_devices", lambda: ["cpu"])
+    with Names() as on_such_a_device:
+        stepped(optimizer_class)
+    kinds = {name.split("_")[1] for name in on_such_a_device.names if name.startswith("_f")}
+    assert kinds == {"foreach"}
+
+
+def test_why_does_a_weight_move_although_its_gradient_is_zero():
+    for options in ({"momentum": 0.9}, {"weight_decay": 0.1}, {}):
+        w = nn.Parameter(torch.ones(1))
+        optimizer = torch.optim.SGD([w], lr=0.1, **options)
+        places = []
+        for gradient in (torch.ones(1), torch.zeros(1), None):
+            w.grad = gradient
+            optimizer.step()
+            places.append(w.item())
+        assert (places[1] != places[0]) is bool(options) and places[2] == places[1]
+
+
+def test_why_is_the_optimizer_s_step_a_float32_tensor():
+    w = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+    optimizer = torch.optim.Adam([w])
+    w.grad = torch.ones_like(w)
+    optimizer.step()
+    step = optimizer.state[w]["step"]
+    assert step.dtype == torch.float32 and optimizer.state[w]["exp_avg"].dtype == torch.bfloat16
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.step()
+    assert optimizer.state[w]["step"].dtype == torch.float32 and step.item() == 2
+    full = torch.tensor(256.0, dtype=torch.bfloat16)
+    assert full + 1 == full
+
+
+def test_how_do_i_train_without_keeping_all_gradients_at_once():
+    torch.manual_seed(0)
+    nets = [nn.Sequential(*[nn.Linear(4, 4) for _ in range(5)])]
+    nets.append(copy.deepcopy(nets[0]))
+    usual = torch.optim.AdamW(nets[0].parameters())
+    own = {p: torch.optim.AdamW([p]) for p in nets[1].parameters()}
+    alive = []
+
+    def hook(p):
+        alive.append(sum(q.grad is not None for q in nets[1].parameters()))
+        own[p].step()
+        own[p].zero_grad()
+
+    for p in own:
+        p.register_post_accumulate_grad_hook(hook)
+    x = torch.randn(3, 4)
+    for _ in range(3):
+        for net in nets:
+            net(x).square().sum().backward()
+        usual.step()
+        usual.zero_grad()
+    assert all(torch.equal(p, q) for p, q in zip(*map(nn.Module.parameters, nets), strict=True))
+    assert set(alive) == {1}
 
 
 def test_how_does_gradient_clipping_work():
