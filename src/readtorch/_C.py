@@ -122,6 +122,7 @@ def _module_of(module):
     if module not in ("_nn", "_sparse"):
         for name, function in operators.items():
             function.__name__ = f"{module[1:]}_{name}"  # what `__torch_function__` finds as its name
+        vars(made).update((function.__name__, function) for function in operators.values())
     vars(made).update(operators, __all__=sorted(operators))
     return made
 

@@ -182,7 +182,15 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
-_LATER = {"distributions", "jit", "library", "onnx", "quasirandom"}
+def _assert(condition, message):
+    """`assert condition, message` that a trace records."""
+    if type(condition) is not Tensor and overrides.has_torch_function((condition,)):
+        return overrides.handle_torch_function(_assert, (condition,), condition, message)
+    if not condition:
+        raise AssertionError(message)
+
+
+_LATER = {"distributions", "fx", "jit", "library", "onnx", "quasirandom"}
 
 
 def __getattr__(name):
