@@ -66,7 +66,6 @@ FUNCTIONS = {
     "split": lambda T, x, y: T.split(x, 2, dim=1) + y.split([1, 2], dim=1),
     "in place": lambda T, x, y: x.clone().add_(1).mul_(y),
     "augmented": lambda T, x, y: augmented(x, y),
-    "setitem": lambda T, x, y: (operator.setitem(x, 0, y[0]), x)[1],
     "tensor first": lambda T, x, y: T.ones(3) * x + T.eye(3) @ y.T,
     "wrapped": lambda T, x, y: scale(x, by=2) + scale(y, 0.5),
     "math": lambda T, x, y: math.sqrt(x.size(0)) + x,
@@ -125,6 +124,7 @@ def outcome(function):
 
 def plain(text):
     """Text without addresses and without the names of our classes' modules."""
+    text = re.sub(r"<(?:built-in method|function) (\w+) .*?>", r"<\1>", text)  # functions in C++ there, in Python here
     return re.sub(r"0x[0-9a-f]+|<eval_with_key>\.\d+", "…", text).replace("readtorch", "torch")
 
 
@@ -167,3 +167,37 @@ def pickled(module):
 def test_tables():
     theirs, ours = (T.fx.symbolic_trace(function_of(T, FUNCTIONS["methods"])) for T in SIDES)
     assert tabular(ours.graph) == tabular(theirs.graph)
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+def iterates(T, x, y):
+    return [a for a in x]
+
+
+def spreads(T, x, y):
+    return T.stack([*x])
+
+
+ERRORS = {
+    "condition": lambda T, x, y: x if x.sum() > 0 else y,
+    "while": lambda T, x, y: 1 if not x else 2,
+    "iteration": iterates,
+    "star": spreads,
+    "len": lambda T, x, y: len(x),
+    "int": lambda T, x, y: int(x),
+    "setitem": lambda T, x, y: operator.setitem(x, 0, y[0]),
+    "range": lambda T, x, y: list(range(x)),
+    "key": lambda T, x, y: {x: y},
+    "keys of an argument": lambda T, x, y: T.relu({1: {x: 2}}),
+    "unknown argument": lambda T, x, y: x.add({1, 2}),
+    "other tracer": lambda T, x, y: T.add(x, T.fx.Proxy(T.fx.Graph().placeholder("z"))),
+    "module that is not there": lambda T, x, y: T.nn.Linear(2, 2)(x),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    expected, found = (outcome(lambda T=T: T.fx.symbolic_trace(function_of(T, ERRORS[name])).code) for T in SIDES)
+    assert found == expected
