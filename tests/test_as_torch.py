@@ -134,6 +134,8 @@ DIFFERENT = {
         "torch.to_dlpack",
         "torch.nn.functional.bilinear",
         *(f"torch.distributed.{name}" for name in ("FileStore", "GradBucket", "HashStore", "Reducer", "TCPStore")),
+        "torch.fx.graph.map_arg",
+        "torch.fx.proxy.map_arg",
         "torch.jit.CompilationUnit",
         "torch.jit.ScriptFunction",
         "torch.nn.attention.SDPBackend",
