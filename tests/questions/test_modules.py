@@ -1,5 +1,6 @@
 """Answers about modules, checkpoints and training."""
 
+import contextlib
 import copy
 import importlib
 import io
@@ -685,12 +686,50 @@ def test_why_does_my_loss_scale_fall_towards_zero():
     assert w.item() == 300 and scaler.get_scale() == 2.0 ** (16 - 30)
 
 
+def test_why_did_my_weights_become_nan_when_the_loss_scale_reached_0():
+    w = torch.ones(2, requires_grad=True)
+    optimizer, scaler = torch.optim.SGD([w], lr=0.1), torch.amp.GradScaler("cpu")
+    for _ in range(166):
+        assert scaler.get_scale() > 0 and w.tolist() == [1, 1]
+        scaler.scale((w * math.inf).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert scaler.get_scale() == 0
+    scaler.scale(w.sum()).backward()
+    assert w.grad.isfinite().all()
+    scaler.step(optimizer)
+    assert w.isnan().all()
+
+
 def test_why_can_a_gradscaler_not_unscale_float16_gradients():
     w = nn.Parameter(torch.ones(2, dtype=torch.float16))
     optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.amp.GradScaler("cpu")
     scaler.scale(w.sum()).backward()
     with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients."):
         scaler.step(optimizer)
+
+
+def test_why_does_my_loss_stand_still_under_autocast_though_the_weights_change():
+    def losses(around, **options):
+        w, found = torch.ones(1, 1, requires_grad=True), []
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        with around:
+            for _ in range(3):
+                with torch.autocast("cpu", **options):
+                    loss = (torch.ones(1, 1) @ w).float().square().sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+        assert w.item() < 1
+        return found
+
+    for around in (torch.autocast("cpu"), torch.autocast("cpu", enabled=False)):
+        assert losses(around) == [1, 1, 1]
+    each = losses(contextlib.nullcontext())
+    assert each[0] > each[1] > each[2]
+    assert losses(torch.autocast("cpu"), cache_enabled=False) == each
 
 
 def test_should_backward_run_within_autocast():

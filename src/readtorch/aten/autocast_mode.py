@@ -172,7 +172,7 @@ def fp32_append_dtype(operator, device_type, arguments):
 
 
 def promote(operator, device_type, arguments):
-    """The widest dtype among the operands: float32 if one has it."""
+    """float32 if an operand has it, else the dtype of the autocast. RuntimeError for a third one that comes before float32."""
     dtype = get_autocast_dtype(device_type)
     for t in _tensors(arguments):
         dtype = _wider(dtype, t, device_type)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .autograd import derivative, exp, log, matmul, operator
-from .dispatcher import KEYS, Guard, add, fallbacks, fallthrough, mul
+from .dispatcher import AUTOGRAD, KEYS, Guard, add, fallbacks, fallthrough, mul, thread
 
 AUTOCAST = 1 << 7  # above all others
 KEYS.insert(0, AUTOCAST)
@@ -16,9 +16,9 @@ def caster(dtype):
         with np.errstate(over="ignore"):
             return x.astype(dtype)
 
-    to = operator(f"to_{dtype}", convert)
-    derivative(to, a=lambda grad, a: cast(grad, a.dtype))
-    return to
+    op = operator(f"to_{dtype}", convert)
+    derivative(op, a=lambda grad, a: cast(grad, a.dtype))
+    return op
 
 
 to = {dtype: caster(dtype) for dtype in (HALF, FULL)}
@@ -33,7 +33,9 @@ cache = {}
 
 def cached_cast(t, dtype):
     is_weight = t.requires_grad and t.grad_fn is None
-    if not is_weight or (t.dtype, dtype) != (FULL, HALF):
+    is_recorded = not thread.excluded & AUTOGRAD
+    lowered = (t.dtype, dtype) == (FULL, HALF)
+    if not (is_weight and is_recorded and lowered):
         return cast(t, dtype)
     if id(t) not in cache:
         cache[id(t)] = t, cast(t, dtype)
@@ -49,7 +51,7 @@ def fp32(args):
 
 
 def promote(args):
-    return max(t.dtype for t in args)
+    return max(t.dtype for t in args)  # float16 < float32
 
 
 def policy(op, dtype_for):
