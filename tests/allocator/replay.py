@@ -11,7 +11,6 @@ import json
 import logging
 import sys
 import zlib
-from collections import defaultdict, deque
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -21,47 +20,10 @@ from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
-from readtorch.c10.cuda.simulated_driver import SimulatedDriver
+from readtorch.viz.told_driver import ToldDriver
 
 DEVICES = 2  # whatever the file reports on
 VISITED = [None, {1: 0, 2: 1, 0: 2, 3: 3}.get]  # the order in which a device's streams are looked at
-
-
-class RecordedDriver(SimulatedDriver):
-    """A simulated driver whose events are complete when the recording says so."""
-
-    def __init__(self, capacity, addresses):
-        super().__init__(DEVICES, capacity, addresses=addresses)
-        self.pending = defaultdict(deque)  # (device, stream) -> events, the oldest first
-        self.place = {}  # event -> (device, stream) while it is pending
-        self.made = 0
-
-    def free(self, device, address):
-        self.memory.free(device, address)
-
-    def event_create(self, device, enable_timing=False):
-        self.made += 1
-        return self.made
-
-    def event_record(self, event, device, stream):
-        self.pending[device, stream].append(event)
-        self.place[event] = device, stream
-
-    def event_query(self, event):
-        return event not in self.place
-
-    def event_synchronize(self, event):
-        while event in self.place:
-            self.complete(*self.place[event], 1)
-
-    def stream_synchronize(self, device, stream):
-        self.complete(device, stream, 0)
-
-    def complete(self, device, stream, n):
-        """The oldest `n` events of the stream are complete; 0: all of them."""
-        events = self.pending[device, stream]
-        for _ in range(min(n, len(events)) if n else len(events)):
-            del self.place[events.popleft()]
 
 
 class Replay:
@@ -72,7 +34,7 @@ class Replay:
         self.config = AllocatorConfig()
         if recording["alloc_conf"]:
             self.config.read(recording["alloc_conf"])
-        self.driver = RecordedDriver(recording["capacity"], recording["addresses"])
+        self.driver = ToldDriver(DEVICES, recording["capacity"], recording["addresses"])
         self.allocator = CachingAllocator(self.driver, self.config)
         for device, order in zip(self.allocator.devices, VISITED):
             device.stream_order = order

@@ -14,7 +14,7 @@ from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import all_blocks
 from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
-from tests.allocator.replay import RecordedDriver
+from readtorch.viz.told_driver import ToldDriver
 
 MIB = 1 << 20
 
@@ -28,7 +28,7 @@ def no_warnings(caplog):
 def allocator(memory=512 * MIB, settings_text=""):
     config = AllocatorConfig()
     config.read(settings_text)
-    made = CachingAllocator(RecordedDriver(memory, "up"), config)
+    made = CachingAllocator(ToldDriver(2, memory), config)
     made.record_history(True)
     return made
 
@@ -458,7 +458,7 @@ class Use(RuleBasedStateMachine):
     def begin(self, settings_text, downwards):
         config = AllocatorConfig()
         config.read(settings_text)
-        self.made = CachingAllocator(RecordedDriver(300 * MIB, "down" if downwards else "up"), config)
+        self.made = CachingAllocator(ToldDriver(2, 300 * MIB, "down" if downwards else "up"), config)
         self.made.record_history(True, context=None, max_entries=10)
         self.blocks = []
         self.pools = 0

@@ -15,7 +15,7 @@ from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.viz._widgets import DeviceTimeline, ImportTimeline, WorkerTimeline
 from readtorch.viz.record_imports import KINDS
 from readtorch.viz.record_loader import timeline
-from tests.allocator.replay import RecordedDriver
+from readtorch.viz.told_driver import ToldDriver
 from tests.browsing import examine
 
 from . import device_pieces, kernels, loader_events, rank_spans
@@ -544,7 +544,7 @@ def test_allocator_steps_says_why_and_follows_a_block(visit, page_with):
 
 def test_allocator_shows_why_a_request_finds_no_memory(visit, page_with):
     """Asked for, rounded, largest hole, all holes, and what the driver has: the numbers that explain the error."""
-    caching = CachingAllocator(RecordedDriver(80 << 20, "up"), AllocatorConfig())
+    caching = CachingAllocator(ToldDriver(2, 80 << 20), AllocatorConfig())
     caching.record_history(True)
     blocks = [caching.malloc(0, 5 << 20) for _ in range(12)]
     for block in blocks[::2]:

@@ -1,0 +1,77 @@
+// The device's memory as one bar, and below it a row for each segment with its blocks.
+
+const WIDE = { width: 700, left: 84, row: 24, height: 18 };
+const STATES = { allocated: "a tensor has it", pending: "freed, waits for a stream", free: "free, kept by the allocator", driver: "the driver has it" };
+
+const bar = (x, y, width, state, title) =>
+  s("rect", { class: `rt-${state}`, x, y, width: Math.max(width, 0.7), height: WIDE.height }, s("title", {}, title));
+
+function memoryBar(step, y) {
+  const parts = Object.keys(STATES).map((state) => [state, step[state]]),
+    all = parts.reduce((sum, [, size]) => sum + size, 0);
+  let x = WIDE.left;
+  return [
+    s("text", { class: "rt-axis", x: WIDE.left - 6, y: y + 13, "text-anchor": "end" }, "the device"),
+    parts.map(([state, size]) => {
+      const width = ((WIDE.width - WIDE.left - 8) * size) / all,
+        at = x;
+      x += width;
+      return size ? bar(at, y, width, state, `${STATES[state]}: ${amount(size)}`) : "";
+    }),
+  ];
+}
+
+function segmentRow(segment, y, scale) {
+  const { address, size, stream, small, expandable, blocks } = segment,
+    kind = `${small ? "small" : "large"}${expandable ? ", expandable" : ""}${stream ? `, stream ${stream}` : ""}`;
+  return [
+    s("text", { class: "rt-axis", x: WIDE.left - 6, y: y + 13, "text-anchor": "end" }, amount(size) + (stream ? ` @${stream}` : ""), s("title", {}, kind)),
+    blocks.map((block) => {
+      const x = WIDE.left + (block.address - address) * scale,
+        width = block.size * scale,
+        title = `${block.name ? `${block.name}: ` : ""}${amount(block.size)} at 0x${block.address.toString(16)}, ${STATES[block.state]}`;
+      const label = block.name || (block.state === "pending" ? "…" : "");
+      return [
+        bar(x, y, width, block.state, title),
+        label && width > 9 * label.length ? s("text", { class: "rt-name", x: x + width / 2, y: y + 13, "text-anchor": "middle" }, label) : "",
+      ];
+    }),
+  ];
+}
+
+function program({ result, step, go }) {
+  const { steps } = result;
+  return h("ol", { class: "rt-program", "aria-label": "steps" },
+    steps.map(({ code, failed }, i) => h("li", {}, h("button", {
+      type: "button", class: `rt-step ${failed ? "rt-failed" : ""} ${i === step ? "rt-is-pick" : ""}`, "data-focus": `step-${i}`,
+      "aria-current": i === step ? "step" : null, onclick: () => go(i),
+    }, code))),
+  ); // prettier-ignore
+}
+
+function chart({ result, step }) {
+  const now = result.steps[step],
+    { segments } = now,
+    longest = segments.reduce((most, { size }) => Math.max(most, size), 1),
+    scale = (WIDE.width - WIDE.left - 8) / longest,
+    height = 34 + WIDE.row * Math.max(segments.length, 1);
+  const words = segments.map(({ size, blocks }) => `segment of ${amount(size)}: ${blocks.map((block) => `${block.name || block.state} ${amount(block.size)}`).join(", ")}`);
+  return h("div", { class: "rt-scrolly", tabindex: 0, role: "group", "aria-label": "segments" },
+    s("svg", { viewBox: `0 0 ${WIDE.width} ${height}`, width: "100%", role: "img", "aria-label": `${words.join("; ") || "No segments"}.` },
+      memoryBar(now, 4),
+      segments.length ? segments.map((segment, i) => segmentRow(segment, 32 + WIDE.row * i, scale)) : s("text", { class: "rt-axis", x: WIDE.left, y: 46 }, "no segments"),
+    )); // prettier-ignore
+}
+
+function facts({ result, step }) {
+  const now = result.steps[step],
+    reserved = now.allocated + now.pending + now.free;
+  return h("div", { class: "rt-values" },
+    h("ul", {}, Object.keys(STATES).filter((state) => now[state]).map((state) => h("li", {}, h("span", { class: `rt-key rt-${state}`, "aria-hidden": "true" }), `${STATES[state]}: ${amount(now[state])}`))),
+    h("span", { class: "rt-dim" }, `memory_allocated ${amount(now.allocated)}, memory_reserved ${amount(reserved)}`),
+  ); // prettier-ignore
+}
+
+const draw = (parts) => [program(parts), chart(parts), facts(parts)];
+
+export default { render: figure(model, draw) };
