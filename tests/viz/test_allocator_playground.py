@@ -14,7 +14,11 @@ def last(code, **inputs):
 
 def test_what_the_chapter_says():
     step, say = last(figure.FRAGMENTED)
-    assert step["failed"] and "The free blocks have 30 MiB together, the largest 5 MiB" in say and "the driver has 20 MiB" in say
+    assert (
+        step["failed"]
+        and "The free blocks have 30 MiB together, the largest 5 MiB" in say
+        and "the driver has 20 MiB" in say
+    )
     assert last(figure.FRAGMENTED, expandable=True)[0]["failed"]
     step, say = last("a,b,c,d,e,f,g,h,i,j,k,l = 5; del a,b,c,d,e,f; x = 24")
     assert not step["failed"] and say.startswith("Memory is short: 20 MiB go back to the driver")
