@@ -22,6 +22,7 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "symbolic_trace",
@@ -33,6 +34,7 @@ __all__ = [
     "Transformer",
     "Node",
     "Proxy",
+    "replace_pattern",
     "has_side_effect",
     "map_arg",
 ]

@@ -160,6 +160,13 @@ def _assign(value, module, field):
         setattr(module, field, value)
 
 
+def _get_attr(model, attr_name):
+    """The attribute "a.b.weight"."""
+    for item in attr_name.split("."):
+        model = getattr(model, item)
+    return model
+
+
 def _print_readable(module, module_name, print_output=True, **options):
     graph = getattr(module, "graph", None)
     if not isinstance(graph, Graph):

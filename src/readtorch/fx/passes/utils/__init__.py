@@ -1,0 +1,1 @@
+"""What passes share. In PyTorch: `torch/fx/passes/utils/__init__.py`."""
