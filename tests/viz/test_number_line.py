@@ -100,6 +100,28 @@ def test_steps_are_left_out_until_the_scale_fits(visit, page_with):
         assert seen.problems == []
 
 
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_end_of_float16_can_be_read(visit, page_with):
+    with visit(page_with(viz.figure("number_line", gradients="65504,65519,65520", at=3))) as seen:
+        cells = [row.locator("td").nth(1).inner_text() for row in seen.page.locator("table tbody tr").all()]
+        assert cells == ["65504", "65519", "65520"]
+        marks = seen.page.locator(".rt-nl-mark + text").all_text_contents()
+        assert marks == ["65472", "65504", "∞", "∞"]
+        assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "inputs", [{"exponent": -20, "gradients": "1e12"}, {"exponent": 40, "good": 1999, "gradients": "0"}]
+)
+def test_no_step_leads_beyond_the_input(visit, page_with, inputs):
+    with visit(page_with(viz.figure("number_line", **inputs))) as seen:
+        assert seen.page.locator("[data-focus=next]").is_disabled()
+        assert seen.problems == []
+
+
 @pytest.mark.parametrize("words", ["", "x", "1e999", "2^200", "1e-60"])
 def test_what_is_no_gradient_is_refused(words):
     with pytest.raises(Refusal):

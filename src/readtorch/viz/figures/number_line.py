@@ -18,7 +18,7 @@ MOST = 10  # gradients
 GROWTH_INTERVAL = 2000
 GRADIENT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,2})?|2\^[+-]?[0-9]{1,3})", re.IGNORECASE)
 WANTED = f"Gradients are 1 to {MOST} numbers, such as 3e-8, 0.02, 2^-20."
-OUT = "A gradient is 0, or between 2^-149 and 2^127: the range of float32."
+OUT = "A gradient is 0, or its size is from 2^-149 to less than 2^127."
 OUTCOMES = ("normal", "subnormal", "zero", "inf")
 
 

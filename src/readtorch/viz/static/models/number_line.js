@@ -17,7 +17,7 @@ function gradientsOf(words) {
     refuse(`Gradients are 1 to ${MOST} numbers, such as 3e-8, 0.02, 2^-20.`);
   const values = parts.map(numberOf);
   if (values.some((value) => value !== 0 && !(2 ** -149 <= Math.abs(value) && Math.abs(value) < 2 ** 127)))
-    refuse("A gradient is 0, or between 2^-149 and 2^127: the range of float32.");
+    refuse("A gradient is 0, or its size is from 2^-149 to less than 2^127.");
   return values.map(Math.fround);
 }
 
