@@ -147,11 +147,26 @@ def embedding_dense_backward_cpu(grad_output, indices, num_weights, padding_idx,
     embedding_dense_backward_meta(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
     g, numbers = grad_output._array, indices._array.reshape(-1)
     g = g.reshape(numbers.size, g.shape[-1])
-    places = np.arange(numbers.size)
-    if not scale_grad_by_freq:
-        return wrap(sum_of_rows(num_weights, numbers, g, places, padding_idx))
-    factors = 1 / np.bincount(numbers, minlength=1)[numbers]
-    return wrap(sum_of_rows(num_weights, numbers, g, places, padding_idx, factors))
+    factors = 1 / np.bincount(numbers, minlength=1)[numbers] if scale_grad_by_freq else None
+    return wrap(gradient_of_rows(num_weights, numbers, g, np.arange(numbers.size), padding_idx, factors))
+
+
+# Note [ Which sums are rounded at each step ]
+# Many numbers may be added to one element. In 16 bits it matters where the sum is kept meanwhile. scatter_add and its relatives add in
+# float32 and round once. The gradients of embedding and embedding_bag, index_put, put, and index_add where it is not a scatter_add, add
+# to the 16-bit element itself: from 256 on a bfloat16 does not grow by 1 any more.
+def gradient_of_rows(count, targets, rows, sources, skipped=-1, factors=None):
+    """`sum_of_rows`, but each sum of 16-bit numbers is rounded. Note [ Which sums are rounded at each step ]"""
+    if rows.dtype not in WIDENED:
+        return sum_of_rows(count, targets, rows, sources, skipped, factors)
+    result, counted = np.zeros((count, rows.shape[1]), rows.dtype), targets != skipped
+    picked = rows[sources[counted]]
+    if (
+        factors is not None
+    ):  # in PyTorch: where a row is long, whole vectors of it are not rounded between product and sum
+        picked = picked * factors[counted, None].astype(rows.dtype)
+    np.add.at(result, targets[counted], picked)
+    return result
 
 
 def sum_of_rows(count, targets, rows, sources, skipped=-1, factors=None):

@@ -15,7 +15,7 @@ from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, wrap
 
-from .embedding import check_indices, embedding_sparse_backward, sum_of_rows
+from .embedding import check_indices, embedding_sparse_backward, gradient_of_rows, sum_of_rows
 from .tensor_iterator import WIDENED
 
 SUM, MEAN, MAX = range(3)
@@ -427,7 +427,8 @@ def embedding_bag_dense_backward_cpu(
         factors = factors / counts_as_in_pytorch(numbers)
     if mode == MEAN:
         factors = factors / np.maximum(sizes[bags], 1)
-    return wrap(sum_of_rows(num_weights, numbers[counted], g, bags[counted], factors=factors[counted]))
+    # in PyTorch: in the order of the sorted indices, which is not that of the bags where some are equal
+    return wrap(gradient_of_rows(num_weights, numbers[counted], g, bags[counted], factors=factors[counted]))
 
 
 def counts_as_in_pytorch(numbers):

@@ -16,7 +16,7 @@ from readtorch.aten.memory_overlap import check_no_overlap, warn_of_overlap
 from readtorch.aten.native.copy import allocate, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.functions_manual import scaled_by
-from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.aten.native.tensor_iterator import WIDENED, not_implemented
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.operator_entry import highest_backend
 from readtorch.aten.register_dispatch_key import any_device
@@ -448,7 +448,17 @@ def index_add_cpu(self, dim, index, source, alpha):
     places = index._array.reshape(-1)
     target, values = slices_along(self, dim), slices_along(source, min(dim, max(source._array.ndim - 1, 0)))
     check_places(places, target.shape[0], "index out of range in self")
-    add_at(target, places, values if alpha == 1 else values * np.asarray(alpha).astype(values.dtype))
+    if alpha == 1 and is_scatter_add(self, dim, index) and target.dtype in WIDENED:
+        wide = cast(target, WIDENED[target.dtype])
+        add_at(wide, places, values)
+        target[...] = wide
+    else:  # in PyTorch: with alpha, whole vectors of a long row are not rounded between product and sum
+        add_at(target, places, values if alpha == 1 else values * np.asarray(alpha).astype(values.dtype))
+
+
+def is_scatter_add(self, dim, index):
+    """Whether PyTorch's CPU leaves index_add to scatter_add. Note [ Which sums are rounded at each step ]"""
+    return self._array.ndim > 1 and dim in (0, self._array.ndim - 1) and index._array.dtype == LONG
 
 
 def check_same_slices(self, source, dim, index):
@@ -656,8 +666,10 @@ def index_reduce_cpu(self, dim, index, source, reduce, include_self):
         target[places] = NEUTRAL[reduce](target.dtype)
     REDUCTIONS[reduce].at(target, places, values)
     if reduce == "mean":
-        counts = np.full(len(target), int(include_self))
-        np.add.at(counts, places, 1)
+        # in PyTorch: counted by index_add, in the dtype of `self`
+        exact = is_scatter_add(self, wrap_dim(dim, self._array.ndim), index)
+        counts = np.full(len(target), int(include_self), LONG if exact else target.dtype)
+        np.add.at(counts, places, np.ones_like(places, counts.dtype))
         counts = np.maximum(counts, 1).reshape(-1, *[1] * (target.ndim - 1)).astype(target.dtype)
         target[...] = target // counts if target.dtype.kind in "iu" else target / counts
 

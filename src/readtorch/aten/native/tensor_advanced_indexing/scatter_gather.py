@@ -9,6 +9,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe
+from readtorch.aten.native.tensor_iterator import WIDENED, cast
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.memory_format import strides_in_format
@@ -202,6 +203,17 @@ _REDUCTIONS = {
 }
 
 
+def reduce_at(reduce, own, where, values):
+    """Each element of `own` and all values that come to it, reduced: 16-bit numbers in float32, and rounded once.
+
+    Note [ Which sums are rounded at each step ]
+    """
+    wide = cast(own, WIDENED.get(own.dtype, own.dtype))
+    _REDUCTIONS[reduce](wide, where, values)
+    if wide is not own:
+        own[...] = wide
+
+
 @writes_elements(scatter)
 def scatter_cpu(self, dim, index, src):
     """`self[index[i][j]][j] = src[i][j]` for dim 0: the inverse of gather."""
@@ -222,21 +234,21 @@ def scatter_value_cpu(self, dim, index, value):
 def scatter_reduce_src_cpu(self, dim, index, src, reduce):
     found = targets(self, dim, index, src)
     if found:
-        _REDUCTIONS[reduce](*found)
+        reduce_at(reduce, *found)
 
 
 @writes_elements(scatter_reduce_value)
 def scatter_reduce_value_cpu(self, dim, index, value, reduce):
     found = targets(self, dim, index)
     if found:
-        _REDUCTIONS[reduce](found[0], found[1], number_as(value, dtype_of(self)))
+        reduce_at(reduce, found[0], found[1], number_as(value, dtype_of(self)))
 
 
 @writes_elements(scatter_add)
 def scatter_add_cpu(self, dim, index, src):
     found = targets(self, dim, index, src)
     if found:
-        add_at(*found)
+        reduce_at("add", *found)
 
 
 @scatter.backward
@@ -307,7 +319,7 @@ def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
     own, where, values = found
     if not include_self:
         own[where] = neutral(reduce, own.dtype)
-    _REDUCTIONS[reduce](own, where, values)
+    reduce_at(reduce, own, where, values)
     if reduce == "mean":
         count = np.full(own.shape, int(include_self), LONG)
         np.add.at(count, where, 1)
