@@ -2,7 +2,7 @@
 
 Besides operators there are records of what the engine runs (a node of the graph) and of what a program names itself.
 
-In PyTorch: `aten/src/ATen/record_function.h`. Explained in the chapter "One operator call".
+In PyTorch: `aten/src/ATen/record_function.h`. Explained in the chapter "The profiler".
 """
 
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, update_mask

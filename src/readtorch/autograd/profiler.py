@@ -2,7 +2,7 @@
 
 `emit_nvtx` and `emit_itt`, which tell NVIDIA's and Intel's profilers, and `load_nvprof` are not here: nothing of a GPU is timed.
 
-In PyTorch: `torch/autograd/profiler.py`. Explained in the chapter "One operator call".
+In PyTorch: `torch/autograd/profiler.py`. Explained in the chapter "The profiler".
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """What a run's events become for its reader: a tree, sums for each operator, a table.
 
-In PyTorch: `torch/autograd/profiler_util.py`. Explained in the chapter "One operator call".
+In PyTorch: `torch/autograd/profiler_util.py`. Explained in the chapter "The profiler".
 """
 
 import bisect

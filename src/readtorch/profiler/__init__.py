@@ -7,7 +7,7 @@
 
 It stands on the observers of a thread (aten/record_function.py): while nothing is profiled, no call knows of it.
 
-In PyTorch: `torch/profiler/__init__.py`. Explained in the chapter "One operator call".
+In PyTorch: `torch/profiler/__init__.py`. Explained in the chapter "The profiler".
 """
 
 from readtorch.autograd.profiler import KinetoStepTracker, record_function

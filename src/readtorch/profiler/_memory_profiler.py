@@ -12,7 +12,7 @@ activations. AUTOGRAD_DETAIL: made in backward. A tensor that no call reads has 
 
 In PyTorch: `torch/profiler/_memory_profiler.py`. There an operator's schema is looked up by its name, here the event has it; the size of
 memory that was there before is guessed from its tensors there, here it is known; and what a kernel allocates for itself alone,
-which has no category, is not seen here: Note [ Memory of tensors ]. Explained in the chapter "One operator call".
+which has no category, is not seen here: Note [ Memory of tensors ]. Explained in the chapter "The profiler".
 """
 
 import enum

@@ -1,6 +1,6 @@
 """`profile`, with a schedule of which steps of a training loop it looks at.
 
-In PyTorch: `torch/profiler/profiler.py`. Explained in the chapter "One operator call".
+In PyTorch: `torch/profiler/profiler.py`. Explained in the chapter "The profiler".
 """
 
 import enum

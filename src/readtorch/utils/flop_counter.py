@@ -2,7 +2,7 @@
 
 Kernels of Triton, `cond` and nested tensors have no formulas here.
 
-In PyTorch: `torch/utils/flop_counter.py`. Explained in the chapter "One operator call".
+In PyTorch: `torch/utils/flop_counter.py`. Explained in the chapter "The profiler".
 """
 
 import warnings

@@ -1,6 +1,6 @@
 """One run of the profiler: what starts it and ends it, and what it hands over.
 
-In PyTorch: `torch/csrc/autograd/profiler_kineto.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/autograd/profiler_kineto.cpp`. Explained in the chapter "The profiler".
 """
 
 import sys

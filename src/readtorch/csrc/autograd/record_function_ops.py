@@ -1,6 +1,6 @@
 """What begins and ends an event that a program names itself.
 
-In PyTorch: `torch/csrc/autograd/record_function_ops.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/autograd/record_function_ops.cpp`. Explained in the chapter "The profiler".
 """
 
 from readtorch.aten.record_function import USER_SCOPE, RecordFunction, before, end, is_observed

@@ -8,7 +8,7 @@ frees before it returns is not seen. In PyTorch: the allocators report each allo
 Addresses are used again, so each piece of memory gets a number of its own when it is first seen. In PyTorch: numbers are worked out
 from addresses and times when the run is over (`calculateUniqueTensorIDs`), and a tensor that changes its memory keeps its number.
 
-In PyTorch: `torch/csrc/profiler/data_flow.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/profiler/data_flow.cpp`. Explained in the chapter "The profiler".
 """
 
 import itertools

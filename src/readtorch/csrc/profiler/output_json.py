@@ -4,7 +4,7 @@ The keys are those of PyTorch's own file. `ph` is the phase of an entry: "X" an 
 thread, "s" and "f" the ends of an arrow from a call in forward to the node that it made, "i" an instant.
 
 In PyTorch: Kineto's `libkineto/src/output_json.cpp`, and for what an event's `args` are `torch/csrc/profiler/collection.cpp`.
-Explained in the chapter "One operator call".
+Explained in the chapter "The profiler".
 """
 
 import json

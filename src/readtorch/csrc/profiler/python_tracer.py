@@ -1,7 +1,7 @@
 """Where in the program a call was made: the Python functions that were running.
 
 In PyTorch: `torch/csrc/autograd/profiler_python.cpp` follows every call and return of the interpreter, so that Python functions
-are events, too; here the stack is read when an operator is called. Explained in the chapter "One operator call".
+are events, too; here the stack is read when an operator is called. Explained in the chapter "The profiler".
 """
 
 import sys

@@ -1,4 +1,4 @@
 """What a profiler is asked to do.
 
-In PyTorch: `torch/csrc/profiler/orchestration`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/profiler/orchestration`. Explained in the chapter "The profiler".
 """

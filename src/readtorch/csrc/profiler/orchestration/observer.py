@@ -1,6 +1,6 @@
 """What a profiler is asked to do: `ProfilerConfig`, and the activities and scopes that it names.
 
-In PyTorch: `torch/csrc/profiler/orchestration/observer.h`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/profiler/orchestration/observer.h`. Explained in the chapter "The profiler".
 """
 
 import enum
