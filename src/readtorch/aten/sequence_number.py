@@ -3,13 +3,13 @@
 In PyTorch: `aten/src/ATen/SequenceNumber.h`. Explained in the chapter "Autograd".
 """
 
-import itertools
-
-# In PyTorch: a counter for each thread. One for all costs less, and nodes of two threads have an order, too.
-_counter = itertools.count()
-next_sequence_nr = _counter.__next__
+# In PyTorch: a counter for each thread. One for all costs less, and nodes of two threads have an order, too. A range, other than
+# `itertools.count`, says how far it has come.
+_END = 2**62
+_numbers = iter(range(_END))
+next_sequence_nr = _numbers.__next__
 
 
 def peek_sequence_nr():
     """The number that the next node gets."""
-    return int(repr(_counter)[6:-1])  # "count(7)"
+    return _END - _numbers.__length_hint__()

@@ -11,6 +11,7 @@ In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One 
 
 import itertools
 import threading
+from collections import namedtuple
 from itertools import islice
 from threading import get_ident
 from time import perf_counter_ns
@@ -101,6 +102,11 @@ class Result:
         return f"<Result {self.name}>"
 
 
+# What an entry of the log knows beside its time: `raw_inputs` of the arguments, how many operations, the stack, and what a Result with memory
+# has of tensors and of a leaf's gradient.
+Details = namedtuple("Details", ["raw", "flops", "stack", "tensors", "gradient"])
+
+
 class RecordQueue:
     """The log of a run, and the callback that writes it."""
 
@@ -115,9 +121,9 @@ class RecordQueue:
     def callback(self):
         """What calls are to be shown to."""
         config = self.config
-        if config.report_input_shapes or config.with_stack or self.memory:
+        if config.with_stack or config.with_flops or self.memory:
             return DetailedLogCallback(self.log, config, self.memory, self.tracer)
-        return LogCallback(self.log)
+        return ShapesLogCallback(self.log) if config.report_input_shapes else LogCallback(self.log)
 
     def log_allocation(self, allocation):
         if self.enabled:
@@ -153,9 +159,11 @@ class RecordQueue:
         overload = overload_name_of(operator) if has_overload else ""
         result = Result(name_of(operator), time, thread, scope, number, overload)
         result.end_time_ns = end
-        if details is not None:
-            raw, flops, result.stack, result.tensors, result.gradient = details
-            result.inputs = Inputs(raw, flops)
+        if type(details) is Details:
+            _, _, result.stack, result.tensors, result.gradient = details
+            result.inputs = Inputs(details.raw, details.flops)
+        elif details:
+            result.inputs = Inputs(details)
         if type(operator) is not str:
             result.schema = operator.schema
         return result
@@ -185,17 +193,35 @@ class LogCallback(RecordFunctionCallback):
         self.around = around
 
 
+class ShapesLogCallback(LogCallback):
+    """The same with the `raw_inputs` of the arguments."""
+
+    def __init__(self, log):
+        super().__init__(log)
+        extend, clock, thread, same = log.extend, perf_counter_ns, get_ident, {}.setdefault
+
+        def around(operator, sequence_nr, scope, function, arguments):
+            raw = raw_inputs(arguments, same) if arguments else ()
+            begin = clock()
+            try:
+                return function(*arguments)
+            finally:
+                extend((operator, sequence_nr, scope, begin, clock(), thread(), raw))
+
+        self.around = around
+
+
 class DetailedLogCallback(LogCallback):
-    """The same with what is known of the arguments, the stack, and what is allocated, as far as the config asks for it."""
+    """The same with Details, as far as the config asks for them."""
 
     def __init__(self, log, config, memory, tracer):
         super().__init__(log)
         self.python_tracer = tracer
-        extend, clock, thread = log.extend, perf_counter_ns, get_ident
+        extend, clock, thread, same = log.extend, perf_counter_ns, get_ident, {}.setdefault
         lines = lines_now() if config.with_stack else {}
 
         def around(operator, sequence_nr, scope, function, arguments):
-            raw = raw_inputs(arguments) if config.report_input_shapes else ()
+            raw = raw_inputs(arguments, same) if config.report_input_shapes else ()
             flops = compute_flops(name_of(operator), arguments) if config.with_flops else 0
             stack = stack_of_caller(lines) if config.with_stack else ()
             tensors, leaf, gradient = (), None, None
@@ -215,7 +241,8 @@ class DetailedLogCallback(LogCallback):
                     gradient = memory.metadata(leaf.grad), was_there
                 return outputs
             finally:
-                extend((operator, sequence_nr, scope, begin, clock(), thread(), (raw, flops, stack, tensors, gradient)))
+                details = Details(raw, flops, stack, tensors, gradient)
+                extend((operator, sequence_nr, scope, begin, clock(), thread(), details))
 
         self.around = around
 

@@ -6,6 +6,8 @@ chapter "One operator call".
 
 import math
 
+import numpy as np
+
 from readtorch.c10 import scalar_type
 from readtorch.c10.exception import warn_once
 from readtorch.c10.layout import layout
@@ -29,22 +31,54 @@ TYPE_NAMES = {
 }
 
 
-def raw_inputs(values):
-    """What `Inputs` needs of a call's arguments, taken quickly and without keeping a tensor: (sizes, strides in bytes, dtype) of a tensor, a
-    list for a list; numbers and the like as they are."""
+def raw_inputs(values, same):
+    """What `Inputs` needs of a call's arguments, taken quickly and without keeping a tensor: a tuple with (sizes, strides in bytes, dtype)
+    for a tensor, (type, number) for a number that is no int, since 1 == 1.0 == True, a tuple for a list; else what `raw_input` gives.
+
+    same: `setdefault` of a dict for a run. What a log keeps lets Python's collector of garbage run more often, which costs more than
+    to describe an argument; a training step has the same shapes each time, so equal descriptions are one object.
+    """
     raw = []
     for value in values:
         if isinstance(value, TensorImpl):
             array = value._array
             raw.append((array.shape, array.strides, array.dtype))
-        elif value is None or isinstance(value, PLAIN):
+        elif value is None or (kind := type(value)) is int:
             raw.append(value)
+        elif kind is float:
+            raw.append((float, value or repr(value)))  # a zero as a text, for 0.0 == -0.0
+        elif (
+            (kind is list or kind is tuple) and value and type(value[0]) is int
+        ):  # sizes: what a list holds is of one type
+            raw.append(tuple(value))
         else:
-            raw.append(raw_inputs(value) if isinstance(value, (list, tuple)) else None)
-    return raw
+            raw.append(raw_input(value))
+    raw = tuple(raw)
+    return same(raw, raw)
 
 
-PLAIN = (bool, int, float, scalar_type.dtype, layout, memory_format)
+def raw_input(value):
+    """The same of what is rarer: bools, lists of other things; dtypes and the like as they are, None for what is not told."""
+    if isinstance(value, (bool, float)):
+        return type(value), value
+    if isinstance(value, (list, tuple)):
+        return raw_inputs(value, lambda raw, _: raw)
+    return value if isinstance(value, PLAIN) else None
+
+
+def is_raw_tensor(raw):
+    return type(raw) is tuple and len(raw) == 3 and isinstance(raw[2], np.dtype)
+
+
+def is_raw_number(raw):
+    return isinstance(raw, int) or type(raw) is tuple and len(raw) == 2 and isinstance(raw[0], type)
+
+
+def raw_number(raw):
+    return raw[0](raw[1]) if type(raw) is tuple else raw
+
+
+PLAIN = (int, scalar_type.dtype, layout, memory_format)
 
 
 class Inputs:
@@ -67,18 +101,18 @@ NO_INPUTS = Inputs(())
 
 def input_of(raw):
     """(shape, strides, dtype, concrete value) of one argument as `raw_inputs` has noted it."""
-    if isinstance(raw, tuple):
+    if is_raw_tensor(raw):
         shape, _, dtype = raw
         return list(shape), elementwise_strides(raw), type_name(dtype), None
-    if isinstance(raw, (bool, int, float)):
-        return [], [], "Scalar", raw
+    if is_raw_number(raw):
+        return [], [], "Scalar", raw_number(raw)
     if isinstance(raw, PLAIN):
         return [], [], "Scalar", number_of(raw)
-    if isinstance(raw, list):
-        if raw and all([isinstance(entry, tuple) for entry in raw]):
+    if type(raw) is tuple:
+        if raw and all(map(is_raw_tensor, raw)):
             return [list(shape) for shape, _, _ in raw], [*map(elementwise_strides, raw)], "TensorList", None
-        if all([isinstance(entry, (bool, int, float)) for entry in raw]):
-            return [], [], "ScalarList", raw
+        if all(map(is_raw_number, raw)):
+            return [], [], "ScalarList", [*map(raw_number, raw)]
     return [], [], "", None
 
 
