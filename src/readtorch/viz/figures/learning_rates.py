@@ -96,7 +96,7 @@ def read_call(piece):
     except (SyntaxError, ValueError):
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise Refusal(f"“{piece}” is no call such as StepLR(5, gamma=0.5).")
+        raise Refusal(f"“{piece}” is no call such as StepLR(5, gamma=0.5): leave out the module and the optimizer.")
     name = call.func.id
     if name not in SCHEDULERS:
         raise Refusal(f"There is no {name} here. There are {', '.join(SCHEDULERS)}.")
@@ -167,30 +167,34 @@ def run(optimizer, scheduler, epochs, scheduler_first=False):
 
 
 def resumed(lib, inputs):
-    """The rates with a break: optimizer and scheduler saved, and made and loaded again in the chosen way."""
+    """(the rates with a break, what wrote the rate after it): saved, and made and loaded again in the chosen way."""
     optimizer, way = new_optimizer(lib, inputs["lr"]), inputs["way"]
     scheduler, _ = make(lib, inputs, optimizer)
     used = run(optimizer, scheduler, inputs["stop"], inputs["early"])
     saved = copy.deepcopy([optimizer.state_dict(), scheduler.state_dict()])
     optimizer = new_optimizer(lib, inputs["lr"])
+    again, rate = [], lambda: optimizer.param_groups[0]["lr"]
     if way in ("before", "unloaded", "last_epoch"):
         optimizer.load_state_dict(saved[0])
-    scheduler, _ = make(lib, inputs, optimizer, inputs["stop"] - 1 if way == "last_epoch" else -1)
+        again.append(["optimizer loaded", rate()])
+    scheduler, trail = make(lib, inputs, optimizer, inputs["stop"] - 1 if way == "last_epoch" else -1)
+    again += trail
     if way == "both":
         optimizer.load_state_dict(saved[0])
+        again.append(["optimizer loaded", rate()])
     if way in ("both", "before", "forgotten"):
         scheduler.load_state_dict(saved[1])
-    return used + run(optimizer, scheduler, inputs["epochs"] - inputs["stop"], inputs["early"])
+    return used + run(optimizer, scheduler, inputs["epochs"] - inputs["stop"], inputs["early"]), again
 
 
 def computed(inputs, lib=readtorch):
-    """(the unbroken rates, those with a break or None, what was made)."""
+    """(the unbroken rates, those with a break or None, what wrote the rate after the break, what was made)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         optimizer = new_optimizer(lib, inputs["lr"])
         scheduler, trail = make(lib, inputs, optimizer)
         rates = run(optimizer, scheduler, inputs["epochs"], inputs["early"])
-        return rates, resumed(lib, inputs) if inputs["stop"] else None, trail
+        return rates, *(resumed(lib, inputs) if inputs["stop"] else (None, [])), trail
 
 
 def model(inputs):
@@ -200,24 +204,28 @@ def model(inputs):
     if len(program) > 1 and inputs["how"] == "sequential" and sorted(set(inputs["milestones"])) != inputs["milestones"]:
         raise Refusal("Milestones go up: each is a later epoch than the one before.")
     try:
-        rates, broken, trail = computed(inputs)
+        rates, broken, again, trail = computed(inputs)
     except (ValueError, ZeroDivisionError) as error:
         raise Refusal(f"PyTorch raises {type(error).__name__}: {error}") from None
     wrong = [t for t, (x, y) in enumerate(zip(broken or rates, rates, strict=True)) if abs(x - y) > 1e-9]
     at = min(inputs["at"], inputs["epochs"])
     say = sentence(inputs, program, rates, broken, wrong)
-    return {"rates": rates, "broken": broken, "wrong": wrong, "made": trail, "at": at, "say": say}
+    return {"rates": rates, "broken": broken, "wrong": wrong, "made": trail, "again": again, "at": at, "say": say}
 
 
 def sentence(inputs, program, rates, broken, wrong):
     names = (", then " if inputs["how"] == "sequential" else " and ").join(name for name, _ in program)
     top = max(range(len(rates)), key=lambda t: round(rates[t], 9))
-    say = f"{names}: the rate is {short(rates[0])} in epoch 1, at its highest, {short(rates[top])}, in epoch {top + 1}, and {short(rates[-1])} in epoch {len(rates)}."
+    last = len(rates) - 1
+    first_words = ", its highest," if top == 0 else ""
+    last_words = ", its highest" if top == last > 0 else ""
+    peak = "" if top in (0, last) else f", at its highest, {short(rates[top])}, in epoch {top + 1},"
+    say = f"{names}: the rate is {short(rates[0])} in epoch 1{first_words}{peak} and {short(rates[last])} in epoch {last + 1}{last_words}."
     if inputs["early"]:
         say += " The scheduler steps before the optimizer: PyTorch warns once, and the first rate is never used."
     below = next((t for t, rate in enumerate(rates) if rate < -1e-12), None)
     if below is not None:
-        say += f" It is negative in epoch {below + 1}: that step climbs."
+        say += f" It is negative for the first time in epoch {below + 1}: such a step climbs."
     if broken:
         after, verb = inputs["epochs"] - inputs["stop"], "is" if len(wrong) == 1 else "are"
         say += f" After the break {f'{len(wrong)} of {after} rates {verb} wrong' if wrong else 'every rate is right'}."

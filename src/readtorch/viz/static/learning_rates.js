@@ -65,12 +65,19 @@ function values({ result, inputs }) {
   ); // prettier-ignore
 }
 
-function constructors({ result, inputs }) {
-  const items = [["SGD", inputs.lr], ...result.made];
+function trail(words, items) {
   return h("div", { class: "rt-made" },
-    h("span", { class: "rt-dim" }, "each constructor leaves the rate at"),
+    h("span", { class: "rt-dim" }, words),
     h("ol", {}, items.map(([name, rate], i) => h("li", { class: i && rate !== items[i - 1][1] ? "rt-wrote" : "" }, h("code", {}, name), ` ${threeDigits(rate)}`))),
   ); // prettier-ignore
+}
+
+function constructors({ result, inputs }) {
+  const start = ["SGD", inputs.lr];
+  return [
+    trail("each constructor leaves the rate at", [start, ...result.made]),
+    result.broken ? trail("and after the break", [start, ...result.again]) : "",
+  ]; // prettier-ignore
 }
 
 const draw = (parts) => [chart(parts), values(parts), constructors(parts)];

@@ -27,7 +27,7 @@ function readProgram(code) {
 }
 
 function readCall(piece) {
-  const call = /^([A-Za-z_]\w*)\s*\((.*)\)$/.exec(piece) ?? refuse(`“${piece}” is no call such as StepLR(5, gamma=0.5).`);
+  const call = /^([A-Za-z_]\w*)\s*\((.*)\)$/.exec(piece) ?? refuse(`“${piece}” is no call such as StepLR(5, gamma=0.5): leave out the module and the optimizer.`);
   const name = call[1],
     known = ARGUMENTS[name] ?? refuse(`There is no ${name} here. There are ${Object.keys(ARGUMENTS).join(", ")}.`);
   const parts = call[2].trim() === "" ? [] : splitArguments(call[2].replace(/,\s*$/, ""));
@@ -285,11 +285,16 @@ function resumedRates(program, inputs) {
   const saved = { ...group },
     state = scheduler.state();
   group = { lr };
-  if (["before", "unloaded", "last_epoch"].includes(way)) Object.assign(group, saved);
-  [scheduler] = makeSchedulers(program, inputs, group, way === "last_epoch" ? stop - 1 : -1);
-  if (way === "both") Object.assign(group, saved);
+  const load = () => {
+    Object.assign(group, saved);
+    return [["optimizer loaded", group.lr]];
+  };
+  const before = ["before", "unloaded", "last_epoch"].includes(way) ? load() : [];
+  let made;
+  [scheduler, made] = makeSchedulers(program, inputs, group, way === "last_epoch" ? stop - 1 : -1);
+  const again = [...before, ...made, ...(way === "both" ? load() : [])];
   if (["both", "before", "forgotten"].includes(way)) scheduler.load(state);
-  return [...used, ...runEpochs(group, scheduler, epochs - stop, early)];
+  return [[...used, ...runEpochs(group, scheduler, epochs - stop, early)], again];
 }
 
 // As Python's .3g: three digits, and an exponent below 1e-4 and from 1000 on.
@@ -307,10 +312,12 @@ function sentenceOf({ how, early, epochs, stop }, program, rates, broken, wrong)
   const names = program.map(({ name }) => name).join(how === "sequential" ? ", then " : " and ");
   let top = 0;
   rates.forEach((rate, t) => rate.toFixed(9) - rates[top].toFixed(9) > 0 && (top = t));
-  let say = `${names}: the rate is ${threeDigits(rates[0])} in epoch 1, at its highest, ${threeDigits(rates[top])}, in epoch ${top + 1}, and ${threeDigits(rates.at(-1))} in epoch ${rates.length}.`;
+  const last = rates.length - 1,
+    peak = top === 0 || top === last ? "" : `, at its highest, ${threeDigits(rates[top])}, in epoch ${top + 1},`;
+  let say = `${names}: the rate is ${threeDigits(rates[0])} in epoch 1${top === 0 ? ", its highest," : ""}${peak} and ${threeDigits(rates[last])} in epoch ${last + 1}${top === last && top > 0 ? ", its highest" : ""}.`;
   if (early) say += " The scheduler steps before the optimizer: PyTorch warns once, and the first rate is never used.";
   const below = rates.findIndex((rate) => rate < -1e-12);
-  if (below >= 0) say += ` It is negative in epoch ${below + 1}: that step climbs.`;
+  if (below >= 0) say += ` It is negative for the first time in epoch ${below + 1}: such a step climbs.`;
   if (broken) say += ` After the break ${wrong.length ? `${wrong.length} of ${epochs - stop} rates ${wrong.length === 1 ? "is" : "are"} wrong` : "every rate is right"}.`;
   return say;
 }
@@ -324,7 +331,7 @@ const model = (inputs) => {
   const group = { lr },
     [scheduler, made] = makeSchedulers(program, inputs, group);
   const rates = runEpochs(group, scheduler, epochs, early),
-    broken = stop ? resumedRates(program, inputs) : null;
+    [broken, again] = stop ? resumedRates(program, inputs) : [null, []];
   const wrong = rates.map((_, t) => t).filter((t) => Math.abs((broken ?? rates)[t] - rates[t]) > 1e-9);
-  return { rates, broken, wrong, made, at: Math.min(inputs.at, epochs), say: sentenceOf(inputs, program, rates, broken, wrong) };
+  return { rates, broken, wrong, made, again, at: Math.min(inputs.at, epochs), say: sentenceOf(inputs, program, rates, broken, wrong) };
 };
