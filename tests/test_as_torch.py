@@ -130,7 +130,6 @@ DIFFERENT = {
         "torch.profiler.kineto_available",
         "torch.sparse.mm",
         "torch.sparse.addmm",
-        "torch.from_dlpack",
         "torch.to_dlpack",
         "torch.nn.functional.bilinear",
         *(f"torch.distributed.{name}" for name in ("FileStore", "GradBucket", "HashStore", "Reducer", "TCPStore")),

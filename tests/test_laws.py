@@ -36,6 +36,7 @@ STOREYS = [
 ]
 FACES = STOREYS.index("faces")
 UPWARD = {  # where PyTorch's own layout asks for an arrow up, inside a function
+    ("readtorch._tensor", "readtorch.utils.dlpack"),  # `__dlpack_device__`
     # a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters
     ("readtorch._utils", "readtorch.nn.parameter"),
     ("readtorch.serialization._safe_globals", "readtorch.nn.parameter"),

@@ -122,6 +122,7 @@ from .cuda.streams import Event, Stream
 from ._lowrank import pca_lowrank, svd_lowrank
 from .utils import checkpoint as _checkpoint, data as _data, serialization as _serialization  # `utils.data` is there
 from .utils import _device as _utils_device, deterministic as _deterministic
+from .utils.dlpack import from_dlpack, to_dlpack
 from .torch_version import __version__
 
 

@@ -6,7 +6,7 @@ In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 import functools
 from collections import OrderedDict
 
-from . import _tensor_str, _utils, autograd
+from . import _C, _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.functorch.batched_tensor_impl import NO_DATA, refuse_control_flow
 from .aten.sparse_tensor_impl import is_sparse
@@ -249,8 +249,14 @@ class Tensor(TensorBase):
         storage_impl(self).resizable = False
         return self._array
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A DLPack capsule: this tensor's memory for another library."""
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule: this tensor's memory for another library. See `readtorch.utils.dlpack`.
+
+        max_version: (1, …) for a capsule that tells its version; None or (0, …) for an older one. dl_device: (type, index) of where
+        the other wants it. copy: True for a copy in any case, False for ValueError where one is needed.
+
+        Raises BufferError for a tensor that requires grad, is conjugated, sparse or without data.
+        """
         if overriders and has_torch_function_unary(self):
             asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
             return handle_torch_function(Tensor.__dlpack__, (self,), self, **asked)
@@ -258,16 +264,28 @@ class Tensor(TensorBase):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self._keys & CONJUGATE:
             raise BufferError("Can't export tensors with the conjugate bit set")
-        if self.is_meta:
-            raise BufferError("Cannot pack tensors on meta")
-        if self.device.type != "cpu":
-            raise BufferError(f"readtorch exports tensors of the host only, not of {self.device}")
-        return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        if is_sparse(self):
+            raise BufferError("Can't export tensors with layout other than torch.strided")
+        if stream is not None and type(stream) is not int:
+            raise TypeError("stream must be ``int`` or ``none``")
+        if self.device.type == "cpu" and stream not in (None, -1):
+            raise AssertionError("stream should be None on cpu.")
+        # in PyTorch: memory of a GPU is exported, too, and `stream` waits for the current one.
+        if max_version is None or max_version[0] < 1:
+            return _C._to_dlpack(self, dl_device=dl_device, copy=copy)
+        return _C._to_dlpack_versioned(self, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self):
+        """(`DLDeviceType`, index) of the device that holds the elements."""
         if overriders and has_torch_function_unary(self):
             return handle_torch_function(Tensor.__dlpack_device__, (self,), self)
-        return self._array.__dlpack_device__()
+        from readtorch.utils.dlpack import DLDeviceType
+
+        if self.device.type not in ("cpu", "cuda"):
+            raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
+        if self.device.type == "cuda":
+            return DLDeviceType.kDLCUDA, self.device.index
+        return DLDeviceType.kDLCUDAHost if self.is_pinned() else DLDeviceType.kDLCPU, 0
 
     @property
     def __cuda_array_interface__(self):

@@ -34,7 +34,6 @@ _PARTS = {
     "_C": ("csrc.generator", "csrc.autograd.python_variable"),
     "autograd.graph": ("csrc.autograd.node",),
     "utils.hooks": ("csrc.autograd.hooks", "_utils"),
-    "utils.dlpack": ("csrc.utils.tensor_numpy",),
     "func": ("_functorch.functional_call", "_functorch.apis", "_functorch.eager_transforms"),
     "nn.attention": ("aten.sdp_backend",),
     "distributed.distributed_c10d": ("csrc.distributed.types",),

@@ -29,6 +29,7 @@ from readtorch.c10.size import Size
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, wrap
 
+from .tensor_dlpack import _from_dlpack, capsule_of
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
 
@@ -114,7 +115,7 @@ def shared_tensor(obj, dtype):
     if isinstance(obj, np.ndarray):
         return from_numpy(obj)
     if hasattr(obj, "__dlpack__"):
-        return wrap(np.from_dlpack(obj))
+        return _from_dlpack(capsule_of(obj, {"max_version": (1, 0)})[0])
     if isinstance(obj, (bytes, bytearray, memoryview)):
         return tensor_from_buffer(obj, dtype or scalar_type.get_default_dtype())
     return None

@@ -1,6 +1,6 @@
-"""Memory shared with others: NumPy arrays, buffers, DLPack.
+"""Memory shared with others: NumPy arrays, buffers.
 
-In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cpp`, `torch/utils/dlpack.py`.
+In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cpp`.
 Explained in the chapter "Tensor and Storage".
 """
 
@@ -128,15 +128,3 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
             stacklevel=3,
         )
     return wrap_foreign(np.frombuffer(buffer, dtype.numpy, count, offset))
-
-
-@python_binding("from_dlpack", "function")
-def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor over the memory of another library's tensor, handed over by the DLPack protocol."""
-    return wrap_foreign(np.from_dlpack(ext_tensor, copy=copy))
-
-
-@python_binding("to_dlpack", "function")
-def to_dlpack(tensor):
-    """A DLPack capsule of the tensor's memory."""
-    return tensor.__dlpack__()
