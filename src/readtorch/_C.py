@@ -28,13 +28,13 @@ _cpu_allocator.keep_freed_memory()
 from .c10.logging import _log_api_usage_once  # noqa: E402,F401
 from .c10.exception import is_warn_always_enabled as _get_warnAlways  # noqa: E402,F401
 from .c10.exception import set_warn_always as _set_warnAlways  # noqa: E402,F401
+from .csrc.functorch.init import _vmapmode_increment_nesting, _vmapmode_decrement_nesting  # noqa: E402,F401
 from .csrc.utils.tensor_dlpack import (  # noqa: E402,F401
     _to_dlpack,
     _to_dlpack_versioned,
     _from_dlpack,
     _torch_device_to_dl_device as _torchDeviceToDLDevice,
 )
-from .csrc.functorch.init import _vmapmode_increment_nesting, _vmapmode_decrement_nesting  # noqa: E402,F401
 from .c10.scalar_type import get_default_dtype  # noqa: E402,F401
 from .csrc.autograd.python_engine import (  # noqa: E402,F401
     will_engine_execute_node as _will_engine_execute_node,
