@@ -67,7 +67,7 @@ case(
     "special_bessel_y0 special_bessel_y1 special_modified_bessel_i0 special_modified_bessel_i1 "
     "special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 "
     "special_scaled_modified_bessel_k1 special_spherical_bessel_j0 special_i0e special_i1e special_erfcx special_ndtri "
-    "special_log_ndtr frexp.Tensor alias_copy detach_copy clone zero_ logical_not",
+    "special_log_ndtr frexp.Tensor alias_copy detach_copy lift_fresh_copy clone zero_ logical_not",
     W,
 )
 case("floor ceil trunc round isnan isinf isfinite isposinf isneginf isreal signbit isreal abs sign", EDGES)

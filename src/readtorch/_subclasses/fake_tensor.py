@@ -461,7 +461,7 @@ class FakeTensorMode(TorchDispatchMode):
         if any(map(_is_other_subclass, flat_args)):
             return NotImplemented
         fakes = [a for a in flat_args if self.is_our_fake(a)]
-        is_lift = func in (aten.lift_fresh.default,)
+        is_lift = func in (aten.lift_fresh.default, aten.lift_fresh_copy.default)
         if not fakes and (is_lift or should_allow_numbers_as_tensors(func)) and not _moves(func, kwargs):
             made = self._constant_of(func(*args, **kwargs))
             if made is not None:

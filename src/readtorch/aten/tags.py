@@ -194,7 +194,8 @@ _NAMES = {
         unsqueeze_""",
     Tag.view_copy: """
         alias_copy alias_copy.out as_strided_copy as_strided_copy.out detach_copy detach_copy.out diagonal_copy
-        diagonal_copy.out expand_copy expand_copy.out narrow_copy permute_copy permute_copy.out select_copy.int
+        diagonal_copy.out expand_copy expand_copy.out lift_fresh_copy lift_fresh_copy.out narrow_copy permute_copy
+        permute_copy.out select_copy.int
         select_copy.int_out slice_copy.Tensor slice_copy.Tensor_out slice_scatter slice_scatter.out
         split_copy.Tensor split_with_sizes_copy squeeze_copy squeeze_copy.dim squeeze_copy.dim_out squeeze_copy.dims
         squeeze_copy.dims_out squeeze_copy.out t_copy t_copy.out transpose_copy.int transpose_copy.int_out
@@ -206,7 +207,7 @@ _NAMES = {
         bitwise_and.Scalar_Tensor_out bitwise_left_shift.Scalar_Tensor_out bitwise_or.Scalar_Tensor_out
         bitwise_right_shift.Scalar_Tensor_out bitwise_xor.Scalar_Tensor_out bucketize.Scalar_out detach_copy.out
         diagonal_copy.out diagonal_scatter.out embedding.out embedding_dense_backward.out expand_copy.out
-        permute_copy.out prod.out relu.out select_copy.int_out select_scatter.out slice_copy.Tensor_out
+        lift_fresh_copy.out permute_copy.out prod.out relu.out select_copy.int_out select_scatter.out slice_copy.Tensor_out
         slice_scatter.out squeeze_copy.dim_out squeeze_copy.dims_out squeeze_copy.out sum.out t_copy.out
         transpose_copy.int_out unfold_copy.out unsqueeze_copy.out view_as_complex_copy.out view_as_real_copy.out
         view_copy.dtype_out view_copy.out""",

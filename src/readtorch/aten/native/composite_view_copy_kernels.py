@@ -52,12 +52,12 @@ def without_aliases(text):
     return re.sub(r"\(a[^)]*\)", "", text)
 
 
-def copying_form(view):
+def copying_form(view, namespaces="function"):
     """Declare `<view>_copy`."""
     schema = view.schema
     text = without_aliases(schema.text).replace(schema.name, f"{schema.name}_copy", 1)
     is_list = schema.returns[0].type.is_list
-    operator = native_function(text, "function", out=not is_list and exact_out())
+    operator = native_function(text, namespaces, out=not is_list and exact_out())
 
     @operator.kernel
     @any_device
@@ -101,6 +101,15 @@ def list_out(operator, text):
 for _name in COPIED:
     copying_form(registry[f"aten::{_name}"])
 registry["aten::detach_copy"].backward(NOT_IMPLEMENTED)
+
+
+@copying_form(registry["aten::lift_fresh"], "").backward
+class LiftFreshBackward0_copy:
+    def self(grad):
+        return grad
+
+    result = "auto_linear"
+
 
 narrow_copy = native_function(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "function, method", out=exact_out()

@@ -1,0 +1,4 @@
+"""What may still change in PyTorch. In PyTorch: `torch/fx/experimental/__init__.py`.
+
+proxy_tensor.py  make_fx: a graph of the operators that a function calls
+"""
