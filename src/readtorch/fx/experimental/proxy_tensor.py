@@ -215,12 +215,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     """
 
     def __init__(
-        self,
-        tracer,
-        tracing_mode,
-        pre_dispatch=False,
-        _error_on_data_dependent_ops=True,
-        decomposition_table=None,
+        self, tracer, tracing_mode, pre_dispatch=False, _error_on_data_dependent_ops=True, decomposition_table=None
     ):
         super().__init__()
         self.tracer = tracer
