@@ -79,7 +79,10 @@ class Call:
     inside: list
     own: float
     flops: int = 0
-    is_block: bool = False  # of Python: `own` passes before each call inside, and once more behind the last
+    is_block: bool = (
+        False  # of Python: `own` passes before each call that Python makes inside, and once more behind the last
+    )
+    is_engines: bool = False  # called by the engine, not by Python
 
 
 class Machine:
@@ -159,7 +162,9 @@ class Machine:
 
     def node(self, name, shape, *inside, after=()):
         ran = self.op(name, [shape], *inside)
-        return self.op(f"autograd::engine::evaluate_function: {name}", [], ran, *after)
+        call = self.op(f"autograd::engine::evaluate_function: {name}", [], ran, *after)
+        call.is_engines = True
+        return call
 
     def backward(self):
         empty = self.op("aten::empty_like", [[]] * 6, self.op("aten::empty_strided", [[]] * 6))
@@ -226,7 +231,7 @@ def place(call, start, parent, events):
     before, after = (0.0, call.own) if call.is_block else (call.own / 2, call.own / 2)
     now, inside = start + before, 0.0
     for child in call.inside:
-        begin = now + call.own if call.is_block else now
+        begin = now + call.own if call.is_block and not child.is_engines else now
         now = place(child, begin, number, events)
         inside += now - begin
     now += after

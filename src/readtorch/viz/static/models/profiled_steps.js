@@ -99,8 +99,10 @@ class Machine {
   }
 
   // ---- backward
-  node = (name, shape, inside, after = []) =>
-    this.op(`autograd::engine::evaluate_function: ${name}`, [], [this.op(name, [shape], inside), ...after]);
+  node(name, shape, inside, after = []) {
+    const ran = this.op(name, [shape], inside);
+    return { ...this.op(`autograd::engine::evaluate_function: ${name}`, [], [ran, ...after]), isEngines: true };
+  }
   accumulate = (shape) =>
     this.node("torch::autograd::AccumulateGrad", shape, [this.op("aten::detach", [shape], [this.op("detach", [shape])])]);
   backward() {
@@ -157,7 +159,7 @@ function placeCall(call, start, parent, events) {
   let now = start + (call.isBlock ? 0 : call.own / 2),
     inside = 0;
   for (const child of call.inside) {
-    const begin = call.isBlock ? now + call.own : now;
+    const begin = call.isBlock && !child.isEngines ? now + call.own : now;
     now = placeCall(child, begin, number, events);
     inside += now - begin;
   }
