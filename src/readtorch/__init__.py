@@ -158,10 +158,8 @@ def compile(
     _dynamo.check_mode(mode, backend or "inductor")
     if _os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return model
-    wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
-    return wrap(
-        model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit
-    )
+    options = dict(fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit)
+    return _dynamo.optimize(model, backend=backend or "inductor", **options)
 
 
 def is_tensor(obj):

@@ -1,4 +1,4 @@
-"""What goes wrong in compiling. In PyTorch: `torch/_dynamo/exc.py`."""
+"""Exceptions. In PyTorch: `torch/_dynamo/exc.py`."""
 
 
 class TorchDynamoException(RuntimeError):
@@ -11,8 +11,36 @@ class InvalidBackend(TorchDynamoException):
 
 
 class Unsupported(TorchDynamoException):
-    """With fullgraph=True: something that would have to run as it is written."""
+    """Something that would have to run as it is written. With fullgraph=True the caller sees it; else the graph breaks there.
+
+    gb_type: the kind of it, in PyTorch's words.
+    """
+
+    def __init__(self, message, gb_type=None):
+        super().__init__(message)
+        self.gb_type = gb_type or message
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):
     """With fullgraph=True: more versions than `config.recompile_limit`."""
+
+
+class ObservedException(TorchDynamoException):
+    """The interpreted program raises. variable: the exception, see `ExceptionVariable`."""
+
+    def __init__(self, variable):
+        super().__init__(f"raised exception {variable.cls.__name__}")
+        self.variable = variable
+
+
+class CannotGenerate(TorchDynamoException):
+    """What was captured cannot be written as a function: the program runs as it is written."""
+
+
+def unimplemented(gb_type, explanation="", context="", hints=()):
+    """Raise Unsupported, with PyTorch's layout of the message."""
+    lines = [gb_type]
+    lines += [f"  Explanation: {explanation}"] if explanation else []
+    lines += [f"  Hint: {hint}" for hint in hints]
+    lines += ["", f"  Developer debug context: {context}"] if context else []
+    raise Unsupported("\n".join(lines), gb_type)

@@ -1,182 +1,192 @@
-"""When a graph may run: conditions on what the function gets and reads, as one Python expression.
+"""Guards: what must still be so for a graph to run again. Each writes one line of the generated function.
 
-    type(x0) is T1 and x0._array.dtype is D2 and … and type(v := H3["steps"]) is int and v == 2 and H4.cell_contents is P5
+    if type(x) is not T0 or (a1 := x._array).shape != (2, 3) or … : return MISS
+    t2 = x.scale
+    if type(t2) is not float or t2 != 2.0: return MISS
 
-Guards on arguments: tensors by type, dtype, device, requires_grad, number of dimensions, and shape if the trace has read
-sizes; numbers, strings and the like by type and value. Guards on the rest are asked for by `reads.py`, which finds all that
-the function may read: each value has one, by value if it is plain or a nest of plain values, by identity if it is a tensor,
-a function or a module.
-
-In PyTorch: `torch/_dynamo/guards.py`, checked in C++.
+Absence is guarded like presence (a key that is not in a dictionary, a name that no global shadows), and a type before a value:
+`t2 != 2.0` would call a method of an unknown object. In PyTorch: `torch/_dynamo/guards.py`, checked in C++
+(`torch/csrc/dynamo/guards.cpp`).
 """
 
 import math
 
-from readtorch.aten.codegen import compile_function
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
-from readtorch.c10.size import Size
-from readtorch.c10.tensor_impl import TensorImpl
 
-SIMPLE = (bool, int, float, complex, str, bytes, type(None))  # guarded by type and value
-EQUAL = (device, Size, range, slice)  # the same; they are made anew each time
-NESTS = (list, tuple, dict, set, frozenset)
+from .source import is_held
 
-
-def parts_of(value):
-    """What a loop over it yields, and for a dictionary the values as well; None if it is not a container."""
-    kind = type(value)
-    if kind is dict:
-        return [*value, *value.values()]
-    if kind in (range, slice):  # equal ones may have other ends, or 1.0 for 1
-        return value.start, value.stop, value.step
-    return value if kind in NESTS else None
+KEPT_KEYS = BACKENDS | HISTORY | MATH_BITS
+# Guards that say of an object what cannot change for one that the code holds itself.
+OF_THE_OBJECT = ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH")
 
 
-def snapshot(value):
-    """A nest of plain values with new containers, to be compared by `unchanged`."""
-    parts = parts_of(value)
-    return type(value), value if parts is None else [snapshot(part) for part in parts]
+class TensorFacts:
+    """What a guard compares of a tensor."""
+
+    def __init__(self, tensor):
+        array = tensor._array
+        self.cls, self.dtype, self.device = type(tensor), tensor.dtype, tensor.device
+        self.shape, self.strides, self.array_dtype = array.shape, array.strides, array.dtype
+        self.keys = tensor._keys & KEPT_KEYS
+        self.requires_grad = tensor.requires_grad
+
+    def difference(self, name, tensor):
+        """Which fact another value has otherwise, in the words of PyTorch's log."""
+        if type(tensor) is not self.cls:
+            return f"expected type of '{name}' to be a tensor type, but found {type(tensor)}"
+        if tensor.dtype is not self.dtype:
+            return f"tensor '{name}' dtype mismatch. expected {self.dtype}, actual {tensor.dtype}"
+        if tensor.requires_grad is not self.requires_grad:
+            return f"tensor '{name}' requires_grad mismatch. expected requires_grad={int(self.requires_grad)}"
+        if tensor.dim() != len(self.shape):
+            return f"tensor '{name}' rank mismatch. expected {len(self.shape)}, actual {tensor.dim()}"
+        for i, (now, before) in enumerate(zip(tensor.shape, self.shape)):
+            if now != before:
+                return f"tensor '{name}' size mismatch at index {i}. expected {before}, actual {now}"
+        return f"tensor '{name}' stride mismatch or other dispatch keys"
 
 
-def unchanged(value, before):
-    """Whether `value` is what `snapshot` has seen: plain values by type and value, the others by identity."""
-    kind, then = before
-    if type(value) is not kind:
-        return False
-    parts = parts_of(value)
-    if parts is not None:
-        return len(parts) == len(then) and all(map(unchanged, parts, then))
-    if kind in EQUAL:
-        return value == then
-    return same_number(value, then) if kind in SIMPLE else value is then
+class Guard:
+    """kind: the name of a method of GuardBuilder; source: of what; seen: what was there."""
+
+    __slots__ = ("kind", "source", "seen")
+
+    def __init__(self, kind, source, seen=None):
+        self.kind, self.source, self.seen = kind, source, seen
+
+    def key(self):
+        seen = self.seen
+        plain = isinstance(seen, (str, int)) or type(seen).__eq__ is not object.__eq__ and hasattr(seen, "base")
+        return self.kind, self.source, type(seen), seen if plain else id(seen)
+
+    def describe(self):
+        """The guard in the words of PyTorch's logs."""
+        name = self.source.name if self.source is not None else "GLOBAL_STATE"
+        shown = DESCRIPTIONS.get(self.kind, "{kind}({name})")
+        return shown.format(kind=self.kind, name=name, seen=self.seen)
 
 
-def same_number(a, b):
-    """Equal values of one type, 0.0 and -0.0 are different."""
-    return a == b and (type(a) is not float or a != 0 or math.copysign(1, a) == math.copysign(1, b))
-
-
-COMMON = {
-    "unchanged": unchanged,
-    "same_number": same_number,
-    "tls": tls,
-    "threads_with_modes": threads_with_modes,
-    "DEFAULT_MASK": DEFAULT_MASK,
+DESCRIPTIONS = {
+    "EQUALS_MATCH": "{name} == {seen!r}",
+    "ID_MATCH": "{name} is the same object",
+    "TYPE_MATCH": "type({name}) is {seen.__name__}",
+    "SEQUENCE_LENGTH": "len({name}) == {seen}",
+    "DICT_KEYS_MATCH": "list({name}) == {seen!r}",
+    "DICT_CONTAINS": "{seen!r} in {name}",
+    "DICT_NOT_CONTAINS": "{seen!r} not in {name}",
+    "NO_HASATTR": "not hasattr({name}, {seen!r})",
+    "NOT_PRESENT_IN_GENERIC_DICT": "{seen!r} not in {name}.__dict__",
+    "DUPLICATE_INPUT": "{name} is {seen.name}",
+    "NOT_DUPLICATE": "{name} is not {seen.name}",
+    "TENSOR_MATCH": "check_tensor({name}, {seen.dtype}, size={seen.shape}, requires_grad={seen.requires_grad})",
 }
 
 
-class Guards:
-    """texts: the conditions; names: what they refer to. explain: the same for a reader."""
+def cell_is_empty(cell):
+    try:
+        cell.cell_contents
+    except ValueError:
+        return True
+    return False
 
-    def __init__(self, names=()):
-        self.texts, self.explain = [], []
-        self.names = dict(names) or dict(COMMON)
-        self.known = {}  # id -> name
 
-    def name(self, value, prefix):
-        if id(value) not in self.known:
-            self.known[id(value)] = name = f"{prefix}{len(self.names)}"
-            self.names[name] = value
-        return self.known[id(value)]
+class GuardBuilder:
+    """Writes guards as lines of the function that `writer` makes. leave(i): the statement that leaves it at guard number i."""
 
-    def add(self, text, shown):
-        self.texts.append(text)
-        self.explain.append(shown)
+    def __init__(self, writer, leave=lambda i: "return MISS"):
+        self.writer, self.leave = writer, leave
+        self.number = 0
 
-    # ---------------------------------------------------------------------------------------------- arguments
+    def write(self, guard):
+        condition = getattr(self, guard.kind)(guard.source, guard.seen)
+        self.writer.line(f"if {condition}: {self.leave(self.number)}")
+        self.number += 1
 
-    def argument(self, path, shown, value, static):
-        """path: the expression that gives it inside the check."""
-        if isinstance(value, TensorImpl):
-            self.tensor(path, shown, value, static)
-        else:
-            self.plain(path, shown, value)
+    # Each returns the condition under which the guard fails.
 
-    def tensor(self, path, shown, t, static):
-        array = t._array
-        self.add(f"type({path}) is {self.name(type(t), 'T')}", f"type({shown}) is {type(t).__name__}")
-        self.add(f"{path}._array.dtype is {self.name(array.dtype, 'D')}", f"{shown}.dtype is {t.dtype}")
-        if static:
-            self.add(f"{path}._array.shape == {array.shape}", f"{shown}.shape == {list(array.shape)}")
-        else:
-            self.add(f"{path}._array.ndim == {array.ndim}", f"{shown}.dim() == {array.ndim}")
-        kept = BACKENDS | HISTORY | MATH_BITS
-        self.add(
-            f"{path}._keys & {kept} == {t._keys & kept}", f"{shown}: device {t.device}, requires_grad {t.requires_grad}"
-        )
+    def GLOBAL_STATE(self, source, seen):
+        hold = self.writer.hold
+        mask = f"({hold(tls)}.mask if {hold(threads_with_modes)} else {DEFAULT_MASK}) != {seen[0]}"
+        return f"{mask} or {hold(scalar_type)}._default is not {hold(seen[1])}"
 
-    # ----------------------------------------------------------------------------------------- any other value
+    def AUTOCAST_STATE(self, source, seen):
+        function, value = seen
+        return f"{self.writer.hold(function)}() != {value!r}"
 
-    def plain(self, path, shown, value):
-        """By identity what there is only one of, by type and value what is a number, a string and the like."""
-        kind = type(value)
-        if value is None or kind is bool:
-            self.add(f"{path} is {value}", f"{shown} == {value!r}")
-        elif kind in (int, str):
-            self.add(f"type(v := {path}) is {kind.__name__} and v == {value!r}", f"{shown} == {value!r}")
-        elif kind in SIMPLE:
-            v = self.name(value, "V")
-            self.add(f"type(v := {path}) is {kind.__name__} and same_number(v, {v})", f"{shown} == {value!r}")
-        elif kind in (device, Size):
-            self.add(
-                f"type(v := {path}) is {self.name(kind, 'T')} and v == {self.name(value, 'V')}", f"{shown} == {value!r}"
-            )
-        elif (
-            kind in (range, slice)
-            or kind in NESTS
-            and not (kind is tuple and all(type(part) in SIMPLE for part in value))
-        ):
-            self.names[before := f"N{len(self.names)}"] = snapshot(value)
-            self.add(f"unchanged({path}, {before})", f"{shown} holds what it held")
-        else:
-            self.add(f"{path} is {self.name(value, 'V')}", f"{shown} is the same {kind.__name__}")
+    def TYPE_MATCH(self, source, seen):
+        return f"type({self.writer.get(source)}) is not {self.writer.hold(seen)}"
 
-    def read(self, source):
-        """The expression that reads a source."""
-        return source.text(self.name(source.holder, "H"))
+    def ID_MATCH(self, source, seen):
+        plain = seen is None or seen is True or seen is False
+        return f"{self.writer.get(source)} is not {seen if plain else self.writer.hold(seen)}"
 
-    def value(self, source, value):
-        """The value of a source is `value` itself."""
-        self.plain(self.read(source), source.name, value)
+    def EQUALS_MATCH(self, source, seen):
+        value, writer = self.writer.get(source), self.writer
+        if type(seen) is float and seen != seen:
+            return f"type({value}) is not float or {value} == {value}"
+        kind = type(seen).__name__ if type(seen) in (int, str, float, bytes) else writer.hold(type(seen))
+        condition = f"type({value}) is not {kind} or {value} != {writer.literal(seen)}"
+        if type(seen) is float and seen == 0:
+            condition += f" or {writer.hold(math.copysign)}(1.0, {value}) != {math.copysign(1.0, seen)}"
+        return condition
 
-    def same_tensor(self, source, tensor):
-        self.add(f"{self.read(source)} is {self.name(tensor, 'P')}", f"{source.name} is the same tensor")
+    def SEQUENCE_LENGTH(self, source, seen):
+        return f"len({self.writer.get(source)}) != {seen}"
 
-    def absent(self, name, holder, key):
-        self.add(f"{key!r} not in {self.name(holder, 'H')}", f"{name} is no other")
+    def DICT_KEYS_MATCH(self, source, seen):
+        """The same keys in the same order, and 1 is not True."""
+        keys = self.writer.get(source)
+        same = f"[*{keys}] != {self.writer.hold(seen)}"
+        if all(type(key) is str for key in seen):
+            return same
+        return f"{same} or [*map(type, {keys})] != {self.writer.hold([type(key) for key in seen])}"
 
-    # ---------------------------------------------------------------------------------------------- the thread
+    def DICT_CONTAINS(self, source, seen):
+        return f"{self.writer.literal(seen)} not in {self.writer.get(source)}"
 
-    def modes(self):
-        """Grad mode, and what else a thread may have switched on."""
-        self.add(f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}", f"grad mode is {tls.grad_mode}")
+    def DICT_NOT_CONTAINS(self, source, seen):
+        return f"{self.writer.literal(seen)} in {self.writer.get(source)}"
 
-    def defaults(self):
-        """The dtype and device of tensors for which none is named."""
-        module = self.name(scalar_type, "H")
-        self.add(
-            f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same"
-        )
+    def NO_HASATTR(self, source, seen):
+        return f"hasattr({self.writer.get(source)}, {seen!r})"
 
-    def expression(self):
-        return " and ".join(f"({text})" if " and " in text else text for text in self.texts) or "True"
+    def NOT_PRESENT_IN_GENERIC_DICT(self, source, seen):
+        return f"{seen!r} in {self.writer.get(source)}.__dict__"
 
-    def function(self):
-        """A function without arguments that says whether all hold."""
-        source = (
-            f"def holds():\n    try:\n        return {self.expression()}\n    except Exception:\n        return False\n"
-        )
-        return compile_function("holds", source, dict(self.names))
+    def DUPLICATE_INPUT(self, source, seen):
+        return f"{self.writer.get(source)} is not {self.writer.get(seen)}"
 
-    def first_that_fails(self, **arguments):
-        """What is reported of the first condition that does not hold; None if all hold."""
-        for text, shown in zip(self.texts, self.explain):
-            try:
-                if not eval(text, {**self.names, **arguments}):
-                    return shown
-            except Exception:
-                return shown
-        return None
+    def NOT_DUPLICATE(self, source, seen):
+        return f"{self.writer.get(source)} is {self.writer.get(seen)}"
+
+    def EMPTY_CELL(self, source, seen):
+        return f"not {self.writer.hold(cell_is_empty)}({self.writer.get(source)})"
+
+    def EMPTY_DICTS(self, source, seen):
+        """None of these attributes of a module (its dictionaries of hooks) has anything in it."""
+        module = self.writer.get(source)
+        return " or ".join(f"{module}.{name}" for name in seen)
+
+    def EMPTY_GLOBALS(self, source, seen):
+        return " or ".join(self.writer.hold(each) for each in seen)
+
+    def TENSOR_MATCH(self, source, seen):
+        """Type, sizes, strides, dtype, device and what autograd asks for: all that operators decide by, but the elements."""
+        tensor, writer = self.writer.get(source), self.writer
+        array = writer.fresh()
+        texts = [
+            f"type({tensor}) is not {writer.hold(seen.cls)}",
+            f"({array} := {tensor}._array).shape != {seen.shape}",
+            f"{array}.strides != {seen.strides}",
+            f"{array}.dtype is not {writer.hold(seen.array_dtype)}",
+            f"{tensor}._keys & {KEPT_KEYS} != {seen.keys}",
+        ]
+        if seen.device.type == "cuda":
+            texts.append(f"{tensor}.device != {writer.hold(seen.device)}")
+        return " or ".join(texts)
+
+
+def needs_no_guard(kind, source):
+    return is_held(source) and kind in OF_THE_OBJECT

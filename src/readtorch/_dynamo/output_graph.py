@@ -1,149 +1,175 @@
-"""Makes a graph of one call of a function, while the function runs as usual.
+"""OutputGraph: all that is known of one capture: its graph, guards, variables and side effects.
 
-The tracer of the chapter "JIT: tracing" records it. Three things are different from `jit.trace`:
-
-    sizes are plain ints, and that they were read is noted: the shapes are guarded then; a tensor that the
-    function did not get as an argument (a parameter, a global) becomes an input of the graph; what a trace
-    cannot follow does not warn: it is noted in `reason`, and the graph is discarded.
-
-The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph. Whether the
-graph may stand for a later call is not seen in a trace: Note [ What a graph may stand for ] in reads.py.
-
-In PyTorch: `torch/_dynamo/output_graph.py` is filled by an interpreter of the function's bytecode
-(`torch/_dynamo/symbolic_convert.py`), so it sees the branches that a trace misses. What it cannot put into a graph it leaves
-to Python and continues after it (a *graph break*).
+In PyTorch: `torch/_dynamo/output_graph.py`.
 """
 
-import numpy as np
+import operator
 
-from readtorch.c10.dispatch_key import WRAPPED_NUMBER
-from readtorch.c10.size import Size
-from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
-from readtorch.utils._pytree import tree_flatten
-
-# What an output may hold besides tensors.
-PLAIN = (int, float, bool, str, complex, type(None), Size)
-
-
-class CompileTrace(tracer.TracingState):
-    """A trace for `compile`. reason: why the graph cannot be trusted; None if it can."""
-
-    def __init__(self, origins):
-        super().__init__(strict=False)
-        self.origins = origins  # id of a tensor -> where the function has it from
-        self.lifted = []  # (origin, tensor), the graph's inputs after the arguments
-        self.reason = None
-        self.sizes_read = False
-        self.made = []  # (tensor made from Python's values, its version then)
-
-    def give_up(self, reason):
-        self.reason = self.reason or reason
-
-    # --------------------------------------------------------------------------------------------- what leaks
-
-    def warn(self, message):
-        if "to get tensor shape" in message or message.startswith("Iterating"):
-            self.sizes_read = True
-        else:
-            self.give_up(message)
-
-    def warn_of_conversion(self, kind):
-        self.give_up(f"data-dependent: a tensor became a Python {kind}")
-
-    def warn_of_constructor(self, name):
-        """Made from Python's values, which are guarded."""
-
-    def not_recorded(self, name):
-        if name == "_fused_sdp_choice":  # decided by shapes
-            self.sizes_read = True
-        else:
-            self.give_up(f"it calls {name}, of which a graph keeps nothing")
-
-    def size(self, tensor, dim):
-        self.sizes_read = True
-        return tensor._array.shape[dim]
-
-    def shape(self, tensor):
-        self.sizes_read = True
-        return Size(tensor._array.shape)
-
-    def numel(self, tensor):
-        self.sizes_read = True
-        return tensor._array.size
-
-    # -------------------------------------------------------------------------------------------- new tensors
-
-    def _tensor_constant(self, tensor):
-        """A tensor that no operator of the trace has made."""
-        origin = self.origins.get(id(tensor))
-        if origin is None:
-            return self._made_on_the_way(tensor)
-        value = self.graph.addInput(origin.name)
-        self.lifted.append((origin, tensor))
-        self.set_value(tensor, self.paused(lambda: value.inferTypeFrom(tensor)))
-        return value
-
-    def _made_on_the_way(self, tensor):
-        """A constant, if autograd has no part in it: `tensor(3.)` inside the function."""
-        if self.paused(lambda: tensor.requires_grad):
-            self.give_up("a tensor that requires grad and is neither an argument nor a parameter, closure or global")
-            tensor = self.paused(tensor.detach)
-        self.made.append((tensor, tensor._counter[0]))
-        return super()._tensor_constant(tensor)
-
-    def has_constants(self):
-        """Whether there are tensors made from Python's values; not the numbers beside operands."""
-        return any(not tensor._keys & WRAPPED_NUMBER for tensor, _ in self.made)
-
-    def check_constants(self, results):
-        """A constant is the same tensor in each run of the graph: nobody may write to it, or get hold of it."""
-        for tensor, version in self.made:
-            if tensor._counter[0] != version:
-                self.give_up("it writes to a tensor that it made from Python's values")
-            if any(np.may_share_memory(tensor._array, each._array) for each in results):
-                self.give_up("it returns a tensor that it made from Python's values")
+import readtorch
+from readtorch._dynamo import trace_rules
+from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.guards import Guard, needs_no_guard
+from readtorch._dynamo.side_effects import SideEffects
+from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
+from readtorch._dynamo.variables.constant import ConstantVariable
+from readtorch._dynamo.variables.lazy import LazyVariableTracker
+from readtorch._dynamo.variables.lists import ListVariable, NamedTupleVariable, TupleVariable
+from readtorch._dynamo.variables.tensor import TensorVariable
+from readtorch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
+from readtorch.csrc.autograd.init import _set_grad_enabled
+from readtorch.fx import Graph
 
 
-class Capture:
-    """graph, its inputs and what the call returned.
+class OutputGraph:
+    """stop_at: the number of the root's step at which the graph breaks; None for none."""
 
-    tensors: the argument leaves that are tensors, by number. outputs: for each leaf of the result
-    ("tensor", number of the graph's output) or ("plain", value); spec: how the result is put together.
-    """
+    tensor_class = readtorch.Tensor
+    set_grad_enabled = staticmethod(_set_grad_enabled)
 
-    def __init__(self, function, args, kwargs, origins):
-        leaves, _ = tree_flatten((args, kwargs))
-        state = self.state = CompileTrace(origins)
-        self.graph = state.graph
-        self.tensors, self.repeated = ([], [])  # the second: (number of a leaf, the leaf that is the same tensor)
-        for i, leaf in enumerate(leaves):
-            if isinstance(leaf, TensorImpl):
-                self.add_input(i, leaves)
-        with tracer._Tracing(state):
-            self.result = function(*args, **kwargs)
-        self.outputs, self.spec = [], None
-        if state.reason is None:
-            with tracer._Tracing(state):
-                self.add_outputs()
+    def __init__(self, stop_at=None):
+        self.stop_at, self.steps, self.depth = stop_at, 0, 0
+        self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
+        self.guards, self.guard_keys = [], set()
+        self.tracked, self.keep = {}, []  # id of an object -> its variable
+        self.side_effects = SideEffects()
+        self.fake_mode = FakeTensorMode()
+        self.grad_mode = self.initial_grad_mode = tls.grad_mode
+        self.builder = VariableBuilder(self)
+        self.op_count, self.switched_grad_mode = 0, False
+        self.guard_thread()
 
-    def add_input(self, i, leaves):
-        first = next((k for k in self.tensors if leaves[k] is leaves[i]), None)
-        if first is not None:
-            self.repeated.append((i, first))
+    def guard_thread(self):
+        self.guard("GLOBAL_STATE", None, (tls.mask, readtorch.get_default_dtype()))
+        if any_autocast_enabled():
+            self.guard("AUTOCAST_STATE", None, (autocast_dtypes, autocast_dtypes()))
+
+    # ------------------------------------------------------------------------------------------ guards, variables
+
+    def guard(self, kind, source, seen=None):
+        if source is not None and needs_no_guard(kind, source):
             return
-        self.tensors.append(i)
-        value = self.graph.addInput()
-        self.state.set_value(leaves[i], value.inferTypeFrom(leaves[i]))
+        guard = Guard(kind, source, seen)
+        if guard.key() not in self.guard_keys:
+            self.guard_keys.add(guard.key())
+            self.guards.append(guard)
+            self.keep.append(seen)
 
-    def add_outputs(self):
-        leaves, self.spec = tree_flatten(self.result)
-        for leaf in leaves:
-            if isinstance(leaf, TensorImpl):
-                self.outputs.append(("tensor", len(self.graph.outputs())))
-                self.graph.registerOutput(self.state.get_value(leaf))
-            elif isinstance(leaf, PLAIN):
-                self.outputs.append(("plain", leaf))
+    def wrap(self, value, source):
+        return LazyVariableTracker(value, source, self.builder)
+
+    # ------------------------------------------------------------------------------------------------- the graph
+
+    def fake(self, tensor):
+        """A tensor without elements that looks like it."""
+        return self.fake_mode.from_tensor(tensor)
+
+    def graph_input(self, source, example, tensor):
+        if source not in self.inputs:
+            first = next(iter(self.graph.nodes), None)
+            for node in self.graph.nodes:
+                if node.op != "placeholder":
+                    first = node
+                    break
             else:
-                self.state.give_up(f"the result holds a {type(leaf).__name__}")
-        self.state.check_constants([leaf for leaf in leaves if isinstance(leaf, TensorImpl)])
+                first = None
+            name = "L_" + "_".join(part for part in _identifier(source.name).split("_") if part and part != "L") + "_"
+            if first is None:
+                node = self.graph.placeholder(name)
+            else:
+                with self.graph.inserting_before(first):
+                    node = self.graph.placeholder(name)
+            node.meta["example_value"] = example
+            self.inputs[source] = node, example, example._version, tensor
+            self.keep.append(example)
+        return self.inputs[source][0]
+
+    def wrote_to_tensors(self):
+        return any(example._version != version for _, example, version, _ in self.inputs.values())
+
+    def set_grad_mode(self, mode):
+        self.grad_mode, self.switched_grad_mode = mode, True
+        self.graph.call_function(_set_grad_enabled, (mode,))
+
+    def call_function(self, function, args, kwargs):
+        name = getattr(function, "__name__", str(function))
+        return self.create("call_function", function, name, function, args, kwargs)
+
+    def call_method(self, name, args, kwargs):
+        return self.create(
+            "call_method", name, name, lambda owner, *a, **k: getattr(owner, name)(*a, **k), args, kwargs
+        )
+
+    def call_attribute(self, owner, name):
+        return self.create("call_function", getattr, name, getattr, [owner, ConstantVariable(name)], {})
+
+    def call_getitem(self, owner, key):
+        return self.create("call_function", operator.getitem, "getitem", operator.getitem, [owner, key], {})
+
+    def call_setitem(self, owner, key, value):
+        return self.create("call_function", operator.setitem, "setitem", operator.setitem, [owner, key, value], {})
+
+    def create(self, kind, target, name, function, args, kwargs):
+        """A node of the graph, and the variable of its result: the operator runs on fake tensors."""
+        variables = [arg.realize() for arg in args]
+        pairs = [variable.as_proxy(self) for variable in variables]
+        by_name = {key: arg.realize().as_proxy(self) for key, arg in kwargs.items()}
+        fakes, more = [pair[1] for pair in pairs], {key: pair[1] for key, pair in by_name.items()}
+        why = trace_rules.refused_call(name, fakes, more, readtorch.Tensor)
+        if why:
+            unimplemented(why, context=name)
+        result = self.run_fake(name, function, fakes, more)
+        node = self.graph.create_node(
+            kind, target, tuple(pair[0] for pair in pairs), {key: pair[0] for key, pair in by_name.items()}
+        )
+        node.meta["example_value"] = result
+        self.op_count += 1
+        try:
+            return self.result(node, result, list(zip(variables, fakes)))
+        except Exception:
+            self.graph.erase_node(node)
+            raise
+
+    def run_fake(self, name, function, args, kwargs):
+        try:
+            with self.fake_mode, AutoGradMode(self.grad_mode):
+                return function(*args, **kwargs)
+        except DynamicOutputShapeException as error:
+            why, explanation = "Dynamic shape operator", str(error)
+        except DataDependentOutputException as error:
+            why, explanation = "Data dependent operator", str(error)
+        except Exception as error:
+            why, explanation = "TorchRuntimeError", f"Dynamo failed to run FX node with fake tensors: {name}: {error}"
+        return unimplemented(why, explanation, context=name)
+
+    def result(self, node, value, operands):
+        if isinstance(value, readtorch.Tensor):
+            for variable, fake in operands:  # an operator in place returns its operand
+                if fake is value:
+                    return variable
+            return TensorVariable(self, self.tensor_class, node, value)
+        if value is None:
+            return ConstantVariable(None)
+        if isinstance(value, (tuple, list)) and not isinstance(value, readtorch.Size):
+            items = [self.part(node, i, each, operands) for i, each in enumerate(value)]
+            if type(value) in (tuple, list):
+                return (TupleVariable if type(value) is tuple else ListVariable)(items)
+            return NamedTupleVariable(items, type(value))
+        return unimplemented("torch.* op returned non-Tensor", f"example_value type: {type(value).__name__}", str(node))
+
+    def part(self, node, index, value, operands):
+        made = self.graph.call_function(operator.getitem, (node, index))
+        made.meta["example_value"] = value
+        return self.result(made, value, operands)
+
+    def constant(self, value):
+        return variable_of_constant(value)
+
+
+def autocast_dtypes():
+    """What `autocast` would convert to."""
+    return tuple(str(readtorch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda"))
+
+
+def _identifier(text):
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in text)

@@ -1,29 +1,90 @@
-"""Where a function reads a value from. In PyTorch: `torch/_dynamo/source.py`."""
+"""Where a value came from: a path that starts at an argument, or at an object that the compiled code holds itself.
 
-from typing import Any, NamedTuple
+    L['self'].layers[0]     GetItemSource(AttrSource(LocalSource("self"), "layers"), 0)
 
-MISSING = object()
+A source is written twice: `read` is the expression that gives the value inside the generated function, `name` is what logs
+show. In PyTorch: `torch/_dynamo/source.py`.
+"""
 
 
-class Source(NamedTuple):
-    """holder[key], holder.key or a closure's cell. name: how a reader would spell it; kind: "item", "attribute" or "cell"."""
+class Source:
+    """base: the source that it starts from; key: what is read of it. Equal paths are equal sources."""
 
-    name: str
-    holder: Any
-    key: Any = None
-    kind: str = "item"
+    __slots__ = ("base", "key")
 
-    def value(self):
-        """Its current value; MISSING if there is none."""
-        try:
-            if self.kind == "cell":
-                return self.holder.cell_contents
-            return getattr(self.holder, self.key) if self.kind == "attribute" else self.holder[self.key]
-        except (AttributeError, LookupError, ValueError):
-            return MISSING
+    def __init__(self, base, key):
+        self.base, self.key = base, key
 
-    def text(self, holder):
-        """The expression that reads it, where the name `holder` stands for the holder."""
-        if self.kind == "cell":
-            return f"{holder}.cell_contents"
-        return f"{holder}.{self.key}" if self.kind == "attribute" else f"{holder}[{self.key!r}]"
+    def __eq__(self, other):
+        if type(self) is not type(other) or type(self.key) is not type(other.key) or self.base != other.base:
+            return False
+        return self.key == other.key if isinstance(self.key, (str, int)) else self.key is other.key
+
+    def __hash__(self):
+        return hash((type(self), self.base, self.key if isinstance(self.key, (str, int)) else id(self.key)))
+
+    def read(self, writer):
+        """The expression that reads it; what lies before it on the path is read first."""
+        raise NotImplementedError
+
+
+class LocalSource(Source):
+    """An argument. key: the name of the variable in the generated function; shown: its name in the program."""
+
+    __slots__ = ("shown",)
+
+    def __init__(self, key, shown=None):
+        super().__init__(None, key)
+        self.shown = shown or key
+
+    def read(self, writer):
+        return self.key
+
+    @property
+    def name(self):
+        return f"L[{self.shown!r}]"
+
+
+class ConstantSource(Source):
+    """An object that the generated function holds: a class, a module of Python, a function, a dictionary of globals."""
+
+    __slots__ = ()
+
+    def __init__(self, value):
+        super().__init__(None, value)
+
+    def read(self, writer):
+        return writer.hold(self.key)
+
+    @property
+    def name(self):
+        if isinstance(self.key, dict) and "__name__" in self.key:
+            return "G"
+        return getattr(self.key, "__qualname__", None) or getattr(self.key, "__name__", type(self.key).__name__)
+
+
+class AttrSource(Source):
+    __slots__ = ()
+
+    def read(self, writer):
+        return f"{writer.get(self.base)}.{self.key}"
+
+    @property
+    def name(self):
+        return f"{self.base.name}.{self.key}"
+
+
+class GetItemSource(Source):
+    __slots__ = ()
+
+    def read(self, writer):
+        return f"{writer.get(self.base)}[{writer.literal(self.key)}]"
+
+    @property
+    def name(self):
+        return f"{self.base.name}[{self.key!r}]"
+
+
+def is_held(source):
+    """Whether nobody can put another object there."""
+    return isinstance(source, ConstantSource)

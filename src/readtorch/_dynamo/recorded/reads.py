@@ -28,9 +28,9 @@ import weakref
 from collections import OrderedDict, namedtuple
 
 import readtorch
-from readtorch._dynamo import trace_rules
-from readtorch._dynamo.guards import EQUAL, NESTS, SIMPLE, Guards
-from readtorch._dynamo.source import MISSING, Source
+from readtorch._dynamo.recorded import trace_rules
+from readtorch._dynamo.recorded.guards import EQUAL, NESTS, SIMPLE, Guards
+from readtorch._dynamo.recorded.source import MISSING, Source
 from readtorch.c10.layout import layout
 from readtorch.c10.local_dispatch_key_set import tls
 from readtorch.c10.memory_format import memory_format

@@ -1,0 +1,192 @@
+"""One capture of a function: from its code and arguments to a function with guards, graph, side effects and result.
+
+Note [ A graph break is a restart ]
+Where an instruction cannot be interpreted, in the function itself or in one that it calls, nothing is saved of the attempt. Only
+the number of the root's step is kept, and the capture begins anew with the order to stop there. The second attempt does the same
+steps, since nothing outside has changed: what would change is in the log of side effects.
+
+In PyTorch: `torch/_dynamo/convert_frame.py`; it restarts, too (`exc.RestartAnalysis`, `SpeculationLog`).
+"""
+
+import readtorch
+from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
+from readtorch._dynamo.exc import CannotGenerate, ObservedException, Unsupported
+from readtorch._dynamo.guards import GuardBuilder
+from readtorch._dynamo.output_graph import OutputGraph
+from readtorch._dynamo.resume_execution import GraphBreak
+from readtorch._dynamo.source import GetItemSource, LocalSource
+from readtorch._dynamo.symbolic_convert import InstructionTranslator
+from readtorch._dynamo.utils import counters, log_artifact
+from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
+from readtorch._dynamo.variables.misc import CellVariable
+from readtorch.aten.codegen import compile_function
+from readtorch.fx import GraphModule
+
+MISS = object()
+
+
+class GuardedCode:
+    """What one capture has made. run(closure, *arguments) returns MISS if a guard does not hold.
+
+    reason: why the graph breaks at its end, None if it does not.
+    """
+
+    def __init__(self, run, text, guards, graph_module, state, reason):
+        self.run, self.text, self.guards, self.graph_module = run, text, guards, graph_module
+        self.state, self.reason = state, reason
+        self._checker = None
+
+    def first_failing_guard(self, closure, args):
+        """What is reported of the first guard that does not hold."""
+        if self._checker is None:
+            self._checker = _checker_of(self.guards, self.state.parameters)
+        try:
+            number = self._checker(closure, *args)
+        except Exception:
+            return "there is no longer what was read"
+        if number is None:
+            return "?"
+        guard = self.guards[number]
+        if guard.kind == "TENSOR_MATCH":
+            writer_value = _value_of(guard.source, self.state, closure, args)
+            if isinstance(writer_value, readtorch.Tensor):
+                return guard.seen.difference(guard.source.name, writer_value)
+        return guard.describe()
+
+
+def _checker_of(guards, parameters):
+    """A function that returns the number of the first guard that does not hold; None if all do."""
+    writer = FunctionWriter(indent=1)
+    builder = GuardBuilder(writer, leave=lambda i: f"return {i}")
+    for guard in guards:
+        builder.write(guard)
+    source = f"def check({', '.join(['__closure', *parameters])}):\n" + "\n".join(writer.lines) + "\n    return None\n"
+    return compile_function("check", source, writer.held)
+
+
+def _value_of(source, state, closure, args):
+    writer = FunctionWriter(indent=1)
+    name = writer.get(source)
+    lines = "\n".join([*writer.lines, f"    return {name}"])
+    text = f"def value({', '.join(['__closure', *state.parameters])}):\n{lines}\n"
+    return compile_function("value", text, writer.held)(closure, *args)
+
+
+def compile_frame(state, closure, args):
+    """GuardedCode for a call of `state` with these arguments. Raises CannotGenerate, and Unsupported with fullgraph."""
+    return _Capture(state, closure, args).attempt(None, None)
+
+
+class _Capture:
+    def __init__(self, state, closure, args):
+        self.state, self.closure, self.args = state, closure, args
+
+    def attempt(self, stop_at, reason):
+        output = OutputGraph(stop_at)
+        tx = self.translator(output)
+        try:
+            outcome = tx.run()
+        except (Unsupported, ObservedException, RecursionError) as error:
+            return self.again(output, tx, error, stop_at)
+        return self.generate(output, tx, outcome, reason)
+
+    def translator(self, output):
+        state, locals, cells = self.state, {}, {}
+        code = state.code
+        for name, value, parameter in zip(state.names, self.args, state.parameters):
+            locals[name] = output.wrap(value, LocalSource(parameter, name))
+        for name in code.co_cellvars:
+            found = locals.pop(name, None)
+            cells[name] = CellVariable(found) if state.shift == 0 else found.realize()
+        for i, name in enumerate(code.co_freevars):
+            cells[name] = output.wrap(self.closure[i], GetItemSource(LocalSource("__closure", "closure"), i))
+        return InstructionTranslator(output, code, state.globals, locals, cells)
+
+    def again(self, output, tx, error, stop_at):
+        """Once more, up to the step that failed."""
+        if stop_at is not None:
+            raise CannotGenerate(f"unstable capture: {error}")
+        if isinstance(error, RecursionError):
+            raise CannotGenerate("the recursion limit was hit while it was captured")
+        if isinstance(error, ObservedException):
+            if error.variable.chained:
+                raise CannotGenerate("an exception with a cause or context escapes")
+            reason, is_break = f"Observed exception\n  Explanation: {error}", False
+        else:
+            reason, is_break = str(error), True
+        if self.state.settings.fullgraph and is_break:
+            raise error
+        if is_break:
+            first = reason.partition("\n")[0]
+            counters["graph_break"][first] += 1
+            log_artifact("graph_breaks", f"Graph break in user code at {self.where(tx)}\nGraph Break Reason: {reason}")
+        return self.attempt(output.steps, reason)
+
+    def where(self, tx):
+        instruction = tx.instructions[max(tx.number - 1, 0)]
+        line = getattr(instruction.positions, "lineno", None) or tx.code.co_firstlineno
+        return f"{tx.code.co_filename}:{line}"
+
+    # ---------------------------------------------------------------------------------------------- writing it down
+
+    def generate(self, output, tx, outcome, reason):
+        self.guard_aliases(output)
+        writer = FunctionWriter()
+        builder, codegen = GuardBuilder(writer), PyCodegen(output, writer)
+        for guard in output.guards:
+            builder.write(guard)
+        written = len(output.guards)
+        if outcome is not None:
+            result = codegen(outcome[1])
+            finish = lambda: [f"return {result}"]  # noqa: E731
+        else:
+            finish = GraphBreak(tx, codegen, self.state, LOOK_AT_THE_FRAME).write()
+        effects = output.side_effects.codegen(codegen)
+        for guard in output.guards[written:]:  # what was looked at while values were written
+            builder.write(guard)
+        last = finish()
+        module, graph_lines = self.graph_call(output, codegen, writer)
+        body = [*graph_lines, *codegen.body, *("    " + line for line in [*effects, *last])]
+        return self.function(output, writer, body, module, reason)
+
+    def guard_aliases(self, output):
+        """What the function changes is not another of the objects that it looked at, unless it was so when it was captured."""
+        for changed in list(output.side_effects.changed.values()):
+            if changed.original is None or changed.source is None:
+                continue
+            for other in list(output.tracked.values()):
+                if other is not changed and type(other.original) is type(changed.original) and other.source is not None:
+                    output.guard("NOT_DUPLICATE", changed.source, other.source)
+
+    def graph_call(self, output, codegen, writer):
+        """The GraphModule, and the lines that run it. (None, []) if there is no operator."""
+        if not output.op_count:
+            mode = output.grad_mode
+            return None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
+        outputs = list(codegen.graph_outputs)
+        output.graph.output(tuple(outputs))
+        module = GraphModule(readtorch.nn.Module(), output.graph)
+        run = self.state.settings.backend(module, [tensor for *_, tensor in output.inputs.values()])
+        names = "".join(f"{name}, " for name in codegen.graph_outputs.values())
+        call = f"{writer.hold(run)}({', '.join(writer.get(source) for source in output.inputs)})"
+        lines = ["    try:", f"        {names + '= ' if names else ''}{call}", "    except Exception:"]
+        if output.grad_mode != output.initial_grad_mode or output.switched_grad_mode:
+            lines.append(f"        {codegen.set_grad_mode}({output.initial_grad_mode})")
+        native = (
+            f"{writer.hold(self.state)}.run_native(__closure, ({''.join(p + ', ' for p in self.state.parameters)}))"
+        )
+        lines.append("        raise" if output.wrote_to_tensors() else f"        return {native}")
+        return module, lines
+
+    def function(self, output, writer, body, module, reason):
+        head = f"def entry({', '.join(['__closure', *self.state.parameters])}):"
+        miss = writer.hold(MISS)
+        lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines] or ["        pass"]
+        text = "\n".join([head, "    try:", *lines, "    except Exception:", f"        return {miss}", *body, ""])
+        run = compile_function("entry", text, writer.held)
+        counters["stats"]["unique_graphs"] += module is not None
+        counters["frames"]["ok"] += 1
+        log_artifact("guards", "\n".join(guard.describe() for guard in output.guards))
+        if module is not None:
+            log_artifact("graph_code", module.code)
+        return GuardedCode(run, text, output.guards, module, self.state, reason)

@@ -1,0 +1,34 @@
+"""What a program says to the capture about its functions. In PyTorch: `torch/_dynamo/decorators.py`."""
+
+from readtorch._dynamo import trace_rules
+
+
+def allow_in_graph(fn):
+    """A call of `fn` becomes a node of the graph; its code is not interpreted. Also for a list of functions.
+
+    fn must only compute with the tensors that it is given. Raises AssertionError for what cannot be called.
+    """
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(each) for each in fn]
+    assert callable(fn), "allow_in_graph expects a callable"
+    trace_rules.allowed_in_graph[id(fn)] = fn
+    return fn
+
+
+def disallow_in_graph(fn):
+    """A call of `fn` breaks the graph, though it be an operator."""
+    if isinstance(fn, (list, tuple)):
+        return [disallow_in_graph(each) for each in fn]
+    trace_rules.disallowed_in_graph[id(fn)] = fn
+    trace_rules.allowed_in_graph.pop(id(fn), None)
+    return fn
+
+
+def assume_constant_result(fn):
+    """`fn` is called when the function around it is compiled; what it returned then counts from then on."""
+    fn._dynamo_marked_constant = True
+    return fn
+
+
+def graph_break(msg=""):
+    """Breaks the graph of whoever calls it; else without effect."""

@@ -1,0 +1,327 @@
+"""VariableBuilder: from an object and its source to a variable, with the guards that this needs.
+
+In PyTorch: `torch/_dynamo/variables/builder.py`.
+"""
+
+import collections
+import enum
+import functools
+import types
+
+import readtorch
+from readtorch._dynamo import trace_rules
+from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.guards import TensorFacts
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, is_held
+from readtorch.c10.device import device
+from readtorch.c10.layout import strided
+from readtorch.c10.size import Size
+from readtorch.nn.parameter import Buffer, Parameter
+
+from .base import VariableTracker
+from .builtin import BuiltinVariable, is_hashable_builtin
+from .constant import ConstantVariable, EnumVariable
+from .ctx_manager import GradModeVariable
+from .dicts import ConstDictVariable, SetVariable
+from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
+from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable
+from .nn_module import UnspecializedNNModuleVariable
+from .tensor import TensorVariable
+from .torch import FUNCTIONS, GRAD_DECORATORS, TorchInGraphFunctionVariable, call_no_grad, call_set_grad_enabled
+from .user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
+
+NUMBERS = (int, float, complex, str, bytes)
+KEYS = (*trace_rules.PLAIN, tuple, type, enum.Enum, types.FunctionType, *trace_rules.ONE_OF_A_KIND)
+OF_C = (BaseException, dict, list, tuple, str, int, float, set, frozenset, types.GeneratorType, bytes)
+METHOD_KINDS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodWrapperType,
+)
+
+
+class LibraryVariable(ConstantVariable):
+    """A function or class of the library with a rule of its own."""
+
+    def __init__(self, value, rule):
+        super().__init__(value)
+        self.rule = rule
+
+    def call_bool(self, tx):
+        return True
+
+    def call_function(self, tx, args, kwargs):
+        return self.rule(tx, *args, **kwargs)
+
+
+def variable_of_callable(value):
+    """The variable of a function or class, whose identity is guarded or held."""
+    try:
+        if value in FUNCTIONS:
+            return LibraryVariable(value, FUNCTIONS[value])
+    except TypeError:
+        pass
+    if value in GRAD_DECORATORS if isinstance(value, type) else False:
+        return LibraryVariable(value, lambda tx, *args: call_no_grad(tx, value, args))
+    if value is readtorch.set_grad_enabled:
+        return LibraryVariable(value, call_set_grad_enabled)
+    if trace_rules.is_operator(value):
+        return TorchInGraphFunctionVariable(value)
+    if isinstance(value, (type, types.BuiltinFunctionType)) and is_hashable_builtin(value):
+        return BuiltinVariable(value)
+    if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return MethodDescriptorVariable(value)
+    if value in (Size, device):
+        return BuiltinVariable(value)
+    if isinstance(value, type):
+        return UserDefinedClassVariable(value)
+    return SkipFunctionVariable(value)
+
+
+class MethodDescriptorVariable(ConstantVariable):
+    """`list.append`, `Tensor.add` in C: a method without an object."""
+
+    def call_bool(self, tx):
+        return True
+
+    def call_function(self, tx, args, kwargs):
+        owner = args[0].realize()
+        if isinstance(owner, UserDefinedObjectVariable):
+            return owner.call_builtin_method(tx, self.value.__objclass__, self.value.__name__, args[1:], kwargs)
+        return owner.call_method(tx, self.value.__name__, args[1:], kwargs)
+
+
+def variable_of_constant(value):
+    """The variable of a value that the program has computed, or that stands in its code."""
+    if isinstance(value, VariableTracker):
+        return value
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return (TupleVariable if kind is tuple else ListVariable)([variable_of_constant(each) for each in value])
+    if kind is Size:
+        return SizeVariable([ConstantVariable(each) for each in value], Size)
+    if kind in (dict, collections.OrderedDict):
+        return ConstDictVariable({key: variable_of_constant(each) for key, each in value.items()}, kind)
+    if kind in (set, frozenset):
+        return SetVariable(set(value), kind)
+    if isinstance(value, enum.Enum):
+        return EnumVariable(value)
+    if kind in trace_rules.PLAIN or isinstance(value, (device, types.CodeType, types.MappingProxyType)):
+        return ConstantVariable(value)
+    if isinstance(value, trace_rules.ONE_OF_A_KIND):
+        return ConstantVariable(value)
+    if isinstance(value, types.ModuleType):
+        return PythonModuleVariable(value)
+    if isinstance(value, types.FunctionType):
+        return function_variable(value, ConstantSource(value))
+    if isinstance(value, (type, types.BuiltinFunctionType, *METHOD_KINDS)):
+        return variable_of_callable(value)
+    if isinstance(value, tuple) and (hasattr(value, "_fields") or type(value).__module__.endswith("return_types")):
+        return NamedTupleVariable([variable_of_constant(each) for each in value], kind)
+    return unimplemented("Unsupported value", f"Dynamo has no variable for a {kind.__name__}")
+
+
+def function_variable(value, source):
+    made = variable_of_callable(value)
+    return UserFunctionVariable(value, source) if isinstance(made, SkipFunctionVariable) else made
+
+
+class VariableBuilder:
+    """Called with (value, source)."""
+
+    def __init__(self, output):
+        self.output, self.guard, self.wrap = output, output.guard, output.wrap
+
+    def __call__(self, value, source):
+        made = self.constant(value, source)
+        if made is not None:
+            return made
+        tracked = self.output.tracked.get(id(value))
+        if tracked is not None:
+            if tracked.source != source and tracked.source is not None and source is not None:
+                self.guard("DUPLICATE_INPUT", source, tracked.source)
+            return tracked
+        made = self.tracked(value, source)
+        self.output.tracked[id(value)] = made
+        self.output.keep.append(value)
+        return made
+
+    # -------------------------------------------------------------------------- values that are known by themselves
+
+    def constant(self, value, source):
+        """By type and value what is a number or the like, by identity what there is one of; None for other values."""
+        kind = type(value)
+        if kind in NUMBERS:
+            self.guard("EQUALS_MATCH", source, value)
+            return ConstantVariable(value, source if kind not in (int, str) else None)
+        if value is None or kind is bool or value is Ellipsis or value is NotImplemented:
+            self.guard("ID_MATCH", source, value)
+            return ConstantVariable(value)
+        if isinstance(value, enum.Enum):
+            self.guard("ID_MATCH", source, value)
+            return EnumVariable(value)
+        if isinstance(value, trace_rules.ONE_OF_A_KIND):
+            self.guard("ID_MATCH", source, value)
+            return ConstantVariable(value)
+        if kind in (slice, range) or isinstance(value, device):
+            self.guard("EQUALS_MATCH", source, value)
+            return ConstantVariable(value, source)
+        if isinstance(value, types.ModuleType):
+            self.guard("ID_MATCH", source, value)
+            return PythonModuleVariable(value)
+        if self.is_function_of_c(value) or isinstance(value, type):
+            self.guard("ID_MATCH", source, value)
+            return variable_of_callable(value)
+        if kind is types.FunctionType:
+            return self.function(value, source)
+        return self.operator(value, source)
+
+    def is_function_of_c(self, value):
+        """A function of a module in C; a method that is bound to an object is made anew each time it is read."""
+        if isinstance(value, METHOD_KINDS[:2]):
+            return True
+        owner = getattr(value, "__self__", None)
+        return isinstance(value, types.BuiltinFunctionType) and (
+            owner is None or isinstance(owner, (types.ModuleType, type))
+        )
+
+    def function(self, value, source):
+        if value.__closure__ and not is_held(source) and not trace_rules.is_operator(value):
+            self.guard("TYPE_MATCH", source, type(value))
+            self.guard("ID_MATCH", AttrSource(source, "__code__"), value.__code__)
+            self.guard("ID_MATCH", AttrSource(source, "__globals__"), value.__globals__)
+            return function_variable(value, source)
+        self.guard("ID_MATCH", source, value)
+        return function_variable(value, ConstantSource(value))
+
+    def operator(self, value, source):
+        """Callable objects that are operators: those of `torch.ops`, custom ones, what `boolean_dispatch` has made."""
+        if callable(value) and trace_rules.is_operator(value):
+            self.guard("ID_MATCH", source, value)
+            return TorchInGraphFunctionVariable(value)
+        return None
+
+    # ------------------------------------------------------------------------------- objects that have an identity
+
+    def tracked(self, value, source):
+        kind = type(value)
+        if isinstance(value, readtorch.Tensor):
+            return self.tensor(value, source)
+        maker = MAKERS.get(kind)
+        if maker is not None:
+            return maker(self, value, source)
+        if issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "__match_args__")):
+            return self.named_tuple(value, source)
+        if kind in GRAD_DECORATORS or kind is readtorch.set_grad_enabled:
+            return self.grad_mode(value, source)
+        if isinstance(value, readtorch.nn.Module):
+            self.guard("TYPE_MATCH", source, kind)
+            return UnspecializedNNModuleVariable(kind, source, value)
+        if not self.is_plain_object(value):
+            return UnknownVariable(value, source)
+        self.guard("TYPE_MATCH", source, kind)
+        return UserDefinedObjectVariable(kind, source, value)
+
+    def is_plain_object(self, value):
+        """Whether Python's rules alone say what its attributes are."""
+        kind = type(value)
+        if issubclass(kind, OF_C) or not kind.__flags__ & (1 << 9) or kind in (staticmethod, classmethod, property):
+            return False
+        return kind.__getattribute__ is object.__getattribute__
+
+    def tensor(self, value, source):
+        kind = type(value)
+        if kind not in (readtorch.Tensor, Parameter, Buffer) or value.layout is not strided or value.is_quantized:
+            return UnknownVariable(value, source)
+        self.guard("TENSOR_MATCH", source, TensorFacts(value))
+        return TensorVariable(self.output, kind, None, None, source, value)
+
+    def sequence(self, value, source):
+        kind = type(value)
+        self.guard("TYPE_MATCH", source, kind)
+        self.guard("SEQUENCE_LENGTH", source, len(value))
+        items = [self.wrap(each, GetItemSource(source, i)) for i, each in enumerate(value)]
+        if kind is collections.deque:
+            self.guard(
+                "EQUALS_MATCH" if value.maxlen is not None else "ID_MATCH", AttrSource(source, "maxlen"), value.maxlen
+            )
+            return DequeVariable(items, value.maxlen, source, value)
+        return (ListVariable if kind is list else TupleVariable)(items, source, value)
+
+    def named_tuple(self, value, source):
+        self.guard("TYPE_MATCH", source, type(value))
+        self.guard("SEQUENCE_LENGTH", source, len(value))
+        items = [self.wrap(each, GetItemSource(source, i)) for i, each in enumerate(value)]
+        return NamedTupleVariable(items, type(value), source, value)
+
+    def size(self, value, source):
+        self.guard("EQUALS_MATCH", source, value)
+        return SizeVariable([ConstantVariable(each) for each in value], Size, source, value)
+
+    def dictionary(self, value, source):
+        if not all(isinstance(key, KEYS) for key in value):
+            return UnknownVariable(value, source)
+        self.guard("TYPE_MATCH", source, type(value))
+        items = {key: self.wrap(each, GetItemSource(source, key)) for key, each in value.items()}
+        factory = None
+        if type(value) is collections.defaultdict and value.default_factory is not None:
+            factory = self.wrap(value.default_factory, AttrSource(source, "default_factory"))
+        return ConstDictVariable(items, type(value), source, value, factory)
+
+    def set(self, value, source):
+        if not all(isinstance(key, KEYS) for key in value):
+            return UnknownVariable(value, source)
+        self.guard("EQUALS_MATCH", source, type(value)(value))
+        return SetVariable(set(value), type(value), source, value)
+
+    def cell(self, value, source):
+        try:
+            content = self.wrap(value.cell_contents, AttrSource(source, "cell_contents"))
+        except ValueError:
+            self.guard("EMPTY_CELL", source)
+            content = None
+        return CellVariable(content, source, value)
+
+    def method(self, value, source):
+        self.guard("TYPE_MATCH", source, types.MethodType)
+        function = self.wrap(value.__func__, AttrSource(source, "__func__"))
+        owner = self.wrap(value.__self__, AttrSource(source, "__self__")).realize()
+        if isinstance(owner, GradModeVariable):
+            function.realize()
+            return GetAttrVariable(owner, value.__func__.__name__, source)
+        return UserMethodVariable(owner, function, source)
+
+    def partial(self, value, source):
+        self.guard("TYPE_MATCH", source, functools.partial)
+        args = self.wrap(value.args, AttrSource(source, "args")).realize().items
+        kwargs = self.wrap(value.keywords, AttrSource(source, "keywords")).realize()
+        kwargs.guard_keys(self.output)
+        function = self.wrap(value.func, AttrSource(source, "func"))
+        return FunctoolsPartialVariable(function, list(args), dict(kwargs.items), source)
+
+    def grad_mode(self, value, source):
+        self.guard("TYPE_MATCH", source, type(value))
+        self.guard("ID_MATCH", AttrSource(source, "mode"), value.mode)
+        made = GradModeVariable(type(value), value.mode, source)
+        if "previous" in vars(value):
+            self.guard("ID_MATCH", AttrSource(source, "previous"), value.previous)
+            made.previous = value.previous
+        return made
+
+
+MAKERS = {
+    list: VariableBuilder.sequence,
+    tuple: VariableBuilder.sequence,
+    collections.deque: VariableBuilder.sequence,
+    Size: VariableBuilder.size,
+    dict: VariableBuilder.dictionary,
+    collections.OrderedDict: VariableBuilder.dictionary,
+    collections.defaultdict: VariableBuilder.dictionary,
+    set: VariableBuilder.set,
+    frozenset: VariableBuilder.set,
+    types.CellType: VariableBuilder.cell,
+    types.MethodType: VariableBuilder.method,
+    functools.partial: VariableBuilder.partial,
+}

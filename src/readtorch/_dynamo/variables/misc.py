@@ -1,0 +1,139 @@
+"""Modules of Python, cells, `super()`, methods of built-in types, and what is only handed on.
+
+In PyTorch: `torch/_dynamo/variables/misc.py`.
+"""
+
+import types
+
+from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.source import AttrSource, ConstantSource
+
+from .base import VariableTracker
+from .constant import ConstantVariable
+
+
+class PythonModuleVariable(ConstantVariable):
+    def describe(self):
+        return f"PythonModuleVariable({self.value.__name__})"
+
+    def var_getattr(self, tx, name):
+        written = tx.output.side_effects.global_written(self.value.__dict__, name)
+        if written is not None:
+            return written
+        if name in self.value.__dict__:
+            return tx.output.wrap(self.value.__dict__[name], AttrSource(ConstantSource(self.value), name))
+        return tx.fold(getattr, self.value, name)
+
+    def var_setattr(self, tx, name, value):
+        tx.output.side_effects.store_global(self.value.__dict__, name, value)
+
+
+class CellVariable(VariableTracker):
+    """A closure's cell. content: the variable in it, None while it is empty."""
+
+    def __init__(self, content=None, source=None, original=None):
+        self.content, self.source, self.original = content, source, original
+
+    def python_type(self):
+        return types.CellType
+
+    def call_bool(self, tx):
+        return True
+
+    def reconstruct(self, codegen):
+        name = codegen.temporary(codegen.writer.hold(types.CellType) + "()")
+        codegen.made(self, name)  # it may hold itself
+        if self.content is not None:
+            codegen.line(f"{name}.cell_contents = {codegen(self.content)}")
+        return name
+
+
+class SuperVariable(VariableTracker):
+    """`super(cls, owner)`: the attributes of what comes after `cls` in the order of the owner's class."""
+
+    def __init__(self, cls, owner):
+        self.cls, self.owner = cls, owner
+
+    def var_getattr(self, tx, name):
+        owner = self.owner
+        is_class = isinstance(owner, ConstantVariable)
+        order = (owner.value if is_class else owner.python_type()).__mro__
+        for cls in order[order.index(self.cls) + 1 :]:
+            if name not in cls.__dict__:
+                continue
+            found = cls.__dict__[name]
+            if isinstance(found, types.FunctionType):
+                tx.output.guard("ID_MATCH", AttrSource(ConstantSource(cls), name), found)
+                function = tx.held(found)
+                return function if is_class else tx.bound(owner, function)
+            if isinstance(found, classmethod):
+                return tx.bound(tx.held(owner.value if is_class else owner.python_type()), tx.held(found.__func__))
+            if isinstance(found, property) and not is_class:
+                return tx.call(tx.held(found.fget), [owner], {})
+            return self.of_builtin(tx, cls, name)
+        raise tx.error(AttributeError, f"'super' object has no attribute '{name}'")
+
+    def of_builtin(self, tx, cls, name):
+        """A method that a class written in C has."""
+        if isinstance(self.owner, ConstantVariable):
+            unimplemented("Unsupported super() of a class", context=f"{cls.__name__}.{name}")
+        return BuiltinMethodVariable(self.owner, name, cls)
+
+
+class GetAttrVariable(VariableTracker):
+    """A method of a variable that is none of Python's functions: `list.append`, `tensor.relu`."""
+
+    def __init__(self, owner, name, source=None):
+        self.owner, self.name, self.source = owner, name, source
+
+    def describe(self):
+        return f"GetAttrVariable({self.owner.describe()}, {self.name})"
+
+    def python_type(self):
+        return types.BuiltinMethodType
+
+    def call_function(self, tx, args, kwargs):
+        return self.owner.call_method(tx, self.name, args, kwargs)
+
+    def call_bool(self, tx):
+        return True
+
+    def var_getattr(self, tx, name):
+        if name == "__self__":
+            return self.owner
+        if name == "__name__":
+            return ConstantVariable(self.name)
+        self.unknown(f"attribute {name}")
+
+    def reconstruct(self, codegen):
+        return codegen.temporary(f"{codegen(self.owner)}.{self.name}")
+
+
+class BuiltinMethodVariable(GetAttrVariable):
+    """A method that a class in C gives to an object of a class in Python: `object.__init__`, `dict.__setitem__`."""
+
+    def __init__(self, owner, name, cls):
+        super().__init__(owner, name)
+        self.cls = cls
+
+    def call_function(self, tx, args, kwargs):
+        return self.owner.call_builtin_method(tx, self.cls, self.name, args, kwargs)
+
+    def reconstruct(self, codegen):
+        held = codegen.writer.hold(self.cls)
+        return codegen.temporary(f"{held}.{self.name}.__get__({codegen(self.owner)})")
+
+
+class UnknownVariable(VariableTracker):
+    """An object of which nothing is known: it may be handed on, and its type be asked for."""
+
+    def __init__(self, value, source):
+        self.original, self.source = value, source
+
+    def describe(self):
+        return f"UnknownVariable({type(self.original).__name__})"
+
+    def python_type(self):
+        if self.source is None:
+            self.unknown("type()")
+        return type(self.original)

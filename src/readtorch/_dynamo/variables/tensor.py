@@ -1,0 +1,132 @@
+"""Tensors: results of operators, and those that the function was given.
+
+In PyTorch: `torch/_dynamo/variables/tensor.py`.
+"""
+
+import inspect
+
+from readtorch._dynamo import trace_rules
+from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.source import AttrSource
+
+from .base import VariableTracker
+
+# What a tensor says of itself without its elements.
+FACTS = (
+    "shape",
+    "dtype",
+    "device",
+    "ndim",
+    "requires_grad",
+    "layout",
+    "is_cuda",
+    "is_sparse",
+    "itemsize",
+    "is_meta",
+    "is_cpu",
+)
+FACT_METHODS = (
+    "size dim stride numel nelement is_contiguous is_floating_point is_complex element_size ndimension get_device "
+    "storage_offset is_signed"
+).split()
+VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
+
+
+class TensorVariable(VariableTracker):
+    """node: what it is in the graph, None for an input that no operator has used yet; example: a FakeTensor like it."""
+
+    def __init__(self, output, cls, node=None, example=None, source=None, original=None):
+        self.output, self.cls, self.node, self._example = output, cls, node, example
+        self.source, self.original = source, original
+
+    def describe(self):
+        return "TensorVariable()"
+
+    def python_type(self):
+        return self.cls
+
+    @property
+    def example(self):
+        if self._example is None:
+            self._example = self.output.fake(self.original)
+        return self._example
+
+    def facts(self):
+        """A tensor that says what this one's shape, dtype and so on are."""
+        return self.original if self._example is None else self._example
+
+    def as_proxy(self, output):
+        if self.node is None:
+            self.node = output.graph_input(self.source, self.example, self.original)
+        return self.node, self.example
+
+    def reconstruct(self, codegen):
+        return codegen.writer.get(self.source) if self.source is not None else codegen.graph_output(self.node)
+
+    def var_getattr(self, tx, name):
+        if name in FACTS:
+            return tx.constant(getattr(self.facts(), name))
+        if name in VIEWS:
+            return self.output.call_attribute(self, name)
+        if name == "__class__":
+            return tx.held(self.cls)
+        if (
+            name == "grad"
+            and self.original is not None
+            and self.original.is_leaf
+            and not self.output.wrote_to_tensors()
+        ):
+            return self.output.wrap(self.original.grad, AttrSource(self.source, "grad"))
+        if name == "is_leaf" and not self.facts().requires_grad:
+            return tx.constant(True)
+        own = getattr(self.original, "__dict__", {})
+        if name in own:
+            return self.output.wrap(own[name], AttrSource(self.source, name))
+        attribute = inspect.getattr_static(self.cls, name, None)
+        if attribute is None and not hasattr(self.cls, name):
+            if self.source is not None:
+                self.output.guard("NO_HASATTR", self.source, name)
+            raise tx.error(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+        if callable(attribute) or inspect.ismethoddescriptor(attribute):
+            return tx.method_of(self, name)
+        self.unknown(f"attribute {name}")
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in FACT_METHODS and not kwargs:
+            return tx.fold_call(getattr(self.facts(), name), args, kwargs)
+        if name == "type" and not args and not kwargs:
+            return tx.constant(self.facts().type())
+        owner, _ = tx.lookup(self.cls, name)
+        if owner is None or not trace_rules.is_ours(owner):
+            unimplemented("Unsupported method of a subclass of Tensor", context=name)
+        why = trace_rules.refused_method(name)
+        if why:
+            unimplemented(*why)
+        return self.output.call_method(name, [self, *args], kwargs)
+
+    def call_len(self, tx):
+        return tx.fold(len, self.facts())
+
+    def call_iter(self, tx):
+        if not self.facts().dim():
+            raise tx.error(TypeError, "iteration over a 0-d tensor")
+        return tx.iterator_of(self.output.call_method("unbind", [self, tx.constant(0)], {}))
+
+    def call_bool(self, tx):
+        if self.example.constant is not None:
+            return bool(self.example.constant.item())
+        unimplemented(
+            "Data-dependent branching",
+            "Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
+            "TensorVariable()",
+            ["Use `torch.cond` to express dynamic control flow."],
+        )
+
+    def contains(self, tx, item):
+        unimplemented("Data-dependent branching", "`in` asks a tensor for its elements")
+
+    def getitem(self, tx, key):
+        return self.output.call_getitem(self, key)
+
+    def setitem(self, tx, key, value):
+        self.output.call_setitem(self, key, value)

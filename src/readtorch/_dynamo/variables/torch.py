@@ -1,0 +1,65 @@
+"""Operators and other functions of the library. In PyTorch: `torch/_dynamo/variables/torch.py`."""
+
+import readtorch
+from readtorch.autograd import grad_mode
+
+from .constant import ConstantVariable
+from .ctx_manager import GradModeVariable
+
+
+class TorchInGraphFunctionVariable(ConstantVariable):
+    """A function that becomes a node of the graph."""
+
+    def describe(self):
+        return f"TorchInGraphFunctionVariable({getattr(self.value, '__name__', self.value)})"
+
+    def call_bool(self, tx):
+        return True
+
+    def call_function(self, tx, args, kwargs):
+        return tx.output.call_function(self.value, args, kwargs)
+
+    def var_getattr(self, tx, name):
+        return tx.fold(getattr, self.value, name)
+
+
+def call_is_grad_enabled(tx):
+    return tx.constant(tx.output.grad_mode)
+
+
+def call_is_tensor(tx, value):
+    value = value.realize()
+    return tx.constant(isinstance(value.python_type(), type) and issubclass(value.python_type(), readtorch.Tensor))
+
+
+def call_is_compiling(tx):
+    return tx.constant(True)
+
+
+def call_get_default_dtype(tx):
+    return tx.constant(readtorch.get_default_dtype())
+
+
+FUNCTIONS = {
+    readtorch.is_grad_enabled: call_is_grad_enabled,
+    readtorch.is_tensor: call_is_tensor,
+    readtorch.compiler.is_compiling: call_is_compiling,
+    readtorch.get_default_dtype: call_get_default_dtype,
+}
+
+
+def call_no_grad(tx, cls, args):
+    if args:
+        return tx.call(tx.held(GRAD_DECORATORS[cls]), args, {})
+    return GradModeVariable(cls, cls.mode)
+
+
+def call_set_grad_enabled(tx, mode):
+    """It sets the mode at once; `with` sets it back."""
+    made = GradModeVariable(readtorch.set_grad_enabled, tx.truth(mode))
+    made.previous = tx.output.grad_mode
+    tx.output.set_grad_mode(made.mode)
+    return made
+
+
+GRAD_DECORATORS = {grad_mode.no_grad: grad_mode.no_grad, grad_mode.enable_grad: grad_mode.enable_grad}
