@@ -11,8 +11,8 @@ import torch
 
 import readtorch
 from readtorch import _dynamo, nn
-from readtorch._dynamo.recorded.eval_frame import compiling
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, Unsupported
+from readtorch._dynamo.recorded.eval_frame import compiling
 from tests.jit.fused_programs import chain
 from tests.reference import assert_close, to_torch
 

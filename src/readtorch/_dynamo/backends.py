@@ -66,34 +66,6 @@ def _with_list(function):
     return run_user
 
 
-def lookup_fx_backend(backend):
-    """A function (GraphModule, tensors) -> function of the graph's inputs, which returns a tuple or list. For captures by bytecode.
-
-    "inductor" hands the graph to the fuser: its operators are recorded when it first runs.
-    """
-    if callable(backend):
-        return lambda module, inputs: _as_sequence(backend(module, inputs))
-    if backend not in BACKENDS:
-        raise InvalidBackend(backend)
-    return fuse if backend == "inductor" else (lambda module, inputs: module.forward)
-
-
-def fuse(module, inputs):
-    from readtorch._dynamo.recorded.eval_frame import optimize
-
-    return optimize(module.forward, backend="inductor")
-
-
-def _as_sequence(function):
-    """A user's backend may return one tensor."""
-
-    def run_user(*arguments):
-        result = function(*arguments)
-        return result if isinstance(result, (tuple, list)) else (result,)
-
-    return run_user
-
-
 def graph_runner(graph):
     """(graph, what runs it). Where the graph is one fused group, the function has `only_kernel`."""
     groups = groups_of(graph)

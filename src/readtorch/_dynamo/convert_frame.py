@@ -8,6 +8,8 @@ steps, since nothing outside has changed: what would change is in the log of sid
 In PyTorch: `torch/_dynamo/convert_frame.py`; it restarts, too (`exc.RestartAnalysis`, `SpeculationLog`).
 """
 
+import re
+
 import readtorch
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, Unsupported
@@ -37,7 +39,10 @@ class GuardedCode:
         self._checker = None
 
     def first_failing_guard(self, closure, args):
-        """What is reported of the first guard that does not hold."""
+        """What is reported of the first guard that does not hold, with the program's own names."""
+        return re.sub(r"L\['(\w+)'\]", r"\1", self._first_failing_guard(closure, args))
+
+    def _first_failing_guard(self, closure, args):
         if self._checker is None:
             self._checker = _checker_of(self.guards, self.state.parameters)
         try:
@@ -80,9 +85,10 @@ def compile_frame(state, closure, args):
 class _Capture:
     def __init__(self, state, closure, args):
         self.state, self.closure, self.args = state, closure, args
+        self.assumed = []
 
     def attempt(self, stop_at, reason):
-        output = OutputGraph(stop_at)
+        output = OutputGraph(stop_at, self.assumed)
         tx = self.translator(output)
         try:
             outcome = tx.run()

@@ -14,10 +14,10 @@ import types
 
 import readtorch
 from readtorch._dynamo import config, trace_rules
-from readtorch._dynamo.backends import lookup_fx_backend
 from readtorch._dynamo.convert_frame import MISS, compile_frame
 from readtorch._dynamo.exc import CannotGenerate, FailOnRecompileLimitHit, Unsupported
 from readtorch._dynamo.recorded import eval_frame as recorded
+from readtorch._dynamo.registry import lookup_fx_backend
 from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.nn_module import GLOBAL_HOOKS, OWN_HOOKS
@@ -64,14 +64,12 @@ class ExtraState:
         extra = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + extra]
         self.parameters = [f"L_{name.replace('.', '_')}" for name in self.names]
-        self.entries, self.resumes = [], {}
+        self.entries, self.number = [], len(settings.states)
         self.reset()
 
     def reset(self):
         self.entries.clear()
         self.codes, self.given_up = [], None
-        for state in self.resumes.values():
-            state.reset()
 
     # ----------------------------------------------------------------------------------------------------- running
 
@@ -138,8 +136,8 @@ class ExtraState:
     def recompile_message(self, closure, args):
         lines = [f"Recompiling function {self.code.co_name} in {self.code.co_filename}:{self.code.co_firstlineno}"]
         lines.append("    triggered by the following guard failure(s):")
-        for i, made in enumerate(self.codes):
-            lines.append(f"    - {len(self.codes) - 1 - i}/{i}: {made.first_failing_guard(closure, args)}")
+        for i, made in reversed(list(enumerate(self.codes))):
+            lines.append(f"    - {self.number}/{i}: {made.first_failing_guard(closure, args)}")
         return "\n".join(lines)
 
     def over_limit(self, closure, args, limit):
@@ -212,7 +210,8 @@ def _dispatcher_code(code, defaults, names_with_defaults):
             result = entry(__function.__closure__, x, k)
             if result is not MISS: return …
     """
-    count, by_name, names = code.co_argcount, code.co_kwonlyargcount, code.co_varnames
+    count, by_name = code.co_argcount, code.co_kwonlyargcount
+    names = [name.replace(".", "_") for name in code.co_varnames]  # the argument of a comprehension is called .0
     parameters, lines = [], []
 
     def add(name, default):

@@ -30,14 +30,14 @@ class TensorFacts:
         self.cls, self.dtype, self.device = type(tensor), tensor.dtype, tensor.device
         self.shape, self.strides, self.array_dtype = array.shape, array.strides, array.dtype
         self.keys = tensor._keys & KEPT_KEYS
-        self.requires_grad = tensor.requires_grad
+        self.requires_grad, self.kind = tensor.requires_grad, _scalar_name(tensor)
 
     def difference(self, name, tensor):
         """Which fact another value has otherwise, in the words of PyTorch's log."""
         if type(tensor) is not self.cls:
             return f"expected type of '{name}' to be a tensor type, but found {type(tensor)}"
         if tensor.dtype is not self.dtype:
-            return f"tensor '{name}' dtype mismatch. expected {self.dtype}, actual {tensor.dtype}"
+            return f"tensor '{name}' dtype mismatch. expected {self.kind}, actual {_scalar_name(tensor)}"
         if tensor.requires_grad is not self.requires_grad:
             return f"tensor '{name}' requires_grad mismatch. expected requires_grad={int(self.requires_grad)}"
         if tensor.dim() != len(self.shape):
@@ -46,6 +46,11 @@ class TensorFacts:
             if now != before:
                 return f"tensor '{name}' size mismatch at index {i}. expected {before}, actual {now}"
         return f"tensor '{name}' stride mismatch or other dispatch keys"
+
+
+def _scalar_name(tensor):
+    """ "Float", "Double": the dtype in C++'s words."""
+    return tensor.type().rpartition(".")[2].removesuffix("Tensor")
 
 
 class Guard:
@@ -80,6 +85,7 @@ DESCRIPTIONS = {
     "NOT_PRESENT_IN_GENERIC_DICT": "{seen!r} not in {name}.__dict__",
     "DUPLICATE_INPUT": "{name} is {seen.name}",
     "NOT_DUPLICATE": "{name} is not {seen.name}",
+    "CLASS_MATCH": "{name} has the same attributes",
     "TENSOR_MATCH": "check_tensor({name}, {seen.dtype}, size={seen.shape}, requires_grad={seen.requires_grad})",
 }
 
@@ -90,6 +96,16 @@ def cell_is_empty(cell):
     except ValueError:
         return True
     return False
+
+
+def same_with_types(value, seen):
+    """Equal, and not 1 for True or 1.0: for sets, ranges and slices."""
+    if type(value) is not type(seen):
+        return False
+    if isinstance(value, (set, frozenset)):
+        return value == seen and {(type(each), each) for each in value} == {(type(each), each) for each in seen}
+    ends, before = (value.start, value.stop, value.step), (seen.start, seen.stop, seen.step)
+    return ends == before and [*map(type, ends)] == [*map(type, before)]
 
 
 class GuardBuilder:
@@ -122,8 +138,19 @@ class GuardBuilder:
         plain = seen is None or seen is True or seen is False
         return f"{self.writer.get(source)} is not {seen if plain else self.writer.hold(seen)}"
 
+    def CLASS_MATCH(self, source, seen):
+        """No class that an object's attributes are looked up in has got or lost one, and they are the same classes."""
+        writer, conditions = self.writer, []
+        for cls, names, is_ours in seen:
+            found = writer.hold(cls.__dict__)
+            conditions.append(f"len({found}) != {len(names)}" if is_ours else f"[*{found}] != {writer.hold(names)}")
+        cls = seen[0][0]
+        return " or ".join([f"{writer.hold(cls)}.__mro__ is not {writer.hold(cls.__mro__)}", *conditions])
+
     def EQUALS_MATCH(self, source, seen):
         value, writer = self.writer.get(source), self.writer
+        if type(seen) in (set, frozenset, range, slice):
+            return f"not {writer.hold(same_with_types)}({value}, {writer.hold(seen)})"
         if type(seen) is float and seen != seen:
             return f"type({value}) is not float or {value} == {value}"
         kind = type(seen).__name__ if type(seen) in (int, str, float, bytes) else writer.hold(type(seen))

@@ -10,11 +10,13 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import Guard, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
+from readtorch._dynamo.source import ConstantSource
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.lazy import LazyVariableTracker
 from readtorch._dynamo.variables.lists import ListVariable, NamedTupleVariable, TupleVariable
 from readtorch._dynamo.variables.tensor import TensorVariable
+from readtorch._dynamo.variables.user_defined import IS_HEAP_TYPE
 from readtorch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
 from readtorch.csrc.autograd.init import _set_grad_enabled
@@ -22,12 +24,14 @@ from readtorch.fx import Graph
 
 
 class OutputGraph:
-    """stop_at: the number of the root's step at which the graph breaks; None for none."""
+    """stop_at: the number of the root's step at which the graph breaks; None for none. assumed: the results of functions that
+    are assumed to be constant, from an earlier attempt.
+    """
 
     tensor_class = readtorch.Tensor
     set_grad_enabled = staticmethod(_set_grad_enabled)
 
-    def __init__(self, stop_at=None):
+    def __init__(self, stop_at, assumed):
         self.stop_at, self.steps, self.depth = stop_at, 0, 0
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
         self.guards, self.guard_keys = [], set()
@@ -36,6 +40,8 @@ class OutputGraph:
         self.fake_mode = FakeTensorMode()
         self.grad_mode = self.initial_grad_mode = tls.grad_mode
         self.builder = VariableBuilder(self)
+        self.guarded_classes = set()
+        self.assumed, self.assumed_count = assumed, 0
         self.op_count, self.switched_grad_mode = 0, False
         self.guard_thread()
 
@@ -54,6 +60,16 @@ class OutputGraph:
             self.guard_keys.add(guard.key())
             self.guards.append(guard)
             self.keep.append(seen)
+
+    def guard_class(self, cls):
+        """What is looked up in a class, in vain or not, stays so."""
+        if cls in self.guarded_classes:
+            return
+        self.guarded_classes.add(cls)
+        classes = [each for each in cls.__mro__ if each.__flags__ & IS_HEAP_TYPE]
+        if classes:
+            seen = [(each, list(each.__dict__), trace_rules.is_ours(each)) for each in classes]
+            self.guard("CLASS_MATCH", ConstantSource(cls), seen)
 
     def wrap(self, value, source):
         return LazyVariableTracker(value, source, self.builder)
@@ -80,12 +96,12 @@ class OutputGraph:
                 with self.graph.inserting_before(first):
                     node = self.graph.placeholder(name)
             node.meta["example_value"] = example
-            self.inputs[source] = node, example, example._version, tensor
+            self.inputs[source] = node, example, version_of(example), tensor
             self.keep.append(example)
         return self.inputs[source][0]
 
     def wrote_to_tensors(self):
-        return any(example._version != version for _, example, version, _ in self.inputs.values())
+        return any(version_of(example) != version for _, example, version, _ in self.inputs.values())
 
     def set_grad_mode(self, mode):
         self.grad_mode, self.switched_grad_mode = mode, True
@@ -169,6 +185,11 @@ class OutputGraph:
 def autocast_dtypes():
     """What `autocast` would convert to."""
     return tuple(str(readtorch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda"))
+
+
+def version_of(tensor):
+    """How often it was written to; of an inference tensor, too."""
+    return tensor._counter[0]
 
 
 def _identifier(text):

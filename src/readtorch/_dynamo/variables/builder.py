@@ -218,10 +218,12 @@ class VariableBuilder:
             return self.grad_mode(value, source)
         if isinstance(value, readtorch.nn.Module):
             self.guard("TYPE_MATCH", source, kind)
+            self.output.guard_class(kind)
             return UnspecializedNNModuleVariable(kind, source, value)
         if not self.is_plain_object(value):
             return UnknownVariable(value, source)
         self.guard("TYPE_MATCH", source, kind)
+        self.output.guard_class(kind)
         return UserDefinedObjectVariable(kind, source, value)
 
     def is_plain_object(self, value):

@@ -45,6 +45,8 @@ class UserFunctionVariable(ConstantVariable):
 
     def defaults(self, tx, name):
         value = getattr(self.value, name)
+        if trace_rules.is_ours(self.value):
+            return tx.constant(value) if value else None
         tx.output.wrap(value, AttrSource(self.place, name)).realize()  # that there are as many is guarded
         return tx.output.wrap(value, AttrSource(self.place, name)) if value else None
 
@@ -68,6 +70,8 @@ class UserFunctionVariable(ConstantVariable):
                 f"Dynamo does not know how to trace the function `{function.__qualname__}`.",
                 f"module: {function.__module__}, qualname: {function.__qualname__}",
             )
+        if not trace_rules.is_ours(function):
+            tx.output.guard("ID_MATCH", AttrSource(self.place, "__code__"), function.__code__)
         defaults, kwdefaults = self.defaults(tx, "__defaults__"), self.defaults(tx, "__kwdefaults__")
         parts = FunctionParts(function.__code__, function.__globals__, defaults, kwdefaults, self.closure(tx))
         return tx.inline_call(parts, args, kwargs)

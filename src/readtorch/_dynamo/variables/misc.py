@@ -57,6 +57,7 @@ class SuperVariable(VariableTracker):
     def var_getattr(self, tx, name):
         owner = self.owner
         is_class = isinstance(owner, ConstantVariable)
+        tx.output.guard_class(owner.value if is_class else owner.python_type())
         order = (owner.value if is_class else owner.python_type()).__mro__
         for cls in order[order.index(self.cls) + 1 :]:
             if name not in cls.__dict__:

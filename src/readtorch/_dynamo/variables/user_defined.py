@@ -108,6 +108,7 @@ class UserDefinedClassVariable(ConstantVariable):
             return self.new_named_tuple(tx, args, kwargs)
         if not self.is_plain() or not trace_rules.inlines_class(cls):
             unimplemented("Unsupported constructor", f"Dynamo cannot make a {cls.__name__}", context=str(cls))
+        tx.output.guard_class(cls)
         made = UserDefinedObjectVariable(cls)
         init = lookup(cls, "__init__")[1]
         if isinstance(init, types.FunctionType):
@@ -124,6 +125,7 @@ class UserDefinedClassVariable(ConstantVariable):
         return plain and not inspect.isabstract(cls) and not trace_rules.is_module_class(cls)
 
     def new_exception(self, tx, args, kwargs):
+        tx.output.guard_class(self.value)
         made = ExceptionVariable(self.value, args)
         init = lookup(self.value, "__init__")[1]
         if isinstance(init, types.FunctionType):

@@ -1,0 +1,314 @@
+"""Capture by bytecode: whatever changes between two calls, the result is that of the function as it is written."""
+
+import json
+import logging
+
+import pytest
+import torch
+
+import readtorch
+from readtorch import _dynamo, nn
+from readtorch._dynamo import config, eval_frame, utils
+from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
+from tests.dynamo import table
+from tests.dynamo.fuzz import differs
+from tests.dynamo.programs import PROGRAMS
+from tests.jit import mutations
+from tests.jit.test_mutations import assert_same, plain
+
+# Of the programs' shares that the page states: graphs and recompilations as many as PyTorch's, fullgraph where PyTorch's passes.
+SAME_COUNTS, SAME_FULLGRAPH = 0.75, 0.88
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog):
+    caplog.set_level(logging.CRITICAL, logger="readtorch._dynamo")
+
+
+def by_bytecode(function, **options):
+    return eval_frame.optimize(function, **{"backend": "eager"} | options)
+
+
+def told(compiled):
+    return eval_frame.report(compiled)
+
+
+# -------------------------------------------------------------------------------------------- the mutation table
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_changes_is_noticed(name):
+    assert table.compiled_here(PROGRAMS[name])[0] == table.as_written(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", mutations.PROGRAMS)
+def test_the_programs_of_the_recorded_capture(name):
+    def compile(function):
+        return (eval_frame.OptimizedModule if isinstance(function, nn.Module) else by_bytecode)(function)
+
+    program = mutations.PROGRAMS[name]
+    assert_same(plain(program(readtorch, compile)), plain(program(readtorch, lambda f: f)))
+
+
+def test_it_compiles_where_pytorch_does():
+    rows = list(table.rows())
+    assert len(rows) >= 120
+    same = [(ours["graphs"], ours["recompiles"]) == (t["graphs"], t["recompiles"]) for _, t, _, ours, _ in rows]
+    assert sum(same) >= SAME_COUNTS * len(rows)
+    whole = [passes for _, theirs, _, _, passes in rows if theirs["fullgraph"]]
+    assert sum(whole) >= SAME_FULLGRAPH * len(whole)
+
+
+@pytest.mark.parametrize("name", ["closure_dict", "print_between", "argument_attribute"])
+def test_the_record_is_what_pytorch_does(name):
+    recorded = json.loads(table.RECORD.read_text(encoding="utf8"))
+    _, counts = table.compiled_by_torch(PROGRAMS[name])
+    assert counts.items() <= recorded[name].items()
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_programs(first):
+    assert [seed for seed in range(first, first + 20) if differs(seed)] == []
+
+
+# --------------------------------------------------------------------------------------------- models and gradients
+
+
+class Attention(nn.Module):
+    def __init__(self, size, heads):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.register_buffer("mask", readtorch.tril(readtorch.ones(8, 8)).view(1, 1, 8, 8))
+
+    def forward(self, x):
+        b, n, d = x.size()
+        parts = self.qkv(x).split(d, dim=2)
+        q, k, v = (t.view(b, n, self.heads, d // self.heads).transpose(1, 2) for t in parts)
+        scores = (q @ k.transpose(-2, -1)) * (d // self.heads) ** -0.5
+        scores = scores.masked_fill(self.mask[:, :, :n, :n] == 0, float("-inf"))
+        return self.out((nn.functional.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(b, n, d))
+
+
+MODELS = {
+    "attention": lambda: (Attention(8, 2), (2, 5, 8)),
+    "convolutions": lambda: (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()),
+        (2, 3, 6, 6),
+    ),
+    "norms": lambda: (nn.Sequential(nn.LayerNorm(6), nn.GELU(), nn.Dropout(0.3), nn.Linear(6, 2)), (4, 6)),
+    "lstm": lambda: (nn.LSTM(4, 3), (5, 2, 4)),
+    "encoder": lambda: (nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), (3, 2, 8)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name):
+    """Results and gradients, in training and evaluation."""
+    model, shape = MODELS[name]()
+    compiled = by_bytecode(model)
+    for mode in (True, True, False):
+        model.train(mode)
+        runs = []
+        for call in (model, compiled):
+            readtorch.manual_seed(1)
+            x = readtorch.rand(shape, requires_grad=True)
+            result = call(x)
+            result = result[0] if isinstance(result, tuple) else result
+            model.zero_grad()
+            result.square().sum().backward()
+            runs.append([result.detach(), x.grad, *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
+        assert all(readtorch.equal(a, b) for a, b in zip(*runs)) and len(runs[0]) == len(runs[1])
+
+
+def test_attention_is_one_graph():
+    compiled = by_bytecode(Attention(8, 2), fullgraph=True)
+    compiled(readtorch.rand(2, 5, 8))
+    assert told(compiled).graph_count == 1 and told(compiled).break_reasons == []
+
+
+# ------------------------------------------------------------------------------------------------ what is captured
+
+
+def test_a_graph_holds_the_operators():
+    compiled = by_bytecode(lambda x, k: (x * k).relu() + 1)
+    compiled(readtorch.ones(2), 2)
+    (operators,) = told(compiled).ops_per_graph
+    assert [getattr(target, "__name__", target) for target in operators] == ["mul", "relu", "add"]
+
+
+def test_a_break_and_its_reason_are_those_of_pytorch():
+    def program(x):
+        y = x * 2
+        print(end="")
+        return y + 1
+
+    def of(lib, explained, x):
+        output = explained(program)(x)
+        return output.graph_count, output.graph_break_count, output.op_count
+
+    ours = of(readtorch, eval_frame.explain, readtorch.ones(2))
+    assert ours == of(torch, torch._dynamo.explain, torch.ones(2)) == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x * 2 if x.sum() > 0 else x, lambda x: (print(end=""), x)[1], lambda x: x + len(x.tolist())],
+    ids=["branch", "print", "tolist"],
+)
+def test_fullgraph_raises_where_pytorch_does(function):
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(function, backend="eager", fullgraph=True)(torch.ones(2))
+    with pytest.raises(Unsupported):
+        by_bytecode(function, fullgraph=True)(readtorch.ones(2))
+
+
+def test_messages_are_pytorchs():
+    def branch(x):
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(torch._dynamo.exc.Unsupported) as theirs:
+        torch.compile(branch, backend="eager", fullgraph=True)(torch.ones(2))
+    with pytest.raises(Unsupported) as ours:
+        by_bytecode(branch, fullgraph=True)(readtorch.ones(2))
+    assert str(ours.value).splitlines()[0] == str(theirs.value).splitlines()[0] == "Data-dependent branching"
+
+
+def test_the_recompile_limit():
+    compiled = by_bytecode(lambda x, k: x * k, recompile_limit=3)
+    for k in range(5):
+        assert compiled(readtorch.ones(2), float(k)).tolist() == [k, k]
+    assert told(compiled).graph_count == 3
+    whole = by_bytecode(lambda x, k: x * k, recompile_limit=1, fullgraph=True)
+    whole(readtorch.ones(2), 1.0)
+    with pytest.raises(FailOnRecompileLimitHit, match=r"hit config.recompile_limit \(1\)"):
+        whole(readtorch.ones(2), 2.0)
+
+
+class Kept(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines += [line.strip() for line in record.getMessage().splitlines()]
+
+
+def reasons(lib, set_logs, logger, compile):
+    """What a log says of recompilations."""
+    kept = Kept()
+    set_logs(recompiles=True)
+    logging.getLogger(logger).addHandler(kept)
+    try:
+        compiled = compile(lambda x, k: x * k)
+        for x in (lib.ones(2), lib.ones(3), lib.ones(3, 1), lib.ones(2, dtype=lib.float64)):
+            compiled(x, 2.0)
+        by_number = compile(lambda x, k: x + k)
+        by_number(lib.ones(2), 2.0)
+        by_number(lib.ones(2), 4.0)
+    finally:
+        logging.getLogger(logger).removeHandler(kept)
+        set_logs()
+    return [line.partition("#")[0].strip() for line in kept.lines if " tensor " in line or " == " in line]
+
+
+def test_logs_say_why_it_recompiles(caplog):
+    caplog.set_level(logging.WARNING, logger="readtorch._dynamo")
+    compile = lambda f: torch.compile(f, backend="eager", dynamic=False)
+    theirs = reasons(torch, torch._logging.set_logs, "torch._dynamo.guards.__recompiles", compile)
+    ours = reasons(readtorch, utils.set_logs, "readtorch._dynamo", by_bytecode)
+    shown = [line.partition("- ")[2].partition(": ")[2] for line in ours]
+    assert len(ours) == 7 and shown == [line.partition("- ")[2].partition(": ")[2] for line in theirs]
+    with pytest.raises(ValueError, match="Unrecognized log or artifact name: nothing"):
+        utils.set_logs(nothing=True)
+
+
+def test_a_backend_gets_the_graph_and_tensors():
+    seen = []
+
+    def backend(module, inputs):
+        seen.append((type(module).__name__, [tuple(t.shape) for t in inputs]))
+        return module.forward
+
+    compiled = by_bytecode(lambda x, y: x @ y, backend=backend)
+    assert compiled(readtorch.ones(2, 3), readtorch.ones(3, 1)).tolist() == [[3], [3]]
+    assert seen == [("GraphModule", [(2, 3), (3, 1)])]
+
+
+def test_the_fuser_as_a_backend():
+    compiled = by_bytecode(lambda x, y: readtorch.tanh(x * y + 1.0) * 0.5, backend="inductor")
+    for _ in range(3):
+        x, y = readtorch.rand(5), readtorch.rand(5)
+        assert readtorch.allclose(compiled(x, y), readtorch.tanh(x * y + 1.0) * 0.5)
+
+
+# ----------------------------------------------------------------------------------------- what a program may say
+
+
+def test_disabled_allowed_and_constant_functions():
+    calls = []
+
+    @readtorch.compiler.disable
+    def disabled(x):
+        calls.append("disabled")
+        return x + 1
+
+    @_dynamo.allow_in_graph
+    def allowed(x):
+        return x * 3
+
+    @_dynamo.assume_constant_result
+    def constant():
+        calls.append("constant")
+        return len(calls)
+
+    def program(x):
+        y = allowed(x) * constant()
+        return disabled(y)
+
+    compiled = by_bytecode(program)
+    assert [compiled(readtorch.ones(1)).item() for _ in range(2)] == [4, 4]
+    assert calls.count("disabled") == 2 and calls.count("constant") == 1
+    assert allowed in told(compiled).ops_per_graph[0]
+
+
+def test_graph_break_on_demand():
+    def program(x):
+        y = x + 1
+        _dynamo.graph_break()
+        return y * 2
+
+    compiled = by_bytecode(program)
+    assert compiled(readtorch.ones(1)).item() == 4
+    assert told(compiled).graph_count == 2
+
+
+def test_is_compiling():
+    compiled = by_bytecode(lambda x: x * (2 if readtorch.compiler.is_compiling() else 3))
+    assert compiled(readtorch.ones(1)).item() == 2 and not readtorch.compiler.is_compiling()
+
+
+def test_compile_by_configuration(monkeypatch):
+    monkeypatch.setattr(config, "capture", "bytecode")
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    compiled = readtorch.compile(model, backend="eager")
+    x = readtorch.ones(1, 2)
+    assert readtorch.equal(compiled(x), model(x))
+    assert compiled.state_dict().keys() == {f"_orig_mod.{name}" for name in model.state_dict()}
+    function = readtorch.compile(lambda x: x.cos() + 1, backend="eager")
+    assert readtorch.equal(function(x), x.cos() + 1)
+    assert _dynamo.report(function).graph_count == _dynamo.report(compiled).graph_count == 1
+    _dynamo.reset()
+    assert _dynamo.report(function).graph_count == 0
+    monkeypatch.setattr(config, "capture", "by luck")
+    with pytest.raises(ValueError, match="'recorded' or 'bytecode'"):
+        _dynamo.optimize(lambda x: x)
+
+
+def test_the_generated_function_is_the_one_that_its_module_shows():
+    compiled = by_bytecode(lambda x, box: x * box["k"])
+    compiled(readtorch.ones(2), {"k": 2.0})
+    (code,) = eval_frame.codes_of(compiled)
+    lines = code.text.splitlines()
+    assert lines[0] == "def entry(__closure, L_x, L_box):"
+    assert any(line.strip().startswith("if type(L_x) is not") for line in lines)
+    assert lines[-1].strip() == "return g0"
