@@ -216,6 +216,15 @@ def test_an_unknown_figure_or_input():
         viz.figure(names()[0], colour="red")
 
 
+def test_the_stylesheet_closes_each_block():
+    """Without a brace, all that comes after a @container holds on narrow pages alone, and no browser says so."""
+    depth = 0
+    for number, line in enumerate((STATIC / "widgets.css").read_text(encoding="utf8").splitlines(), start=1):
+        depth += line.count("{") - line.count("}")
+        assert depth == 0 or not line.startswith("/*"), f"the comment in line {number} stands in an open block"
+    assert depth == 0
+
+
 @NAMES
 def test_a_figure_without_javascript_has_a_picture_and_its_sentence(name):
     made = viz.figure(name)
