@@ -294,3 +294,100 @@ def change_by_hand(T):
 def test_changes_by_hand():
     theirs, ours = on_both(change_by_hand)
     assert ours == theirs
+
+
+# ---------------------------------------------------------------------------------------------------------- passes
+
+
+def common_subexpressions(T):
+    cse = module_of(T, "fx.passes.dialect.common.cse_pass")
+
+    def traced(x):
+        a, b = x.sin() + x.sin(), T.relu(x + 1) * T.relu(x + 1)
+        return a + b, x[0], x[0], x.add(1), x.add(1.0)
+
+    result = cse.CSEPass(cse.get_CSE_banned_ops())(T.fx.symbolic_trace(traced))
+    assert result.modified
+    assert not cse.CSEPass()(T.fx.symbolic_trace(lambda x: x.sin() + x.cos())).modified
+    return result.graph_module
+
+
+def folded(T):
+    fold = module_of(T, "fx.experimental.const_fold")
+
+    class Constant(T.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = T.nn.Parameter(T.ones(3)), T.nn.Parameter(T.arange(3.0))
+
+        def forward(self, x):
+            return (x + T.sin(self.a * self.b)) * self.b.neg()
+
+    gm = fold.split_const_subgraphs(Constant())
+    gm(T.ones(3))
+    assert gm.has_folding_been_run
+    assert fold.get_unique_attr_name_in_module(gm, "1 a") == "_1_a"
+    return gm
+
+
+def passes_in_order(T):
+    infra = module_of(T, "fx.passes.infra.pass_manager")
+    PassBase = module_of(T, "fx.passes.infra.pass_base").PassBase
+    PassResult = module_of(T, "fx.passes.infra.pass_base").PassResult
+
+    class AddToSub(PassBase):
+        def call(self, gm):
+            nodes = gm.graph.find_nodes(op="call_function", target=operator.add)
+            for node in nodes:
+                node.target = operator.sub
+            return PassResult(gm, bool(nodes))
+
+    def add_relu(gm):
+        output = gm.graph.output_node()
+        with gm.graph.inserting_before(output):
+            output.args = (gm.graph.call_function(T.relu, (output.args[0],)),)
+
+    add_relu = infra.pass_result_wrapper(add_relu)
+    first = AddToSub()
+    manager = infra.PassManager([add_relu, first], [infra.this_before_that_pass_constraint(first, add_relu)])
+    result = manager(T.fx.symbolic_trace(lambda x: x + 1))
+    assert manager.passes == [first, add_relu]
+    assert result.modified
+    return result.graph_module
+
+
+def rewritten(T):
+    rewriter, annotate = module_of(T, "fx.experimental.rewriter"), module_of(T, "fx.annotate").annotate
+
+    class Asserts(T.nn.Module):
+        def forward(self, x):
+            assert x.sum() > 0, "positive"
+            y: int = x + 1
+            return y
+
+    globals().update(torch=T, annotate=annotate)  # names that the rewritten source knows
+    try:
+        return T.fx.GraphModule({}, rewriter.RewritingTracer().trace(Asserts()))
+    finally:
+        globals()["torch"] = SIDES[0]
+
+
+@pytest.mark.parametrize("program", [common_subexpressions, folded, passes_in_order, rewritten])
+def test_passes(program):
+    theirs, ours = on_both(program)
+    assert_same_graphs(theirs, ours)
+
+
+def test_passes_that_fail():
+    def program(T):
+        infra = module_of(T, "fx.passes.infra.pass_manager")
+        gm = T.fx.symbolic_trace(lambda x: x + 1)
+        a, b = lambda gm: None, lambda gm: None
+        circle = [infra.this_before_that_pass_constraint(a, b), infra.this_before_that_pass_constraint(b, a)]
+        said = [outcome(lambda: infra.PassManager([a])(gm)), outcome(lambda: infra.PassManager([a, b], circle)(gm))]
+        manager = infra.PassManager([b, a], circle[:1])
+        return [*said, outcome(manager.validate_constraints), outcome(lambda: manager.add_checks(lambda: None))]
+
+    theirs, ours = (program(T) for T in SIDES)
+    assert [said[0] for said in ours] == [said[0] for said in theirs]
+    assert [said[1].split("<")[0] for said in ours] == [said[1].split("<")[0] for said in theirs]

@@ -1,18 +1,19 @@
 """`readtorch.fx`: programs as graphs that a program can change. In PyTorch: `torch/fx/__init__.py`.
 
-symbolic_trace   runs a module with proxies and records a Graph   _symbolic_trace.py, proxy.py
-Graph, Node      the operations in order                          graph.py, node.py
-GraphModule      a module whose forward is generated from it      graph_module.py, _gen_python_code.py
-Interpreter      runs it node by node; Transformer rewrites it    interpreter.py
-replace_pattern  finds a pattern, puts something else there       subgraph_rewriter.py
+    symbolic_trace   runs a module with proxies and records a Graph   _symbolic_trace.py, proxy.py
+    Graph, Node      the operations in order                          graph.py, node.py
+    GraphModule      a module whose forward is generated from it      graph_module.py, _gen_python_code.py
+    Interpreter      runs it node by node; Transformer rewrites it    interpreter.py
+    replace_pattern  finds a pattern, puts something else there       subgraph_rewriter.py
 
-from readtorch import fx
+A sigmoid in place of each relu:
 
-traced = fx.symbolic_trace(model)
-for node in traced.graph.nodes:
-    if node.op == "call_function" and node.target is readtorch.relu:
+    traced = readtorch.fx.symbolic_trace(model)
+    for node in traced.graph.find_nodes(op="call_function", target=readtorch.relu):
         node.target = readtorch.sigmoid
-traced.recompile()
+    traced.recompile()
+
+More of it: `passes`, and `experimental` with `make_fx`.
 """
 
 from . import immutable_collections

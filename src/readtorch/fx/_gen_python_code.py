@@ -94,15 +94,15 @@ _color_codes = {
 
 
 def _is_from_torch(obj):
-    """Whether code reaches an object through `torch`."""
+    """Whether code reaches an object through `torch`. Modules have names of their own there."""
+    if isinstance(obj, types.ModuleType):
+        return False
     module = getattr(obj, "__module__", None)
     if module is not None:
         room = room_of(module) if isinstance(module, str) else None
         return room is not None and not room.startswith(("_dynamo.", "_inductor."))
     name = getattr(obj, "__name__", None)
-    if name is None or name in ("torch", "readtorch"):
-        return False
-    return any(getattr(guess, name, None) is obj for guess in (readtorch, readtorch.nn.functional))
+    return name is not None and any(getattr(guess, name, None) is obj for guess in (readtorch, readtorch.nn.functional))
 
 
 def _format_target(base, target):

@@ -101,7 +101,9 @@ def _overloads(op):
     if not isinstance(op, OpOverloadPacket):
         name = readtorch.jit._builtins.find_builtin(op)
         op = name and getattr(ops.aten, name.removeprefix("aten::"), None)
-    return None if op is None else [getattr(op, overload) for overload in op.overloads()]
+        if not isinstance(op, OpOverloadPacket):  # functions of Python that TorchScript has as operators
+            return None
+    return [getattr(op, overload) for overload in op.overloads()]
 
 
 def get_signature_for_torch_op(op, return_schemas=False):

@@ -1,0 +1,327 @@
+"""Run files of PyTorch's own test suite under PyTorch and under readtorch, and say which tests that pass there pass here, too.
+
+    python -m tests.pytorch_suite /path/to/pytorch/test/test_fx.py …      -v: each test that fails here, with its error
+
+The files are not part of this repository: give the path of a tree of PyTorch's source. Each runs in a process of its own, once with
+PyTorch and once with readtorch under the name torch, as under `readtorch run`. What the installed PyTorch lacks fails there, and is not
+counted. PyTorch's tools for tests, `torch.testing._internal`, are not part of readtorch; what is in this file stands in for them. Tests
+that PyTorch instantiates for each device and operator (`instantiate_device_type_tests`) are left out on both sides. "Not there" are
+tests that this side does not make: their file imports what readtorch lacks, or asks PyTorch's functions for annotations.
+"""
+
+import argparse
+import ast
+import contextlib
+import functools
+import importlib.abc
+import importlib.machinery
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import types
+import unittest
+from pathlib import Path
+
+SECONDS = 30  # for one test
+
+
+# ---------------------------------------------------------------------------------------- one file, on one side
+
+
+class Absent:
+    """What could not be imported. As a decorator it changes nothing, as a base class it is none; the tests that need more fail."""
+
+    def __call__(self, *args, **kwargs):
+        return args[0] if len(args) == 1 and callable(args[0]) and not kwargs else self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __mro_entries__(self, bases):
+        return ()
+
+    def __iter__(self):
+        return iter(())
+
+    def __bool__(self):
+        return False
+
+
+ABSENT = Absent()
+
+
+def tolerant(tree):
+    """Let the imports of a module, each name by itself, leave ABSENT where they fail."""
+    body = []
+    for statement in tree.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom) or getattr(statement, "module", "") == "__future__":
+            body.append(statement)
+            continue
+        for alias in statement.names:
+            alone = (
+                ast.Import([alias])
+                if isinstance(statement, ast.Import)
+                else ast.ImportFrom(statement.module, [alias], 0)
+            )
+            name = (alias.asname or alias.name).partition(".")[0]
+            absent = ast.parse(f"{name} = __absent__").body
+            handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, absent)
+            body.append(ast.Try([alone], [handler], [], []))
+    return ast.fix_missing_locations(ast.Module(body, []))
+
+
+def module_of(path):
+    """The file as a module, which others may import by its name."""
+    module = types.ModuleType(path.stem)
+    module.__file__ = str(path)
+    module.__absent__ = ABSENT
+    sys.modules[path.stem] = sys.modules["__main__"] = module  # pickle looks there
+    exec(compile(tolerant(ast.parse(path.read_text())), str(path), "exec"), vars(module))
+    return module
+
+
+def run_file(path, side):
+    """Name of each test -> "" if it passes, else what it says."""
+    if side == "readtorch":
+        from readtorch import _as_torch
+
+        _as_torch.install()
+        sys.meta_path.insert(0, StandIns())
+    import torch
+
+    use_stand_ins(torch, side)
+    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(path)]
+    os.chdir(path.parent)
+    module = module_of(path)
+    results = {}
+    for name, cls in list(vars(module).items()):
+        if isinstance(cls, type) and issubclass(cls, unittest.TestCase) and cls not in (TestCase, JitTestCase):
+            for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
+                results[f"{name}.{test._testMethodName}"] = outcome(test)
+    return results
+
+
+def outcome(test):
+    def too_long(*_):
+        raise TimeoutError(f"longer than {SECONDS} s")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(SECONDS)
+    result = unittest.TestResult()
+    try:
+        test.run(result)
+    except BaseException as error:
+        return repr(error)
+    finally:
+        signal.alarm(0)
+    if result.skipped:
+        return "skipped"
+    problems = [text for _, text in (*result.errors, *result.failures)]
+    return "\n".join(problems)
+
+
+# ------------------------------------------------------------------------------------ in place of PyTorch's tools
+
+
+class TestCase(unittest.TestCase):
+    """As `torch.testing._internal.common_utils.TestCase`: assertEqual compares tensors, in containers too."""
+
+    longMessage = True
+
+    def assertEqual(self, first, second, msg=None, *, atol=None, rtol=None, equal_nan=True, exact_dtype=True, **_):
+        import torch
+
+        if isinstance(first, torch.Tensor) or isinstance(second, torch.Tensor):
+            first, second = torch.as_tensor(first), torch.as_tensor(second)
+            options = dict(atol=atol, rtol=rtol, equal_nan=equal_nan, check_dtype=exact_dtype)
+            torch.testing.assert_close(first, second, **options)
+        elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
+            super().assertEqual(len(first), len(second), msg)
+            for a, b in zip(first, second):
+                self.assertEqual(a, b, msg, atol=atol, rtol=rtol, equal_nan=equal_nan, exact_dtype=exact_dtype)
+        elif isinstance(first, dict) and isinstance(second, dict):
+            super().assertEqual(set(first), set(second), msg)
+            for key in first:
+                self.assertEqual(first[key], second[key], msg, atol=atol, rtol=rtol)
+        elif isinstance(first, float) and isinstance(second, float):
+            torch.testing.assert_close(first, second, atol=atol, rtol=rtol, equal_nan=equal_nan)
+        else:
+            super().assertEqual(first, second, msg)
+
+    def assertNotEqual(self, first, second, msg=None, **options):
+        with self.assertRaises(AssertionError, msg=msg):
+            self.assertEqual(first, second, **options)
+
+    def assertExpectedInline(self, actual, expect, skip=0):
+        super().assertEqual(actual, expect)
+
+
+class JitTestCase(TestCase):
+    """As `torch.testing._internal.jit_utils.JitTestCase`."""
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _captured(stream):
+        lines, text = [""], io.StringIO()
+        with contextlib.redirect_stderr(text) if stream == "stderr" else contextlib.redirect_stdout(text):
+            yield lines
+        lines[0] = text.getvalue()
+
+    capture_stderr = functools.partialmethod(lambda self: self._captured("stderr"))
+    capture_stdout = functools.partialmethod(lambda self: self._captured("stdout"))
+
+
+class FileCheck:
+    """As `torch.testing.FileCheck`: a list of demands that a text must meet in this order."""
+
+    def __init__(self):
+        self.demands = []
+
+    def _demand(self, kind, text, *more):
+        self.demands.append((kind, text, more))
+        return self
+
+    def __getattr__(self, name):
+        if not name.startswith("check"):
+            raise AttributeError(name)
+        return functools.partial(self._demand, name)
+
+    def run(self, text):
+        text, position, forbidden = str(text), 0, []
+        for kind, wanted, more in self.demands:
+            if kind == "check_not":
+                forbidden.append(wanted)
+                continue
+            start = position
+            count = more[0] if kind == "check_count" else 1
+            for _ in range(count):
+                found = text.find(wanted, position)
+                if kind == "check_regex":
+                    match = re.compile(wanted).search(text, position)
+                    found, wanted = (-1, wanted) if match is None else (match.start(), match.group())
+                if found < 0:
+                    raise RuntimeError(f'Expected to find "{wanted}" but did not find it in:\n{text}')
+                position = found + len(wanted)
+            for refused in forbidden:
+                if refused in text[start:position]:
+                    raise RuntimeError(f'Expected to not find "{refused}" but found it in:\n{text}')
+            forbidden = []
+        for refused in forbidden:
+            if refused in text[position:]:
+                raise RuntimeError(f'Expected to not find "{refused}" but found it in:\n{text}')
+
+
+def unchanged(function=None, *args, **kwargs):
+    """A decorator, with or without arguments, that changes nothing."""
+    return function if callable(function) and not isinstance(function, type) else lambda function: function
+
+
+def instantiated(generic_test_class, scope, *args, **kwargs):
+    """In place of `instantiate_device_type_tests`: nothing is made of the class."""
+    scope.pop(generic_test_class.__name__, None)
+
+
+NAMES = {
+    "TestCase": TestCase,
+    "JitTestCase": JitTestCase,
+    "instantiate_device_type_tests": instantiated,
+    "instantiate_parametrized_tests": lambda cls: cls,
+    "run_tests": lambda: None,
+    "op_db": [],
+    "find_library_location": lambda name: Path(name),
+    **dict.fromkeys(("IS_FBCODE", "IS_MACOS", "IS_WINDOWS", "IS_SANDCASTLE", "TEST_WITH_ROCM", "TEST_CUDA"), False),
+    **dict.fromkeys(("TEST_NUMPY",), True),
+}
+
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `torch.testing._internal` and what is in it: modules in which every name is found. What is not above is a decorator."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("torch.testing._internal"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        module = types.ModuleType(spec.name)
+        module.__getattr__ = lambda name: _named(name)
+        return module
+
+    def exec_module(self, module):
+        pass
+
+
+def _named(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return NAMES.get(name, unchanged)
+
+
+def use_stand_ins(torch, side):
+    """What both sides need: no library of C++ tests, no tests for each device."""
+    torch.ops.load_library = lambda path: None
+    if side == "readtorch":
+        torch.testing.FileCheck = FileCheck
+    else:
+        from torch.testing._internal import common_device_type
+
+        common_device_type.instantiate_device_type_tests = instantiated
+
+
+# ------------------------------------------------------------------------------------------------------ both sides
+
+
+def results_of(path, side):
+    """What a child process says; an empty dict and its last words if it ends before."""
+    command = [sys.executable, "-m", "tests.pytorch_suite", "--side", side, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    found = [line for line in lines if line.startswith("RESULTS ")]
+    if not found:
+        print(f"{path.name} under {side} ended without results:\n{done.stderr[-3000:]}", file=sys.stderr)
+        return {}
+    return json.loads(found[-1].removeprefix("RESULTS "))
+
+
+def compare(path, verbose):
+    """(name of the file, how many tests pass there, of these pass here, of these are not made here)"""
+    theirs, ours = results_of(path, "torch"), results_of(path, "readtorch")
+    passing = [name for name, problem in theirs.items() if not problem]
+    failing = [name for name in passing if ours.get(name, "not there")]
+    if verbose:
+        for name in failing:
+            print(f"--- {name}\n{ours.get(name, 'not there')}")
+    return path.name, len(passing), len(passing) - len(failing), len([name for name in failing if name not in ours])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument(
+        "--side", choices=("torch", "readtorch"), help="run one file on one side: what the child processes do"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true")
+    options = parser.parse_args()
+    files = [file.resolve() for file in options.files]
+    if options.side:
+        results = run_file(files[0], options.side)
+        print(f"\nRESULTS {json.dumps(results)}")
+        sys.stdout.flush()
+        os._exit(0)  # threads and processes of the tests may still be there
+    rows = [compare(file, options.verbose) for file in files]
+    width = max(len(row[0]) for row in rows)
+    print(f"{'file':{width}}  passes there  passes here  not there")
+    for name, there, here, missing in rows:
+        share = f"{here / there:8.1%}" if there else ""
+        print(f"{name:{width}}  {there:12}  {here:11}  {missing:9} {share}")
+
+
+if __name__ == "__main__":
+    main()
