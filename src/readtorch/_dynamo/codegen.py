@@ -55,6 +55,16 @@ class FunctionWriter:
             return repr(value) if value >= 0 else f"({value!r})"
         return self.hold(value)
 
+    def expression(self, expression):
+        """The text of a `SymNodeVariable`'s expression. It is computed among the guards: what raises is a miss."""
+        if isinstance(expression, tuple):
+            symbol, a, b = expression
+            name = self.fresh()
+            self.line(f"{name} = {self.expression(a)} {symbol} {self.expression(b)}")
+            return name
+        source = getattr(expression, "source", None)
+        return self.get(source) if source is not None else self.literal(expression)
+
     def get(self, source):
         """The name of a source's value; it is read once."""
         if isinstance(source, (LocalSource, ConstantSource)):

@@ -12,11 +12,11 @@ import re
 
 import readtorch
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
-from readtorch._dynamo.exc import CannotGenerate, ObservedException, Unsupported
+from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, Unsupported
 from readtorch._dynamo.guards import GuardBuilder
 from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
-from readtorch._dynamo.source import GetItemSource, LocalSource
+from readtorch._dynamo.source import GetItemSource, LocalSource, Source
 from readtorch._dynamo.symbolic_convert import InstructionTranslator
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
@@ -59,6 +59,11 @@ class GuardedCode:
         return guard.describe()
 
 
+def _read(writer, key):
+    """The text of an input of the graph: a source, or an expression of numbers."""
+    return writer.get(key) if isinstance(key, Source) else writer.expression(key)
+
+
 def _checker_of(guards, parameters):
     """A function that returns the number of the first guard that does not hold; None if all do."""
     writer = FunctionWriter(indent=1)
@@ -88,7 +93,7 @@ class _Capture:
         self.assumed = []
 
     def attempt(self, stop_at, reason):
-        output = OutputGraph(stop_at, self.assumed)
+        output = OutputGraph(stop_at, self.assumed, self.state)
         tx = self.translator(output)
         try:
             outcome = tx.run()
@@ -136,6 +141,8 @@ class _Capture:
     # ---------------------------------------------------------------------------------------------- writing it down
 
     def generate(self, output, tx, outcome, reason):
+        if outcome is not None and not output.op_count and not self.state.settings.fullgraph:
+            raise SkipFrame("because no content in function call")
         self.guard_aliases(output)
         writer = FunctionWriter()
         builder, codegen = GuardBuilder(writer), PyCodegen(output, writer)
@@ -174,7 +181,7 @@ class _Capture:
         module = GraphModule(readtorch.nn.Module(), output.graph)
         run = self.state.settings.backend(module, [tensor for *_, tensor in output.inputs.values()])
         names = "".join(f"{name}, " for name in codegen.graph_outputs.values())
-        call = f"{writer.hold(run)}({', '.join(writer.get(source) for source in output.inputs)})"
+        call = f"{writer.hold(run)}({', '.join(_read(writer, key) for key in output.inputs)})"
         lines = ["    try:", f"        {names + '= ' if names else ''}{call}", "    except Exception:"]
         if output.grad_mode != output.initial_grad_mode or output.switched_grad_mode:
             lines.append(f"        {codegen.set_grad_mode}({output.initial_grad_mode})")
@@ -190,6 +197,7 @@ class _Capture:
         lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines] or ["        pass"]
         text = "\n".join([head, "    try:", *lines, "    except Exception:", f"        return {miss}", *body, ""])
         run = compile_function("entry", text, writer.held)
+        self.state.frame_state |= output.numbers
         counters["stats"]["unique_graphs"] += module is not None
         counters["frames"]["ok"] += 1
         log_artifact("guards", "\n".join(guard.describe() for guard in output.guards))

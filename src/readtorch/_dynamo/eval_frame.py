@@ -15,7 +15,7 @@ import types
 import readtorch
 from readtorch._dynamo import config, trace_rules
 from readtorch._dynamo.convert_frame import MISS, compile_frame
-from readtorch._dynamo.exc import CannotGenerate, FailOnRecompileLimitHit, Unsupported
+from readtorch._dynamo.exc import CannotGenerate, FailOnRecompileLimitHit, SkipFrame, Unsupported
 from readtorch._dynamo.recorded import eval_frame as recorded
 from readtorch._dynamo.registry import lookup_fx_backend
 from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
@@ -70,6 +70,7 @@ class ExtraState:
     def reset(self):
         self.entries.clear()
         self.codes, self.given_up = [], None
+        self.frame_state = {}  # source -> the number that was there, or DYNAMIC
 
     # ----------------------------------------------------------------------------------------------------- running
 
@@ -124,7 +125,9 @@ class ExtraState:
                 return compile_frame(self, closure, args)
         except CannotGenerate as error:
             self.give_up(str(error))
-            return None
+        except SkipFrame as error:
+            self.given_up = str(error)
+        return None
 
     def give_up(self, reason):
         self.given_up = reason

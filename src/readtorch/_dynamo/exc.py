@@ -37,6 +37,10 @@ class CannotGenerate(TorchDynamoException):
     """What was captured cannot be written as a function: the program runs as it is written."""
 
 
+class SkipFrame(TorchDynamoException):
+    """There is nothing to compile: the function does no operator. It runs as it is written from now on, as in PyTorch."""
+
+
 def unimplemented(gb_type, explanation="", context="", hints=()):
     """Raise Unsupported, with PyTorch's layout of the message."""
     lines = [gb_type]

@@ -162,6 +162,11 @@ class GuardBuilder:
     def SEQUENCE_LENGTH(self, source, seen):
         return f"len({self.writer.get(source)}) != {seen}"
 
+    def SHAPE_ENV(self, source, seen):
+        """A decision by numbers comes out as it did: an equality, or a range."""
+        expression, outcome = seen
+        return f"({self.writer.expression(expression)}) is not {outcome}"
+
     def DICT_KEYS_MATCH(self, source, seen):
         """The same keys in the same order, and 1 is not True."""
         keys = self.writer.get(source)

@@ -3,6 +3,7 @@
 In PyTorch: `torch/_dynamo/output_graph.py`.
 """
 
+import math
 import operator
 
 import readtorch
@@ -10,17 +11,29 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import Guard, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
-from readtorch._dynamo.source import ConstantSource
+from readtorch._dynamo.source import ConstantSource, is_held
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.lazy import LazyVariableTracker
 from readtorch._dynamo.variables.lists import ListVariable, NamedTupleVariable, TupleVariable
-from readtorch._dynamo.variables.tensor import TensorVariable
+from readtorch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from readtorch._dynamo.variables.user_defined import IS_HEAP_TYPE
-from readtorch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from readtorch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph
+
+DYNAMIC = object()
+# Operators whose results have the same shape and dtype whatever number stands beside a tensor.
+TAKES_ANY_NUMBER = set(
+    "add sub mul truediv floordiv mod pow iadd isub imul itruediv ifloordiv imod ipow lt le gt ge eq ne add_ sub_ mul_ div div_ "
+    "true_divide multiply subtract addcmul_ addcdiv_ lerp_ clamp clamp_ clamp_min clamp_max fill_ masked_fill masked_fill_".split()
+)
 
 
 class OutputGraph:
@@ -31,7 +44,7 @@ class OutputGraph:
     tensor_class = readtorch.Tensor
     set_grad_enabled = staticmethod(_set_grad_enabled)
 
-    def __init__(self, stop_at, assumed):
+    def __init__(self, stop_at, assumed, state):
         self.stop_at, self.steps, self.depth = stop_at, 0, 0
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
         self.guards, self.guard_keys = [], set()
@@ -40,7 +53,10 @@ class OutputGraph:
         self.fake_mode = FakeTensorMode()
         self.grad_mode = self.initial_grad_mode = tls.grad_mode
         self.builder = VariableBuilder(self)
-        self.guarded_classes = set()
+        self.guarded_classes, self.module_sources = set(), set()
+        self.dynamic, self.frame_state = state.settings.dynamic, state.frame_state
+        self.capture_scalar_outputs = state.settings.fullgraph
+        self.numbers, self.number_count = {}, 0  # the first: source -> number, or DYNAMIC
         self.assumed, self.assumed_count = assumed, 0
         self.op_count, self.switched_grad_mode = 0, False
         self.guard_thread()
@@ -74,6 +90,38 @@ class OutputGraph:
     def wrap(self, value, source):
         return LazyVariableTracker(value, source, self.builder)
 
+    # ------------------------------------------------------------------------------------------- symbolic numbers
+
+    def is_dynamic(self, source, value):
+        """Whether a number has been another one in an earlier capture of this frame. That is the reason for a second graph, and
+        there shall be no third: "automatic dynamic". Numbers in modules are settings.
+        """
+        if self.dynamic is False or is_held(source) or self.is_in_a_module(source):
+            return False
+        before = self.frame_state.get(source, value)
+        self.numbers[source] = (
+            DYNAMIC if before is DYNAMIC or type(before) is type(value) and before != value else value
+        )
+        is_finite = type(value) is int or math.isfinite(value)
+        return self.numbers[source] is DYNAMIC and is_finite
+
+    def is_in_a_module(self, source):
+        while source is not None and source not in self.module_sources:
+            source = source.base
+        return source is not None
+
+    def decide(self, expression, outcome):
+        """A truth that depends on symbolic numbers: guarded."""
+        self.guard("SHAPE_ENV", None, (expression, outcome))
+        return outcome
+
+    def number_input(self, expression, hint):
+        self.number_count += 1
+        node = self.new_placeholder(f"s{self.number_count}_")
+        node.meta["example_value"] = hint
+        self.inputs[expression] = node, None, None, hint
+        return node
+
     # ------------------------------------------------------------------------------------------------- the graph
 
     def fake(self, tensor):
@@ -82,26 +130,25 @@ class OutputGraph:
 
     def graph_input(self, source, example, tensor):
         if source not in self.inputs:
-            first = next(iter(self.graph.nodes), None)
-            for node in self.graph.nodes:
-                if node.op != "placeholder":
-                    first = node
-                    break
-            else:
-                first = None
-            name = "L_" + "_".join(part for part in _identifier(source.name).split("_") if part and part != "L") + "_"
-            if first is None:
-                node = self.graph.placeholder(name)
-            else:
-                with self.graph.inserting_before(first):
-                    node = self.graph.placeholder(name)
+            parts = [part for part in _identifier(source.name).split("_") if part and part != "L"]
+            node = self.new_placeholder(f"L_{'_'.join(parts)}_")
             node.meta["example_value"] = example
             self.inputs[source] = node, example, version_of(example), tensor
             self.keep.append(example)
         return self.inputs[source][0]
 
+    def new_placeholder(self, name):
+        """Placeholders stand before all other nodes."""
+        first = next((node for node in self.graph.nodes if node.op != "placeholder"), None)
+        if first is None:
+            return self.graph.placeholder(name)
+        with self.graph.inserting_before(first):
+            return self.graph.placeholder(name)
+
     def wrote_to_tensors(self):
-        return any(version_of(example) != version for _, example, version, _ in self.inputs.values())
+        return any(
+            example is not None and version_of(example) != version for _, example, version, _ in self.inputs.values()
+        )
 
     def set_grad_mode(self, mode):
         self.grad_mode, self.switched_grad_mode = mode, True
@@ -128,13 +175,15 @@ class OutputGraph:
     def create(self, kind, target, name, function, args, kwargs):
         """A node of the graph, and the variable of its result: the operator runs on fake tensors."""
         variables = [arg.realize() for arg in args]
-        pairs = [variable.as_proxy(self) for variable in variables]
-        by_name = {key: arg.realize().as_proxy(self) for key, arg in kwargs.items()}
+        pairs = [self.operand(variable, name) for variable in variables]
+        by_name = {key: self.operand(arg.realize(), name) for key, arg in kwargs.items()}
         fakes, more = [pair[1] for pair in pairs], {key: pair[1] for key, pair in by_name.items()}
         why = trace_rules.refused_call(name, fakes, more, readtorch.Tensor)
         if why:
             unimplemented(why, context=name)
         result = self.run_fake(name, function, fakes, more)
+        if any(isinstance(each.realize(), SymNodeVariable) for each in [*args, *kwargs.values()]):
+            self.forget_elements(result)
         node = self.graph.create_node(
             kind, target, tuple(pair[0] for pair in pairs), {key: pair[0] for key, pair in by_name.items()}
         )
@@ -145,6 +194,17 @@ class OutputGraph:
         except Exception:
             self.graph.erase_node(node)
             raise
+
+    def operand(self, variable, name):
+        """(what stands for it in the graph, what stands for it now). Of a symbolic number only arithmetic leaves the value open."""
+        if isinstance(variable, SymNodeVariable) and name in TAKES_ANY_NUMBER:
+            return variable.as_graph_input(self)
+        return variable.as_proxy(self)
+
+    def forget_elements(self, result):
+        """The elements of a small tensor are known only for this number."""
+        if isinstance(result, FakeTensor):
+            result.constant = None
 
     def run_fake(self, name, function, args, kwargs):
         try:

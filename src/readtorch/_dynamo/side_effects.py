@@ -5,6 +5,7 @@ was deleted in between. In PyTorch: `torch/_dynamo/side_effects.py`.
 """
 
 from readtorch._dynamo.source import ConstantSource
+from readtorch._dynamo.variables.dicts import text_of_key
 
 DELETED = object()
 
@@ -85,10 +86,10 @@ class SideEffects:
         return [f"del {codegen(variable)}.{name}"]
 
     def do_item(self, codegen, variable, name, value):
-        return [f"{codegen(variable)}[{codegen.writer.literal(name)}] = {codegen(value)}"]
+        return [f"{codegen(variable)}[{text_of_key(codegen, name)}] = {codegen(value)}"]
 
     def do_delitem(self, codegen, variable, name, value):
-        return [f"del {codegen(variable)}[{codegen.writer.literal(name)}]"]
+        return [f"del {codegen(variable)}[{text_of_key(codegen, name)}]"]
 
     def do_list(self, codegen, variable, name, value):
         target, items = codegen(variable), f"[{', '.join(map(codegen, variable.items))}]"
@@ -97,7 +98,7 @@ class SideEffects:
         return [f"{target}.clear()", f"{target}.extend({items})"]
 
     def do_set(self, codegen, variable, name, value):
-        target, items = codegen(variable), ", ".join(map(codegen.writer.literal, variable.items))
+        target, items = codegen(variable), ", ".join(text_of_key(codegen, each) for each in variable.items)
         return [f"{target}.clear()", f"{target}.update([{items}])"]
 
     def do_cell(self, codegen, variable, name, value):

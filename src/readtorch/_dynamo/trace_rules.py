@@ -104,8 +104,10 @@ def inlines(function):
 
 def inlines_class(cls):
     """Whether a class's objects are made while code is interpreted."""
+    if is_ours(cls):
+        return cls.__module__.removeprefix("readtorch.").startswith(INLINED_ROOMS)
     top = (cls.__module__ or "").partition(".")[0]
-    return not is_ours(cls) and top not in SKIPPED_ROOMS - {"typing"}
+    return top not in SKIPPED_ROOMS - {"typing"}
 
 
 def is_module_class(cls):

@@ -27,7 +27,7 @@ from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunct
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable
 from .nn_module import UnspecializedNNModuleVariable
-from .tensor import TensorVariable
+from .tensor import Number, SymNodeVariable, TensorVariable
 from .torch import FUNCTIONS, GRAD_DECORATORS, TorchInGraphFunctionVariable, call_no_grad, call_set_grad_enabled
 from .user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
@@ -153,6 +153,9 @@ class VariableBuilder:
     def constant(self, value, source):
         """By type and value what is a number or the like, by identity what there is one of; None for other values."""
         kind = type(value)
+        if (kind is int or kind is float) and self.output.is_dynamic(source, value):
+            self.guard("TYPE_MATCH", source, kind)
+            return SymNodeVariable(self.output, Number(source, value), value)
         if kind in NUMBERS:
             self.guard("EQUALS_MATCH", source, value)
             return ConstantVariable(value, source if kind not in (int, str) else None)
@@ -219,6 +222,7 @@ class VariableBuilder:
         if isinstance(value, readtorch.nn.Module):
             self.guard("TYPE_MATCH", source, kind)
             self.output.guard_class(kind)
+            self.output.module_sources.add(source)
             return UnspecializedNNModuleVariable(kind, source, value)
         if not self.is_plain_object(value):
             return UnknownVariable(value, source)

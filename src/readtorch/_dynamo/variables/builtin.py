@@ -16,7 +16,7 @@ from readtorch._dynamo.exc import ObservedException, unimplemented
 
 from .constant import ConstantVariable
 from .dicts import ConstDictVariable, SetVariable, key_of
-from .functions import FunctoolsPartialVariable, NestedUserFunctionVariable, UserMethodVariable
+from .functions import FunctoolsPartialVariable, UserMethodVariable
 from .iter import (
     ChainVariable,
     CountIteratorVariable,
@@ -29,8 +29,8 @@ from .iter import (
 )
 from .lists import BaseListVariable, DequeVariable, ListVariable, TupleVariable
 from .misc import SuperVariable, UnknownVariable
-from .tensor import TensorVariable
-from .user_defined import ExceptionVariable, UserDefinedObjectVariable, lookup
+from .tensor import SymNodeVariable, TensorVariable
+from .user_defined import ExceptionVariable, UserDefinedObjectVariable
 
 # Functions whose results for known values are known. They have no effect.
 FOLDED = {abs, ascii, bin, chr, divmod, format, hex, max, min, oct, ord, pow, round, sum, repr, hash}
@@ -46,6 +46,7 @@ OPERATORS = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 SYMBOLS = {function: symbol for symbol, function in OPERATORS.items()}
+FOLDED |= {operator.index}
 UNARY = {operator.neg, operator.pos, operator.invert, abs, round}
 SPECIAL = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
@@ -103,6 +104,8 @@ def unary(tx, function, value):
     if isinstance(value, UserDefinedObjectVariable):
         name = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__"}[function]
         return value.required(tx, name, f"operator {name}")
+    if isinstance(value, SymNodeVariable) and function is operator.neg:
+        return of_numbers(tx, "*", ConstantVariable(-1), value)
     return tx.fold_call(function, [value], {})
 
 
@@ -113,6 +116,10 @@ def binary(tx, symbol, a, b):
             unimplemented("Unsupported comparison of a tensor with an object")
         return tx.output.call_function(OPERATORS[symbol], [a, b], {})
     plain = symbol if symbol in SPECIAL else symbol[:-1]
+    if isinstance(a, SymNodeVariable) or isinstance(b, SymNodeVariable):
+        if plain in ARITHMETIC and all(is_number(x) for x in (a, b)):
+            return of_numbers(tx, plain, a, b)
+        a, b = (x.as_constant() if isinstance(x, SymNodeVariable) else x for x in (a, b))
     result = of_containers(tx, symbol, plain, a, b)
     if result is None:
         result = of_objects(tx, symbol, plain, a, b)
@@ -124,6 +131,30 @@ def binary(tx, symbol, a, b):
     if plain != symbol and isinstance(x, (list, dict, set)):
         unimplemented("Unsupported in-place operator on a container")
     return tx.fold(OPERATORS[symbol], x, y)
+
+
+ARITHMETIC = {"+", "-", "*", "/", "//", "%", "<", "<=", "==", "!=", ">", ">="}
+
+
+def is_number(variable):
+    return isinstance(variable, SymNodeVariable) or type(getattr(variable, "value", None)) in (int, float)
+
+
+def of_numbers(tx, symbol, a, b):
+    """Arithmetic with symbolic numbers, or a comparison, which is decided now and guarded."""
+    hints = [x.hint if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
+    hint = tx.fold(OPERATORS[symbol], *hints).value
+    is_open = [isinstance(x, SymNodeVariable) and x.expression is None for x in (a, b)]
+    if any(is_open):
+        if isinstance(hint, bool):
+            unimplemented("Data-dependent branching", "a number in a tensor decides what Python does")
+        operands = [x.as_graph_input(tx.output)[0] if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
+        node = tx.output.graph.call_function(OPERATORS[symbol], tuple(operands))
+        return SymNodeVariable(tx.output, None, hint, node)
+    expression = symbol, *(x.expression if isinstance(x, SymNodeVariable) else x.value for x in (a, b))
+    if isinstance(hint, bool):
+        return tx.constant(tx.output.decide(expression, hint))
+    return SymNodeVariable(tx.output, expression, hint)
 
 
 def same_items(tx, a, b):
@@ -323,8 +354,13 @@ def call_vars(tx, owner):
     return owner.realize().var_getattr(tx, "__dict__")
 
 
-def call_attrgetter(tx, *names):
-    unimplemented("Unsupported operator.attrgetter")
+def call_locals(tx):
+    """A dictionary of the variables of the frame that asks, in Python's order."""
+    names = [*tx.code.co_varnames, *tx.code.co_cellvars, *tx.code.co_freevars]
+    found = {name: tx.locals[name] for name in names if name in tx.locals}
+    contents = {name: tx.cells[name].realize().content for name in names if name in tx.cells}
+    found |= {name: content for name, content in contents.items() if content is not None}
+    return ConstDictVariable({name: found[name] for name in names if name in found})
 
 
 def call_not(tx, value):
@@ -399,6 +435,14 @@ def make_str(tx, value=None):
     if isinstance(value, UserDefinedObjectVariable):
         return value.required(tx, "__str__", "str()")
     return tx.fold_call(str, [value], {})
+
+
+def make_float(tx, *args):
+    value = args[0].realize() if args else None
+    if isinstance(value, SymNodeVariable):
+        return value if value.python_type() is float else of_numbers(tx, "*", value, ConstantVariable(1.0))
+    BuiltinVariable(float).check([arg.realize() for arg in args])
+    return tx.fold_call(float, args, {})
 
 
 def make_bool(tx, value=None):
@@ -496,19 +540,15 @@ def combinations_of(function):
     return make
 
 
-def call_wraps(tx, wrapped, **kwargs):
-    unimplemented("Unsupported functools.wraps inside a compiled function")
-
-
 HANDLERS = {
     isinstance: call_isinstance, getattr: call_getattr, hasattr: call_hasattr, setattr: call_setattr, delattr: call_delattr,
     len: call_len, next: call_next, iter: call_iter, sum: call_sum, all: call_all, any: call_any, sorted: call_sorted,
     max: extreme(max, ">"), min: extreme(min, "<"), functools.reduce: call_reduce, callable: call_callable,
-    issubclass: call_issubclass, operator.getitem: call_getitem, operator.contains: call_contains, id: call_id,
+    issubclass: call_issubclass, operator.getitem: call_getitem, operator.contains: call_contains, id: call_id, locals: call_locals,
     vars: call_vars, typing.cast: call_cast, operator.not_: call_not, operator.truth: call_truth, operator.is_: call_is,
     list: make_list, tuple: make_tuple, dict: make_dict, set: set_maker(set), frozenset: set_maker(frozenset),
     collections.OrderedDict: make_ordered_dict, collections.defaultdict: make_default_dict, collections.deque: make_deque,
-    str: make_str, bool: make_bool, type: make_type, super: make_super, object: make_object, types.MethodType: make_method,
+    str: make_str, float: make_float, bool: make_bool, type: make_type, super: make_super, object: make_object, types.MethodType: make_method,
     enumerate: make_enumerate, zip: make_zip, map: make_map, filter: make_filter, reversed: make_reversed,
     functools.partial: make_partial, itertools.chain: make_chain, itertools.islice: islice, itertools.repeat: make_repeat,
     itertools.product: make_product, itertools.accumulate: make_accumulate, itertools.count: make_count,
@@ -521,7 +561,6 @@ IS_BUILTIN = HANDLERS.keys() | FOLDED | SYMBOLS.keys() | UNARY
 # Functions that look at the frame that calls them: they run in the frame of the program.
 LOOK_AT_THE_FRAME = {builtins.locals, builtins.dir, builtins.eval, builtins.exec, builtins.globals, builtins.breakpoint}
 LOOK_AT_THE_FRAME |= {builtins.vars, builtins.super}
-IS_FUNCTION = (NestedUserFunctionVariable, UserMethodVariable)
 
 
 def is_hashable_builtin(value):
@@ -529,7 +568,3 @@ def is_hashable_builtin(value):
         return value in IS_BUILTIN
     except TypeError:
         return False
-
-
-def method_of_class(cls, name):
-    return lookup(cls, name)[1]

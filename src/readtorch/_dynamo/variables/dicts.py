@@ -4,16 +4,52 @@ import collections
 
 from .base import VariableTracker
 from .lists import TupleVariable
+from .misc import CellVariable
+from .tensor import TensorVariable
 
 UNHASHABLE = (list, dict, set)
 
 
+class HashableTracker:
+    """A tensor, module or object as a key: found by its identity. In PyTorch: `variables/hashable.py`."""
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def __eq__(self, other):
+        return isinstance(other, HashableTracker) and self.variable is other.variable
+
+    def __hash__(self):
+        return id(self.variable)
+
+
+def has_identity(variable):
+    """Whether equality of such objects is identity."""
+    if isinstance(variable, (TensorVariable, CellVariable)):
+        return True
+    cls = getattr(variable, "cls", None)
+    return isinstance(cls, type) and cls.__eq__ is object.__eq__ and cls.__hash__ is object.__hash__
+
+
 def key_of(tx, variable):
-    """The key that a variable stands for: it must be known."""
-    key = variable.realize().as_python_constant()
+    """The key that a variable stands for: it is known, or found by its identity."""
+    variable = variable.realize()
+    if has_identity(variable):
+        if variable.source is not None:  # so it is not another of the keys
+            tx.output.guard("ID_MATCH", variable.source, variable.original)
+        return HashableTracker(variable)
+    key = variable.as_python_constant()
     if isinstance(key, UNHASHABLE):
         raise tx.error(TypeError, f"unhashable type: '{type(key).__name__}'")
     return key
+
+
+def variable_of_key(tx, key):
+    return key.variable if isinstance(key, HashableTracker) else tx.constant(key)
+
+
+def text_of_key(codegen, key):
+    return codegen(key.variable) if isinstance(key, HashableTracker) else codegen.writer.literal(key)
 
 
 class ConstDictVariable(VariableTracker):
@@ -66,7 +102,7 @@ class ConstDictVariable(VariableTracker):
         return tx.constant(len(self.keys(tx)))
 
     def call_iter(self, tx):
-        return tx.iterator_over([tx.constant(key) for key in self.keys(tx)], self)
+        return tx.iterator_over([variable_of_key(tx, key) for key in self.keys(tx)], self)
 
     def contains(self, tx, item):
         return self.has(tx, key_of(tx, item))
@@ -145,7 +181,7 @@ class ConstDictVariable(VariableTracker):
         keys = self.keys(tx)
         if not keys:
             raise tx.error(KeyError, "popitem(): dictionary is empty")
-        key = tx.constant(keys[-1])
+        key = variable_of_key(tx, keys[-1])
         return TupleVariable([key, self.method_pop(tx, key)])
 
     def method_setdefault(self, tx, key, default=None):
@@ -170,7 +206,7 @@ class ConstDictVariable(VariableTracker):
 
     def method_clear(self, tx):
         for key in self.keys(tx):
-            self.delitem(tx, tx.constant(key))
+            self.delitem(tx, variable_of_key(tx, key))
         return tx.constant(None)
 
     def method_copy(self, tx):
@@ -190,8 +226,8 @@ class ConstDictVariable(VariableTracker):
         self.unknown("call of method move_to_end")
 
     def reconstruct(self, codegen):
-        literal = codegen.writer.literal
-        text = "{" + ", ".join(f"{literal(key)}: {codegen(item)}" for key, item in self.items.items()) + "}"
+        pairs = [f"{text_of_key(codegen, key)}: {codegen(item)}" for key, item in self.items.items()]
+        text = "{" + ", ".join(pairs) + "}"
         if self.cls is dict:
             return codegen.temporary(text)
         held = codegen.writer.hold(self.cls)
@@ -214,7 +250,7 @@ class DictViewVariable(VariableTracker):
         keys = self.owner.keys(tx)
         if self.kind == "values":
             return [self.owner.items[key] for key in keys]
-        names = [tx.constant(key) for key in keys]
+        names = [variable_of_key(tx, key) for key in keys]
         if self.kind == "keys":
             return names
         return [TupleVariable([name, self.owner.items[key]]) for name, key in zip(names, keys)]
@@ -251,6 +287,8 @@ class SetVariable(VariableTracker):
         return self.cls
 
     def as_python_constant(self):
+        if any(isinstance(each, HashableTracker) for each in self.items):
+            self.unknown("use as a constant")
         return self.cls(self.items)
 
     def call_bool(self, tx):
@@ -262,7 +300,7 @@ class SetVariable(VariableTracker):
     def call_iter(self, tx):
         if self.source is not None and len(self.items) > 1:
             self.unknown("iteration, in an order that equal sets need not have,")
-        return tx.iterator_over([tx.constant(each) for each in self.cls(self.items)], self)
+        return tx.iterator_over([tx.constant(each) for each in self.as_python_constant()], self)
 
     def contains(self, tx, item):
         return key_of(tx, item) in self.items
@@ -296,5 +334,5 @@ class SetVariable(VariableTracker):
         tx.output.side_effects.store_set(self)
 
     def reconstruct(self, codegen):
-        elements = ", ".join(map(codegen.writer.literal, self.items))
+        elements = ", ".join(text_of_key(codegen, each) for each in self.items)
         return codegen.temporary(f"{codegen.writer.hold(self.cls)}([{elements}])")

@@ -166,11 +166,16 @@ class ChainVariable(IteratorVariable):
 
     def next_variable(self, tx):
         while self.inner:
-            item = tx.next(tx.iterator_of(self.inner[0]))
+            self.inner[0] = tx.iterator_of(self.inner[0])
+            item = tx.next(self.inner[0])
             if item is not None:
                 return item
             del self.inner[0]
         return None
+
+    def reconstruct(self, codegen):
+        held = codegen.writer.hold(itertools.chain)
+        return codegen.temporary(f"{held}({', '.join(map(codegen, self.inner))})")
 
 
 class IsliceVariable(IteratorVariable):

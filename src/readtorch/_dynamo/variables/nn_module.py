@@ -40,7 +40,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
             unimplemented("Unsupported call of a module that is compiled by itself", context=self.describe())
         tx.output.guard("ID_MATCH", AttrSource(self.source, "_compiled_call_impl"), None)
         if any(getattr(module, name) for name in OWN_HOOKS) or any(GLOBAL_HOOKS):
-            unimplemented("Unsupported call of a module with hooks", context=self.describe())
+            return tx.call(tx.held(Module._call_uncompiled), [self, *args], kwargs)
         tx.output.guard("EMPTY_DICTS", self.source, OWN_HOOKS)
         tx.output.guard("EMPTY_GLOBALS", ConstantSource(GLOBAL_HOOKS), tuple(GLOBAL_HOOKS))
         return tx.call(self.var_getattr(tx, "forward").realize(), args, kwargs)

@@ -10,6 +10,7 @@ from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.source import AttrSource
 
 from .base import VariableTracker
+from .constant import ConstantVariable
 
 # What a tensor says of itself without its elements.
 FACTS = (
@@ -92,6 +93,8 @@ class TensorVariable(VariableTracker):
         self.unknown(f"attribute {name}")
 
     def call_method(self, tx, name, args, kwargs):
+        if name == "item" and not args and self.output.capture_scalar_outputs:
+            return self.call_item(tx)
         if name in FACT_METHODS and not kwargs:
             return tx.fold_call(getattr(self.facts(), name), args, kwargs)
         if name == "type" and not args and not kwargs:
@@ -103,6 +106,18 @@ class TensorVariable(VariableTracker):
         if why:
             unimplemented(*why)
         return self.output.call_method(name, [self, *args], kwargs)
+
+    def call_item(self, tx):
+        """The number in a tensor: known when the graph runs, and not before."""
+        facts = self.facts()
+        if facts.numel() != 1:
+            unimplemented("Data dependent operator", f"item() of a tensor with {facts.numel()} elements")
+        kind = float if facts.is_floating_point() else int
+        if facts.is_complex() or str(facts.dtype).endswith("bool"):
+            unimplemented("Unsupported Tensor.item() call", "of a complex number or a bool")
+        node = self.output.graph.call_method("item", (self.as_proxy(self.output)[0],))
+        self.output.op_count += 1
+        return SymNodeVariable(self.output, None, kind(1), node)
 
     def call_len(self, tx):
         return tx.fold(len, self.facts())
@@ -130,3 +145,74 @@ class TensorVariable(VariableTracker):
 
     def setitem(self, tx, key, value):
         self.output.call_setitem(self, key, value)
+
+
+class SymNodeVariable(VariableTracker):
+    """A number that another call may have otherwise.
+
+    expression: a Number, or (symbol, operand, operand) with expressions and numbers; hint: what it is in this call. A decision by it
+    becomes a guard on the expression; where its value must be known, the sources are guarded by their values, as those of
+    other numbers are. node: instead of the expression, what gives it when the graph runs.
+    """
+
+    def __init__(self, output, expression, hint, node=None):
+        self.output, self.expression, self.hint, self.node = output, expression, hint, node
+
+    def describe(self):
+        return "SymNodeVariable()"
+
+    def python_type(self):
+        return type(self.hint)
+
+    def as_python_constant(self):
+        if self.expression is None:
+            unimplemented("Data-dependent branching", "a number in a tensor decides what Python does", self.describe())
+        for source, value in sources_of(self.expression):
+            self.output.guard("EQUALS_MATCH", source, value)
+        return self.hint
+
+    def as_constant(self):
+        return ConstantVariable(self.as_python_constant())
+
+    def as_proxy(self, output):
+        value = self.as_python_constant()
+        return value, value
+
+    def as_graph_input(self, output):
+        """For operators that do the same with any number."""
+        if self.node is None:
+            self.node = output.number_input(self.expression, self.hint)
+        return self.node, self.hint
+
+    def reconstruct(self, codegen):
+        if self.expression is None:
+            return codegen.graph_output(self.node)
+        return codegen.writer.expression(self.expression)
+
+    def call_bool(self, tx):
+        if self.expression is None:
+            return bool(self.as_python_constant())
+        return self.output.decide(("!=", self.expression, 0), bool(self.hint))
+
+    def var_getattr(self, tx, name):
+        return self.as_constant().var_getattr(tx, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        return self.as_constant().call_method(tx, name, args, kwargs)
+
+    def call_iter(self, tx):
+        return self.as_constant().call_iter(tx)
+
+
+def sources_of(expression):
+    """(source, value) of all numbers that an expression reads."""
+    if isinstance(expression, Number):
+        return [(expression.source, expression.value)]
+    return [each for part in expression[1:] for each in sources_of(part)] if isinstance(expression, tuple) else []
+
+
+class Number:
+    """A number that is read, in an expression."""
+
+    def __init__(self, source, value):
+        self.source, self.value = source, value

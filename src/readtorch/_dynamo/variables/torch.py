@@ -2,6 +2,7 @@
 
 import readtorch
 from readtorch.autograd import grad_mode
+from readtorch.c10.local_dispatch_key_set import trace_under_way
 
 from .constant import ConstantVariable
 from .ctx_manager import GradModeVariable
@@ -36,6 +37,11 @@ def call_is_compiling(tx):
     return tx.constant(True)
 
 
+def call_trace_under_way(tx):
+    """Nothing is captured while a trace is recorded."""
+    return tx.constant(None)
+
+
 def call_get_default_dtype(tx):
     return tx.constant(readtorch.get_default_dtype())
 
@@ -44,6 +50,7 @@ FUNCTIONS = {
     readtorch.is_grad_enabled: call_is_grad_enabled,
     readtorch.is_tensor: call_is_tensor,
     readtorch.compiler.is_compiling: call_is_compiling,
+    trace_under_way: call_trace_under_way,
     readtorch.get_default_dtype: call_get_default_dtype,
 }
 
