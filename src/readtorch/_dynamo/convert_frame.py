@@ -61,7 +61,7 @@ class GuardedCode:
 
 def _read(writer, key):
     """The text of an input of the graph: a source, or an expression of numbers."""
-    return writer.get(key) if isinstance(key, Source) else writer.expression(key)
+    return writer.get(key) if isinstance(key, Source) else writer.expression(key.expression)
 
 
 def _checker_of(guards, parameters):
@@ -157,6 +157,8 @@ class _Capture:
         effects = output.side_effects.codegen(codegen)
         for guard in output.guards[written:]:  # what was looked at while values were written
             builder.write(guard)
+        for source in output.read_sources:  # that it is there, though nobody looked at it
+            writer.get(source)
         last = finish()
         module, graph_lines = self.graph_call(output, codegen, writer)
         body = [*graph_lines, *codegen.body, *("    " + line for line in [*effects, *last])]

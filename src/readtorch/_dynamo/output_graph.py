@@ -36,6 +36,13 @@ TAKES_ANY_NUMBER = set(
 )
 
 
+class NumberInput:
+    """An input of the graph that is a number. (Expressions are no keys: 1 and 1.0 are equal.)"""
+
+    def __init__(self, expression):
+        self.expression = expression
+
+
 class OutputGraph:
     """stop_at: the number of the root's step at which the graph breaks; None for none. assumed: the results of functions that
     are assumed to be constant, from an earlier attempt.
@@ -58,6 +65,7 @@ class OutputGraph:
         self.capture_scalar_outputs = state.settings.fullgraph
         self.numbers, self.number_count = {}, 0  # the first: source -> number, or DYNAMIC
         self.assumed, self.assumed_count = assumed, 0
+        self.first_operator, self.read_sources = None, []
         self.op_count, self.switched_grad_mode = 0, False
         self.guard_thread()
 
@@ -90,6 +98,17 @@ class OutputGraph:
     def wrap(self, value, source):
         return LazyVariableTracker(value, source, self.builder)
 
+    def read(self, value, source):
+        """The same for a value that the program reads: that it is there is guarded, though nobody looks at it."""
+        self.read_sources.append(source)
+        return self.wrap(value, source)
+
+    def touch(self, variable):
+        """The program reads a part that `wrap` was called for when the whole was looked at."""
+        if isinstance(variable, LazyVariableTracker) and variable.seen is None:
+            self.read_sources.append(variable.source)
+        return variable
+
     # ------------------------------------------------------------------------------------------- symbolic numbers
 
     def is_dynamic(self, source, value):
@@ -119,7 +138,7 @@ class OutputGraph:
         self.number_count += 1
         node = self.new_placeholder(f"s{self.number_count}_")
         node.meta["example_value"] = hint
-        self.inputs[expression] = node, None, None, hint
+        self.inputs[NumberInput(expression)] = node, None, None, hint
         return node
 
     # ------------------------------------------------------------------------------------------------- the graph
@@ -139,10 +158,11 @@ class OutputGraph:
 
     def new_placeholder(self, name):
         """Placeholders stand before all other nodes."""
-        first = next((node for node in self.graph.nodes if node.op != "placeholder"), None)
-        if first is None:
+        if self.first_operator is None:
+            self.first_operator = next((node for node in self.graph.nodes if node.op != "placeholder"), None)
+        if self.first_operator is None:
             return self.graph.placeholder(name)
-        with self.graph.inserting_before(first):
+        with self.graph.inserting_before(self.first_operator):
             return self.graph.placeholder(name)
 
     def wrote_to_tensors(self):
@@ -189,11 +209,7 @@ class OutputGraph:
         )
         node.meta["example_value"] = result
         self.op_count += 1
-        try:
-            return self.result(node, result, list(zip(variables, fakes)))
-        except Exception:
-            self.graph.erase_node(node)
-            raise
+        return self.result(node, result, list(zip(variables, fakes)))
 
     def operand(self, variable, name):
         """(what stands for it in the graph, what stands for it now). Of a symbolic number only arithmetic leaves the value open."""

@@ -10,18 +10,21 @@ show. In PyTorch: `torch/_dynamo/source.py`.
 class Source:
     """base: the source that it starts from; key: what is read of it. Equal paths are equal sources."""
 
-    __slots__ = ("base", "key")
+    __slots__ = ("base", "key", "_hash")
 
     def __init__(self, base, key):
         self.base, self.key = base, key
+        self._hash = hash((type(self), base, key if isinstance(key, (str, int)) else id(key)))
 
     def __eq__(self, other):
+        if self is other:
+            return True
         if type(self) is not type(other) or type(self.key) is not type(other.key) or self.base != other.base:
             return False
         return self.key == other.key if isinstance(self.key, (str, int)) else self.key is other.key
 
     def __hash__(self):
-        return hash((type(self), self.base, self.key if isinstance(self.key, (str, int)) else id(self.key)))
+        return self._hash
 
     def read(self, writer):
         """The expression that reads it; what lies before it on the path is read first."""

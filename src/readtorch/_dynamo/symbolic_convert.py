@@ -371,7 +371,7 @@ class InstructionTranslatorBase(Operations):
                 raise self.error(NameError, message)
             message = f"cannot access local variable '{name}' where it is not associated with a value"
             raise self.error(UnboundLocalError, message)
-        self.push(cell.content)
+        self.push(self.output.touch(cell.content))
 
     def STORE_DEREF(self, instruction):
         cell = self.cells[instruction.argval].realize()
@@ -390,11 +390,11 @@ class InstructionTranslatorBase(Operations):
         if written is not None and written is not DELETED:
             return written
         if name in self.globals and written is not DELETED:
-            return self.output.wrap(self.globals[name], GetItemSource(ConstantSource(self.globals), name))
+            return self.output.read(self.globals[name], GetItemSource(ConstantSource(self.globals), name))
         if hasattr(builtins, name):
             self.output.guard("DICT_NOT_CONTAINS", ConstantSource(self.globals), name)
             value = getattr(builtins, name)
-            return self.output.wrap(value, GetItemSource(ConstantSource(vars(builtins)), name))
+            return self.output.read(value, GetItemSource(ConstantSource(vars(builtins)), name))
         self.output.guard("DICT_NOT_CONTAINS", ConstantSource(self.globals), name)
         raise self.error(NameError, f"name '{name}' is not defined")
 

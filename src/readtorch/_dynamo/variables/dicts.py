@@ -119,7 +119,7 @@ class ConstDictVariable(VariableTracker):
     def getitem(self, tx, key):
         found = key_of(tx, key)
         if found in self.items:
-            return self.items[found]
+            return tx.output.touch(self.items[found])
         self.has(tx, found)
         if self.default_factory is not None:
             made = tx.call(self.default_factory, [], {})

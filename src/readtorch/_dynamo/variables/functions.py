@@ -80,7 +80,7 @@ class UserFunctionVariable(ConstantVariable):
         if name in PLAIN_ATTRIBUTES:
             return tx.constant(getattr(self.value, name))
         if name in self.value.__dict__:
-            return tx.output.wrap(self.value.__dict__[name], AttrSource(self.place, name))
+            return tx.output.read(self.value.__dict__[name], AttrSource(self.place, name))
         if name in ("__defaults__", "__kwdefaults__"):
             return tx.output.wrap(getattr(self.value, name), AttrSource(self.place, name))
         if name.startswith("__"):

@@ -21,7 +21,7 @@ class PythonModuleVariable(ConstantVariable):
         if written is not None:
             return written
         if name in self.value.__dict__:
-            return tx.output.wrap(self.value.__dict__[name], AttrSource(ConstantSource(self.value), name))
+            return tx.output.read(self.value.__dict__[name], AttrSource(ConstantSource(self.value), name))
         return tx.fold(getattr, self.value, name)
 
     def var_setattr(self, tx, name, value):

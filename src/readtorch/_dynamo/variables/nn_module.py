@@ -56,7 +56,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
                 if changed is not None and changed in tx.output.side_effects:
                     unimplemented("Unsupported read of a member after members were changed", context=name)
                 tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
-                return tx.output.wrap(members[name], GetItemSource(AttrSource(self.source, kind), name))
+                return tx.output.read(members[name], GetItemSource(AttrSource(self.source, kind), name))
         tx.output.guard("NO_HASATTR", self.source, name)
         raise tx.error(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
 

@@ -82,7 +82,7 @@ class TensorVariable(VariableTracker):
             return tx.constant(True)
         own = getattr(self.original, "__dict__", {})
         if name in own:
-            return self.output.wrap(own[name], AttrSource(self.source, name))
+            return self.output.read(own[name], AttrSource(self.source, name))
         attribute = inspect.getattr_static(self.cls, name, None)
         if attribute is None and not hasattr(self.cls, name):
             if self.source is not None:

@@ -60,7 +60,7 @@ def bind(tx, cls, owner, found, name, instance):
         return value
     if hasattr(type(found), "__get__") and not isinstance(found, type):
         unimplemented("Unsupported descriptor", context=f"{type(found).__name__} {cls.__name__}.{name}")
-    return tx.output.wrap(found, AttrSource(ConstantSource(cls), name))
+    return tx.output.read(found, AttrSource(ConstantSource(cls), name))
 
 
 class UserDefinedClassVariable(ConstantVariable):
@@ -179,7 +179,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return self.slot(tx, found, name)
         own = getattr(self.original, "__dict__", {})
         if name in own:
-            return tx.output.wrap(own[name], AttrSource(self.source, name))
+            return tx.output.read(own[name], AttrSource(self.source, name))
         if found is not MISSING:
             if self.source is not None and hasattr(self.original, "__dict__"):
                 tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
@@ -199,7 +199,7 @@ class UserDefinedObjectVariable(VariableTracker):
     def slot(self, tx, found, name):
         if self.original is not None:
             try:
-                return tx.output.wrap(found.__get__(self.original), AttrSource(self.source, name))
+                return tx.output.read(found.__get__(self.original), AttrSource(self.source, name))
             except AttributeError:
                 tx.output.guard("NO_HASATTR", self.source, name)
         raise tx.error(AttributeError, name)
