@@ -6,7 +6,7 @@ scope, when it began and ended, the thread, and details, if they are asked for. 
 RecordFunction, when it begins and when it is over, with the time and the thread. Everything else is worked out afterwards: which call is inside which, which call in forward made the
 node that runs in backward, what each allocated. In PyTorch: a queue for each thread, since its threads run at the same time.
 
-In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `torch/csrc/profiler/collection.cpp`. Explained in the chapter "The profiler".
 """
 
 import itertools

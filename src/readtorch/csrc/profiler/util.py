@@ -1,7 +1,7 @@
 """What is noted of a call's arguments: shapes, strides, dtypes, numbers; and how many operations a call must take.
 
 In PyTorch: `torch/csrc/profiler/util.cpp`, and the encoder of inputs in `torch/csrc/profiler/collection.cpp`. Explained in the
-chapter "One operator call".
+chapter "The profiler".
 """
 
 import math
