@@ -96,6 +96,7 @@ from . import (
     fft,
     func,
     futures,
+    hub,
     linalg,
     multiprocessing,
     nn,
