@@ -4,6 +4,7 @@ of gradients, errors."""
 import pytest
 import torch
 
+import readtorch
 from tests.reference import both
 from tests.test_graphs import graph_of
 
@@ -161,6 +162,23 @@ def test_cross_entropy_with_less_than_no_smoothing():
     compare(
         lambda T, x, t: T.nn.functional.cross_entropy(x, t, label_smoothing=-0.2), numbers(4, 6), probabilities(4, 6)
     )
+
+
+TYPES = ("float16", "bfloat16", "float32", "float64", "int64")
+
+
+@pytest.mark.parametrize("target", TYPES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_binary_cross_entropy_of_two_dtypes_is_refused(dtype, target):
+    def outcome(T, weight):
+        x, t = T.ones(3, dtype=getattr(T, dtype)), T.ones(3, dtype=getattr(T, target))
+        try:
+            return str(T.nn.functional.binary_cross_entropy(x, t, weight and T.ones(3, dtype=getattr(T, weight))).dtype)
+        except RuntimeError as error:
+            return type(error).__name__, str(error)
+
+    for weight in (None, "float32", "float64"):
+        assert outcome(readtorch, weight) == outcome(torch, weight)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -15,7 +15,8 @@ from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import TensorMeta, broadcast
 from readtorch.aten.tensor_utils import check_broadcasts
-from readtorch.c10.tensor_impl import wrap_result
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap_result
 
 from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar, sub_scalar
 from .tensor_iterator import compute, computing, not_implemented, result_type, wrap_reduced
@@ -403,8 +404,18 @@ def weighed_meta(weight, *tensors):
     return broadcast(result_type(*tensors), *tensors)
 
 
+def check_same_dtype(self, target):
+    """Raises RuntimeError for two dtypes, and NotImplementedError for one that is not floating-point."""
+    names = [SCALAR_TYPE_NAMES[dtype_of(t)] for t in (self, target)]
+    if names[0] != names[1]:
+        raise RuntimeError(f"Found dtype {names[1]} but expected {names[0]}")
+    if not self.dtype.is_floating_point:
+        raise not_implemented("binary_cross_entropy")(dtype_of(self))
+
+
 @binary_cross_entropy.kernel
 def binary_cross_entropy_cpu(self, target, weight, reduction):
+    check_same_dtype(self, target)
     for name, t in (("input", self), ("target", target)):
         if ((t._array < 0) | (t._array > 1)).any():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
@@ -417,8 +428,8 @@ def binary_cross_entropy_cpu(self, target, weight, reduction):
 
 
 def weighed(loss, weight, reduction):
-    """Weigh the elements' losses and reduce them."""
-    return apply_loss_reduction(loss if weight is None else loss * weight, reduction)
+    """Weigh the elements' losses, in their dtype, and reduce them."""
+    return apply_loss_reduction(loss if weight is None else (loss * weight).to(loss.dtype), reduction)
 
 
 @binary_cross_entropy.backward

@@ -14,7 +14,7 @@ from numba import cuda
 
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.native import math as f
-from readtorch.aten.native.loss import MEAN, NONE, apply_loss_reduction, room, share, weighed
+from readtorch.aten.native.loss import MEAN, NONE, apply_loss_reduction, check_same_dtype, room, share, weighed
 from readtorch.aten.native.loss import SUM as TOTAL
 from readtorch.aten.native.loss_nll import check_types
 from readtorch.aten.native.math import div
@@ -152,6 +152,7 @@ elementwise("soft_margin_loss", f.soft_margin, f.soft_margin_backward)
 @cuda_kernel(operator_named("binary_cross_entropy"))
 def binary_cross_entropy_cuda(self, target, weight, reduction):
     """Logarithms are not less than -100."""
+    check_same_dtype(self, target)
     losses = (target - 1) * (1 - self).log().clamp(min=-100) - target * self.log().clamp(min=-100)
     return weighed(losses, weight, reduction)
 

@@ -54,7 +54,8 @@ def check_mm(self, mat2):
         raise RuntimeError("mat2 must be a matrix")
     check_inner_sizes(x, y)
     if x.dtype != y.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
+        both = "mat1 and mat2" if self.device.type == "cuda" else "m1 and m2"
+        raise RuntimeError(f"expected {both} to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
 
 
 def check_inner_sizes(x, y):
