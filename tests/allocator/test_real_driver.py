@@ -1,5 +1,6 @@
 """The driver of real GPUs, without one: against a stand-in for NVIDIA's bindings over simulated memory."""
 
+import enum
 import inspect
 import types
 
@@ -9,14 +10,25 @@ import pytest
 from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError, check_message
 from readtorch.c10.cuda.driver_api import Driver
 from readtorch.c10.cuda.real_driver import RealDriver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 from readtorch.c10.storage_impl import address_of
 
 MIB = 1 << 20
-SUCCESS, OUT_OF_MEMORY, NOT_READY, INVALID = 0, 2, 600, 1
+
+
+class CUresult(enum.IntEnum):
+    """Some of the driver's answers."""
+
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NOT_READY = 600
+
+
+SUCCESS, INVALID, OUT_OF_MEMORY, NOT_READY = CUresult
 
 
 class Names:
@@ -29,9 +41,7 @@ class Names:
 class Bindings:
     """What `cuda.bindings.driver` offers: functions that return a tuple, the status first."""
 
-    CUresult = types.SimpleNamespace(
-        CUDA_SUCCESS=SUCCESS, CUDA_ERROR_OUT_OF_MEMORY=OUT_OF_MEMORY, CUDA_ERROR_NOT_READY=NOT_READY
-    )
+    CUresult = CUresult
     CUdevice_attribute = CUmemAllocationType = CUmemLocationType = CUmemAccess_flags = Names()
     CUmemAllocationProp = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
     CUmemAccessDesc = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
@@ -229,8 +239,30 @@ def test_streams_events_and_errors(bindings):
     assert driver.stream_query(0, stream) and driver.event_query(last)
     driver.event_destroy(last)
     driver.stream_destroy(0, stream)
-    with pytest.raises(AcceleratorError, match="^CUDA error: invalid argument$"):
+    with pytest.raises(AcceleratorError, match="^CUDA error: invalid argument\nSearch for `cudaErrorInvalidValue' in"):
         driver.free(0, 12345)
+
+
+def test_errors_of_kernels_may_be_another_call_s(monkeypatch):
+    later = "CUDA kernel errors might be asynchronously reported at some other API call"
+    text = check_message("an illegal memory access was encountered", "CUDA_ERROR_ILLEGAL_ADDRESS")
+    assert text.startswith(
+        "CUDA error: an illegal memory access was encountered\nSearch for `cudaErrorIllegalAddress' in "
+    )
+    assert later in text and later not in check_message("out of memory", "CUDA_ERROR_OUT_OF_MEMORY")
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    assert later not in check_message("unspecified launch failure", "CUDA_ERROR_LAUNCH_FAILED")
+
+
+def test_a_device_s_name_ends_where_c_ends_it(bindings):
+    bindings.cuDeviceGetName = lambda length, device: (SUCCESS, b"a GPU\0and what was there before")
+    assert RealDriver(bindings).get_device_properties(0).name == "a GPU"
+
+
+def test_a_launch_that_the_driver_refuses(bindings):
+    bindings.cuLaunchKernel = lambda *arguments: (INVALID,)
+    with pytest.raises(AcceleratorError, match="CUDA error: invalid configuration argument"):
+        RealDriver(bindings)._launch(1, 2, 3)
 
 
 def test_windows_and_copies():

@@ -199,6 +199,7 @@ case("addcmul addcdiv", X, Y, Z, value=1.7)
 case("masked_fill.Tensor", X, C, torch.tensor(7.5))
 case("masked_fill.Scalar", X, C, 7.5)
 case("masked_select", X, C)
+case("masked_select", torch.tensor(3.0), torch.tensor(True))
 case("masked_scatter", X, C, values(7))
 
 # ------------------------------------------------------------------------------------------------- reductions

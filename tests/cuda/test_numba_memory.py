@@ -1,13 +1,16 @@
 """numba's memory from our allocator; and how launches reach numba. Without a GPU: contexts that are none."""
 
 import gc
+import re
+import struct
 import types
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from readtorch import cuda
-from readtorch.c10.cuda import numba_launch, numba_memory
+from readtorch.c10.cuda import compile, numba_launch, numba_memory
 
 CONTEXT = types.SimpleNamespace(device=types.SimpleNamespace(id=1))
 
@@ -34,12 +37,74 @@ def test_memory_info_is_the_devices():
     assert info.total == 64 << 20
 
 
+def test_numba_asks_for_the_devices_memory_once(monkeypatch):
+    """numba initializes the manager each time that it looks up a context."""
+    manager, asked = numba_memory.manager_class()(context=CONTEXT), []
+    monkeypatch.setattr(manager, "get_memory_info", lambda: asked.append(1) or types.SimpleNamespace(total=7))
+    for _ in range(3):
+        manager.initialize()
+    assert len(asked) == 1 and manager.deallocations.memory_capacity == 7
+
+
 def test_the_interface_version():
     assert numba_memory.manager_class()(context=CONTEXT).interface_version == 1
 
 
-def test_arrays_are_described_as_numba_wants_them():
+def nothing(a, b, sizes, x, y, z, count, flag, small, number):
+    a[0] = x + sizes[0] + y.real + z.imag + small + number
+    b[0, 0] = count + flag
+
+
+ARGUMENTS = (
+    np.zeros(4, np.float32), np.zeros((2, 3), np.float16)[:, ::2], (3, 4), np.float32(1), np.complex64(1j), 2j, 5, True, np.int16(3), 1.5,
+)  # fmt: skip
+
+
+def test_parameters_lie_where_the_compiled_kernel_looks():
+    """One letter for each `.param` of PTX, of its size."""
+    text = compile.ptx(nothing, compile.signature_of(ARGUMENTS), (8, 0))
+    entry = text[text.index(".entry") : text.index(")", text.index(".entry"))]
+    bits = [int(size) for size in re.findall(r"\.param \.[a-z]+(\d+) ", entry)]
+    written = re.sub(r"(\d+)(.)", lambda m: int(m[1]) * m[2], "".join(numba_launch.letters(ARGUMENTS)))
+    assert [8 * struct.calcsize(letter) for letter in written] == bits
+    values = numba_launch.parameters(ARGUMENTS, [])
+    assert len(values) == len(bits)
+    struct.pack("@" + written, *values)
+
+
+def test_an_array_is_seven_numbers_or_more():
     array = np.zeros((4, 6), np.float32)[::2, 1:]
-    described = numba_launch._DeviceArray(array).__cuda_array_interface__
-    assert described["shape"] == (2, 5) and described["strides"] == (48, 4) and described["typestr"] == "<f4"
-    assert described["data"][0] == array.__array_interface__["data"][0]
+    assert numba_launch.parameters([array], []) == [0, 0, 10, 4, array.ctypes.data, 2, 5, 48, 4]
+    assert numba_launch.parameters([array[:0]], [])[2:6] == [0, 4, 0, 0]  # of nothing, nobody asks where it is
+
+
+def test_a_number_in_bfloat16_travels_as_float32():
+    half = ml_dtypes.bfloat16(1.5)
+    assert "".join(numba_launch.letters([half])) == "f" and numba_launch.parameters([half], []) == [1.5]
+    assert [str(one) for one in compile.signature_of((half,))] == ["float32"]
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        (np.zeros(3, np.float32), np.zeros(7, np.float32), True),
+        (np.zeros(3, np.float32), np.zeros(3), False),
+        (np.zeros((3, 2)), np.zeros((2, 3)).T, False),
+        ((1, 2), (3, 4), True),
+        ((1, 2), (1, 2, 3), False),
+        (np.float32(1), 1.0, False),
+        (True, 1, False),
+    ],
+)
+def test_what_was_compiled_serves_arguments_of_the_same_types(one, other, same):
+    assert (numba_launch.key_of(one) == numba_launch.key_of(other)) is same
+    assert (compile.signature_of([one]) == compile.signature_of([other])) is same
+
+
+def test_a_grid_may_be_a_number():
+    assert [numba_launch.three(size) for size in (3, (3,), (3, 2), (3, 2, 1))] == [
+        (3, 1, 1),
+        (3, 1, 1),
+        (3, 2, 1),
+        (3, 2, 1),
+    ]

@@ -77,15 +77,19 @@ def compiled(kernel):
 
 
 def signature_of(arguments):
-    """numba's types of a launch's arguments."""
+    """numba's types of a launch's arguments. A number that is bfloat16 becomes float32: numba takes no other."""
+    import ml_dtypes
     import numba
     import numpy as np
+    from numba.cuda.np.numpy_support import from_dtype
 
     def one(value):
         if isinstance(value, np.ndarray):
             layout = "C" if value.flags.c_contiguous else "A"
-            return numba.types.Array(numba.from_dtype(value.dtype), value.ndim, layout)
-        return numba.typeof(value)
+            return numba.types.Array(from_dtype(value.dtype), value.ndim, layout)
+        if isinstance(value, tuple):
+            return numba.types.BaseTuple.from_types(tuple(map(one, value)))
+        return numba.float32 if isinstance(value, ml_dtypes.bfloat16) else numba.typeof(value)
 
     return tuple(map(one, arguments))
 

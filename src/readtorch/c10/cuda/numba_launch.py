@@ -1,46 +1,97 @@
-"""Launches on a real GPU, by numba.
+"""Launches on a real GPU: numba compiles the kernels, and we launch them.
 
-No run on a GPU has been recorded yet: none was at hand when this was written.
+Note [ A launch of our own ]
+numba's dispatcher looks at every launch anew: it wraps each array, asks for the type of each argument, looks for the kernel
+that was compiled for these types, and packs the arguments. That takes longer than most kernels. Here a launch has a key:
+the kernel, the device, and what the arguments' types depend on. What belongs to a key is made once: the handle of the
+compiled kernel, and a `struct.Struct` that writes the arguments one behind the other, each at a multiple of its size, as PTX
+lays out parameters. What is left is to write them and to call the driver.
+
+An array is several parameters, in the order in which numba's compiled code takes them: two pointers that stay null, the
+number of its elements, the bytes of one, the address, the sizes and the strides.
 
 PyTorch has no such file: nvcc turns `<<<grid, block, shared, stream>>>` into a call of `cudaLaunchKernel`.
 """
 
+import ctypes
+import struct
+import threading
+
 import numpy as np
 
-from .compile import compiled
-from .cuda_exception import AcceleratorError
+from .compile import compiled, signature_of
+
+_BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_…: how a launch says where its parameters are
+_LETTERS = {"l": "q", "L": "Q", "E": "f"}  # NumPy's types by struct's names; a bfloat16 number travels as float32
+_entries = {}  # key -> CompiledLaunch
 
 
-class _DeviceArray:
-    """An array over a window, as numba and others take arrays on a GPU."""
+class CompiledLaunch:
+    """A kernel that is compiled for the types of some arguments, and the buffer that launches put theirs into."""
 
-    def __init__(self, array):
-        interface = array.__array_interface__
-        self.__cuda_array_interface__ = {
-            "shape": array.shape,
-            "strides": array.strides,
-            "typestr": interface["typestr"],
-            "data": interface["data"],
-            "version": 3,
-        }
+    def __init__(self, kernel, arguments):
+        made = compiled(kernel).compile(signature_of(arguments))
+        self.code = made  # keeps the module loaded
+        self.handle = int(made._codelibrary.get_cufunc().kernel.handle)
+        self.struct = struct.Struct("@" + "".join(letters(arguments)))
+        self.buffer = ctypes.create_string_buffer(self.struct.size)
+        self.size = ctypes.c_size_t(self.struct.size)
+        places = _BUFFER_POINTER, ctypes.addressof(self.buffer), _BUFFER_SIZE, ctypes.addressof(self.size), _END
+        self.places = (ctypes.c_void_p * len(places))(*places)
+        self.extra = ctypes.addressof(self.places)
+        self.lock = threading.Lock()  # from the writing of the parameters to the driver's copy of them
 
-
-def argument(value):
-    """A launch's argument as numba takes it."""
-    from numba import cuda
-
-    if isinstance(value, np.ndarray):
-        return cuda.as_cuda_array(_DeviceArray(value), sync=False)
-    return tuple(map(argument, value)) if isinstance(value, tuple) else value
+    def launch(self, call, stream, grid, block, arguments, shared):
+        with self.lock:
+            self.struct.pack_into(self.buffer, 0, *parameters(arguments, []))
+            call(self.handle, *three(grid), *three(block), shared, stream, 0, self.extra)
 
 
-def launch(stream, kernel, grid, block, arguments, shared):
-    """Put a kernel on a stream of the current context. AcceleratorError if the driver refuses."""
-    from numba import cuda
-    from numba.cuda.cudadrv.driver import CudaAPIError
+def launch(call, device, stream, kernel, grid, block, arguments, shared):
+    """Put a kernel on a stream of the current context, which is the device's. `call`: the driver's `cuLaunchKernel`."""
+    key = kernel, device, key_of(arguments)
+    entry = _entries.get(key)
+    if entry is None:
+        entry = _entries[key] = CompiledLaunch(kernel, arguments)
+    entry.launch(call, stream, grid, block, arguments, shared)
 
-    numba_stream = cuda.external_stream(stream) if stream else 0
-    try:
-        compiled(kernel)[grid, block, numba_stream, shared](*map(argument, arguments))
-    except CudaAPIError as error:
-        raise AcceleratorError(f"CUDA error: {error}") from error
+
+def three(size):
+    return (size, 1, 1) if not isinstance(size, tuple) else size + (1,) * (3 - len(size))
+
+
+def key_of(value):
+    """Values with equal keys are arguments of the same types."""
+    if type(value) is np.ndarray:
+        return value.dtype.num, value.ndim, value.flags.c_contiguous
+    return tuple([key_of(one) for one in value]) if type(value) is tuple else type(value)
+
+
+def parameters(values, into):
+    """The numbers that a launch hands over, in order."""
+    for value in values:
+        if type(value) is np.ndarray:
+            address = value.__array_interface__["data"][0] if value.size else 0
+            into += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
+        elif type(value) is tuple:
+            parameters(value, into)
+        elif isinstance(value, complex | np.complexfloating):
+            into += (value.real, value.imag)
+        else:
+            into.append(value.item() if isinstance(value, np.generic) else value)
+    return into
+
+
+def letters(values):
+    """Each parameter's type, as `struct` writes it."""
+    for value in values:
+        if type(value) is np.ndarray:
+            yield f"4qQ{2 * value.ndim}q"
+        elif type(value) is tuple:
+            yield from letters(value)
+        elif isinstance(value, complex | np.complexfloating):
+            yield "ff" if isinstance(value, np.complex64) else "dd"
+        elif isinstance(value, np.generic):
+            yield _LETTERS.get(value.dtype.char, value.dtype.char)
+        else:
+            yield "?" if isinstance(value, bool) else "q" if isinstance(value, int) else "d"

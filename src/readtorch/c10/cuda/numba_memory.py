@@ -22,7 +22,7 @@ INTERFACE_VERSION = 1
 def manager_class():
     """The plug-in's class; made at the first call, as numba is not loaded before it is needed."""
     from numba import cuda
-    from numba.cuda.cudadrv.driver import MemoryPointer
+    from numba.cuda.cudadrv.driver import MemoryPointer, _SizeNotSet
 
     class CachingMemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
         """Device memory from the process's caching allocator; pinned and mapped host memory as numba does
@@ -43,8 +43,10 @@ def manager_class():
             return cuda.MemoryInfo(free=free, total=total)
 
         def initialize(self):
-            """Pinned host memory is given back in batches, whose size numba derives from the device's."""
-            self.deallocations.memory_capacity = self.get_memory_info().total
+            """Pinned host memory is given back in batches, whose size numba derives from the device's. numba calls this each
+            time that it looks up a context."""
+            if self.deallocations.memory_capacity == _SizeNotSet:
+                self.deallocations.memory_capacity = self.get_memory_info().total
 
     return CachingMemoryManager
 

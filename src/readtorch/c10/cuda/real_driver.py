@@ -13,7 +13,7 @@ import contextlib
 
 import numpy as np
 
-from .cuda_exception import AcceleratorError, MemoryAllocationError
+from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message
 from .driver_api import DeviceProperties, Driver
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
@@ -72,7 +72,7 @@ class RealDriver(Driver):
             raise MemoryAllocationError
         if status != self.cuda.CUresult.CUDA_SUCCESS:
             _, text = self.cuda.cuGetErrorString(status)
-            raise AcceleratorError(f"CUDA error: {text.decode()}")
+            raise AcceleratorError(check_message(text.decode(), status.name))
 
     @contextlib.contextmanager
     def _on(self, device):
@@ -94,7 +94,7 @@ class RealDriver(Driver):
             attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{theirs}")
             numbers[ours] = self._call("cuDeviceGetAttribute", attribute, device)
         numbers["is_integrated"] = bool(numbers["is_integrated"])
-        name = self._call("cuDeviceGetName", 256, device).decode().rstrip("\0")
+        name = self._call("cuDeviceGetName", 256, device).split(b"\0")[0].decode()
         return DeviceProperties(name, self._call("cuDeviceTotalMem", device), **numbers)
 
     def device_count(self):
@@ -177,7 +177,14 @@ class RealDriver(Driver):
         from .numba_launch import launch
 
         with self._on(device):
-            launch(stream, kernel, grid, block, arguments, shared)
+            launch(self._launch, device, stream, kernel, grid, block, arguments, shared)
+
+    def _launch(self, *arguments):
+        """`cuLaunchKernel`; what is wrong with a grid or a block has a name of its own, as in CUDA's runtime."""
+        (status,) = self.cuda.cuLaunchKernel(*arguments)
+        if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:
+            raise AcceleratorError(check_message("invalid configuration argument", "CUDA_ERROR_INVALID_CONFIGURATION"))
+        self._check(status)
 
     # ---------------------------------------------------------------------------------- streams and events
 

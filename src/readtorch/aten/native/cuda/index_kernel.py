@@ -108,7 +108,7 @@ def add_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_sour
 @cuda_kernel(operator_named("masked_select"))
 def masked_select_cuda(self, mask):
     check_mask_type(mask)
-    shape = broadcast_shape(self._array.shape, mask._array.shape)
+    shape = broadcast_shape(self._array.shape, mask._array.shape) or (1,)
     return index_cuda(self.expand(shape), [mask.expand(shape)])
 
 
