@@ -10,7 +10,7 @@ from tests.aten.refused_calls import CALLS
 from tests.cuda.test_operator_table import device  # noqa: F401  a fixture
 
 # CUDA refuses these with words of its own, as PyTorch's does, or finds another fault of the call first.
-OTHER_WORDS = {"histc, bins", "max_unpool3d, dtype", "nansum of complex", "eye"}
+OTHER_WORDS = {"mm, dtypes", "histc, bins", "max_unpool3d, dtype", "nansum of complex", "eye"}
 
 
 def refusal(place, call):
