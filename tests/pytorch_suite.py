@@ -223,6 +223,27 @@ def unchanged(function=None, *args, **kwargs):
     return function if callable(function) and not isinstance(function, type) else lambda function: function
 
 
+def parametrize(names, values, name_fn=None):
+    """As `torch.testing._internal.common_utils.parametrize`: of a method (self, a, b) and pairs of values a method for each pair."""
+    values = [value if "," in names else (value,) for value in values]
+    name_fn = name_fn or (lambda *value: "_".join(f"{n}_{v}" for n, v in zip(names.split(","), value)))
+
+    def decorate(method):
+        method.instances = [(f"{method.__name__}_{name_fn(*value)}", value) for value in values]
+        return method
+
+    return decorate
+
+
+def instantiate_parametrized_tests(cls):
+    for name, method in list(vars(cls).items()):
+        if hasattr(method, "instances"):
+            delattr(cls, name)
+            for instance, value in method.instances:
+                setattr(cls, instance, functools.partialmethod(method, *value))
+    return cls
+
+
 def instantiated(generic_test_class, scope, *args, **kwargs):
     """In place of `instantiate_device_type_tests`: nothing is made of the class."""
     scope.pop(generic_test_class.__name__, None)
@@ -232,7 +253,8 @@ NAMES = {
     "TestCase": TestCase,
     "JitTestCase": JitTestCase,
     "instantiate_device_type_tests": instantiated,
-    "instantiate_parametrized_tests": lambda cls: cls,
+    "instantiate_parametrized_tests": instantiate_parametrized_tests,
+    "parametrize": parametrize,
     "run_tests": lambda: None,
     "op_db": [],
     "find_library_location": lambda name: Path(name),

@@ -187,6 +187,14 @@ def _print_readable(module, module_name, print_output=True, **options):
 # ---------------------------------------------------------------------------------------------------- GraphModule
 
 
+def _innermost_frame(error):
+    """Where an error came from, in Python: what is C++ in PyTorch has frames here."""
+    compiled = [str(Path(readtorch.__file__).with_name(room)) for room in ("aten", "c10", "csrc")]
+    frames = traceback.extract_tb(error.__traceback__)
+    shown = [f for f in frames if not f.filename.startswith((*compiled, "<readtorch generated"))]
+    return (shown or frames)[-1]
+
+
 class _WrappedCall:
     """The call of a GraphModule. An error in the generated code is told with the lines around it."""
 
@@ -214,7 +222,7 @@ class _WrappedCall:
                 return self.cls_call(obj, *args, **kwargs)
             return super(self.cls, obj).__call__(*args, **kwargs)
         except Exception as e:
-            innermost = traceback.extract_tb(e.__traceback__)[-1]
+            innermost = _innermost_frame(e)
             if "eval_with_key" not in innermost.filename:
                 raise
             print(_WrappedCall._generate_error_message(innermost), file=sys.stderr)

@@ -19,6 +19,10 @@ class Resolver:
         """The type that a (dotted) name stands for, or None."""
         return None
 
+    def resolve_generic(self, name):
+        """What `typing` calls the generic type that a name stands for: "List" for `typing_List`, as generated code has it."""
+        return name
+
 
 class NativeResolver(Resolver):
     """Of programs that are not part of a Python module: `torch` is the only name."""

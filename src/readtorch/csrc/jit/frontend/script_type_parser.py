@@ -110,6 +110,8 @@ class ScriptTypeParser:
 
     def _subscript(self, node):
         name = (dotted_name(node.value) or "").rpartition(".")[2]
+        if name not in ("Tuple", "tuple", "Union", *_OF_PARTS):
+            name = self.resolver.resolve_generic(name)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if name in ("Tuple", "tuple"):
             return TupleType([] if _is_empty_tuple(node.slice) else [self.type(p) for p in parts])

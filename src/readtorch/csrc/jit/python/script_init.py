@@ -120,6 +120,12 @@ class PythonResolver(Resolver):
             return None
         return try_annotation_to_type(found, range)
 
+    def resolve_generic(self, name):
+        try:
+            return getattr(self.lookup(name), "_name", None) or name
+        except LookupError:
+            return name
+
 
 def lookup_of_closure(function):
     """The names that a function can see: what it closed over, its module's globals, Python's built-ins."""
