@@ -272,6 +272,7 @@ BY_HAND = {
     "aten::clamp_": out(square, 0.5, None, dtypes=[]),
     "aten::clamp.out": out(square, 0.5, None),
     "aten::_coalesced_": lambda: [square().to_sparse(), True],
+    "aten::_fused_adagrad_": lambda: [*lists(3)(), steps(), 0.1, 0.0, 0.0, 1e-8, False, None, None],
     "aten::_fused_adam_": adam,
     "aten::_fused_adamw_": adam,
     "aten::_fused_sgd_": lists(3, 0.0, 0.9, 0.1, 0.0, False, False, False, None, None),

@@ -44,6 +44,35 @@ def test_adam(name, dtype):
     same(program, rtol=2e-5)
 
 
+@pytest.mark.parametrize("dtype, rtol", [("float32", 1e-6), ("float64", 1e-6), ("bfloat16", 1e-2), ("float16", 2e-3)])
+def test_adagrad(dtype, rtol):
+    """In 16 bits PyTorch rounds the settings, too, but for the last elements of a tensor."""
+
+    def program(T, show):
+        for maximize, decay, scale in itertools.product((False, True), (0.0, 0.1), (None, 4.0)):
+            params, grads, sums = lists(T, 3, dtype)
+            T.ops.aten._fused_adagrad_.default(
+                params,
+                grads,
+                sums,
+                [T.tensor(float(i + 1)) for i in range(len(SIZES))],
+                lr=0.1,
+                lr_decay=0.3,
+                weight_decay=decay,
+                eps=1e-3,
+                maximize=maximize,
+                grad_scale=None if scale is None else T.tensor(scale),
+                found_inf=T.tensor(0.0),
+            )
+            show.numbers(*[t.double() for t in (*params, *grads, *sums)])
+        params, grads, sums = lists(T, 3, dtype)
+        settings = dict(lr=0.1, lr_decay=0.0, weight_decay=0.0, eps=1e-3, maximize=False, found_inf=T.tensor(1.0))
+        T.ops.aten._fused_adagrad_.default(params, grads, sums, [T.tensor(1.0)] * len(SIZES), **settings)
+        show.numbers(*[t.double() for t in (*params, *grads, *sums)])
+
+    same(program, rtol=rtol)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sgd(dtype):
     def program(T, show):

@@ -52,6 +52,7 @@ WRITTEN_MORE_OFTEN = {
 }
 # PyTorch changes these without counting, so that backward after them is silently wrong. Here it raises.
 UNCOUNTED_IN_PYTORCH = {
+    "aten::_fused_adagrad_",
     "aten::_fused_adam_",
     "aten::_fused_adamw_",
     "aten::_fused_sgd_",

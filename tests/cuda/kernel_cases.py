@@ -577,6 +577,11 @@ SGD = dict(weight_decay=0.2, momentum=0.7, lr=0.3, dampening=0.1, maximize=True)
 case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **SGD, nesterov=False, is_first_step=False)
 case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **{**SGD, "dampening": 0.0}, nesterov=True, is_first_step=False)
 case("_fused_sgd_", [X.t(), W], [Y.t(), G], [Z.t(), G.flip(0)], **SGD, nesterov=False, is_first_step=False)
+ADAGRAD = dict(lr=0.3, lr_decay=0.1, weight_decay=0.2, eps=0.02)
+case("_fused_adagrad_", [X, W], [Y, G], [Z.abs(), G.abs()], STEP, **ADAGRAD, maximize=False)
+case(
+    "_fused_adagrad_", [X.t(), W], [Y.t(), G], [Z.t().abs(), G.abs()], [STEP[0], STEP[0] + 1], **ADAGRAD, maximize=True
+)
 case("_foreach_add_.Scalar", [X, W], 1.75)
 for scaled in (X, X / 0):
     case("_amp_foreach_non_finite_check_and_unscale_", [scaled, W], torch.zeros(()), torch.tensor(0.25))

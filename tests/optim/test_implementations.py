@@ -138,6 +138,34 @@ def test_parameters_on_two_devices(name, foreach, accelerators):
     assert trained_on(places) == (trained_on(["cpu"] * 4)[0], places)
 
 
+@pytest.mark.parametrize(
+    "name, given",
+    [("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {}), ("AdamW", {"amsgrad": True}), ("Adagrad", {})],
+)
+def test_a_fused_step_on_several_devices(name, given, accelerators):
+    """A call for each device, to which scale and found_inf are brought; a parameter that comes later, too."""
+
+    def trained_on(places):
+        make = lambda i: readtorch.full((3,), i + 1.0, device=places[i], requires_grad=True)
+        params = [make(i) for i in range(len(places) - 1)]
+        optimizer = getattr(readtorch.optim, name)(params, lr=0.1, fused=True, **given)
+        for scale, found_inf in ((None, None), (4.0, 0.0), (2.0, 1.0), (8.0, 0.0)):
+            if scale == 4.0:
+                params = [*params, make(len(places) - 1)]
+                optimizer.add_param_group({"params": params[-1:]})
+            for i, p in enumerate(params):
+                p.grad = readtorch.full_like(p, i - 1.5)
+            if scale is not None:
+                optimizer.grad_scale = readtorch.tensor(scale, device=places[0])
+                optimizer.found_inf = readtorch.tensor(found_inf, device=places[0])
+            optimizer.step()
+        state = [[(key, t.tolist()) for key, t in optimizer.state[p].items() if t is not None] for p in params]
+        return [p.tolist() for p in params], state
+
+    places = ["cuda:0", "cuda:1", "cpu", "cuda:1", "cpu"]
+    assert trained_on(places) == trained_on(["cpu"] * 5)
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
 @pytest.mark.parametrize("found_inf", [0.0, 1.0])
 def test_a_fused_step_unscales(name, found_inf):

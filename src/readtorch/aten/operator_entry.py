@@ -156,7 +156,7 @@ ASKED_ALWAYS = {"aten::resize_", "aten::resize_as_", "aten::_make_dual", "aten::
 # ADInplaceOrView does not count their writes. The first calls `resize_`, which counts. In PyTorch: the others count nothing, but the
 # fused steps are not what an optimizer calls unless asked.
 COUNT_THEMSELVES = {
-    *("aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_"),
+    *("aten::empty.out", "aten::_fused_sgd_", "aten::_fused_adam_", "aten::_fused_adamw_", "aten::_fused_adagrad_"),
     "aten::_amp_foreach_non_finite_check_and_unscale_",
 }
 

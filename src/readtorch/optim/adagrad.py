@@ -11,7 +11,7 @@ J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning 
 """
 
 import readtorch
-from readtorch.aten.native.multi_tensor_apply import unscale
+from readtorch.aten.native.fused_adagrad import _fused_adagrad_
 
 from .optimizer import (
     Optimizer,
@@ -23,6 +23,7 @@ from .optimizer import (
     _device_of_counts,
     _each_group,
     _each_parameter,
+    _fused_groups,
     _get_value,
     _has_sparse,
     _make_sparse,
@@ -123,18 +124,19 @@ def adagrad(
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
-    # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
-    if fused and (has_complex or has_sparse_grad or _has_sparse(grads) or any([p.is_complex() for p in params])):
-        raise RuntimeError("`fused` does not support sparse grad or complex param")
-    if not fused:
-        _refuse_scaling(grad_scale, found_inf)
-    elif not unscale(grads, grad_scale, found_inf):
-        return
     settings = {"lr": _to_scalar(lr), "weight_decay": weight_decay, "lr_decay": lr_decay, "eps": eps}
     tensors = params, grads, state_sums
+    if fused:
+        if has_complex or has_sparse_grad or _has_sparse(grads) or any([p.is_complex() for p in params]):
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if differentiable:
+            raise RuntimeError("adagrad with fused=True does not support differentiable=True")
+        _fused_adagrad(*tensors, state_steps, grad_scale, found_inf, maximize=maximize, **settings)
+        return
+    _refuse_scaling(grad_scale, found_inf)
     if fused is None and foreach is None:
         foreach = _default_to_foreach(params, differentiable)
-    if foreach and not fused:
+    if foreach:
         groups = _each_group(tensors, (state_steps,), maximize=maximize, differentiable=differentiable)
         for of_group in groups:
             _multi_tensor_adagrad(*of_group, **settings)
@@ -167,6 +169,20 @@ def _multi_tensor_adagrad(params, grads, state_sums, steps, *, lr, weight_decay,
     readtorch._foreach_add_(stds, eps)
     minus_lrs = [-lr / (1 + (_get_value(step) - 1) * lr_decay) for step in steps]
     readtorch._foreach_addcdiv_(params, readtorch._foreach_mul(grads, minus_lrs), stds)
+
+
+def _fused_adagrad(
+    params, grads, state_sums, state_steps, grad_scale, found_inf, *, lr, weight_decay, lr_decay, eps, maximize
+):
+    if not params:
+        return
+    lists = params, grads, state_sums, state_steps
+    for lists, scale, found in _fused_groups(lists, grad_scale, found_inf):
+        counts = lists[-1]
+        readtorch._foreach_add_(counts, 1)
+        _fused_adagrad_.call(*lists, _get_value(lr), lr_decay, weight_decay, eps, maximize, scale, found)
+        if found is not None:  # a step that is left out does not count
+            readtorch._foreach_sub_(counts, [found] * len(counts))
 
 
 def _sparse_adagrad(param, grad, state_sum, *, lr, weight_decay, eps):

@@ -32,6 +32,7 @@ from .optimizer import (
     _device_dtype_check_for_fused,
     _device_of_counts,
     _foreach_means,
+    _fused_groups,
     _get_value,
     _kernel_serves,
     _refuse_scaling,
@@ -351,25 +352,13 @@ def _fused_adam(
 ):
     if not params:
         return
-    _foreach_add_.call(state_steps, 1)
     operator = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
-    # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
-    operator.call(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        _get_value(lr),
-        _get_value(beta1),
-        _get_value(beta2),
-        weight_decay,
-        eps,
-        amsgrad,
-        maximize,
-        grad_scale,
-        found_inf,
-    )
-    if found_inf is not None:  # a step that is left out does not count
-        readtorch._foreach_sub_(state_steps, [found_inf] * len(state_steps))
+    numbers = _get_value(lr), _get_value(beta1), _get_value(beta2), weight_decay, eps, amsgrad, maximize
+    lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps
+    for lists, scale, found in _fused_groups(lists, grad_scale, found_inf):
+        counts = lists[-1]
+        # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
+        _foreach_add_.call(counts, 1)
+        operator.call(*lists, *numbers, scale, found)
+        if found is not None:  # a step that is left out does not count
+            readtorch._foreach_sub_(counts, [found] * len(counts))

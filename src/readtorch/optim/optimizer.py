@@ -17,7 +17,7 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.multi_tensor_apply import survey
 from readtorch.autograd.profiler import event_if_observed, show_optimizer
-from readtorch.c10.dispatch_key import CPU, NOT_CPU, SPARSE_CPU
+from readtorch.c10.dispatch_key import CPU, GPUS, NOT_CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
 from readtorch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
@@ -701,6 +701,17 @@ def _kernel_serves(params, numbers, *others):
             for a, t in zip(arrays[0], each)
         ]
     )
+
+
+def _fused_groups(lists, grad_scale, found_inf):
+    """[(lists, grad_scale, found_inf), …] of parameters on one device: a kernel runs there, and reads the scale there."""
+    params = lists[0]
+    if not any([p._keys & GPUS for p in params]) or len({p.device for p in params}) == 1:
+        groups = [(params[0].device, lists)]  # of several dtypes, too: a kernel sorts them itself
+    else:
+        groups = [(device, of) for (device, _), (of, _) in _group_tensors_by_device_and_dtype(lists).items()]
+    scaling = grad_scale, found_inf
+    return [(of, *[t if t is None else t.to(device, non_blocking=True) for t in scaling]) for device, of in groups]
 
 
 _KERNEL_TYPES = (np.dtype(np.float32), np.dtype(np.float64))

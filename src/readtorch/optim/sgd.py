@@ -22,6 +22,7 @@ from .optimizer import (
     _add_weight_decay,
     _check_fused,
     _default_to_foreach,
+    _fused_groups,
     _get_value,
     _has_sparse,
     _kernel_serves,
@@ -218,32 +219,20 @@ def _fused_sgd(
 ):
     if not params or found_inf is not None and found_inf.item() == 1.0:
         return  # in PyTorch: momentum's buffers, if there are none yet, become what lies in memory
+    first = [i for i, buf in enumerate(momentum_buffer_list) if buf is None] if momentum != 0 else []
+    for i in first:
+        momentum_buffer_list[i] = readtorch.empty_like(params[i])
+    numbers = weight_decay, momentum, _get_value(lr), dampening, nesterov, maximize
+    lists = params, grads, momentum_buffer_list if momentum != 0 else []
 
-    def step(params, grads, bufs, is_first_step):
-        # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
-        _fused_sgd_.call(
-            params,
-            grads,
-            bufs,
-            weight_decay,
-            momentum,
-            _get_value(lr),
-            dampening,
-            nesterov,
-            maximize,
-            is_first_step,
-            grad_scale,
-            None,
-        )
+    def step(lists, is_first_step):
+        for of_device, scale, _ in _fused_groups(lists, grad_scale, None):
+            # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
+            _fused_sgd_.call(*of_device, *numbers, is_first_step, scale, None)
 
-    if momentum == 0:
-        step(params, grads, [], False)
+    if not first or len(first) == len(params):
+        step(lists, bool(first))
         return
-    first = [i for i, buf in enumerate(momentum_buffer_list) if buf is None]
-    if first:
-        for i in first:
-            momentum_buffer_list[i] = readtorch.empty_like(params[i])
-        step(*[[tensors[i] for i in first] for tensors in (params, grads, momentum_buffer_list)], True)
     later = [i for i in range(len(params)) if i not in first]
-    if later:
-        step(*[[tensors[i] for i in later] for tensors in (params, grads, momentum_buffer_list)], False)
+    for chosen, is_first_step in ((first, True), (later, False)):
+        step([[tensors[i] for i in chosen] for tensors in lists], is_first_step)

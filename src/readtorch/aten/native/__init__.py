@@ -23,6 +23,7 @@ from . import (
     embedding_bag,
     fill,
     foreach_ops_kernels,
+    fused_adagrad,
     fused_adam,
     fused_sgd,
     gated_linear_unit,

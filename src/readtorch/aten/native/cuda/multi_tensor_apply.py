@@ -5,7 +5,8 @@ Grid: (blocks, 16), the second index being the tensor's; block: 256 threads, gri
 is read and written once for the whole step.
 
 In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`, `aten/src/ATen/native/cuda/FusedAdamKernel.cu`,
-`aten/src/ATen/native/cuda/FusedSgdKernel.cu`, `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`.
+`aten/src/ATen/native/cuda/FusedSgdKernel.cu`, `aten/src/ATen/native/cuda/FusedAdagradKernel.cu`,
+`aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`.
 """
 
 import functools
@@ -14,6 +15,7 @@ from collections import defaultdict
 
 from numba import cuda
 
+from readtorch.aten.native.fused_adagrad import rate_at
 from readtorch.aten.native.multi_tensor_apply import unscale
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 from readtorch.c10.memory_format import contiguous_format
@@ -125,6 +127,27 @@ def adam_kernel(amsgrad, decoupled, maximize):
     return adam
 
 
+def adagrad(params, grads, state_sums, rate, eps, weight_decay=0.0, maximize=False):
+    """rate: the learning rate of this step."""
+    for_each(adagrad_kernel(maximize), (params, grads, state_sums), (rate, eps, weight_decay))
+
+
+@functools.cache
+def adagrad_kernel(maximize):
+    def adagrad(params, grads, state_sums, scalars):
+        rate, eps, weight_decay = scalars
+        t = cuda.blockIdx.y
+        param, grad, state_sum = params[t], grads[t], state_sums[t]
+        for i in range(cuda.grid(1), param.size, cuda.gridsize(1)):
+            p, g = param[i], -grad[i] if maximize else grad[i]
+            g += weight_decay * p
+            s = state_sum[i] + g * g
+            state_sum[i] = s
+            param[i] = p - rate * g / (math.sqrt(s) + eps)
+
+    return adagrad
+
+
 class InOrder:
     """Lists of tensors as contiguous arrays; what had to be laid out is written back when the step is
     done."""
@@ -232,3 +255,16 @@ def fused_sgd_cuda_(
         with InOrder(*chosen) as (p, g, buffers):
             sgd(p, g, buffers or None, lr, weight_decay, momentum, dampening, nesterov, maximize, is_first_step)
     changed(params, momentum_buffer_list)
+
+
+@cuda_kernel(operator_named("_fused_adagrad_"))
+def fused_adagrad_cuda_(
+    params, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf
+):
+    if not unscale(grads, grad_scale, found_inf, divide_on_device):
+        return
+    for (step, _), places in by_step(params, state_steps).items():
+        chosen = [[tensors[i] for i in places] for tensors in (params, grads, state_sums)]
+        with InOrder(*chosen) as lists:
+            adagrad(*lists, rate_at(step, lr, lr_decay), eps, weight_decay, maximize)
+    changed(params, state_sums)
