@@ -2220,3 +2220,78 @@ def two_instances_of_one_class(lib, compile, out):
     compiled = compile(lambda model, x: model(x))
     for k in (2, 3, 2):
         out(compiled(Scale(k), lib.ones(2)))
+
+
+@program
+def state_keyed_by_parameters(lib, compile, out):
+    parameters = [lib.nn.Parameter(lib.ones(2)), lib.nn.Parameter(lib.ones(1))]
+    state = collections.defaultdict(dict)
+
+    def step():
+        with lib.no_grad():
+            for p in parameters:
+                own = state[p]
+                own["steps"] = own.get("steps", 0) + 1
+                own["sum"] = p * own["steps"] + own.get("sum", 0)
+                p.sub_(own["sum"])
+        return len(state)
+
+    compiled = compile(step)
+    for i in range(4):
+        out(compiled())
+        out([p for p in parameters])
+        if i == 1:
+            parameters.append(lib.nn.Parameter(lib.zeros(3)))
+        if i == 2:
+            state.clear()
+
+
+@program
+def a_dictionary_of_objects(lib, compile, out):
+    boxes = [Box(k=1), Box(k=2)]
+    names = {boxes[0]: "first"}
+
+    def f(x, box):
+        names.setdefault(box, "later")
+        return x * len(names[box]), [names[each] for each in boxes if each in names]
+
+    compiled = compile(f)
+    for box in (boxes[0], boxes[1], boxes[0], boxes[1]):
+        out(compiled(lib.ones(2), box))
+    names[boxes[0]] = "other"
+    out(compiled(lib.ones(2), boxes[0]))
+
+
+@program
+def tensors_that_were_seen(lib, compile, out):
+    def f(*xs):
+        seen, total = set(), 0
+        for x in xs:
+            if x not in seen:
+                seen.add(x)
+                total = total + x.sum()
+        return total, len(seen)
+
+    compiled = compile(f)
+    a, b = lib.ones(2), lib.ones(2)
+    out(compiled(a, b, b + 1))
+    out(compiled(a, a, a))
+    out(compiled(a, b, a))
+    out(compiled(b, a, b))
+
+
+@program
+def fields_that_come_and_go(lib, compile, out):
+    box = Box()
+
+    def f(x):
+        if hasattr(box, "cache"):
+            del box.cache
+            return x + 1
+        box.cache = x
+        return x - 1
+
+    compiled = compile(f)
+    for _ in range(4):
+        out(compiled(lib.ones(2)))
+        out(sorted(vars(box)))

@@ -1,6 +1,6 @@
 """The mutation table: each program as it is, compiled here, and compiled by PyTorch with backend="eager".
 
-.venv/bin/python -m tests.dynamo.table     runs PyTorch's half anew and writes table.json
+.venv/bin/python -m tests.dynamo.table [NAME …]     runs PyTorch's half anew and writes table.json
 """
 
 import contextlib
@@ -100,11 +100,12 @@ COMPILER_ERRORS = {
 COMPILER_ERRORS |= {cls.__name__ for cls in TorchDynamoException.__subclasses__()} | {"AssertionError"}
 
 
-def record():
+def record(names):
     import torch
 
-    rows = {}
-    for name, program in PROGRAMS.items():
+    rows = json.loads(RECORD.read_text(encoding="utf8")) if names else {}
+    for name in names or PROGRAMS:
+        program = PROGRAMS[name]
         expected = as_written(program, torch)
         reached, counts = compiled_by_torch(program)
         full, _ = compiled_by_torch(program, fullgraph=True)
@@ -125,4 +126,4 @@ def rows():
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    record()
+    record(sys.argv[1:])

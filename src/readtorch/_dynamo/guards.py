@@ -170,6 +170,10 @@ class GuardBuilder:
     def DICT_KEYS_MATCH(self, source, seen):
         """The same keys in the same order, and 1 is not True."""
         keys = self.writer.get(source)
+        if any(
+            type(key).__eq__ is not object.__eq__ and hasattr(key, "_array") for key in seen
+        ):  # tensors compare elements
+            return f"[*map(id, {keys})] != {self.writer.hold([id(key) for key in seen])}"
         same = f"[*{keys}] != {self.writer.hold(seen)}"
         if all(type(key) is str for key in seen):
             return same

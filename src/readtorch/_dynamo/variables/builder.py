@@ -22,7 +22,7 @@ from .base import VariableTracker
 from .builtin import BuiltinVariable, is_hashable_builtin
 from .constant import ConstantVariable, EnumVariable
 from .ctx_manager import GradModeVariable
-from .dicts import ConstDictVariable, SetVariable
+from .dicts import ConstDictVariable, HashableTracker, SetVariable
 from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable
@@ -126,6 +126,14 @@ def variable_of_constant(value):
 def function_variable(value, source):
     made = variable_of_callable(value)
     return UserFunctionVariable(value, source) if isinstance(made, SkipFunctionVariable) else made
+
+
+def is_found_by_identity(key):
+    """Whether equality of such keys is identity."""
+    kind = type(key)
+    if isinstance(key, readtorch.Tensor):
+        return kind in (readtorch.Tensor, Parameter, Buffer)
+    return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__ and bool(kind.__flags__ & (1 << 9))
 
 
 class VariableBuilder:
@@ -267,14 +275,19 @@ class VariableBuilder:
         return SizeVariable([ConstantVariable(each) for each in value], Size, source, value)
 
     def dictionary(self, value, source):
-        if not all(isinstance(key, KEYS) for key in value):
+        if not all(isinstance(key, KEYS) or is_found_by_identity(key) for key in value):
             return UnknownVariable(value, source)
         self.guard("TYPE_MATCH", source, type(value))
-        items = {key: self.wrap(each, GetItemSource(source, key)) for key, each in value.items()}
+        items = {self.key(key): self.wrap(each, GetItemSource(source, key)) for key, each in value.items()}
         factory = None
         if type(value) is collections.defaultdict and value.default_factory is not None:
             factory = self.wrap(value.default_factory, AttrSource(source, "default_factory"))
         return ConstDictVariable(items, type(value), source, value, factory)
+
+    def key(self, key):
+        if isinstance(key, KEYS):
+            return key
+        return HashableTracker(self.wrap(key, ConstantSource(key)).realize())
 
     def set(self, value, source):
         if not all(isinstance(key, KEYS) for key in value):

@@ -77,9 +77,11 @@ class ConstDictVariable(VariableTracker):
             output.guard("DICT_KEYS_MATCH", self.source, list(self.original))
 
     def has(self, tx, key):
-        if self.source is not None and not self.keys_guarded:
-            kind = "DICT_CONTAINS" if key in self.original else "DICT_NOT_CONTAINS"
-            tx.output.guard(kind, self.source, key)
+        is_new = isinstance(key, HashableTracker) and key.variable.original is None  # so in no dictionary from before
+        if self.source is not None and not self.keys_guarded and not is_new:
+            there = key.variable.original if isinstance(key, HashableTracker) else key
+            kind = "DICT_CONTAINS" if there in self.original else "DICT_NOT_CONTAINS"
+            tx.output.guard(kind, self.source, there)
         return key in self.items
 
     def as_python_constant(self):
