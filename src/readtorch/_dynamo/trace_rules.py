@@ -47,7 +47,15 @@ SKIPPED_ROOMS = set(
     "traceback types typing unittest warnings weakref pytest _pytest subprocess pathlib".split()
 )
 # Rooms of this package whose Python is interpreted.
-INLINED_ROOMS = ("nn.modules", "autograd.grad_mode", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.init")
+INLINED_ROOMS = (
+    "nn.modules",
+    "autograd.grad_mode",
+    "nn.utils.parametrize",
+    "nn.utils.parametrizations",
+    "nn.init",
+    "nn.functional",
+    "backends.mha",
+)
 
 
 def is_ours(thing):
@@ -62,7 +70,12 @@ def operators():
     spaces = (readtorch, readtorch.nn.functional, readtorch.linalg, readtorch.special, readtorch.fft)
     for space in spaces:
         for name, value in vars(space).items():
-            if is_operator_name(name) and callable(value) and not isinstance(value, (type, types.ModuleType)):
+            is_native = getattr(readtorch._C._VariableFunctions, name, None) is value and name.startswith("_")
+            if (
+                (is_operator_name(name) or is_native)
+                and callable(value)
+                and not isinstance(value, (type, types.ModuleType))
+            ):
                 if is_ours(value) or isinstance(value, types.BuiltinFunctionType):
                     found[id(value)] = value
     return found

@@ -7,6 +7,7 @@ import collections
 import enum
 import functools
 import types
+import weakref
 
 import readtorch
 from readtorch._dynamo import trace_rules
@@ -25,7 +26,7 @@ from .ctx_manager import GradModeVariable
 from .dicts import ConstDictVariable, HashableTracker, SetVariable
 from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
-from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable
+from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable, WeakRefVariable
 from .nn_module import UnspecializedNNModuleVariable
 from .tensor import Number, SymNodeVariable, TensorVariable
 from .torch import FUNCTIONS, GRAD_DECORATORS, TorchInGraphFunctionVariable, call_no_grad, call_set_grad_enabled
@@ -312,6 +313,10 @@ class VariableBuilder:
             return GetAttrVariable(owner, value.__func__.__name__, source)
         return UserMethodVariable(owner, function, source)
 
+    def weak_reference(self, value, source):
+        self.guard("TYPE_MATCH", source, weakref.ReferenceType)
+        return WeakRefVariable(value, source)
+
     def partial(self, value, source):
         self.guard("TYPE_MATCH", source, functools.partial)
         args = self.wrap(value.args, AttrSource(source, "args")).realize().items
@@ -343,4 +348,5 @@ MAKERS = {
     types.CellType: VariableBuilder.cell,
     types.MethodType: VariableBuilder.method,
     functools.partial: VariableBuilder.partial,
+    weakref.ReferenceType: VariableBuilder.weak_reference,
 }

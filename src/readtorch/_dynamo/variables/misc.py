@@ -4,9 +4,10 @@ In PyTorch: `torch/_dynamo/variables/misc.py`.
 """
 
 import types
+import weakref
 
 from readtorch._dynamo.exc import unimplemented
-from readtorch._dynamo.source import AttrSource, ConstantSource
+from readtorch._dynamo.source import AttrSource, ConstantSource, WeakRefCallSource
 
 from .base import VariableTracker
 from .constant import ConstantVariable
@@ -123,6 +124,22 @@ class BuiltinMethodVariable(GetAttrVariable):
     def reconstruct(self, codegen):
         held = codegen.writer.hold(self.cls)
         return codegen.temporary(f"{held}.{self.name}.__get__({codegen(self.owner)})")
+
+
+class WeakRefVariable(VariableTracker):
+    """A weak reference. What it refers to is kept by the capture as long as that lasts."""
+
+    def __init__(self, original, source):
+        self.original, self.source = original, source
+
+    def python_type(self):
+        return weakref.ReferenceType
+
+    def call_bool(self, tx):
+        return True
+
+    def call_function(self, tx, args, kwargs):
+        return tx.output.read(self.original(), WeakRefCallSource(self.source))
 
 
 class UnknownVariable(VariableTracker):

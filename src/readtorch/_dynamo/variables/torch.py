@@ -6,6 +6,7 @@ from readtorch.c10.local_dispatch_key_set import trace_under_way
 
 from .constant import ConstantVariable
 from .ctx_manager import GradModeVariable
+from .misc import UnknownVariable
 
 
 class TorchInGraphFunctionVariable(ConstantVariable):
@@ -42,6 +43,24 @@ def call_trace_under_way(tx):
     return tx.constant(None)
 
 
+def call_is_autocast_enabled(tx, *args):
+    """The thread's state is guarded."""
+    return tx.fold_call(readtorch.is_autocast_enabled, args, {})
+
+
+def call_has_torch_function(tx, *args):
+    """No: modes of functions are not captured, and subclasses of Tensor have no variable."""
+    items = [each.realize() for arg in args for each in (tx.iterate(arg) if hasattr(arg.realize(), "items") else [arg])]
+    for item in items:
+        if isinstance(item, UnknownVariable):
+            item.unknown("__torch_function__")
+    return tx.constant(False)
+
+
+def call_is_scripting(tx):
+    return tx.constant(False)
+
+
 def call_get_default_dtype(tx):
     return tx.constant(readtorch.get_default_dtype())
 
@@ -50,6 +69,10 @@ FUNCTIONS = {
     readtorch.is_grad_enabled: call_is_grad_enabled,
     readtorch.is_tensor: call_is_tensor,
     readtorch.compiler.is_compiling: call_is_compiling,
+    readtorch.jit.is_scripting: call_is_scripting,
+    readtorch.jit.is_tracing: call_is_scripting,
+    readtorch.is_autocast_enabled: call_is_autocast_enabled,
+    readtorch._C._has_torch_function: call_has_torch_function,
     trace_under_way: call_trace_under_way,
     readtorch.get_default_dtype: call_get_default_dtype,
 }
