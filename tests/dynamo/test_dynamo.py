@@ -12,7 +12,7 @@ from readtorch import _dynamo, nn
 from readtorch._dynamo import config, eval_frame, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch.utils._pytree import tree_leaves
-from tests.dynamo import table
+from tests.dynamo import more_programs, table
 from tests.dynamo.fuzz import differs
 from tests.dynamo.models import MODELS
 from tests.dynamo.programs import PROGRAMS
@@ -42,6 +42,17 @@ def told(compiled):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_changes_is_noticed(name):
     assert table.compiled_here(PROGRAMS[name])[0] == table.as_written(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", more_programs.PROGRAMS)
+def test_more_programs(name):
+    program = more_programs.PROGRAMS[name]
+
+    def run(lib, compile, out):
+        program(compile, out)
+
+    expected = table.play(run, readtorch, lambda f: f)
+    assert table.play(run, readtorch, by_bytecode) == expected
 
 
 @pytest.mark.parametrize("name", mutations.PROGRAMS)

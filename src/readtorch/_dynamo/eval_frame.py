@@ -22,7 +22,7 @@ from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.nn_module import GLOBAL_HOOKS, OWN_HOOKS
 from readtorch.aten.codegen import compile_function
-from readtorch.c10.local_dispatch_key_set import tls, trace_under_way
+from readtorch.c10.local_dispatch_key_set import any_autocast_enabled, tls, trace_under_way
 
 log = logging.getLogger("readtorch._dynamo")
 MISSING = object()
@@ -100,7 +100,7 @@ class ExtraState:
 
     def miss(self, closure, args):
         """A call that no entry accepts: it is captured."""
-        if self.given_up is not None or tls.function_modes or tls.functorch or trace_under_way() is not None:
+        if self.given_up is not None or is_watched():
             return self.run_native(closure, args)
         limit = config.recompile_limit if self.settings.limit is None else self.settings.limit
         if len(self.entries) >= limit:
@@ -176,6 +176,11 @@ class ExtraState:
                 return function
             return types.MethodType(_wrapped(kind.forward, self.settings), function)
         return _wrapped(function, self.settings)
+
+
+def is_watched():
+    """Whether this thread is in a state that fake tensors do not know: a mode of functions, a transform, a trace, autocast."""
+    return bool(tls.function_modes or tls.functorch or any_autocast_enabled()) or trace_under_way() is not None
 
 
 class _compiling:

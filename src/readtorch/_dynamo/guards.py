@@ -127,10 +127,6 @@ class GuardBuilder:
         mask = f"({hold(tls)}.mask if {hold(threads_with_modes)} else {DEFAULT_MASK}) != {seen[0]}"
         return f"{mask} or {hold(scalar_type)}._default is not {hold(seen[1])}"
 
-    def AUTOCAST_STATE(self, source, seen):
-        function, value = seen
-        return f"{self.writer.hold(function)}() != {value!r}"
-
     def TYPE_MATCH(self, source, seen):
         return f"type({self.writer.get(source)}) is not {self.writer.hold(seen)}"
 

@@ -24,7 +24,7 @@ from readtorch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
-from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, tls
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph
 
@@ -71,8 +71,6 @@ class OutputGraph:
 
     def guard_thread(self):
         self.guard("GLOBAL_STATE", None, (tls.mask, readtorch.get_default_dtype()))
-        if any_autocast_enabled():
-            self.guard("AUTOCAST_STATE", None, (autocast_dtypes, autocast_dtypes()))
 
     # ------------------------------------------------------------------------------------------ guards, variables
 
@@ -256,11 +254,6 @@ class OutputGraph:
 
     def constant(self, value):
         return variable_of_constant(value)
-
-
-def autocast_dtypes():
-    """What `autocast` would convert to."""
-    return tuple(str(readtorch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda"))
 
 
 def version_of(tensor):
