@@ -39,7 +39,7 @@ from .tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from .vectorized import loop
+from .vectorized import are_flat_halves, loop
 
 # Fewer elements than this are not worth loading the compiler for.
 FROM_SIZE = 1024
@@ -53,6 +53,10 @@ def are_flat(x, *others):
         if y.dtype is not F4 or y.shape != x.shape or not y.flags.c_contiguous:
             return False
     return True
+
+
+def are_flat_floats(x, *others):
+    return are_flat(x, *others) or are_flat_halves(x, *others)
 
 
 def in_one_pass(function, *arrays, numbers=()):
@@ -75,7 +79,7 @@ def activation(function, kernel_name, complex_too=False, compiled=None, read_as=
                     check_parameter(self, number, read_as)
         except TypeError:  # complex numbers have no order
             check_parameter(self, number, read_as)
-        if compiled is not None and x.size >= FROM_SIZE and are_flat(x):
+        if compiled is not None and x.size >= FROM_SIZE and are_flat_floats(x):
             return in_one_pass(compiled, x, numbers=parameters)
         if x.dtype is F4 or x.dtype is F8:
             return wrap_result(function(x, *parameters))
@@ -97,7 +101,7 @@ def activation_backward(function, compiled=None):
 
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
-        if compiled is not None and are_flat(g, x):
+        if compiled is not None and are_flat_floats(g, x):
             return in_one_pass(compiled, g, x, numbers=parameters)
         if g.dtype is x.dtype is F4:
             return wrap_result(function(g, x, *parameters))
@@ -152,6 +156,8 @@ def relu_cpu(self):
             return in_one_pass(f.relu, x)
         return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
+    if are_flat_floats(x):
+        return in_one_pass(f.relu, x)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
 
@@ -215,7 +221,7 @@ def threshold_cpu_(self, threshold, value):
 @threshold_backward.kernel
 def threshold_backward_cpu(grad_output, self, threshold):
     g, x = grad_output._array, self._array
-    if are_flat(g, x):
+    if are_flat_floats(g, x):
         return in_one_pass(f.threshold_backward, g, x, numbers=(threshold,))
     if g.dtype is x.dtype:
         return wrap_result(where_zero(x <= threshold, g))
@@ -865,14 +871,14 @@ elementwise(
 @gelu.kernel
 def gelu_cpu(self, approximate):
     check_gelu(self, approximate)
-    if are_flat(self._array):
+    if are_flat_floats(self._array):
         return in_one_pass(f.gelu_tanh if approximate == "tanh" else f.gelu, self._array)
     return _gelus[approximate](self)
 
 
 @gelu_backward.kernel
 def gelu_backward_cpu(grad_output, self, approximate):
-    if are_flat(grad_output._array, self._array):
+    if are_flat_floats(grad_output._array, self._array):
         function = f.gelu_tanh_backward if approximate == "tanh" else f.gelu_backward
         return in_one_pass(function, grad_output._array, self._array)
     return _gelu_backward(grad_output, self, approximate)

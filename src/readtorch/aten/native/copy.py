@@ -49,6 +49,7 @@ from readtorch.c10.tensor_impl import (
     wrap,
 )
 
+from . import vec_convert
 from .tensor_iterator import refuse_overlap
 
 
@@ -57,7 +58,7 @@ def cast(array, numpy_dtype):
     imaginary part."""
     if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
         array = array.real
-    return array.astype(numpy_dtype)
+    return vec_convert.cast(array, numpy_dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ clone

@@ -17,13 +17,15 @@ from readtorch.c10.dispatch_key import BACKENDS, WRAPPED_NUMBER
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL, SCALAR_TYPE_NAMES, op_math_type, promote_types
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap_number, wrap_result
 
+from . import vec_convert
+from .vec_convert import F4, FROM_SIZE, WIDENED
+
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
 # nothing, while `np.errstate` around each of them would.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"readtorch\.")
 
-F4, F8, C8, C16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)
+F8, C8, C16 = np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)
 BOOL = np.dtype(np.bool_)
-WIDENED = {t.numpy: F4 for t in scalar_type.REDUCED_FLOATING}
 
 # ------------------------------------------------------------------------------------------------- promotion
 
@@ -99,6 +101,8 @@ def cast(array, numpy_dtype):
         result = empty_for(numpy_dtype, array)
         np.copyto(result, array, casting="unsafe")
         return result
+    if array.size >= FROM_SIZE:
+        return vec_convert.cast(array, numpy_dtype)
     return array.astype(numpy_dtype, copy=False)
 
 
@@ -180,7 +184,7 @@ def compute(function, arrays, common, result=None, exact_numbers=False):
         arrays = [a if exact_numbers and not a.ndim else cast(a, common.numpy) for a in arrays]
     value = function(*[cast(a, wide) for a in arrays])
     target = (result or common).numpy
-    return value if value.dtype == target else value.astype(target)
+    return value if value.dtype == target else vec_convert.cast(value, target)
 
 
 def computing(function, self, *others, common=None, result=None, exact_numbers=False):
@@ -229,6 +233,12 @@ def not_implemented(kernel_name):
 # ------------------------------------------------------------------------------------------- kernel factories
 
 
+def of_many_small(ufunc, x, y):
+    """`ufunc` on two arrays of one type of a byte or two. NumPy would convert 16-bit floats one by one."""
+    is_converted = x.dtype in vec_convert.KINDS
+    return vec_convert.cast(ufunc(cast(x, F4), cast(y, F4)), x.dtype) if is_converted else ufunc(x, y)
+
+
 def binary_kernel(ufunc, exact_numbers=False):
     """A CPU kernel for two tensors from a NumPy ufunc. exact_numbers: see `compute`."""
 
@@ -236,7 +246,7 @@ def binary_kernel(ufunc, exact_numbers=False):
         x, y = self._array, other._array
         try:
             if x.dtype is y.dtype:
-                value = ufunc(x, y)
+                value = ufunc(x, y) if x.itemsize > 2 or x.size < FROM_SIZE else of_many_small(ufunc, x, y)
             else:
                 value = compute(ufunc, (x, y), result_type(self, other), None, exact_numbers)
             if x.ndim == 1 or x.flags.c_contiguous or x.strides == y.strides:

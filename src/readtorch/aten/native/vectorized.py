@@ -3,6 +3,7 @@
 NumPy makes one pass over memory for each step of a formula, and some of its steps take one number at a time. A compiled
 loop (`cpu/loops.py`, `cpu/sum_kernel.py`) makes one pass in vector instructions. It serves contiguous
 float32, and from a size on: the compiler takes a third of a second to load, and small tensors never need it.
+Functions of one element serve 16-bit floats, too; everything else converts these to float32 and back (vec_convert.py).
 
 In PyTorch: `vectorized_loop` in `aten/src/ATen/native/cpu/Loops.h`, `aten/src/ATen/native/cpu/SumKernel.cpp`.
 """
@@ -14,18 +15,15 @@ import numpy as np
 
 from readtorch.aten import parallel
 
-from .tensor_iterator import F4
-
-FROM_SIZE = 8192
-GRAIN = 65536  # elements that are worth handing over to another thread
+from .vec_convert import F4, FROM_SIZE, GRAIN, KINDS, bits
 
 
 @functools.cache
-def compiled(function, arrays, numbers):
+def compiled(function, arrays, numbers, dtype=F4):
     """The compiled loop of a function of elements; what compiles is imported when first needed."""
     from .cpu.loops import loop_over
 
-    return loop_over(function, arrays, numbers)
+    return loop_over(function, arrays, numbers, KINDS.get(dtype), KINDS.get(dtype))
 
 
 @functools.cache
@@ -45,14 +43,22 @@ def are_flat(x, *others):
     return True
 
 
+def are_flat_halves(x, *others):
+    """The same for operands of one type that is bfloat16 or float16; `loop` computes in float32."""
+    if x.size < FROM_SIZE or x.dtype not in KINDS or not x.flags.c_contiguous:
+        return False
+    return all([y.dtype == x.dtype and y.shape == x.shape and y.flags.c_contiguous for y in others])
+
+
 def loop(function, *operands, numbers=()):
     """A new array: `function` of aten/native/math.py on the elements of flat operands, the numbers as float32."""
-    result = out = np.empty_like(operands[0])
-    run, flat = compiled(function, len(operands), len(numbers)), operands
+    out = np.empty_like(operands[0])
+    run, arrays = compiled(function, len(operands), len(numbers), out.dtype), [*operands, out]
     if numbers:
         numbers = [np.float32(n) for n in numbers]
     if out.ndim != 1:
-        flat, result = [x.reshape(-1) for x in operands], out.reshape(-1)
+        arrays = [x.reshape(-1) for x in arrays]
+    *flat, result = map(bits, arrays)
     if out.size < 2 * GRAIN:
         run(*flat, *numbers, result)
         return out

@@ -1,4 +1,4 @@
-"""A scalar function of `aten/native/math.py` as a compiled loop over flat float32 arrays.
+"""A scalar function of `aten/native/math.py` as a compiled loop over flat arrays of float32, or of 16-bit floats computed in float32.
 
     loop_over(f.elu, 1, 3)(x, negative, positive, inside, out)      out = f.elu(x, (negative, positive, inside))
 
@@ -19,6 +19,7 @@ from readtorch.aten.cpu import vec
 from readtorch.aten.cpu.compile import COMMON, scalar, shared_stamp
 from readtorch.aten.cpu.vec import vector_math
 from readtorch.aten.cpu.vec.interleave import interleave
+from readtorch.aten.cpu.vec.vec_convert import CONVERSIONS
 from readtorch.aten.native import math as functions
 from readtorch.c10.codecache import file_digest, keep
 from readtorch.c10.cuda.compile import Intrinsic
@@ -26,7 +27,7 @@ from readtorch.c10.global_names import names_in, uses
 
 
 @functools.cache
-def loop_over(function, arrays, numbers=0):
+def loop_over(function, arrays, numbers=0, read=None, write=None):
     """The loop of `function` over so many arrays, with so many scalars; its last argument is the result.
 
     For elu it writes:
@@ -37,16 +38,26 @@ def loop_over(function, arrays, numbers=0):
                 interleave()
 
     The last line stands in loops whose function uses `math`: see Note [ Several vectors at a time ].
+    read, write: "bfloat16" or "float16" if the arrays, or the result, are of it and given as np.uint16. Then it says
+    `out[i] = to_bfloat16(element(from_bfloat16(x0[i]), …))`: one pass, and each element is rounded once.
     """
     xs, scalars = [f"x{k}" for k in range(arrays)], [f"s{k}" for k in range(numbers)]
-    each = [f"{x}[i]" for x in xs] + [f"({''.join([f'{s}, ' for s in scalars]).rstrip()})"]
-    lines = [f"out[i] = element({', '.join(each)})"] + ["interleave()"] * uses(function, functions.math)
+    names = {"element": cpu_form(function), "interleave": interleave, "__name__": __name__}
+    each = [f"from_{read}({x}[i])" if read else f"{x}[i]" for x in xs]
+    numbers_of_all = f"({''.join([f'{s}, ' for s in scalars]).rstrip()})"
+    value = f"element({', '.join([*each, numbers_of_all])})"
+    lines = [f"out[i] = to_{write}({value})" if write else f"out[i] = {value}"]
+    lines += ["interleave()"] * uses(function, functions.math)
     source = f"def {function.__name__}({', '.join([*xs, *scalars, 'out'])}):\n    for i in range(out.size):\n"
     source += "".join([f"        {line}\n" for line in lines])
-    names = {"element": cpu_form(function), "interleave": interleave, "__name__": __name__}
-    loop = compile_function(function.__name__, source, names)
+    loop = compile_function(function.__name__, source, names | CONVERSIONS)
     loop.__code__ = loop.__code__.replace(co_filename=__file__)  # by which a compiled loop is found again
     return keep(njit(**COMMON)(loop), stamp, source=source)
+
+
+def convert(x, scalars):
+    """For a loop that only reads and writes."""
+    return x
 
 
 @functools.cache

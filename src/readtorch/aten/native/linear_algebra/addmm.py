@@ -12,7 +12,7 @@ from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.cpu_blas import gemm, multiply
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.functions_manual import scaled_by
-from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, laid_out, result_type
+from readtorch.aten.native.tensor_iterator import F4, WIDENED, cast, compute, conj, laid_out, result_type
 from readtorch.aten.native.tensor_shape.view import expand_cpu
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import inplace_kernel
@@ -51,8 +51,8 @@ def add_product(self, left, right, beta, alpha):
     wide = WIDENED.get(left.dtype)
     if wide is None:
         return wrap(scaled_sum(self, product(left, right), beta, alpha))
-    value = scaled_sum(self, multiply(left.astype(wide), right.astype(wide)), beta, alpha)
-    return wrap(value.astype(left.dtype))
+    value = scaled_sum(self, multiply(cast(left, wide), cast(right, wide)), beta, alpha)
+    return wrap(cast(value, left.dtype))
 
 
 # ------------------------------------------------------------------------------------------------------ addmm

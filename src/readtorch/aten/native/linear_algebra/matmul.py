@@ -15,7 +15,7 @@ from readtorch.aten.native.copy import plain_alias
 from readtorch.aten.native.cpu_blas import multiply, multiply_matrices
 from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
 from readtorch.aten.native.math_bits_fallback import clone
-from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
+from readtorch.aten.native.tensor_iterator import F4, WIDENED, cast, conj
 from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10.dispatch_key import CONJUGATE, MATH_BITS, ZEROTENSOR
@@ -31,7 +31,7 @@ def product(x, y):
     """`x @ y` for arrays of one type; 16-bit floats are widened, because NumPy would add them up in 16 bits."""
     wide = WIDENED.get(x.dtype)
     if wide is not None:
-        return multiply(x.astype(wide), y.astype(wide)).astype(x.dtype)
+        return cast(multiply(cast(x, wide), cast(y, wide)), x.dtype)
     return multiply(x, y)
 
 

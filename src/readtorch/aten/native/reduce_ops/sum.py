@@ -64,6 +64,8 @@ def sum_array(array, axes, keepdim, dtype):
         return add_floats("sum", add_up, array, axes, keepdim)
     target = sum_type(array, dtype)
     wide = op_math_type(target).numpy
+    if array.dtype in WIDENED and wide is F4:
+        return cast(add_floats("sum", add_up, cast(array, F4), axes, keepdim), target.numpy)
     return add_up(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
 
 

@@ -213,7 +213,8 @@ def attend_numpy(q, k, v, mask, is_causal, factor, out, logsumexp):
     total = np.add.reduce(weights, -1, keepdims=True)
     if mask is not None:
         total[total == 0] = 1
-    np.divide(np.matmul(rounded(weights, narrow), cast(v, wide)), total, out=out, casting="unsafe")
+    sums = np.matmul(rounded(weights, narrow), cast(v, wide))
+    out[...] = cast(np.divide(sums, total, out=sums), narrow)
     logsumexp[...] = (top + np.log(total))[..., 0]
 
 
@@ -233,14 +234,14 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
     np.exp(weights, out=weights)
     to_v = np.matmul(rounded(weights, narrow).swapaxes(-1, -2), g)
     slope = np.matmul(g, cast(v, wide).swapaxes(-1, -2))
-    slope -= np.add.reduce(g * out, -1, keepdims=True)
+    slope -= np.add.reduce(g * cast(out, wide), -1, keepdims=True)
     slope *= weights
     slope = rounded(slope, narrow)
     slope *= wide.type(factor)
-    np.matmul(slope, cast(k, wide), out=grad_q, casting="unsafe")
+    grad_q[...] = cast(np.matmul(slope, cast(k, wide)), narrow)
     to_k = np.matmul(slope.swapaxes(-1, -2), cast(q, wide))
-    grad_k[...] = to_k.sum(2) if shared else to_k
-    grad_v[...] = to_v.sum(2) if shared else to_v
+    for grad, to in ((grad_k, to_k), (grad_v, to_v)):
+        grad[...] = cast(to.sum(2) if shared else to, narrow)
 
 
 def in_groups(kv_heads, *arrays):
@@ -271,4 +272,4 @@ def comes_later(queries, keys):
 
 def rounded(x, narrow):
     """As it is kept between two products: PyTorch's matrix product takes 16-bit operands."""
-    return x if x.dtype == narrow else x.astype(narrow).astype(x.dtype)
+    return cast(cast(x, narrow), x.dtype)
