@@ -14,7 +14,9 @@ from readtorch.c10 import scalar_type
 
 F4 = np.dtype(np.float32)
 WIDENED = {t.numpy: F4 for t in scalar_type.REDUCED_FLOATING}  # in what small floats are computed
-KINDS = {t.numpy: t.numpy.name for t in (scalar_type.bfloat16, scalar_type.float16)}  # what a loop calls those that it converts
+KINDS = {
+    t.numpy: t.numpy.name for t in (scalar_type.bfloat16, scalar_type.float16)
+}  # what a loop calls those that it converts
 
 FROM_SIZE = 8192  # from here on a compiled loop is worth it
 GRAIN = 65536  # elements that are worth handing over to another thread
@@ -42,7 +44,9 @@ def cast(array, numpy_dtype):
         return cast_rows(array, numpy_dtype)
     if array.flags.f_contiguous:
         return cast_rows(array.T, numpy_dtype).T
-    order = sorted(range(array.ndim), key=lambda d: -array.strides[d])  # of memory: many arrays have no gaps then, and are not copied
+    order = sorted(
+        range(array.ndim), key=lambda d: -array.strides[d]
+    )  # of memory: many arrays have no gaps then, and are not copied
     rows = np.ascontiguousarray(array.transpose(order))
     return cast_rows(rows, numpy_dtype).transpose([order.index(d) for d in range(array.ndim)])
 

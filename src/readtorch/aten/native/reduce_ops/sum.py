@@ -257,8 +257,8 @@ def mean_all_meta(self, dtype):
 def mean_array(array, axes, keepdim, dtype):
     target = dtype or scalar_type.by_numpy[array.dtype]
     wide = op_math_type(target).numpy
-    if dtype is None and array.dtype is F4:
-        total = sum_array(array, axes, keepdim, None)
+    if wide is F4 and (array.dtype is F4 or array.dtype in WIDENED):
+        total = add_floats("sum", add_up, cast(array, F4), axes, keepdim)
     else:
         total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
     count = array.size if axes is None else math.prod([array.shape[d] for d in axes])
