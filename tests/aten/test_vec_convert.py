@@ -95,6 +95,11 @@ CLOSE = {
     "gelu, tanh": lambda T, x, y: T.nn.functional.gelu(x, approximate="tanh"),
     "gelu_backward": lambda T, x, y: T.ops.aten.gelu_backward(x, y),
     "elu": lambda T, x, y: T.nn.functional.elu(x),
+    "elu_backward": lambda T, x, y: T.ops.aten.elu_backward(x, 1.0, 1.0, 1.0, False, y),
+    "hardtanh": lambda T, x, y: T.nn.functional.hardtanh(x, -0.1, 0.3),
+    "tanh_backward": lambda T, x, y: T.ops.aten.tanh_backward(x, y),
+    "sigmoid_backward": lambda T, x, y: T.ops.aten.sigmoid_backward(x, y),
+    "sigmoid": lambda T, x, y: x.sigmoid(),
     "softplus": lambda T, x, y: T.nn.functional.softplus(x),
     "silu": lambda T, x, y: T.nn.functional.silu(x),
     "sum of rows": lambda T, x, y: x.sum(1),
@@ -130,6 +135,13 @@ def test_operators_whose_float32_may_differ(kind, name):
     eps = torch.finfo(getattr(torch, kind)).eps
     np.testing.assert_allclose(ours, theirs, rtol=2 * eps, atol=eps / 8)
     assert (ours != theirs).mean() < 0.05
+
+
+@both_halves
+@pytest.mark.parametrize("name", ["tanh_backward", "sigmoid_backward"])
+def test_where_steps_are_rounded_does_not_depend_on_the_size(kind, name):
+    ours, theirs = [CLOSE[name](T, *[t[:2, :9] for t in operands(T, kind)]) for T in (rt, torch)]
+    np.testing.assert_array_equal(ours.float().numpy(), theirs.float().numpy())
 
 
 @both_halves

@@ -46,17 +46,13 @@ FROM_SIZE = 1024
 
 
 def are_flat(x, *others):
-    """Whether the loops serve: enough float32, contiguous and of one shape."""
+    """Whether the loops serve: enough float32 or 16-bit floats, contiguous and of one shape."""
     if x.dtype is not F4 or x.size < FROM_SIZE or not x.flags.c_contiguous:
-        return False
+        return x.itemsize == 2 and are_flat_halves(x, *others)
     for y in others:
         if y.dtype is not F4 or y.shape != x.shape or not y.flags.c_contiguous:
             return False
     return True
-
-
-def are_flat_floats(x, *others):
-    return are_flat(x, *others) or are_flat_halves(x, *others)
 
 
 def in_one_pass(function, *arrays, numbers=()):
@@ -79,7 +75,7 @@ def activation(function, kernel_name, complex_too=False, compiled=None, read_as=
                     check_parameter(self, number, read_as)
         except TypeError:  # complex numbers have no order
             check_parameter(self, number, read_as)
-        if compiled is not None and x.size >= FROM_SIZE and are_flat_floats(x):
+        if compiled is not None and x.size >= FROM_SIZE and are_flat(x):
             return in_one_pass(compiled, x, numbers=parameters)
         if x.dtype is F4 or x.dtype is F8:
             return wrap_result(function(x, *parameters))
@@ -101,7 +97,7 @@ def activation_backward(function, compiled=None):
 
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
-        if compiled is not None and are_flat_floats(g, x):
+        if compiled is not None and are_flat(g, x):
             return in_one_pass(compiled, g, x, numbers=parameters)
         if g.dtype is x.dtype is F4:
             return wrap_result(function(g, x, *parameters))
@@ -156,7 +152,7 @@ def relu_cpu(self):
             return in_one_pass(f.relu, x)
         return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
-    if are_flat_floats(x):
+    if are_flat(x):
         return in_one_pass(f.relu, x)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
@@ -221,7 +217,7 @@ def threshold_cpu_(self, threshold, value):
 @threshold_backward.kernel
 def threshold_backward_cpu(grad_output, self, threshold):
     g, x = grad_output._array, self._array
-    if are_flat_floats(g, x):
+    if are_flat(g, x):
         return in_one_pass(f.threshold_backward, g, x, numbers=(threshold,))
     if g.dtype is x.dtype:
         return wrap_result(where_zero(x <= threshold, g))
@@ -871,14 +867,14 @@ elementwise(
 @gelu.kernel
 def gelu_cpu(self, approximate):
     check_gelu(self, approximate)
-    if are_flat_floats(self._array):
+    if are_flat(self._array):
         return in_one_pass(f.gelu_tanh if approximate == "tanh" else f.gelu, self._array)
     return _gelus[approximate](self)
 
 
 @gelu_backward.kernel
 def gelu_backward_cpu(grad_output, self, approximate):
-    if are_flat_floats(grad_output._array, self._array):
+    if are_flat(grad_output._array, self._array):
         function = f.gelu_tanh_backward if approximate == "tanh" else f.gelu_backward
         return in_one_pass(function, grad_output._array, self._array)
     return _gelu_backward(grad_output, self, approximate)

@@ -58,7 +58,7 @@ def cast(array, numpy_dtype):
     imaginary part."""
     if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
         array = array.real
-    return vec_convert.cast(array, numpy_dtype)
+    return array.astype(numpy_dtype) if array.size < vec_convert.FROM_SIZE else vec_convert.cast(array, numpy_dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ clone

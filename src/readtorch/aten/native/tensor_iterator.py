@@ -101,9 +101,8 @@ def cast(array, numpy_dtype):
         result = empty_for(numpy_dtype, array)
         np.copyto(result, array, casting="unsafe")
         return result
-    if array.size >= FROM_SIZE:
-        return vec_convert.cast(array, numpy_dtype)
-    return array.astype(numpy_dtype, copy=False)
+    many = array.size >= FROM_SIZE
+    return vec_convert.cast(array, numpy_dtype) if many else array.astype(numpy_dtype, copy=False)
 
 
 # Note [ Whose order of dimensions ]
@@ -183,8 +182,7 @@ def compute(function, arrays, common, result=None, exact_numbers=False):
     if wide is not common.numpy:
         arrays = [a if exact_numbers and not a.ndim else cast(a, common.numpy) for a in arrays]
     value = function(*[cast(a, wide) for a in arrays])
-    target = (result or common).numpy
-    return value if value.dtype == target else vec_convert.cast(value, target)
+    return cast(value, (result or common).numpy)
 
 
 def computing(function, self, *others, common=None, result=None, exact_numbers=False):

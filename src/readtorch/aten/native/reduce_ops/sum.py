@@ -64,8 +64,6 @@ def sum_array(array, axes, keepdim, dtype):
         return add_floats("sum", add_up, array, axes, keepdim)
     target = sum_type(array, dtype)
     wide = op_math_type(target).numpy
-    if array.dtype in WIDENED and wide is F4:
-        return cast(add_floats("sum", add_up, cast(array, F4), axes, keepdim), target.numpy)
     return add_up(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
 
 
@@ -81,7 +79,9 @@ def add_floats(name, function, array, axes, keepdim):
 
 
 def _as_type(array, wide):
-    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself."""
+    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself, or one by one."""
+    if array.dtype in WIDENED and wide is F4:
+        return cast(array, wide)
     return without_imaginary(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
@@ -257,8 +257,8 @@ def mean_all_meta(self, dtype):
 def mean_array(array, axes, keepdim, dtype):
     target = dtype or scalar_type.by_numpy[array.dtype]
     wide = op_math_type(target).numpy
-    if wide is F4 and (array.dtype is F4 or array.dtype in WIDENED):
-        total = add_floats("sum", add_up, cast(array, F4), axes, keepdim)
+    if dtype is None and array.dtype is F4:
+        total = sum_array(array, axes, keepdim, None)
     else:
         total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
     count = array.size if axes is None else math.prod([array.shape[d] for d in axes])

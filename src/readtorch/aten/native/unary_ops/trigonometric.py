@@ -11,7 +11,9 @@ from readtorch.aten.native import math_special as special
 from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass
 from readtorch.aten.native.binary_ops.arithmetic import add_scalar
 from readtorch.aten.native.tensor_iterator import (
+    WIDENED,
     binary_float_kernel,
+    computing,
     conj,
     elementwise,
     float_result_type,
@@ -22,6 +24,7 @@ from readtorch.aten.native.tensor_iterator import (
 )
 from readtorch.aten.native.vectorized import loop
 from readtorch.aten.native_function import BOTH, alias_of, native_function
+from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import wrap_result
 
 from .elementary import node_of_its_own, unary_float
@@ -172,6 +175,8 @@ def tanh_backward_cpu(grad_output, output):
     g, y = grad_output._array, output._array
     if are_flat(g, y):
         return in_one_pass(f.tanh_backward, g, y)
+    if y.dtype in WIDENED:
+        return computing(lambda g, y: g * (1 - y * y), grad_output, output)
     return wrap_result(g * np.conj(1 - y * y) if y.dtype.kind == "c" else g * (1 - y * y))
 
 
@@ -225,8 +230,12 @@ elementwise(sigmoid_backward, f.sigmoid_backward, takes=is_real)
 @sigmoid_backward.kernel
 def sigmoid_backward_cpu(grad_output, output):
     g, y = grad_output._array, output._array
+    if y.dtype == np.float16:  # PyTorch rounds every step
+        return wrap_result(g * (1 - y) * y)
     if are_flat(g, y):
         return in_one_pass(f.sigmoid_backward, g, y)
+    if output.dtype is scalar_type.bfloat16:
+        return computing(lambda g, y: g * (1 - y) * y, grad_output, output)
     slope = (1 - y) * y
     return wrap_result(g * (np.conj(slope) if y.dtype.kind == "c" else slope))
 
