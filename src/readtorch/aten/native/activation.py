@@ -152,9 +152,7 @@ def relu_cpu(self):
             return in_one_pass(f.relu, x)
         return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
-    if are_flat(x):
-        return in_one_pass(f.relu, x)
-    return wrap_result(np.maximum(x.dtype.type(0), x))
+    return in_one_pass(f.relu, x) if are_flat(x) else wrap_result(np.maximum(x.dtype.type(0), x))
 
 
 @relu.inplace.kernel
