@@ -240,8 +240,8 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
     slope *= wide.type(factor)
     grad_q[...] = cast(np.matmul(slope, cast(k, wide)), narrow)
     to_k = np.matmul(slope.swapaxes(-1, -2), cast(q, wide))
-    for grad, to in ((grad_k, to_k), (grad_v, to_v)):
-        grad[...] = cast(to.sum(2) if shared else to, narrow)
+    grad_k[...] = cast(to_k.sum(2) if shared else to_k, narrow)
+    grad_v[...] = cast(to_v.sum(2) if shared else to_v, narrow)
 
 
 def in_groups(kv_heads, *arrays):
