@@ -291,11 +291,37 @@ class Tensor(TensorBase):
     def __cuda_array_interface__(self):
         if overriders and has_torch_function_unary(self):
             return handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
-        # in PyTorch: for a tensor on a GPU, its address and strides, so that other libraries can read it
-        raise AttributeError(
-            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
-            "is required use tensor.cuda() to copy tensor to device memory."
-        )
+        """{typestr, shape, strides (bytes; None: contiguous), data: (address, False), version} of a tensor on a GPU, for
+        other libraries that compute there."""
+        if not self.is_cuda:
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
+                "is required use tensor.cuda() to copy tensor to device memory."
+            )
+        if self.is_sparse:
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on sparse type: {self.type()} "
+                "Use Tensor.to_dense() to convert to a dense tensor first."
+            )
+        from .c10.cuda.runtime import is_simulated
+
+        if is_simulated(self.device.index):
+            raise AttributeError(
+                "Can't get __cuda_array_interface__ of a tensor on a simulated device: its address is no GPU's."
+            )
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. "
+                "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
+            )
+        array = self._array
+        return {
+            "typestr": array.dtype.str,
+            "shape": tuple(self.shape),
+            "strides": None if self.is_contiguous() else array.strides,
+            "data": (self.data_ptr() if self.numel() > 0 else 0, False),
+            "version": 2,
+        }
 
     @overridable_alone
     def untyped_storage(self):

@@ -1,5 +1,6 @@
 """numba's memory from our allocator; and how launches reach numba. Without a GPU: contexts that are none."""
 
+import dataclasses
 import gc
 import re
 import struct
@@ -9,8 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import readtorch as rt
 from readtorch import cuda
-from readtorch.c10.cuda import compile, numba_launch, numba_memory
+from readtorch.aten import dl_convertor
+from readtorch.c10.cuda import compile, numba_launch, numba_memory, runtime
 
 CONTEXT = types.SimpleNamespace(device=types.SimpleNamespace(id=1))
 
@@ -108,3 +111,35 @@ def test_a_grid_may_be_a_number():
         (3, 2, 1),
         (3, 2, 1),
     ]
+
+
+@pytest.fixture
+def existing():
+    """Two devices that say that they exist; their memory stays simulated."""
+    properties = runtime.driver()._properties
+    properties[:] = [dataclasses.replace(one, simulated=False) for one in properties]
+
+
+def test_tensors_describe_themselves_to_other_libraries(existing):
+    x = rt.arange(6.0, device="cuda").reshape(2, 3)
+    found = {"typestr": "<f4", "shape": (2, 3), "strides": None, "data": (x.data_ptr(), False), "version": 2}
+    assert x.__cuda_array_interface__ == found
+    assert x.t().__cuda_array_interface__ == found | {"shape": (3, 2), "strides": (4, 12)}
+    assert x[:0].__cuda_array_interface__["data"] == (0, False)
+    assert x.bfloat16().__cuda_array_interface__["typestr"] == "<V2"
+    with pytest.raises(RuntimeError, match="on Variable that requires grad"):
+        x.requires_grad_().__cuda_array_interface__  # noqa: B018
+    with pytest.raises(AttributeError, match="on non-CUDA tensor type: torch.FloatTensor"):
+        x.detach().cpu().__cuda_array_interface__  # noqa: B018
+
+
+def test_a_capsule_names_the_device(existing):
+    x = rt.arange(6.0, device="cuda:1", dtype=rt.bfloat16)[1:]
+    struct = dl_convertor.managed(x.__dlpack__()).dl_tensor
+    found = struct.data, struct.device_type, struct.device_id, struct.code, struct.bits, struct.shape[0]
+    assert found == (x._array.ctypes.data, dl_convertor.DL_CUDA, 1, dl_convertor.BFLOAT, 16, 5)
+
+
+def test_a_simulated_device_has_nothing_for_other_libraries():
+    x = rt.ones(2, device="cuda")
+    assert not hasattr(x, "__cuda_array_interface__")

@@ -137,15 +137,17 @@ def dl_device_to_torch_device(device_type, index):
 # ------------------------------------------------------------------------------------------------- there and back
 
 
-def to_dlpack(array, versioned):
-    """A capsule of the array's memory. See Note [ DLPack capsules ]."""
+def to_dlpack(array, versioned, device):
+    """A capsule of the memory of an array, or of a window on a device's. See Note [ DLPack capsules ]."""
     code = _CODES[array.dtype]
     if code not in NUMPYS_OWN:
         array = array.view(f"u{array.itemsize}")
     if not array.flags.writeable:  # an expanded one: whoever takes it must know what it writes to
         array = np.lib.stride_tricks.as_strided(array, array.shape, array.strides, writeable=True)
     capsule = array.__dlpack__(max_version=(MAJOR, 0) if versioned else None)
-    managed(capsule).dl_tensor.code = code
+    tensor = managed(capsule).dl_tensor
+    tensor.code = code
+    tensor.device_type, tensor.device_id = torch_device_to_dl_device(device)
     return capsule
 
 

@@ -45,6 +45,11 @@ def is_available():
     return _driver is not None
 
 
+def is_simulated(device):
+    """Whether that device does not exist, so that its addresses mean nothing outside of this package."""
+    return driver().get_device_properties(device).simulated
+
+
 def driver():
     """The process's driver. AssertionError if there is none."""
     if _driver is None:

@@ -5,6 +5,7 @@ In PyTorch: `THPModule_toDLPack` and its neighbours in `torch/csrc/Module.cpp`, 
 """
 
 from readtorch.aten import dl_convertor
+from readtorch.c10.cuda.runtime import is_simulated
 from readtorch.c10.device import device as Device
 from readtorch.c10.tensor_impl import TensorImpl
 
@@ -33,9 +34,9 @@ def to_capsule(data, dl_device, copy, versioned):
     if data.device.type == "meta":
         raise BufferError("Cannot pack tensors on meta")
     t = maybe_copy_tensor(data.detach(), dl_device, copy)
-    if t.device.type != "cpu":
-        raise BufferError(f"readtorch exports tensors of the host only, not of {t.device}")
-    return dl_convertor.to_dlpack(t.detach()._array, versioned)
+    if t.device.type == "cuda" and is_simulated(t.device.index):
+        raise BufferError(f"{t.device} is a simulated device: its addresses mean nothing to another library")
+    return dl_convertor.to_dlpack(t.detach()._array, versioned, t.device)
 
 
 def maybe_copy_tensor(data, dl_device, copy):
