@@ -33,6 +33,7 @@ from readtorch.aten.torch_function import Overridden
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META, NO_STORAGE
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.c10.memory_format import fastest_first
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
@@ -72,10 +73,30 @@ def add_floats(name, function, array, axes, keepdim):
     axes = axes and sorted(axes)
     blocks = as_blocks(array, axes) if array.size >= FROM_SIZE else None
     if blocks is None:
+        if array.size >= FROM_SIZE and array.dtype is F4 and not array.flags.c_contiguous:
+            return add_strided(name, function, array, axes, keepdim)
         return function(array, axes and tuple(axes), None, None, keepdim)
     axes = range(array.ndim) if axes is None else axes
     sizes = [1 if d in axes else n for d, n in enumerate(array.shape) if keepdim or d not in axes]
     return reduce_blocks(name, blocks).reshape(sizes)
+
+
+def add_strided(name, function, array, axes, keepdim):
+    """The same for many float32 that do not lie row by row.
+
+    With its dimensions in the order of memory the array may be one that the loops serve. Else NumPy adds up neighbours in memory in
+    pairs, but rows one after the other, for which float64 is taken.
+    """
+    order = fastest_first(array.shape, array.strides)[::-1]
+    axes = range(array.ndim) if axes is None else axes
+    blocks = as_blocks(array.transpose(order), sorted([order.index(d) for d in axes]))
+    if blocks is None:
+        of_rows = order[-1] not in axes
+        return function(array, tuple(axes), F8 if of_rows else None, None, keepdim).astype(F4, copy=False)
+    kept = [d for d in order if d not in axes]
+    result = reduce_blocks(name, blocks).reshape([array.shape[d] for d in kept])
+    sizes = [1 if d in axes else n for d, n in enumerate(array.shape) if keepdim or d not in axes]
+    return result.transpose([kept.index(d) for d in sorted(kept)]).reshape(sizes)
 
 
 def _as_type(array, wide):
@@ -95,8 +116,10 @@ def sum_all_cpu(self, dtype):
     if dtype is None and x.dtype is F4:
         if x.ndim == 1 and x.size <= FEW:
             return wrap(np.array(sum(x.tolist()), F4))
-        if x.size >= FROM_SIZE and are_flat(x):
-            return wrap(reduce_one("sum", x.reshape(-1)))
+        if x.size >= FROM_SIZE:
+            if are_flat(x):
+                return wrap(reduce_one("sum", x.reshape(-1)))
+            return wrap_result(add_floats("sum", add_up, x, None, False))
         return wrap(add_up(x, None, None, np.empty((), F4)))
     return wrap_result(sum_array(x, None, False, dtype))
 
