@@ -64,7 +64,7 @@ class Event:
 
 
 def build_tree(events):
-    """Each goes below the innermost that was not over."""
+    """Each goes below the innermost that contains it."""
     around = []
     for event in sorted(events, key=lambda e: (e.begin, -e.end)):
         while around and around[-1].end < event.end:

@@ -264,7 +264,7 @@ def finish(results):
 
 
 def build_tree(results):
-    """Put each Result under the innermost one of its thread that was not over then. results: by time."""
+    """Put each Result under the innermost one of its thread that contains it. results: by time. In PyTorch: under the innermost that was not over then."""
     around = {}  # thread -> the Results that are not over, the innermost last
     for result in results:
         outer = around.setdefault(result.start_tid, [])
