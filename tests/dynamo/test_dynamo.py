@@ -135,6 +135,51 @@ def test_models(name):
     assert (told(compiled).break_reasons == []) == (name not in BREAKS)
 
 
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9, "weight_decay": 0.1}, {"nesterov": True, "momentum": 0.5}])
+def test_steps_of_sgd_are_captured(options):
+    """In one graph; the second capture is for the state that the first step has made. A scheduler's rates are inputs then."""
+
+    def train(compile):
+        readtorch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = readtorch.optim.SGD(model.parameters(), lr=0.1, **options)
+        scheduler = readtorch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        step = compile(lambda: optimizer.step())
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(readtorch.rand(4, 3)).square().sum().backward()
+            step()
+            scheduler.step()
+        return [p.detach() for p in model.parameters()], step
+
+    expected, _ = train(lambda f: f)
+    reached, step = train(by_bytecode)
+    assert all(readtorch.equal(a, b) for a, b in zip(reached, expected))
+    assert told(step).break_reasons == [] and told(step).graph_count <= 3
+    assert all(len(operators) > 1 for operators in told(step).ops_per_graph)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
+def test_steps_of_other_optimizers_are_right(name):
+    def train(compile):
+        readtorch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = getattr(readtorch.optim, name)(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = compile(step)
+        losses = [step(readtorch.rand(4, 3)).item() for _ in range(4)]
+        return losses + [p.tolist() for p in model.parameters()]
+
+    assert train(by_bytecode) == train(lambda f: f)
+
+
 def test_attention_is_one_graph():
     compiled = by_bytecode(Attention(8, 2), fullgraph=True)
     compiled(readtorch.rand(2, 5, 8))
@@ -339,11 +384,11 @@ def test_disabled_allowed_and_constant_functions():
         calls.append("disabled")
         return x + 1
 
-    @_dynamo.allow_in_graph
+    @readtorch.compiler.allow_in_graph
     def allowed(x):
         return x * 3
 
-    @_dynamo.assume_constant_result
+    @readtorch.compiler.assume_constant_result
     def constant():
         calls.append("constant")
         return len(calls)

@@ -55,6 +55,9 @@ INLINED_ROOMS = (
     "nn.init",
     "nn.functional",
     "backends.mha",
+    "optim.optimizer",
+    "optim.sgd",
+    "utils._foreach_utils",
 )
 
 
@@ -105,20 +108,23 @@ def inlines(function):
     """Whether the code of a Python function is interpreted where it is called."""
     if id(function) in disallowed_in_graph:
         return False
-    module = function.__module__ or function.__globals__.get("__name__") or ""
-    room = room_of(module)
-    if room is None:
-        room = room_of(function.__globals__.get("__name__") or "")  # what a decorator of ours has made
-    if room is not None:
-        return any(part in f".{module}." or part in function.__globals__.get("__name__", "") for part in INLINED_ROOMS)
+    home = function.__globals__.get("__name__") or ""  # of what a decorator of ours has made this is ours
+    module = function.__module__ or home
+    if room_of(module) is not None or room_of(home) is not None:
+        return is_inlined_room(module) or is_inlined_room(home)
     top = module.partition(".")[0]
     return top not in SKIPPED_ROOMS and not function.__code__.co_filename.startswith("<frozen")
+
+
+def is_inlined_room(module):
+    name = module.removeprefix("readtorch.")
+    return name.startswith(tuple(f"{room}." for room in INLINED_ROOMS)) or name in INLINED_ROOMS
 
 
 def inlines_class(cls):
     """Whether a class's objects are made while code is interpreted."""
     if is_ours(cls):
-        return cls.__module__.removeprefix("readtorch.").startswith(INLINED_ROOMS)
+        return is_inlined_room(cls.__module__)
     top = (cls.__module__ or "").partition(".")[0]
     return top not in SKIPPED_ROOMS - {"typing"}
 

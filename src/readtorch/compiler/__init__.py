@@ -17,7 +17,16 @@ class _Compiling(threading.local):
 
 _compiling = _Compiling()
 
-__all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "list_backends", "reset"]
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "list_backends",
+    "reset",
+]
 
 
 def compile(*args, **kwargs):
@@ -47,6 +56,26 @@ def reset():
     from readtorch import _dynamo
 
     _dynamo.reset()
+
+
+def allow_in_graph(fn):
+    """A call of `fn` becomes a node of the graph; its code is not looked at. Also for a list of functions.
+
+    For captures by bytecode (`_dynamo.config.capture`). fn must only compute with what it is given.
+    """
+    from readtorch import _dynamo
+
+    return _dynamo.allow_in_graph(fn)
+
+
+def assume_constant_result(fn):
+    """`fn` is called when the function around it is captured; what it returned then counts from then on.
+
+    For captures by bytecode (`_dynamo.config.capture`).
+    """
+    from readtorch import _dynamo
+
+    return _dynamo.assume_constant_result(fn)
 
 
 def disable(fn=None, recursive=True, *, reason=None):

@@ -19,6 +19,7 @@ from readtorch.c10.layout import strided
 from readtorch.c10.size import Size
 from readtorch.nn.parameter import Buffer, Parameter
 
+from . import optimizer
 from .base import VariableTracker
 from .builtin import BuiltinVariable, is_hashable_builtin
 from .constant import ConstantVariable, EnumVariable
@@ -43,6 +44,9 @@ METHOD_KINDS = (
 )
 
 
+RULES = FUNCTIONS | optimizer.FUNCTIONS
+
+
 class LibraryVariable(ConstantVariable):
     """A function or class of the library with a rule of its own."""
 
@@ -60,8 +64,8 @@ class LibraryVariable(ConstantVariable):
 def variable_of_callable(value):
     """The variable of a function or class, whose identity is guarded or held."""
     try:
-        if value in FUNCTIONS:
-            return LibraryVariable(value, FUNCTIONS[value])
+        if value in RULES:
+            return LibraryVariable(value, RULES[value])
     except TypeError:
         pass
     if value in GRAD_DECORATORS if isinstance(value, type) else False:

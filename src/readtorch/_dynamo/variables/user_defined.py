@@ -166,7 +166,7 @@ class UserDefinedObjectVariable(VariableTracker):
         if name == "__class__":
             return tx.held(self.cls)
         if name == "__dict__":
-            return self.instance_dict(tx)
+            return InstanceDictVariable(self)
         owner, found = lookup(self.cls, name)
         if isinstance(found, property):
             return bind(tx, self.cls, owner, found, name, self)
@@ -213,6 +213,20 @@ class UserDefinedObjectVariable(VariableTracker):
         if self.source is not None:
             tx.output.guard("NO_HASATTR", self.source, name)
         raise tx.error(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+
+    def own_attribute(self, tx, name):
+        """What the object's dictionary has under a name; None if it has nothing."""
+        found = lookup(self.cls, name)[1]
+        if hasattr(type(found), "__set__") and found is not MISSING:
+            self.unknown(f"use of __dict__, where {name} is behind a descriptor,")
+        if name in self.attributes:
+            return None if self.attributes[name] is MISSING else self.attributes[name]
+        own = getattr(self.original, "__dict__", {})
+        if name in own:
+            return tx.output.read(own[name], AttrSource(self.source, name))
+        if self.source is not None:
+            tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
+        return None
 
     def instance_dict(self, tx):
         if self.original is None or self.attributes:
@@ -327,6 +341,61 @@ class UserDefinedObjectVariable(VariableTracker):
         for attribute, value in self.attributes.items():
             if value is not MISSING:
                 codegen.line(f"object.__setattr__({name}, {attribute!r}, {codegen(value)})")
+
+
+class InstanceDictVariable(VariableTracker):
+    """An object's `__dict__`: questions for single names are asked of the object; for all else it is a dictionary."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def python_type(self):
+        return dict
+
+    def contains(self, tx, item):
+        return self.owner.own_attribute(tx, item.realize().as_python_constant()) is not None
+
+    def getitem(self, tx, key):
+        name = key.realize().as_python_constant()
+        found = self.owner.own_attribute(tx, name)
+        if found is None:
+            raise tx.error(KeyError, name)
+        return found
+
+    def var_getattr(self, tx, name):
+        if name in ("get", "__contains__", "__getitem__"):
+            return tx.method_of(self, name)
+        return self.whole(tx).var_getattr(tx, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "__contains__":
+            return tx.constant(self.contains(tx, args[0]))
+        if name == "__getitem__":
+            return self.getitem(tx, args[0])
+        found = self.owner.own_attribute(tx, args[0].realize().as_python_constant())
+        default = args[1] if len(args) > 1 else tx.constant(None)
+        return default if found is None else found
+
+    def whole(self, tx):
+        return self.owner.instance_dict(tx)
+
+    def call_iter(self, tx):
+        return self.whole(tx).call_iter(tx)
+
+    def call_len(self, tx):
+        return self.whole(tx).call_len(tx)
+
+    def call_bool(self, tx):
+        return self.whole(tx).call_bool(tx)
+
+    def setitem(self, tx, key, value):
+        self.whole(tx).setitem(tx, key, value)
+
+    def delitem(self, tx, key):
+        self.whole(tx).delitem(tx, key)
+
+    def reconstruct(self, codegen):
+        return codegen.temporary(f"{codegen(self.owner)}.__dict__")
 
 
 class ExceptionVariable(UserDefinedObjectVariable):
