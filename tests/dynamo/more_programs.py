@@ -1225,3 +1225,13 @@ def grad_accum(compile, out):
     for i in range(3):
         g(rt.ones(2) * i).backward()
         out(w.grad)
+
+
+@program
+def a_method_that_a_number_has_not(compile, out):
+    f = compile(lambda x, items: items[-1].sum() * x)
+    for items in ([rt.ones(2)], [rt.ones(2), 1], [2.5], [rt.ones(2)]):
+        try:
+            out(f(rt.ones(1), items))
+        except AttributeError as error:
+            out(str(error))

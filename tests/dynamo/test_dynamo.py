@@ -12,7 +12,7 @@ from readtorch import _dynamo, nn
 from readtorch._dynamo import config, eval_frame, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch.utils._pytree import tree_leaves
-from tests.dynamo import more_programs, table
+from tests.dynamo import more_programs, table, world_fuzz
 from tests.dynamo.fuzz import differs
 from tests.dynamo.models import MODELS
 from tests.dynamo.programs import PROGRAMS
@@ -83,6 +83,11 @@ def test_the_record_is_what_pytorch_does(name):
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_programs(first):
     assert [seed for seed in range(first, first + 20) if differs(seed)] == []
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_changes_of_a_world(first):
+    assert [seed for seed in range(first, first + 20) if world_fuzz.differs(seed)] == []
 
 
 # --------------------------------------------------------------------------------------------- models and gradients

@@ -106,6 +106,11 @@ class PyCodegen:
             self.graph_outputs[node] = f"g{len(self.graph_outputs)}"
         return self.graph_outputs[node]
 
+    def as_owner(self, variable):
+        """The same where `.name` may follow: a number stands in brackets."""
+        text = self(variable)
+        return f"({text})" if text[0].isdigit() else text
+
     def __call__(self, variable):
         if variable.source is not None:
             if not hasattr(variable, "value"):

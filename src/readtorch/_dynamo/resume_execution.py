@@ -156,7 +156,7 @@ class GraphBreak:
         return lambda: [*self.guarded(text), go_on]
 
     def top(self, count):
-        return [self.codegen(each) for each in self.tx.stack[-count:]]
+        return [self.codegen.as_owner(each) for each in self.tx.stack[-count:]]
 
     # -------------------------------------------------------------------------------------------------- instructions
 
@@ -205,7 +205,7 @@ class GraphBreak:
         if self.looks_at_the_frame(function):
             native = self.native()
             return lambda: native
-        text = self.codegen(function)
+        text = self.codegen.as_owner(function)
         if self.is_compiled(function):
             text = f"{self.hold(self.state.compile_callee)}({text})"
         return self.result(popped, f"{text}({', '.join(texts)})")

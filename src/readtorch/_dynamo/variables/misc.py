@@ -108,7 +108,7 @@ class GetAttrVariable(VariableTracker):
         self.unknown(f"attribute {name}")
 
     def reconstruct(self, codegen):
-        return codegen.temporary(f"{codegen(self.owner)}.{self.name}")
+        return codegen.temporary(f"{codegen.as_owner(self.owner)}.{self.name}")
 
 
 class BuiltinMethodVariable(GetAttrVariable):
