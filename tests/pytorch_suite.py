@@ -56,12 +56,34 @@ class Absent:
 ABSENT = Absent()
 
 
+def tried(expression):
+    """The value of a decorator, a function without parameters here; ABSENT if it needs what is not there."""
+    try:
+        return expression()
+    except Exception:
+        return ABSENT
+
+
+def or_nothing(statement):
+    """The statement; if it fails, nothing."""
+    handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+    return ast.Try([statement], [handler], [], [])
+
+
 def tolerant(tree):
-    """Let the imports of a module, each name by itself, leave ABSENT where they fail."""
+    """Let the imports of a module, each name by itself, and its decorators leave ABSENT where they fail, and other
+    statements nothing."""
     body = []
+    within = [m for c in tree.body if isinstance(c, ast.ClassDef) for m in c.body]
+    for definition in (*tree.body, *within):
+        for i, decorator in enumerate(getattr(definition, "decorator_list", ())):
+            if not isinstance(decorator, ast.Name):  # property, staticmethod
+                inner = ast.Lambda(ast.arguments([], [], None, [], [], None, []), decorator)
+                definition.decorator_list[i] = ast.Call(ast.Name("__tried__", ast.Load()), [inner], [])
     for statement in tree.body:
         if not isinstance(statement, ast.Import | ast.ImportFrom) or getattr(statement, "module", "") == "__future__":
-            body.append(statement)
+            plain = isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.ImportFrom)
+            body.append(statement if plain else or_nothing(statement))
             continue
         for alias in statement.names:
             alone = (
@@ -70,7 +92,7 @@ def tolerant(tree):
                 else ast.ImportFrom(statement.module, [alias], 0)
             )
             name = (alias.asname or alias.name).partition(".")[0]
-            absent = ast.parse(f"{name} = __absent__").body
+            absent = ast.parse(f"{name} = globals().get({name!r}, __absent__)").body
             handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, absent)
             body.append(ast.Try([alone], [handler], [], []))
     return ast.fix_missing_locations(ast.Module(body, []))
@@ -80,7 +102,7 @@ def module_of(path):
     """The file as a module, which others may import by its name."""
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
-    module.__absent__ = ABSENT
+    module.__absent__, module.__tried__ = ABSENT, tried
     sys.modules[path.stem] = sys.modules["__main__"] = module  # pickle looks there
     exec(compile(tolerant(ast.parse(path.read_text())), str(path), "exec"), vars(module))
     return module
@@ -256,7 +278,6 @@ NAMES = {
     "instantiate_parametrized_tests": instantiate_parametrized_tests,
     "parametrize": parametrize,
     "run_tests": lambda: None,
-    "op_db": [],
     "find_library_location": lambda name: Path(name),
     **dict.fromkeys(("IS_FBCODE", "IS_MACOS", "IS_WINDOWS", "IS_SANDCASTLE", "TEST_WITH_ROCM", "TEST_CUDA"), False),
     **dict.fromkeys(("TEST_NUMPY",), True),
@@ -283,7 +304,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _named(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    return NAMES.get(name, unchanged)
+    return NAMES.get(name, [] if name.endswith("_db") else unchanged)
 
 
 def use_stand_ins(torch, side):
