@@ -201,3 +201,44 @@ ERRORS = {
 def test_errors(name):
     expected, found = (outcome(lambda T=T: T.fx.symbolic_trace(function_of(T, ERRORS[name])).code) for T in SIDES)
     assert found == expected
+
+
+# ------------------------------------------------------------------------------------------------ inside of modules
+
+MODULES = {
+    "Linear": lambda nn: nn.Linear(3, 3),
+    "Conv2d": lambda nn: nn.Conv2d(1, 2, 3),
+    "ConvTranspose2d": lambda nn: nn.ConvTranspose2d(1, 1, 2),
+    "BatchNorm1d": lambda nn: nn.BatchNorm1d(3).eval(),
+    "LayerNorm": lambda nn: nn.LayerNorm(3),
+    "GroupNorm": lambda nn: nn.GroupNorm(1, 3),
+    "RMSNorm": lambda nn: nn.RMSNorm(3),
+    "MultiheadAttention": lambda nn: nn.MultiheadAttention(4, 2),
+    "GRU": lambda nn: nn.GRU(2, 2),
+    "TransformerEncoderLayer": lambda nn: nn.TransformerEncoderLayer(4, 2),
+    "Embedding": lambda nn: nn.Embedding(3, 4),
+    "EmbeddingBag": lambda nn: nn.EmbeddingBag(3, 3),
+    "MaxPool2d": lambda nn: nn.MaxPool2d(2),
+    "Upsample": lambda nn: nn.Upsample(scale_factor=2),
+    "CrossEntropyLoss": lambda nn: nn.CrossEntropyLoss(),
+    "Sequential": lambda nn: nn.Sequential(nn.Dropout(), nn.PReLU(), nn.Softmax(1), nn.Hardswish(), nn.Flatten()),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_inside_of_modules(name):
+    """No module is a leaf. The parameters of PyTorch's modules are annotated; ours have no annotations."""
+
+    def program(T):
+        class NoLeaves(T.fx.Tracer):
+            def is_leaf_module(self, m, module_qualified_name):
+                return False
+
+        T.manual_seed(0)
+        module = MODULES[name](T.nn)
+        return outcome(lambda: T.fx.GraphModule(module, NoLeaves().trace(module)).code)
+
+    theirs, ours = (program(T) for T in SIDES)
+    if isinstance(theirs, str):
+        theirs = re.sub(r" (:|->) torch\.Tensor", "", theirs)
+    assert ours == theirs
