@@ -136,7 +136,7 @@ def precision(path=RESULTS / "precision.json"):
 WAYS = ("eager", "fused", "PyTorch")
 
 
-def others(names=("simulator", "allocator", "distributed", "footprint", "profiler")):
+def others(names=("simulator", "allocator", "distributed", "footprint", "profiler", "autocast")):
     """Everything that is not a time beside PyTorch's on one thread."""
     rows, dates = [], set()
     for data in (read(RESULTS / f"{name}.json") for name in names):

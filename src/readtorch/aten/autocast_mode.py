@@ -80,7 +80,8 @@ def is_any_autocast_enabled():
 
 
 def get_autocast_dtype(device_type):
-    dtype = state.dtypes.get(kind_of(device_type))
+    dtypes = state.dtypes
+    dtype = dtypes[device_type] if device_type in dtypes else dtypes.get(kind_of(device_type))
     if dtype is None:
         raise RuntimeError("unsupported scalarType")
     return dtype
@@ -138,8 +139,9 @@ def cached_cast(dtype, argument, device_type):
 
 
 def _can_be_cached(dtype, t, device_type):
-    lowers_a_weight = dtype == get_autocast_dtype(device_type) and t.dtype == float32 and t.requires_grad and t.is_leaf
-    return lowers_a_weight and not t._is_view() and state.cache_enabled and not tls.inference_mode
+    is_weight = t.requires_grad and t.is_leaf and t.dtype == float32
+    is_kept = is_weight and not t._is_view() and state.cache_enabled and not tls.inference_mode
+    return is_kept and dtype == get_autocast_dtype(device_type)
 
 
 # ---------------------------------------------------------------------------------------------------- policies

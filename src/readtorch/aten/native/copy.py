@@ -391,6 +391,8 @@ torch.memory_format memory_format = None)
 @python_binding("to", "method")
 def to(self, *args, **kwargs):
     """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a converted copy."""
+    if len(args) == 1 and not kwargs and isinstance(args[0], scalar_type.dtype):  # what autocast calls for each cast
+        return convert(self, args[0])
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
     return convert(self, dtype, device, copy, memory_format)
 
