@@ -397,3 +397,22 @@ def test_a_fused_step_refuses_state_of_another_shape(name):
     ):
         o.step()
     assert p.eq(1).all()
+
+
+@pytest.mark.parametrize("dtypes", [("float64", "float32"), ("bfloat16", "float32"), ("float32", "bfloat16")])
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_a_fused_step_refuses_state_of_another_dtype(name, dtypes):
+    def program(T, show):
+        dtype, other = (getattr(T, each) for each in dtypes)
+        p = T.nn.Parameter(T.ones(2, dtype=dtype))
+        more = {"momentum": 0.9} if name == "SGD" else {}
+        o = getattr(T.optim, name)([p], fused=True, **more)
+        p.grad = T.ones(2, dtype=dtype)
+        o.step()
+        for key, value in o.state[p].items():
+            if key != "step":
+                o.state[p][key] = value.to(other)
+        show.error(o.step)
+        show(p.detach())
+
+    same(program)

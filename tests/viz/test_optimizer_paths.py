@@ -61,7 +61,7 @@ def test_at_first_every_optimizer_arrives():
 
 def test_what_the_sentence_says():
     assert "SGD has diverged at step" in figure.FIGURE.result(rate=10)["say"]
-    assert figure.FIGURE.result(show="Adam", steps=1)["say"] == "After 1 step from (-1.5, 2): Adam is on its way."
+    assert figure.FIGURE.result(show="Adam", steps=1)["say"] == "After 1 step from (-1.5, 2): Adam has not arrived."
     assert figure.FIGURE.result(surface="wells", x=0, show="SGD")["paths"][0]["arrived"] is None
 
 

@@ -15,7 +15,7 @@ once a tensor.
 import numpy as np
 
 from readtorch.aten import parallel
-from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float32
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, by_numpy, float32
 
 from .tensor_iterator import F4, F8
 
@@ -30,7 +30,7 @@ def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), 
     mean a call for each. read_only: positions of lists that are not changed. numbers: floats.
     numbers_of_each: lists with a float for each tensor. The kernel sees addresses[j, i], where the elements of the i-th
     tensor of list j are; ends[i], where they end in the long row; like, an empty array of the dtype, in which
-    the numbers are too; and does begin … end of the row. RuntimeError for other shapes.
+    the numbers are too; and does begin … end of the row. RuntimeError for other shapes or dtypes.
     """
     arrays = [[t._array for t in tensors] for tensors in lists]
     surveyed = survey(arrays)
@@ -74,7 +74,7 @@ def run(kernel, surveyed, numbers, numbers_of_each, flags):
 
 def apply_to_copies(kernel, arrays, numbers, numbers_of_each, flags, read_only):
     """A call for each dtype, with copies of what lies otherwise or has 16 bits; what has changed is copied back."""
-    check_shapes(arrays)
+    check_against_first(arrays)
     for dtype in {a.dtype for a in arrays[0]}:
         chosen = [i for i, a in enumerate(arrays[0]) if a.dtype == dtype]
         theirs = [[each[i] for i in chosen] for each in arrays]
@@ -86,11 +86,14 @@ def apply_to_copies(kernel, arrays, numbers, numbers_of_each, flags, read_only):
                 write_back(result, array, first)
 
 
-def check_shapes(arrays):
-    """A kernel counts the parameters' elements, and would read and write behind the end of shorter arrays."""
-    # in PyTorch: nothing is checked, and the memory behind is changed
+def check_against_first(arrays):
+    """A kernel reads all lists in the dtype of the first, and counts its elements: shorter arrays would end too early."""
+    # in PyTorch: sizes are not checked on the CPU, and the memory behind is changed
     for each in arrays:
         for first, a in zip(arrays[0], each, strict=True):
+            if a.dtype != first.dtype:
+                wanted, found = (SCALAR_TYPE_NAMES[by_numpy[t.dtype]] for t in (first, a))
+                raise RuntimeError(f"expected scalar type {wanted} but found {found}")
             if a.shape != first.shape:
                 raise RuntimeError(
                     f"a fused step needs tensors of the parameter's shape {[*first.shape]}, got {[*a.shape]}"

@@ -128,7 +128,7 @@ def sentence(inputs, paths):
 def ending(one):
     if one["loss"] is None:
         return f"has diverged at step {len(one['points'])}"
-    return f"has arrived at step {one['arrived']}" if one["arrived"] else "is on its way"
+    return f"has arrived at step {one['arrived']}" if one["arrived"] else "has not arrived"
 
 
 def short(x):

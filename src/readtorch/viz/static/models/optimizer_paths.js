@@ -90,7 +90,7 @@ const twoDigits = (x) => (x * (1 + 1e-12)).toFixed(2).replace(/0+$/, "").replace
 
 function ending({ loss, points, arrived }) {
   if (loss === null) return `has diverged at step ${points.length}`;
-  return arrived ? `has arrived at step ${arrived}` : "is on its way";
+  return arrived ? `has arrived at step ${arrived}` : "has not arrived";
 }
 
 const model = (inputs) => {
