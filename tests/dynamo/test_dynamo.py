@@ -354,6 +354,57 @@ def compiled_graphs(compiled, program):
     return len(torch._dynamo.eval_frame._debug_get_cache_entry_list(program.__code__))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x.sum(0) / x.shape[0], x.relu() + 1),
+        lambda x: x.view(x.shape[0], -1) * len(x),
+        lambda x: x.size(0) * x if x.size(0) > 3 else x - x.size()[0],
+        lambda x: sum(x.split(2)[-1]),
+        lambda x: [row * i for i, row in enumerate(x)],
+        lambda x: (x * 2).shape[0] + x,
+        lambda x: (x[1:].squeeze(), x[:2].squeeze(0).dim()),
+        lambda x: (x.contiguous() is x, x.sum_to_size(4, 2) is x if len(x) == 4 else None, x + 1),
+        lambda x: (x.t() @ x, x.stride(), x.numel(), x.is_contiguous()),
+        lambda x: (x.t().contiguous().is_contiguous(), x.mean(0, keepdim=True).expand(len(x), 2).shape),
+    ],
+)
+def test_sizes_that_change(function):
+    compiled = by_bytecode(function)
+    for size in (4, 3, 5, 2, 7, 1, 0, 4):
+        for x in (readtorch.rand(size, 2), readtorch.rand(2, size).t()):
+            try:
+                expected = table.plain(function(x))
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    compiled(x)
+            else:
+                assert repr(table.plain(compiled(x))) == repr(expected)  # nan is nan
+
+
+def test_sizes_are_left_open_as_in_pytorch():
+    """One graph for the first size, one for all others above one, and one each for one and nothing."""
+    counts = {}
+    for lib, compile in ((readtorch, by_bytecode), (torch, lambda f: torch.compile(f, backend="eager"))):
+        torch._dynamo.reset()
+        program = lambda x: (x * 2).sum(0) / x.shape[0]
+        compiled = compile(program)
+        for size in (4, 3, 5, 7, 9, 1):
+            compiled(lib.ones(size, 2))
+        counts[lib] = told(compiled).graph_count if lib is readtorch else compiled_graphs(compiled, program)
+    assert counts[readtorch] == counts[torch] == 3
+    marked = by_bytecode(lambda x: x * 2)
+    for size in (4, 3, 5):
+        x = readtorch.ones(size)
+        _dynamo.maybe_mark_dynamic(x, 0)
+        marked(x)
+    assert told(marked).graph_count == 1
+    static = by_bytecode(lambda x: x * 2, dynamic=False)
+    for size in (4, 3, 5):
+        static(readtorch.ones(size))
+    assert told(static).graph_count == 3
+
+
 def test_a_number_whose_value_is_needed_is_guarded_by_value():
     table = {k: k * 10 for k in range(10)}
     compiled = by_bytecode(lambda x, k: x + table[k])

@@ -19,7 +19,13 @@ In PyTorch: `torch/_dynamo/__init__.py`, and for the backend `torch/_functorch/a
 
 from readtorch._dynamo import config, exc
 from readtorch._dynamo.backends import check_mode, list_backends
-from readtorch._dynamo.decorators import allow_in_graph, assume_constant_result, disallow_in_graph, graph_break
+from readtorch._dynamo.decorators import (
+    allow_in_graph,
+    assume_constant_result,
+    disallow_in_graph,
+    graph_break,
+    maybe_mark_dynamic,
+)
 from readtorch._dynamo.recorded import eval_frame as recorded
 from readtorch._dynamo.recorded.eval_frame import OptimizedModule
 from readtorch.nn.modules.module import Module
@@ -35,6 +41,7 @@ __all__ = [
     "explain",
     "graph_break",
     "list_backends",
+    "maybe_mark_dynamic",
     "optimize",
     "report",
     "reset",

@@ -12,7 +12,7 @@ import re
 
 import readtorch
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
-from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, Unsupported
+from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
 from readtorch._dynamo.guards import GuardBuilder
 from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
@@ -97,6 +97,9 @@ class _Capture:
         tx = self.translator(output)
         try:
             outcome = tx.run()
+        except SpecializeSizes:
+            self.state.sizes_are_known = True
+            return self.attempt(None, None)
         except (Unsupported, ObservedException, RecursionError) as error:
             return self.again(output, tx, error, stop_at)
         return self.generate(output, tx, outcome, reason)

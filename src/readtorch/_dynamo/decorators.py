@@ -32,3 +32,11 @@ def assume_constant_result(fn):
 
 def graph_break(msg=""):
     """Breaks the graph of whoever calls it; else without effect."""
+
+
+def maybe_mark_dynamic(t, index):
+    """The size of a tensor in this dimension (or these) is left open at once, not only when it has been another one, where the
+    graph allows it.
+    """
+    indices = index if isinstance(index, (list, tuple)) else [index]
+    t._dynamo_dynamic_indices = getattr(t, "_dynamo_dynamic_indices", frozenset()) | {i % t.dim() for i in indices}

@@ -70,6 +70,7 @@ class ExtraState:
     def reset(self):
         self.entries.clear()
         self.codes, self.given_up = [], None
+        self.sizes_are_known = False  # whether no size may be left open in this frame
         self.frame_state = {}  # source -> the number that was there, or DYNAMIC
 
     # ----------------------------------------------------------------------------------------------------- running

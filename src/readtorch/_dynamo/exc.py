@@ -41,6 +41,10 @@ class SkipFrame(TorchDynamoException):
     """There is nothing to compile: the function does no operator. It runs as it is written from now on, as in PyTorch."""
 
 
+class SpecializeSizes(TorchDynamoException):
+    """Sizes that were left open must be known after all: the capture begins again with all sizes as they are."""
+
+
 def unimplemented(gb_type, explanation="", context="", hints=()):
     """Raise Unsupported, with PyTorch's layout of the message."""
     lines = [gb_type]

@@ -23,9 +23,10 @@ OF_THE_OBJECT = ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH")
 
 
 class TensorFacts:
-    """What a guard compares of a tensor."""
+    """What a guard compares of a tensor. open: the numbers of dimensions whose sizes may be others, above one."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor, open=()):
+        self.open = open
         array = tensor._array
         self.cls, self.dtype, self.device = type(tensor), tensor.dtype, tensor.device
         self.shape, self.strides, self.array_dtype = array.shape, array.strides, array.dtype
@@ -43,7 +44,7 @@ class TensorFacts:
         if tensor.dim() != len(self.shape):
             return f"tensor '{name}' rank mismatch. expected {len(self.shape)}, actual {tensor.dim()}"
         for i, (now, before) in enumerate(zip(tensor.shape, self.shape)):
-            if now != before:
+            if now != before and (i not in self.open or now < 2):
                 return f"tensor '{name}' size mismatch at index {i}. expected {before}, actual {now}"
         return f"tensor '{name}' stride mismatch or other dispatch keys"
 
@@ -204,14 +205,21 @@ class GuardBuilder:
     def EMPTY_GLOBALS(self, source, seen):
         return " or ".join(self.writer.hold(each) for each in seen)
 
+    def sizes(self, first, array, seen):
+        if not seen.open:
+            return [f"{first}.shape != {seen.shape}", f"{array}.strides != {seen.strides}"]
+        texts = [f"{first}.ndim != {len(seen.shape)}", f"not {array}.flags.c_contiguous"]
+        for i, size in enumerate(seen.shape):
+            texts.append(f"{array}.shape[{i}] < 2" if i in seen.open else f"{array}.shape[{i}] != {size}")
+        return texts
+
     def TENSOR_MATCH(self, source, seen):
         """Type, sizes, strides, dtype, device and what autograd asks for: all that operators decide by, but the elements."""
         tensor, writer = self.writer.get(source), self.writer
         array = writer.fresh()
         texts = [
             f"type({tensor}) is not {writer.hold(seen.cls)}",
-            f"({array} := {tensor}._array).shape != {seen.shape}",
-            f"{array}.strides != {seen.strides}",
+            *self.sizes(f"({array} := {tensor}._array)", array, seen),
             f"{array}.dtype is not {writer.hold(seen.array_dtype)}",
             f"{tensor}._keys & {KEPT_KEYS} != {seen.keys}",
         ]

@@ -8,7 +8,7 @@ import operator
 
 import readtorch
 from readtorch._dynamo import trace_rules
-from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.guards import Guard, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
 from readtorch._dynamo.source import ConstantSource, is_held
@@ -34,6 +34,22 @@ TAKES_ANY_NUMBER = set(
     "add sub mul truediv floordiv mod pow iadd isub imul itruediv ifloordiv imod ipow lt le gt ge eq ne add_ sub_ mul_ div div_ "
     "true_divide multiply subtract addcmul_ addcdiv_ lerp_ clamp clamp_ clamp_min clamp_max fill_ masked_fill masked_fill_".split()
 )
+
+
+# Operators that take sizes one by one; a size that is left open leaves that of the result open.
+TAKES_SIZES = set("view reshape expand zeros ones empty full arange rand randn new_zeros new_ones new_empty".split())
+
+
+def is_open(variable):
+    """Whether sizes of a tensor, or of one in a list, are left open."""
+    if isinstance(variable, TensorVariable):
+        return variable.is_open
+    items = getattr(variable, "items", ())
+    return any(is_open(each.realize()) for each in (items.values() if isinstance(items, dict) else items))
+
+
+def is_global(source):
+    return is_held(source.base) and isinstance(source.base.key, dict)
 
 
 class NumberInput:
@@ -63,6 +79,7 @@ class OutputGraph:
         self.guarded_classes, self.module_sources = set(), set()
         self.dynamic, self.frame_state = state.settings.dynamic, state.frame_state
         self.capture_scalar_outputs = state.settings.fullgraph
+        self.sizes_are_known = state.sizes_are_known
         self.numbers, self.number_count = {}, 0  # the first: source -> number, or DYNAMIC
         self.assumed, self.assumed_count = assumed, 0
         self.first_operator, self.read_sources = None, []
@@ -113,7 +130,7 @@ class OutputGraph:
         """Whether a number has been another one in an earlier capture of this frame. That is the reason for a second graph, and
         there shall be no third: "automatic dynamic". Numbers in modules are settings.
         """
-        if self.dynamic is False or is_held(source) or self.is_in_a_module(source):
+        if self.dynamic is False or is_held(source) or is_global(source) or self.is_in_a_module(source):
             return False
         before = self.frame_state.get(source, value)
         self.numbers[source] = (
@@ -121,6 +138,24 @@ class OutputGraph:
         )
         is_finite = type(value) is int or math.isfinite(value)
         return self.numbers[source] is DYNAMIC and is_finite
+
+    def open_sizes(self, source, tensor):
+        """Which dimensions of a tensor have had another size in an earlier capture of this frame, or are marked as dynamic."""
+        shape = tuple(tensor.shape)
+        if (
+            self.dynamic is False
+            or is_held(source)
+            or self.is_in_a_module(source)
+            or not tensor._array.flags.c_contiguous
+        ):
+            return ()
+        before = self.frame_state.get(source, shape)
+        if not isinstance(before, tuple) or len(before) != len(shape):
+            before = shape
+        self.numbers[source] = merged = tuple(a if a == b else DYNAMIC for a, b in zip(before, shape))
+        marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+        wanted = [i for i, size in enumerate(merged) if size is DYNAMIC or i in marked or self.dynamic]
+        return () if self.sizes_are_known else tuple(i for i in wanted if shape[i] > 1)
 
     def is_in_a_module(self, source):
         while source is not None and source not in self.module_sources:
@@ -200,18 +235,44 @@ class OutputGraph:
         if why:
             unimplemented(why, context=name)
         result = self.run_fake(name, function, fakes, more)
-        if any(isinstance(each.realize(), SymNodeVariable) for each in [*args, *kwargs.values()]):
+        operands = [each.realize() for each in [*args, *kwargs.values()]]
+        if any(isinstance(each, SymNodeVariable) for each in operands):
             self.forget_elements(result)
+        has_open_sizes = self.has_open_sizes(name, operands, result)
         node = self.graph.create_node(
             kind, target, tuple(pair[0] for pair in pairs), {key: pair[0] for key, pair in by_name.items()}
         )
         node.meta["example_value"] = result
         self.op_count += 1
-        return self.result(node, result, list(zip(variables, fakes)))
+        made = self.result(node, result, list(zip(variables, fakes)))
+        if has_open_sizes and made in variables and not (name.endswith("_") or name.startswith("i")):
+            raise SpecializeSizes(
+                name
+            )  # an operator that gives its operand back, such as `contiguous`, may decide by sizes
+        if has_open_sizes:
+            self.leave_open(made)
+        return made
+
+    def has_open_sizes(self, name, operands, result):
+        """Whether the sizes of the result may be others in another call. How many results there are, and of how many dimensions,
+        must not depend on that.
+        """
+        by_number = name in TAKES_SIZES and any(isinstance(each, SymNodeVariable) for each in operands)
+        if not by_number and not any(map(is_open, operands)):
+            return False
+        counts_parts = isinstance(result, (tuple, list)) and not hasattr(type(result), "__match_args__")
+        if counts_parts or "squeeze" in name.replace("unsqueeze", ""):
+            raise SpecializeSizes(name)
+        return True
+
+    def leave_open(self, made):
+        for each in [made, *getattr(made, "items", ())]:
+            if isinstance(each, TensorVariable) and each.source is None:
+                each.is_open = True
 
     def operand(self, variable, name):
         """(what stands for it in the graph, what stands for it now). Of a symbolic number only arithmetic leaves the value open."""
-        if isinstance(variable, SymNodeVariable) and name in TAKES_ANY_NUMBER:
+        if isinstance(variable, SymNodeVariable) and (name in TAKES_ANY_NUMBER or name in TAKES_SIZES):
             return variable.as_graph_input(self)
         return variable.as_proxy(self)
 

@@ -167,6 +167,7 @@ class Operations:
         if isinstance(a, UserMethodVariable) and isinstance(b, UserMethodVariable):
             unimplemented("Unsupported `is` on methods")
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and a.source is None and b.source is None:
+            a.known_sizes()
             return a.example is b.example
         if a.source is not None and b.source is not None and type(a) is type(b):
             self.output.guard("NOT_DUPLICATE", a.source, b.source)

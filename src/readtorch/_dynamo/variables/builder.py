@@ -254,8 +254,11 @@ class VariableBuilder:
         kind = type(value)
         if kind not in (readtorch.Tensor, Parameter, Buffer) or value.layout is not strided or value.is_quantized:
             return UnknownVariable(value, source)
-        self.guard("TENSOR_MATCH", source, TensorFacts(value))
-        return TensorVariable(self.output, kind, None, None, source, value)
+        open_sizes = self.output.open_sizes(source, value)
+        self.guard("TENSOR_MATCH", source, TensorFacts(value, open_sizes))
+        made = TensorVariable(self.output, kind, None, None, source, value)
+        made.open_sizes, made.is_open = open_sizes, bool(open_sizes)
+        return made
 
     def sequence(self, value, source):
         kind = type(value)

@@ -6,11 +6,13 @@ In PyTorch: `torch/_dynamo/variables/tensor.py`.
 import inspect
 
 from readtorch._dynamo import trace_rules
-from readtorch._dynamo.exc import unimplemented
-from readtorch._dynamo.source import AttrSource
+from readtorch._dynamo.exc import SpecializeSizes, unimplemented
+from readtorch._dynamo.source import AttrSource, GetItemSource
+from readtorch.c10.size import Size
 
 from .base import VariableTracker
 from .constant import ConstantVariable
+from .lists import SizeVariable
 
 # What a tensor says of itself without its elements.
 FACTS = (
@@ -26,6 +28,7 @@ FACTS = (
     "is_meta",
     "is_cpu",
 )
+OF_SIZES = ("shape", "size", "stride", "numel", "nelement", "is_contiguous", "storage_offset")
 FACT_METHODS = (
     "size dim stride numel nelement is_contiguous is_floating_point is_complex element_size ndimension get_device "
     "storage_offset is_signed"
@@ -34,7 +37,12 @@ VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
 
 
 class TensorVariable(VariableTracker):
-    """node: what it is in the graph, None for an input that no operator has used yet; example: a FakeTensor like it."""
+    """is_open: whether its sizes may be others in another call; open_sizes: of an input, the dimensions with such sizes.
+
+    node: what it is in the graph, None for an input that no operator has used yet; example: a FakeTensor like it."""
+
+    open_sizes = ()
+    is_open = False
 
     def __init__(self, output, cls, node=None, example=None, source=None, original=None):
         self.output, self.cls, self.node, self._example = output, cls, node, example
@@ -56,6 +64,29 @@ class TensorVariable(VariableTracker):
         """A tensor that says what this one's shape, dtype and so on are."""
         return self.original if self._example is None else self._example
 
+    def known_sizes(self):
+        """A fact that hangs on sizes is asked for."""
+        if self.is_open:
+            raise SpecializeSizes(self.describe())
+
+    def symbolic_shape(self, tx):
+        """The sizes of an input, some of which are left open."""
+        if self.source is None:
+            raise SpecializeSizes(self.describe())
+        shape = AttrSource(self.source, "shape")
+        numbers = [Number(GetItemSource(shape, i), size) for i, size in enumerate(self.original.shape)]
+        items = [SymNodeVariable(self.output, n, n.value) for n in numbers]
+        return [item if i in self.open_sizes else tx.constant(item.hint) for i, item in enumerate(items)]
+
+    def open_fact(self, tx, name, args):
+        """A fact of a tensor whose sizes are left open."""
+        sizes = self.symbolic_shape(tx)
+        if name == "shape" or name == "size" and not args:
+            return SizeVariable(sizes, Size)
+        if name == "size" and len(args) == 1:
+            return SizeVariable(sizes, Size).getitem(tx, args[0].realize())
+        raise SpecializeSizes(name)
+
     def as_proxy(self, output):
         if self.node is None:
             self.node = output.graph_input(self.source, self.example, self.original)
@@ -65,6 +96,8 @@ class TensorVariable(VariableTracker):
         return codegen.writer.get(self.source) if self.source is not None else codegen.graph_output(self.node)
 
     def var_getattr(self, tx, name):
+        if name in OF_SIZES[:1] and self.is_open:
+            return self.open_fact(tx, name, [])
         if name in FACTS:
             return tx.constant(getattr(self.facts(), name))
         if name in VIEWS:
@@ -95,6 +128,8 @@ class TensorVariable(VariableTracker):
     def call_method(self, tx, name, args, kwargs):
         if name == "item" and not args and self.output.capture_scalar_outputs:
             return self.call_item(tx)
+        if name in OF_SIZES and self.is_open:
+            return self.open_fact(tx, name, args) if not kwargs else self.known_sizes()
         if name in FACT_METHODS and not kwargs:
             return tx.fold_call(getattr(self.facts(), name), args, kwargs)
         if name == "type" and not args and not kwargs:
@@ -109,6 +144,7 @@ class TensorVariable(VariableTracker):
 
     def call_item(self, tx):
         """The number in a tensor: known when the graph runs, and not before."""
+        self.known_sizes()
         facts = self.facts()
         if facts.numel() != 1:
             unimplemented("Data dependent operator", f"item() of a tensor with {facts.numel()} elements")
@@ -120,9 +156,12 @@ class TensorVariable(VariableTracker):
         return SymNodeVariable(self.output, None, kind(1), node)
 
     def call_len(self, tx):
+        if self.is_open and self.facts().dim():
+            return self.symbolic_shape(tx)[0]
         return tx.fold(len, self.facts())
 
     def call_iter(self, tx):
+        self.known_sizes()
         if not self.facts().dim():
             raise tx.error(TypeError, "iteration over a 0-d tensor")
         return tx.iterator_of(self.output.call_method("unbind", [self, tx.constant(0)], {}))
