@@ -244,3 +244,24 @@ def test_inside_of_modules(name):
             re.sub(r" (:|->) (torch\.Tensor|Optional\[torch\.Tensor\])", "", code) for code in (theirs, ours)
         )
     assert ours == theirs
+
+
+# ----------------------------------------------------------------------------------------------------------- names
+
+CALLED_OTHERWISE = {"Event", "Generator", "Stream", "bilinear", "segment_reduce", "to_dlpack"}
+
+
+@pytest.mark.parametrize("path", ["", "nn.functional", "nn.init", "linalg", "fft", "special", "functional", "amp"])
+def test_names_of_functions(path):
+    """The name under which generated code finds a function."""
+    their_place, our_place = (operator.attrgetter(path)(T) if path else T for T in SIDES)
+    wrong, seen = set(), 0
+    for name in dir(their_place):
+        theirs, ours = (getattr(place, name, None) for place in (their_place, our_place))
+        if not name.startswith("__") and callable(theirs) and callable(ours) and hasattr(theirs, "__name__"):
+            seen += 1
+            expected = outcome(lambda: torch.fx.node._get_qualified_name(theirs))
+            if outcome(lambda: rt.fx.node._get_qualified_name(ours)) != expected:
+                wrong.add(name)
+    assert seen > 5
+    assert wrong <= CALLED_OTHERWISE

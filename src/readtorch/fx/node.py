@@ -94,14 +94,19 @@ def _torch_module(obj):
     return module if room is None else f"torch.{room}" if room else "torch"
 
 
-def _find_module_of_method(orig_method):
-    module = _torch_module(orig_method)
-    if module is not None:
-        return module
-    for guess, name in ((readtorch, "torch"), (readtorch.nn.functional, "torch.nn.functional")):
-        if getattr(guess, orig_method.__name__, None) is orig_method:
-            return name
-    raise RuntimeError(f"cannot find module for {orig_method}")
+def _public_places():
+    """Where code finds functions that are C++ in PyTorch, and stand in other rooms here: (name, what is there)."""
+    functional = readtorch.nn.functional
+    yield from (("torch", vars(readtorch)), ("torch.nn.functional", vars(functional)), ("torch._C", vars(readtorch._C)))
+
+
+def _find_public_name(func):
+    """The name, "torch._C._set_grad_enabled", of a function of `csrc`; None for one that says itself where it is found."""
+    module = getattr(func, "__module__", None)
+    if module is not None and (room_of(module) or "").partition(".")[0] not in ("aten", "c10", "csrc"):
+        return None
+    found = (f"{place}.{name}" for place, members in _public_places() for name, f in members.items() if f is func)
+    return next(found, None)
 
 
 def _type_repr(obj):
@@ -128,8 +133,13 @@ def _get_qualified_name(func):
             name = inspect.getsource(func).split("=")[0].strip()
         except Exception as e:
             raise RuntimeError("Unable to represent lambda") from e
-    module = _find_module_of_method(func).replace("torch._ops", "torch.ops")
-    return f"{module}.{name}"
+    public = _find_public_name(func)
+    if public is not None:
+        return public
+    module = _torch_module(func)
+    if module is None:
+        raise RuntimeError(f"cannot find module for {func}")
+    return f"{module.replace('torch._ops', 'torch.ops')}.{name}"
 
 
 def _format_arg(arg, max_list_len=float("inf")):
