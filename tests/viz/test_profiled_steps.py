@@ -1,6 +1,7 @@
 """The figure "A training loop under the profiler": its schedule goes PyTorch's way, and its steps call what PyTorch's profiler sees."""
 
 import random
+import re
 import warnings
 
 import pytest
@@ -28,6 +29,8 @@ def training_step(inputs):
         with record_function("backward"):
             loss.backward()
         optimizer.step()
+        if inputs["item"]:
+            loss.item()
         if inputs["average"] == "none":
             return
         with record_function("average"), torch.no_grad():
@@ -66,6 +69,7 @@ def test_a_step_calls_what_pytorchs_calls(seed):
             "widths": [draw.choice([2, 3, 16, 33, 300]) for _ in range(draw.randint(2, 4))],
             "batch": draw.choice([2, 5, 64]),
             "average": draw.choice(list(figure.AVERAGES)),
+            "item": draw.random() < 0.5,
             "schedule": [0, 0, 1, 1],
         }
     )
@@ -134,7 +138,10 @@ def test_what_the_sentence_says():
     assert "is empty" in say(stepping=False, schedule=[0, 1, 1, 0])
     assert "that cleared them" in say(schedule=[0, 1, 2, 0], iterations=3)
     assert "has steps 2 to 3" in say()
-    with pytest.raises(figure.Refusal, match="active must be at least 1"):
+    with pytest.raises(AssertionError) as theirs:
+        schedule(wait=1, warmup=1, active=0, repeat=1)
+    refusal = re.escape(str(theirs.value))
+    with pytest.raises(figure.Refusal, match=refusal):
         say(schedule=[1, 1, 0, 1])
 
 
@@ -143,6 +150,43 @@ def test_a_foreach_average_saves_no_kernels_but_pythons_time():
     calls = lambda result: {row[0]: row[3] for row in result["rows"]}  # noqa: E731
     assert calls(loop)["aten::lerp_"] == calls(foreach)["aten::lerp_"]
     assert foreach["total"] < loop["total"]
+
+
+def test_a_foreach_average_is_one_kernel_of_a_gpu():
+    count = lambda kind: len(figure.FIGURE.result(average=kind, device="gpu", schedule=[0, 0, 1, 1])["kernels"])  # noqa: E731
+    assert count("foreach") == count("none") + 1 and count("loop") == count("none") + 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_stream_runs_kernels_in_the_order_of_their_launches(seed):
+    inputs = figure.FIGURE.random_inputs(random.Random(seed)) | {"device": "gpu"}
+    inputs["schedule"][2] = max(1, inputs["schedule"][2])
+    result = figure.model(inputs)
+    events, kernels = result["events"], result["kernels"]
+    launched = [i for i, event in enumerate(events) if event[0] in ("cudaLaunchKernel", "cudaMemcpyAsync")]
+    assert [launch for *_, launch in kernels] == launched
+    for (_, start, _, launch), (_, _, free, _) in zip(kernels[1:], kernels, strict=False):
+        assert start == pytest.approx(max(events[launch][2] + figure.ARRIVAL_US, free))
+    for i, event in enumerate(events):
+        if event[0] == "cudaStreamSynchronize":
+            before = [end for _, _, end, launch in kernels if launch < i]
+            assert event[2] == pytest.approx(max(event[1] + 1, before[-1]))
+
+
+def test_a_gpu_changes_no_call_but_adds_launches():
+    """The calls of PyTorch stay: what is added is what CUDA is called for."""
+    names = lambda **inputs: [e[0] for e in figure.FIGURE.result(item=True, **inputs)["events"]]  # noqa: E731
+    assert [name for name in names(device="gpu") if not name.startswith("cuda")] == names()
+    assert figure.FIGURE.result()["kernels"] == []
+
+
+def test_who_is_the_limit():
+    large = figure.FIGURE.result(device="gpu", batch=65536)
+    small = figure.FIGURE.result(device="gpu", batch=4)
+    gaps = lambda kernels: sum(b[1] > a[2] for a, b in zip(kernels, kernels[1:], strict=False))  # noqa: E731
+    assert gaps(small["kernels"]) > 0.9 * len(small["kernels"]) and gaps(large["kernels"]) < 0.5 * len(large["kernels"])
+    assert "The CPU waits" not in large["say"]
+    assert "The CPU waits" in figure.FIGURE.result(device="gpu", item=True)["say"]
 
 
 @pytest.mark.browser

@@ -2,7 +2,8 @@
 "The profiler").
 
 The schedule goes through the actions of `torch/profiler/profiler.py`, and a step calls what PyTorch's profile of it shows: names,
-nesting, shapes and operations. Times are those of a simple machine. `tests/viz/test_profiled_steps.py` compares with PyTorch.
+nesting, shapes and operations. Times are those of a simple machine. `tests/viz/test_profiled_steps.py` compares with PyTorch. With a
+device, each operator that computes or copies launches a kernel instead, and the kernels run one after another.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from readtorch.viz.picture import drawing, tag, text
 
 NONE, WARMUP, RECORD, SAVE = "none", "warmup", "record", "save"
 FLOPS_A_US, BYTES_A_US = 50_000, 10_000  # of the machine: 50 GFLOP/s, 10 GB/s
+# Of a GPU: 10 TFLOP/s, 1 TB/s, the shortest kernel, what a launch takes, and how long it takes to arrive.
+GPU_FLOPS_A_US, GPU_BYTES_A_US, KERNEL_US, LAUNCH_US, ARRIVAL_US = 10_000_000, 1_000_000, 2.0, 4.0, 3.0
+DEVICES = {"cpu": "the CPU computes", "gpu": "a GPU does, behind a queue"}
 AVERAGES = {"none": "no average", "loop": "a loop of e.lerp_(p, 0.1)", "foreach": "torch._foreach_lerp_"}
 
 
@@ -83,6 +87,8 @@ class Call:
         False  # of Python: `own` passes before each call that Python makes inside, and once more behind the last
     )
     is_engines: bool = False  # called by the engine, not by Python
+    kernel: float = 0.0  # how long the kernel runs that it launches
+    waits: bool = False  # until the device has nothing left to do
 
 
 class Machine:
@@ -92,11 +98,16 @@ class Machine:
         self.widths, self.batch = inputs["widths"], inputs["batch"]
         self.overhead, self.python = inputs["overhead"], inputs["python"]
         self.average, self.blocks = inputs["average"], inputs["blocks"]
+        self.has_gpu, self.asks = inputs["device"] == "gpu", inputs["item"]
         shapes = list(zip(self.widths[1:], self.widths, strict=False))
         self.parameters = [shape for out, size in shapes for shape in ([out, size], [out])]
 
     def op(self, name, shapes, *inside, flops=0, elements=0):
         """An operator: a call costs, and so do its operations and the numbers that it moves."""
+        if self.has_gpu and (flops or elements):
+            kernel = KERNEL_US + flops / GPU_FLOPS_A_US + 4 * elements / GPU_BYTES_A_US
+            launch = Call("cudaLaunchKernel", [], [], LAUNCH_US, kernel=kernel)
+            return Call(name, shapes, [*inside, launch], self.overhead, flops)
         own = self.overhead + flops / FLOPS_A_US + 4 * elements / BYTES_A_US
         return Call(name, shapes, list(inside), own, flops)
 
@@ -113,6 +124,7 @@ class Machine:
             *self.named("forward", *self.forward()),
             *self.named("backward", *self.backward()),
             self.block("Optimizer.step#SGD.step", *self.update()),
+            *([self.item()] if self.asks else []),
             *(self.named("average", *self.averaged()) if self.average != "none" else []),
         ]
         return self.block(f"ProfilerStep#{number}", *one * iterations)
@@ -208,7 +220,15 @@ class Machine:
     def update(self):
         return [self.op("aten::add_", [p, p, []], elements=3 * size(p)) for p in self.parameters]
 
+    def item(self):
+        """`loss.item()`: a copy from the device, and a wait until it is there."""
+        copy = Call("cudaMemcpyAsync", [], [], LAUNCH_US, kernel=KERNEL_US)
+        wait = Call("cudaStreamSynchronize", [], [], 1.0, waits=True)
+        return self.op("aten::item", [[]], self.op("aten::_local_scalar_dense", [[]], *[copy, wait] * self.has_gpu))
+
     def averaged(self):
+        if self.has_gpu and self.average == "foreach":  # one kernel for all
+            return [self.op("aten::_foreach_lerp_", [[], [], []], elements=3 * sum(map(size, self.parameters)))]
         each = [self.op("aten::lerp_", [p, p, []], elements=3 * size(p)) for p in self.parameters]
         return each if self.average == "loop" else [self.op("aten::_foreach_lerp_", [[], [], []], *each)]
 
@@ -223,8 +243,9 @@ def size(shape):
 # ---- the trace
 
 
-def place(call, start, parent, events):
-    """Put the call and what is inside into `events`: [name, start, end, parent, depth, shapes, flops, self]. Returns its end."""
+def place(call, start, parent, events, kernels):
+    """Put the call and what is inside into `events`: [name, start, end, parent, depth, shapes, flops, self], and what it launches into
+    `kernels`: [name, start, end, the number of the launch]. Returns its end."""
     number = len(events)
     depth = events[parent][4] + 1 if parent >= 0 else 0
     events.append([call.name, start, 0.0, parent, depth, call.shapes, call.flops, 0.0])
@@ -232,9 +253,15 @@ def place(call, start, parent, events):
     now, inside = start + before, 0.0
     for child in call.inside:
         begin = now + call.own if call.is_block and not child.is_engines else now
-        now = place(child, begin, number, events)
+        now = place(child, begin, number, events, kernels)
         inside += now - begin
     now += after
+    free = kernels[-1][2] if kernels else 0.0
+    if call.waits:
+        now = max(now, free)
+    if call.kernel:
+        begin = max(now + ARRIVAL_US, free)
+        kernels.append([events[parent][0], begin, begin + call.kernel, number])
     events[number][2], events[number][7] = now, now - start - inside
     return now
 
@@ -251,32 +278,38 @@ def averages(events):
 
 
 def trace_of(inputs, steps):
-    """The events of these steps, one after another."""
-    machine, events, now = Machine(inputs), [], 0.0
+    """The events of these steps, one after another, and the kernels that they launch."""
+    machine, events, kernels, now = Machine(inputs), [], [], 0.0
     for step in steps:
         iterations = step < inputs["iterations"] if inputs["stepping"] else inputs["iterations"]
-        now = place(machine.step(step, int(iterations)), now, -1, events)
-    return events
+        now = place(machine.step(step, int(iterations)), now, -1, events, kernels)
+    return events, kernels
 
 
 def model(inputs):
-    if not inputs["schedule"][2]:
-        raise Refusal("PyTorch raises AssertionError: Invalid profiler schedule arguments: active must be at least 1.")
+    wait, warmup, active, repeat = inputs["schedule"]
+    if not active:
+        raise Refusal(
+            f"PyTorch raises AssertionError: Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), "
+            f"active=0 (need > 0), repeat={repeat} (need >= 0), skip_first=0 (need >= 0)."
+        )
     run = Run(inputs)
     shown = max([steps for _, steps in run.traces], key=lambda steps: worked(inputs, steps), default=[])
-    events = trace_of(inputs, shown)
+    events, kernels = trace_of(inputs, shown)
     rows = averages(events)
+    say = [recorded(inputs, run, shown, events, rows), on_the_device(events, kernels), afterwards(inputs, run)]
     return {
         "actions": run.actions,
         "traces": [list(trace) for trace in run.traces],
         "left": run.left,
         "shown": shown,
         "events": events,
+        "kernels": kernels,
         "rows": rows,
         "total": sum(row[1] for row in rows),
         "at": max(min(inputs["at"], len(events)), 1),
         "zoom": inputs["zoom"] if inputs["zoom"] <= len(events) else 0,
-        "say": " ".join([recorded(inputs, run, shown, events, rows), afterwards(inputs, run)]),
+        "say": " ".join(filter(None, say)),
     }
 
 
@@ -295,10 +328,21 @@ def recorded(inputs, run, shown, events, rows):
         return f"No trace: on_trace_ready is never called, for {why}."
     calls = f"{len(run.traces)} time{'s' * (len(run.traces) != 1)}"
     total = short(sum(row[1] for row in rows))
-    say = f"The trace of {steps_text(shown)} has {len(events)} events in {total}; on_trace_ready is called {calls}."
+    count = f"{len(events)} event{'s' * (len(events) != 1)}"
+    say = f"The trace of {steps_text(shown)} has {count} in {total}; on_trace_ready is called {calls}."
     top = rows[0]
     share = 100 * top[1] / sum(row[1] for row in rows)
     return f"{say} Most self time has {top[0]}, {share * (1 + 1e-12):.0f} %."
+
+
+def on_the_device(events, kernels):
+    if not kernels:
+        return ""
+    busy = sum(end - start for _, start, end, _ in kernels) / (kernels[-1][2] - kernels[0][1])
+    arrow = max(start - events[launch][2] for _, start, _, launch in kernels)
+    waited = sum(event[2] - event[1] for event in events if event[0] == "cudaStreamSynchronize")
+    say = f"The GPU is busy {100 * busy * (1 + 1e-12):.0f} % of the time from its first kernel to its last; the longest arrow is {short(arrow)}."
+    return f"{say} The CPU waits {short(waited)}." if waited else say
 
 
 def afterwards(inputs, run):
@@ -316,8 +360,8 @@ def steps_text(steps):
 
 
 def short(us):
-    """Three decimals at most: 12.5 µs, 1.204 ms."""
-    number, unit = (us / 1000, "ms") if us >= 1000 else (us, "µs")
+    """12.50 µs, 1.20 ms, 3.05 s."""
+    number, unit = (us / 1e6, "s") if us >= 1e6 else (us / 1000, "ms") if us >= 1000 else (us, "µs")
     return f"{number * (1 + 1e-12):.2f} {unit}"
 
 
@@ -360,6 +404,8 @@ def sample(random):
         "stepping": random.random() < 0.8,
         "overhead": random.uniform(0, 20),
         "python": random.uniform(0, 20),
+        "device": random.choice(["cpu", "gpu"]),
+        "item": random.random() < 0.5,
         "zoom": random.choice([0, 1, 40]),
     }
 
@@ -374,6 +420,8 @@ FIGURE = Figure(
         Integers("widths", "widths", [256, 512, 512, 10], low=2, high=4096, longest=5, shortest=2),
         Integer("batch", "batch", 64, low=2, high=65536),
         Choice("average", "average", "loop", options=AVERAGES),
+        Choice("device", "device", "cpu", options=DEVICES),
+        Switch("item", "loss.item()", False, hint="in each iteration, behind optimizer.step()"),
         Switch("blocks", "blocks", True, hint="record_function around forward, backward and average"),
         Number("overhead", "a call", 2, low=0, high=100, unit="µs", step=1, hint="what every call of an operator costs"),
         Number("python", "Python", 5, low=0, high=1000, unit="µs", step=1, hint="what Python takes before each call of a block"),

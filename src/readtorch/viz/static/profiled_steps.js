@@ -20,13 +20,13 @@ function isInside(events, i, outer) {
   return i === outer;
 }
 
-const kindOf = (name) => (/^(aten::|detach$)/.test(name) ? "op" : /Backward0$|AccumulateGrad$/.test(name) ? "node" : "block");
+const kindOf = (name) => (/^cuda/.test(name) ? "launch" : /^(aten::|detach$)/.test(name) ? "op" : /Backward0$|AccumulateGrad$/.test(name) ? "node" : "block");
 
 function flame({ result, set }) {
-  const { events, at, zoom } = result,
+  const { events, kernels, at, zoom } = result,
     { width, row, top } = FLAME,
     depth = Math.max(...events.map((event) => event[4])) + 1,
-    [from, to] = zoom ? events[zoom - 1].slice(1, 3) : [0, Math.max(...events.map((event) => event[2]))];
+    [from, to] = zoom ? events[zoom - 1].slice(1, 3) : [0, Math.max(...[...events, ...kernels].map((one) => one[2]))];
   const x = (time) => ((Math.min(to, Math.max(from, time)) - from) / (to - from)) * width;
   const look = (place) => {
     const next = Math.max(1, Math.min(events.length, place));
@@ -45,8 +45,21 @@ function flame({ result, set }) {
       wide = words.length * 13 + 8 < room;
     return [rect, fits ? s("text", { class: wide ? "rt-wide" : "", x: left + 4, y: y + 15 }, words) : ""];
   };
-  const svg = s("svg", { viewBox: `0 0 ${width} ${top + row * depth}`, width: "100%", role: "img", "aria-label": "Events over time, what they call below them" },
-    events.map(bar)); // prettier-ignore
+  // The stream of the device: below the calls, an arrow from each launch to its kernel.
+  const lane = top + row * (depth + 1);
+  const kernel = ([name, start, end, launch]) => {
+    if (end <= from || start >= to) return "";
+    const chosen = launch === at - 1 || events[launch][3] === at - 1,
+      room = x(end) - x(start),
+      words = shortName(name);
+    const arrow = s("line", { class: `rt-arrow${chosen ? " rt-on" : ""}`, x1: x(events[launch][2]).toFixed(2), y1: top + row * (events[launch][4] + 1) - 2, x2: x(start).toFixed(2), y2: lane });
+    const rect = s("rect", { class: `rt-bar-kernel${chosen ? " rt-on" : ""}`, x: x(start).toFixed(2), y: lane, width: Math.max(room, 0.6).toFixed(2), height: row - 2 });
+    rect.addEventListener("click", () => look(launch + 1));
+    return [arrow, rect, words.length * 7.6 + 6 < room ? s("text", { class: words.length * 13 + 8 < room ? "rt-wide" : "", x: x(start) + 4, y: lane + 15 }, words) : ""];
+  };
+  const about = kernels.length ? "Events over time, what they call below them, and the kernels of the GPU in the last row" : "Events over time, what they call below them";
+  const svg = s("svg", { viewBox: `0 0 ${width} ${kernels.length ? lane + row : top + row * depth}`, width: "100%", role: "img", "aria-label": about },
+    events.map(bar), kernels.map(kernel)); // prettier-ignore
   const [name, start, end] = events[at - 1];
   const chart = placeSlider(svg, { label: "event", at, count: events.length, text: `event ${at}: ${name}, ${duration(end - start)}`, choose: look });
   onKeys(chart, { Enter: () => zoomTo(at), Escape: () => zoomTo(0) });
@@ -54,14 +67,16 @@ function flame({ result, set }) {
 }
 
 function event({ result, set }) {
-  const { events, at, zoom } = result,
+  const { events, kernels, at, zoom } = result,
     [name, start, end, parent, , shapes, flops, own] = events[at - 1],
+    launched = kernels.find((one) => one[3] === at - 1),
     given = shapes.filter((shape) => shape.length).map(shapeText).join(" ");
   return h("div", { class: "rt-event" },
     h("code", {}, name),
     h("span", {}, h("b", {}, duration(end - start)), ` in all, ${duration(own)} of its own`),
     parent >= 0 ? h("span", {}, "in ", linkButton(shortName(events[parent][0]), () => set({ at: parent + 1, zoom: 0 }))) : "",
     given ? h("span", {}, `shapes ${given}`) : "",
+    launched ? h("span", {}, `its kernel begins ${duration(launched[1] - end)} later and takes ${duration(launched[2] - launched[1])}`) : "",
     flops ? h("span", {}, `${flops.toLocaleString("en")} FLOPs`) : "",
     zoom === at ? "" : linkButton("zoom in", () => set({ at, zoom: at })),
     zoom ? linkButton("zoom out", () => set({ at, zoom: 0 })) : "",

@@ -2,6 +2,7 @@
 
 const FLOPS_A_US = 50_000,
   BYTES_A_US = 10_000;
+const GPU = { flopsAUs: 10_000_000, bytesAUs: 1_000_000, kernel: 2, launch: 4, arrival: 3 }; // microseconds
 
 // ---- the schedule
 
@@ -47,14 +48,19 @@ const NOTHING = (count) => Array.from({ length: count }, () => []);
 const sizeOf = (shape) => shape.reduce((product, length) => product * length, 1);
 
 class Machine {
-  constructor({ widths, batch, overhead, python, average, blocks }) {
-    Object.assign(this, { widths, batch, overhead, python, average, blocks });
+  constructor({ widths, batch, overhead, python, average, blocks, device, item }) {
+    Object.assign(this, { widths, batch, overhead, python, average, blocks, hasGpu: device === "gpu", asks: item });
     this.parameters = widths.slice(1).flatMap((out, i) => [[out, widths[i]], [out]]);
   }
 
   op(name, shapes, inside = [], { flops = 0, elements = 0 } = {}) {
+    if (this.hasGpu && (flops || elements)) {
+      const kernel = GPU.kernel + flops / GPU.flopsAUs + (4 * elements) / GPU.bytesAUs;
+      return { name, shapes, inside: [...inside, this.ofCuda("cudaLaunchKernel", GPU.launch, { kernel })], flops, own: this.overhead, isBlock: false };
+    }
     return { name, shapes, inside, flops, own: this.overhead + flops / FLOPS_A_US + (4 * elements) / BYTES_A_US, isBlock: false };
   }
+  ofCuda = (name, own, more) => ({ name, shapes: [], inside: [], flops: 0, own, isBlock: false, ...more });
   block = (name, inside = []) => ({ name, shapes: [], inside, flops: 0, own: this.python, isBlock: true });
   named = (name, inside) => (this.blocks ? [this.block(name, inside)] : inside);
 
@@ -64,6 +70,7 @@ class Machine {
       ...this.named("forward", this.forward()),
       ...this.named("backward", this.backward()),
       this.block("Optimizer.step#SGD.step", this.parameters.map((p) => this.op("aten::add_", [p, p, []], [], { elements: 3 * sizeOf(p) }))),
+      ...(this.asks ? [this.item()] : []),
       ...(this.average === "none" ? [] : this.named("average", this.averaged())),
     ];
     return this.block(`ProfilerStep#${number}`, Array.from({ length: iterations }, one).flat());
@@ -142,7 +149,15 @@ class Machine {
     return this.node("AddmmBackward0", came, calls, [total, this.op("aten::view", [[1, out], []])]);
   }
 
+  item() {
+    const copied = [this.ofCuda("cudaMemcpyAsync", GPU.launch, { kernel: GPU.kernel }), this.ofCuda("cudaStreamSynchronize", 1, { waits: true })];
+    return this.op("aten::item", [[]], [this.op("aten::_local_scalar_dense", [[]], this.hasGpu ? copied : [])]);
+  }
   averaged() {
+    if (this.hasGpu && this.average === "foreach") {
+      const elements = 3 * this.parameters.reduce((sum, p) => sum + sizeOf(p), 0); // one kernel for all
+      return [this.op("aten::_foreach_lerp_", NOTHING(3), [], { elements })];
+    }
     const each = this.parameters.map((p) => this.op("aten::lerp_", [p, p, []], [], { elements: 3 * sizeOf(p) }));
     return this.average === "loop" ? each : [this.op("aten::_foreach_lerp_", NOTHING(3), each)];
   }
@@ -150,8 +165,9 @@ class Machine {
 
 // ---- the trace
 
-// Into `events`: [name, start, end, parent, depth, shapes, flops, self]. Returns when the call is over.
-function placeCall(call, start, parent, events) {
+// Into `events`: [name, start, end, parent, depth, shapes, flops, self]; into `kernels`: [name, start, end, the number of the launch].
+// Returns when the call is over.
+function placeCall(call, start, parent, events, kernels) {
   const number = events.length,
     depth = parent >= 0 ? events[parent][4] + 1 : 0,
     event = [call.name, start, 0, parent, depth, call.shapes, call.flops, 0];
@@ -160,10 +176,16 @@ function placeCall(call, start, parent, events) {
     inside = 0;
   for (const child of call.inside) {
     const begin = call.isBlock && !child.isEngines ? now + call.own : now;
-    now = placeCall(child, begin, number, events);
+    now = placeCall(child, begin, number, events, kernels);
     inside += now - begin;
   }
   now += call.isBlock ? call.own : call.own / 2;
+  const free = kernels.at(-1)?.[2] ?? 0;
+  if (call.waits) now = Math.max(now, free);
+  if (call.kernel) {
+    const begin = Math.max(now + GPU.arrival, free);
+    kernels.push([events[parent][0], begin, begin + call.kernel, number]);
+  }
   event[2] = now;
   event[7] = now - start - inside;
   return now;
@@ -185,7 +207,10 @@ function averagesOf(events) {
 
 // ---- words
 
-const duration = (us) => (us >= 1000 ? `${((us / 1000) * (1 + 1e-12)).toFixed(2)} ms` : `${(us * (1 + 1e-12)).toFixed(2)} µs`);
+const duration = (us) => {
+  const [number, unit] = us >= 1e6 ? [us / 1e6, "s"] : us >= 1000 ? [us / 1000, "ms"] : [us, "µs"];
+  return `${(number * (1 + 1e-12)).toFixed(2)} ${unit}`;
+};
 const stepsText = (steps) => (steps.length === 1 ? `step ${steps[0]}` : `steps ${steps[0]} to ${steps.at(-1)}`);
 
 function recordedText({ stepping }, { traces }, shown, events, rows) {
@@ -195,8 +220,20 @@ function recordedText({ stepping }, { traces }, shown, events, rows) {
   }
   const total = rows.reduce((sum, row) => sum + row[1], 0);
   return (
-    `The trace of ${stepsText(shown)} has ${events.length} events in ${duration(total)}; on_trace_ready is called ${plural(traces.length, "time")}. ` +
+    `The trace of ${stepsText(shown)} has ${plural(events.length, "event")} in ${duration(total)}; on_trace_ready is called ${plural(traces.length, "time")}. ` +
     `Most self time has ${rows[0][0]}, ${(((100 * rows[0][1]) / total) * (1 + 1e-12)).toFixed(0)} %.`
+  );
+}
+
+function deviceText(events, kernels) {
+  if (!kernels.length) return "";
+  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0),
+    busy = sum(kernels.map(([, start, end]) => end - start)) / (kernels.at(-1)[2] - kernels[0][1]),
+    arrow = Math.max(...kernels.map(([, start, , launch]) => start - events[launch][2])),
+    waited = sum(events.filter((event) => event[0] === "cudaStreamSynchronize").map((event) => event[2] - event[1]));
+  return (
+    ` The GPU is busy ${(100 * busy * (1 + 1e-12)).toFixed(0)} % of the time from its first kernel to its last; the longest arrow is ${duration(arrow)}.` +
+    (waited ? ` The CPU waits ${duration(waited)}.` : "")
   );
 }
 
@@ -210,7 +247,12 @@ function afterwardsText({ traces, left }, worked) {
 }
 
 const model = (inputs) => {
-  if (!inputs.schedule[2]) refuse("PyTorch raises AssertionError: Invalid profiler schedule arguments: active must be at least 1.");
+  const [wait, warmup, active, repeat] = inputs.schedule;
+  if (!active)
+    refuse(
+      `PyTorch raises AssertionError: Invalid profiler schedule arguments. Got wait=${wait} (need >= 0), warmup=${warmup} (need >= 0), ` +
+        `active=0 (need > 0), repeat=${repeat} (need >= 0), skip_first=0 (need >= 0).`,
+    );
   const run = runLoop(inputs),
     { iterations, stepping } = inputs,
     iterationsIn = (step) => (stepping ? Number(step < iterations) : iterations),
@@ -218,14 +260,15 @@ const model = (inputs) => {
   let shown = [];
   run.traces.forEach(([, steps], i) => (i === 0 || worked(steps) > worked(shown)) && (shown = steps));
   const machine = new Machine(inputs),
-    events = [];
-  shown.reduce((now, step) => placeCall(machine.step(step, iterationsIn(step)), now, -1, events), 0);
+    events = [],
+    kernels = [];
+  shown.reduce((now, step) => placeCall(machine.step(step, iterationsIn(step)), now, -1, events, kernels), 0);
   const rows = averagesOf(events);
   return {
-    actions: run.actions, traces: run.traces, left: run.left, shown, events, rows,
+    actions: run.actions, traces: run.traces, left: run.left, shown, events, kernels, rows,
     total: rows.reduce((sum, row) => sum + row[1], 0),
     at: Math.max(Math.min(inputs.at, events.length), 1),
     zoom: inputs.zoom <= events.length ? inputs.zoom : 0,
-    say: `${recordedText(inputs, run, shown, events, rows)} ${afterwardsText(run, worked)}`,
+    say: `${recordedText(inputs, run, shown, events, rows)}${deviceText(events, kernels)} ${afterwardsText(run, worked)}`,
   }; // prettier-ignore
 };
