@@ -16,7 +16,7 @@ NONE, WARMUP, RECORD, SAVE = "none", "warmup", "record", "save"
 FLOPS_A_US, BYTES_A_US = 50_000, 10_000  # of the machine: 50 GFLOP/s, 10 GB/s
 # Of a GPU: 10 TFLOP/s, 1 TB/s, the shortest kernel, what a launch takes, and how long it takes to arrive.
 GPU_FLOPS_A_US, GPU_BYTES_A_US, KERNEL_US, LAUNCH_US, ARRIVAL_US = 10_000_000, 1_000_000, 2.0, 4.0, 3.0
-DEVICES = {"cpu": "the CPU computes", "gpu": "a GPU does, behind a queue"}
+DEVICES = {"cpu": "CPU", "gpu": "GPU"}
 AVERAGES = {"none": "no average", "loop": "a loop of e.lerp_(p, 0.1)", "foreach": "torch._foreach_lerp_"}
 
 

@@ -5,6 +5,9 @@ const ACTIONS = { none: "nothing", warmup: "warm up", record: "record", save: "r
 
 const shortName = (name) => name.replace("autograd::engine::evaluate_function: ", "evaluate: ").replace("torch::autograd::", "").replace("aten::", ""); // prettier-ignore
 
+// In the table `detach` and `aten::detach` are two rows.
+const fullName = (name) => name.replace("autograd::engine::", "").replace("torch::autograd::", "");
+
 function strip({ result }) {
   const { actions, traces } = result,
     ready = new Set(traces.map(([step]) => step));
@@ -90,7 +93,7 @@ function table({ result, set }) {
   const first = (name) => events.findIndex((one) => rowName(one[0]) === name) + 1;
   const line = ([name, own, all, calls, flops]) =>
     h("tr", { class: name === chosen ? "rt-on" : "" },
-      h("th", { scope: "row" }, linkButton(shortName(name), () => set({ at: first(name), zoom: 0 }))),
+      h("th", { scope: "row" }, linkButton(fullName(name), () => set({ at: first(name), zoom: 0 }))),
       [share(own), duration(own), share(all), duration(all), String(calls), flops ? flops.toLocaleString("en") : ""].map((text) => h("td", {}, text))); // prettier-ignore
   return h("div", { class: "rt-scrollx rt-sums", tabindex: 0, role: "group", "aria-label": "Sums by name" },
     h("table", {},
