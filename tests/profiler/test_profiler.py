@@ -78,6 +78,28 @@ def test_shapes_strides_and_types_of_arguments(program):
     assert_same_tree(roots(ours.events()), roots(theirs.events()), facts=facts)
 
 
+def test_arguments_that_are_equal_are_told_apart():
+    """1 == 1.0 == True, and 0.0 == -0.0: equal descriptions of arguments are one object."""
+
+    def program(b):
+        for alpha in (1, 1.0, 2.0, 2, 0, 0.0, -0.0):
+            b.x.add(b.x, alpha=alpha)
+        (
+            b.x.sum(1, True),
+            b.x.sum((1,), False),
+            b.x.reshape(2, 6),
+            b.x.reshape(6, 2),
+            b.x.permute(0, 1),
+            b.x.clamp(0, 1.0),
+        )
+
+    found = [
+        [(e.name, [repr(value) for value in e.concrete_inputs], e.input_dtypes) for e in roots(prof.events())]
+        for prof in on_both_sides(program, record_shapes=True)
+    ]
+    assert found[0] == found[1]
+
+
 def test_shapes_of_what_the_engine_runs():
     """A node's gradients have shapes; to evaluate it is no call with arguments."""
     found = [
