@@ -374,6 +374,23 @@ def test_undo_redo_and_reset(opened):
 
 @pytest.mark.browser
 @pytest.mark.slow
+def test_reset_takes_a_refusal_away_where_nothing_was_changed(opened):
+    figure = Hands(opened.page, 1)
+    field, stage = figure.field("sizes"), figure.figure.locator(".rt-drawing")
+    kept = field.input_value()
+    field.fill("3, x")
+    field.press("Enter")
+    assert figure.refusal() and field.get_attribute("aria-invalid") == "true"
+    assert "rt-stale" in stage.get_attribute("class")
+    figure.button("Reset").click()
+    assert figure.refusal() == "" and field.input_value() == kept
+    assert field.get_attribute("aria-invalid") is None
+    assert "rt-stale" not in stage.get_attribute("class")
+    assert figure.button("Undo").get_attribute("aria-disabled") == "true", "nothing was changed"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
 def test_arrows_move_in_the_tensor_in_the_storage_and_in_a_number(opened):
     page, figure = opened.page, Hands(opened.page)
     figure.figure.locator("[role=grid] [tabindex='0']").focus()

@@ -278,7 +278,7 @@ const figure =
     const redo = () => move(future, past);
     function reset() {
       for (const key of Object.keys(pending)) delete pending[key];
-      change(start);
+      tell(change(start)); // also where only a refusal is to go
       go(firstStep);
       update();
     }
