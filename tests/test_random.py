@@ -228,7 +228,7 @@ def test_multinomial(dtype):
         seed_both()
         p = NUMBERS.random((rows, categories)) + 0.01
         for count, replacement in itertools.product([1, 2, categories, categories + 1], [False, True]):
-            if replacement or count < 3 or dtype in ("float32", "float64"):  # 16 bits: ties, in no set order
+            if replacement or count < 2 or dtype in ("float32", "float64"):  # 16 bits: ties, in no set order
                 same(lambda T: T.multinomial(given(T, p, dtype), count, replacement))
                 same(lambda T: T.multinomial(given(T, p[:1], dtype).expand(4, categories), count, replacement))
                 if rows:

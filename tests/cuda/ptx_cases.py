@@ -193,8 +193,9 @@ def random_cases():
     yield "bernoulli", distribution_templates.bernoulli, ((1, 4), floats(8), 0.5)
     for top in (10, 1 << 40):
         yield f"integers below {top}", distribution_templates.integers, ((1, 4), np.ones(8, np.int64), 0, top)
-    for n in (8, 6, 5):
-        yield f"dropout of {n}", dropout.dropout, ((1, 4), floats(n), 0.5, floats(n), floats(n) > 0)
+    for n, vector in ((8, 8), (8, 4), (6, 2), (5, 1)):
+        out = floats(n), floats(n) > 0
+        yield f"dropout of {n}, {vector} a thread", dropout.dropout, ((1, 4), floats(n), 0.5, *out, 1056, vector)
 
 
 def image_cases():
