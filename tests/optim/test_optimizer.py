@@ -400,7 +400,7 @@ def test_a_fused_step_refuses_state_of_another_shape(name):
 
 
 @pytest.mark.parametrize("dtypes", [("float64", "float32"), ("bfloat16", "float32"), ("float32", "bfloat16")])
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+@pytest.mark.parametrize("name", ["Adagrad", "Adam", "AdamW", "SGD"])
 def test_a_fused_step_refuses_state_of_another_dtype(name, dtypes):
     def program(T, show):
         dtype, other = (getattr(T, each) for each in dtypes)
