@@ -16,7 +16,8 @@ class RecordFunction:
     """Something that has a name, while it runs."""
 
     def __init__(self, name, inputs=()):
-        self.name, self.inputs = name, inputs
+        self.name = name
+        self.inputs = inputs  # for callbacks that want shapes
 
     def __enter__(self):
         self.started = [(end, start(self))
