@@ -5,9 +5,6 @@ In PyTorch: `torch/_dynamo/trace_rules.py`.
 
 import enum
 import functools
-import itertools
-import operator
-import random
 import sys
 import types
 
@@ -167,9 +164,6 @@ TAKES_SIZES = dict(
     split=1, tensor_split=1, chunk=1, full=0, reshape=1, view=1, expand=1, narrow=1, arange=0, linspace=0
 )
 TAKES_SIZES |= dict(zeros=0, ones=0, empty=0, rand=0, randn=0, tensor=0, tile=1, repeat=1)
-
-CONSTANT_MODULES = (operator, itertools)
-RANDOM_MODULES = (random,)
 
 
 def frame_can_be_captured():

@@ -21,10 +21,6 @@ def set_logs(**artifacts):
     _shown.update(name for name, is_shown in artifacts.items() if is_shown)
 
 
-def is_logged(artifact):
-    return artifact in _shown
-
-
 def log_artifact(artifact, message):
     if artifact in _shown:
         log.warning("[__%s] %s", artifact, message)

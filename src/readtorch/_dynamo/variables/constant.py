@@ -3,8 +3,6 @@
 import enum
 import inspect
 
-from readtorch._dynamo.exc import unimplemented
-
 from .base import VariableTracker
 
 
@@ -74,8 +72,3 @@ class EnumVariable(ConstantVariable):
         if owner is None or owner is enum.Enum:
             return tx.fold(getattr, self.value, name)
         return tx.bind(type(self.value), owner, found, name, self)
-
-
-def check_constant(variable, what):
-    if not isinstance(variable.realize(), ConstantVariable):
-        unimplemented(f"{what} needs values that are known", context=variable.describe())

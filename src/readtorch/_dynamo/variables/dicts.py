@@ -224,9 +224,6 @@ class ConstDictVariable(VariableTracker):
     def method_items(self, tx):
         return DictViewVariable(self, "items")
 
-    def method_move_to_end(self, tx, key, last=None):
-        self.unknown("call of method move_to_end")
-
     def reconstruct(self, codegen):
         pairs = [f"{text_of_key(codegen, key)}: {codegen(item)}" for key, item in self.items.items()]
         text = "{" + ", ".join(pairs) + "}"
