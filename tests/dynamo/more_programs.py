@@ -1235,3 +1235,14 @@ def a_method_that_a_number_has_not(compile, out):
             out(f(rt.ones(1), items))
         except AttributeError as error:
             out(str(error))
+
+
+@program
+def strides_of_one_element(compile, out):
+    def f(x):
+        x = x / x.shape[0]
+        return x + 1 if x.stride(0) > 1 else x - 1
+
+    compiled = compile(f)
+    for x in (rt.rand(3, 3).t().unsqueeze(0), rt.rand(2, 3), rt.ones(1, 2).expand(4, 2), rt.rand(0, 2)):
+        out(compiled(x))

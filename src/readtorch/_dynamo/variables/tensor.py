@@ -130,6 +130,10 @@ class TensorVariable(VariableTracker):
             return self.call_item(tx)
         if name in OF_SIZES and self.is_open:
             return self.open_fact(tx, name, args) if not kwargs else self.known_sizes()
+        if name == "stride" and self.source is None and any(size < 2 for size in self.facts().shape):
+            unimplemented(
+                "Unsupported Tensor.stride() call", "kernels choose the strides of dimensions with one element"
+            )
         if name in FACT_METHODS and not kwargs:
             return tx.fold_call(getattr(self.facts(), name), args, kwargs)
         if name == "type" and not args and not kwargs:
