@@ -25,7 +25,7 @@ def fetch(dataset, indices):
 
 
 def load(dataset, batch_size):
-    draw_seed()  # for the workers that there are not
+    draw_seed()  # the base seed, although there are no workers
     for indices in batches_of(shuffled(len(dataset)), batch_size):
         yield fetch(dataset, indices)
 

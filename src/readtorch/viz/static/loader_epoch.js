@@ -1,4 +1,4 @@
-// One epoch in virtual time: a lane for the training, one for each worker; a batch has its number and shade everywhere.
+// One epoch in virtual time: a lane for the training, one for each worker; a batch has its number everywhere.
 
 function lanesOf(result) {
   const training = { name: "training", blocks: result.works, waits: result.waits };
@@ -10,7 +10,7 @@ function drawn({ name, blocks, waits }) {
   const draw = (x, y) => [
     waits.map((one) => laneBar(x, one, { class: "rt-wait", y: y + 7, height: LANES.height - 14 })),
     blocks.map(([start, end, batch]) => [
-      laneBar(x, [start, end], { class: `rt-${kind} rt-shade${batch % 4}`, y, title: `batch ${batch}: ${oneDigit(start)} to ${oneDigit(end)} ms` }),
+      laneBar(x, [start, end], { class: `rt-${kind}`, y, title: `batch ${batch}: ${oneDigit(start)} to ${oneDigit(end)} ms` }),
       x(end) - x(start) > 13 ? s("text", { class: "rt-axis", x: x((start + end) / 2), y: y + 15, "text-anchor": "middle" }, String(batch)) : "",
     ]),
   ];
@@ -25,7 +25,8 @@ function chart({ result }) {
 
 function facts({ result, inputs }) {
   const limit = inputs.workers * inputs.prefetch;
-  const memory = inputs.workers ? `${Math.min(limit, inputs.batches)} batches are asked for ahead; at most ${result.ready} lie ready` : "nothing is fetched ahead";
+  const ahead = Math.min(limit, inputs.batches);
+  const memory = inputs.workers ? `${ahead} batch${ahead === 1 ? " is" : "es are"} asked for ahead; at most ${result.ready} lie ready` : "nothing is fetched ahead";
   return h("div", { class: "rt-values" },
     h("ul", {}, laneKey("work", "trains"), laneKey("wait", "the training waits"), inputs.workers ? laneKey("fetch", "a worker fetches") : ""),
     h("span", { class: "rt-dim" }, memory),
