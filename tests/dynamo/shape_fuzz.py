@@ -4,10 +4,9 @@
 """
 
 import random
-import sys
 
 import readtorch as rt
-from readtorch._dynamo import eval_frame
+from tests.dynamo.fuzzing import main, text_that_differs
 
 OPS = [
     "x+1",
@@ -151,15 +150,8 @@ def play(s, seed, c):
 
 def differs(seed):
     """None if results and gradients are the same compiled and as it is written; else the function's text."""
-    text = source(random.Random(seed))
-    expected = play(text, seed, lambda f: f)
-    reached = play(text, seed, lambda f: eval_frame.optimize(f, backend="eager"))
-    return None if repr(expected) == repr(reached) else text
+    return text_that_differs(source, play, seed)
 
 
 if __name__ == "__main__":
-    first, count = map(int, sys.argv[1:3])
-    found = {seed: text for seed in range(first, first + count) if (text := differs(seed))}
-    for seed, text in found.items():
-        print(f"seed {seed}\n{text}\n")
-    print(f"{len(found)} of {count} are wrong")
+    main(differs)

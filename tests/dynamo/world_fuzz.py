@@ -7,10 +7,9 @@ import collections
 import contextlib
 import io
 import random
-import sys
 
 import readtorch as rt
-from readtorch._dynamo import eval_frame
+from tests.dynamo.fuzzing import main, text_that_differs
 
 
 class Namespace:
@@ -300,15 +299,8 @@ def play(src, seed, comp):
 
 def differs(seed):
     """None if a function's results, prints and effects are the same compiled and as it is written; else its text."""
-    text = source(random.Random(seed))
-    expected = play(text, seed, lambda f: f)
-    reached = play(text, seed, lambda f: eval_frame.optimize(f, backend="eager"))
-    return None if repr(expected) == repr(reached) else text
+    return text_that_differs(source, play, seed)
 
 
 if __name__ == "__main__":
-    first, count = map(int, sys.argv[1:3])
-    found = {seed: text for seed in range(first, first + count) if (text := differs(seed))}
-    for seed, text in found.items():
-        print(f"seed {seed}\n{text}\n")
-    print(f"{len(found)} of {count} are wrong")
+    main(differs)

@@ -40,6 +40,18 @@ def box(x: float, y: float, width: float, height: float, class_: str = "", words
     return tag("rect", x=x, y=y, width=width, height=height, class_=class_) + (inside if words != "" else "")
 
 
+def lanes(rows, total, shade) -> str:
+    """A whole picture of what happens side by side. rows: [(name, [(start, end, kind)])]; shade: a kind's class."""
+    wide, parts = 330 / total, []
+    for row, (name, blocks) in enumerate(rows):
+        y = 12 + 26 * row
+        parts.append(text(name, 2, y + 14, "dim"))
+        for start, end, kind in blocks:
+            x, width = f"{62 + wide * start:.1f}", f"{max(0.5, wide * (end - start)):.1f}"
+            parts.append(tag("rect", x=x, y=y, width=width, height=18, class_=shade(row, kind)))
+    return drawing(400, 24 + 26 * len(rows), *parts)
+
+
 def drawing(width: float, height: float, *parts: str) -> str:
     """A whole picture."""
     ground = tag("rect", x=0, y=0, width=width, height=height, class_="ground")

@@ -9,7 +9,7 @@ import math
 
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Choice, Integer, Number
-from readtorch.viz.picture import drawing, tag, text
+from readtorch.viz.picture import lanes
 
 MOST_DEVICES = 8
 CHUNK = 10 * 2**20  # bytes that `broadcast_coalesced` sends at once
@@ -237,28 +237,10 @@ def percent(share):
 
 
 def picture(result, step):
-    wide = 330 / result["total"]
-    lanes = [("host", result["host"]), *((f"device {i}", lane) for i, lane in enumerate(result["lanes"]))]
-    parts = []
-    for row, (name, blocks) in enumerate(lanes):
-        y = 12 + 26 * row
-        parts.append(text(name, 2, y + 14, "dim"))
-        parts += [
-            tag(
-                "rect",
-                x=f"{62 + wide * start:.1f}",
-                y=y,
-                width=f"{max(0.5, wide * (end - start)):.1f}",
-                height=18,
-                class_=shade(phase),
-            )
-            for start, end, phase in blocks
-        ]
-    return drawing(400, 24 + 26 * len(lanes), *parts)
-
-
-def shade(phase):
-    return "pick" if phase in ("forward", "backward", "update") else "pale"
+    rows = [("host", result["host"]), *((f"device {i}", lane) for i, lane in enumerate(result["lanes"]))]
+    return lanes(
+        rows, result["total"], lambda row, phase: "pick" if phase in ("forward", "backward", "update") else "pale"
+    )
 
 
 def sample(random):

@@ -9,7 +9,7 @@ import heapq
 
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Integer, Number, Switch
-from readtorch.viz.picture import drawing, tag, text
+from readtorch.viz.picture import lanes
 
 MOST_WORKERS = 6
 
@@ -135,26 +135,8 @@ def short(milliseconds):
 
 
 def picture(result, step):
-    wide, lanes = (
-        330 / result["total"],
-        [("training", result["works"]), *((f"worker {i}", lane) for i, lane in enumerate(result["lanes"]))],
-    )
-    parts = []
-    for row, (name, intervals) in enumerate(lanes):
-        y = 12 + 26 * row
-        parts.append(text(name, 2, y + 14, "dim"))
-        parts += [
-            tag(
-                "rect",
-                x=f"{62 + wide * start:.1f}",
-                y=y,
-                width=f"{max(0.5, wide * (end - start)):.1f}",
-                height=18,
-                class_="pick" if row == 0 else "pale",
-            )
-            for start, end, _ in intervals
-        ]
-    return drawing(400, 24 + 26 * len(lanes), *parts)
+    rows = [("training", result["works"]), *((f"worker {i}", lane) for i, lane in enumerate(result["lanes"]))]
+    return lanes(rows, result["total"], lambda row, batch: "pick" if row == 0 else "pale")
 
 
 def sample(random):
