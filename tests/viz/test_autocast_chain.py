@@ -101,11 +101,17 @@ def said(inputs, with_casts=True):
     return [
         (
             step["name"],
-            sorted((cast["from"], cast["to"]) for cast in step["casts"] if not cast["found"]) if with_casts else None,
+            sorted((cast["from"], cast["to"]) for cast in seen_by_a_mode(step)) if with_casts else None,
             step["error"] or step["result"],
         )
         for step in FIGURE.model(inputs)["steps"]
     ]
+
+
+def seen_by_a_mode(step):
+    """`cumsum` and `cumprod` copy their operand within the kernel."""
+    is_within = step["name"] in ("cumsum", "cumprod")
+    return [cast for cast in step["casts"] if not (cast["found"] or is_within)]
 
 
 def samples(seed, count, **fixed):

@@ -175,11 +175,13 @@ class Chain:
         return want
 
     def reads_as_float32(self, operator):
-        """The kernel gets `dtype=float32` and converts as it reads, but softmax does so for float16 alone."""
+        """The kernel gets `dtype=float32`. Reductions convert as they read, softmax does so for float16 alone, cumsum never."""
         if self.now == "float64":
             return "float64"
-        if operator.aten in ("softmax.int", "log_softmax.int") and self.now == "bfloat16":
-            self.copy(self.name_of_now(), "bfloat16", "float32")
+        is_softmax = operator.aten in ("softmax.int", "log_softmax.int")
+        copies = self.now == "bfloat16" if is_softmax else operator.aten in ("cumsum", "cumprod")
+        if copies and self.now != "float32":
+            self.copy(self.name_of_now(), self.now, "float32")
         return "float32"
 
 

@@ -1,4 +1,4 @@
-// A chain of operators within autocast, one row each: its policy, the casts before it, and the dtype of its result.
+// A chain of operators within autocast, one row each: its policy, its casts, and the dtype of its result.
 const SHORT = { float16: "f16", bfloat16: "bf16", float32: "f32", float64: "f64" };
 const POLICY = {
   lower_precision_fp: "16 bits", fp32: "float32", fp32_set_opt_dtype: "float32, by dtype=", fp32_append_dtype: "float32, by dtype=",
@@ -16,12 +16,12 @@ function row({ name, policy, casts, result, error }, i, on) {
     h("th", { scope: "row" }, h("span", { class: "rt-dim" }, `y${i + 1} `), name),
     h("td", { class: policy ? "" : "rt-dim", title: policy }, word),
     error
-      ? h("td", { colspan: 2, class: "rt-ac-error" }, h("b", {}, "error "), error)
+      ? h("td", { colspan: 2, class: "rt-ac-error" }, casts.map(castItem), h("b", {}, "error "), error)
       : [h("td", {}, casts.length ? casts.map(castItem) : h("span", { class: "rt-dim" }, "–")), h("td", {}, pill(result))]); // prettier-ignore
 }
 
 function table({ result, inputs }) {
-  const head = ["operator", "policy", "casts before it", "result"].map((name) => h("th", { scope: "col" }, name));
+  const head = ["operator", "policy", "casts", "result"].map((name) => h("th", { scope: "col" }, name));
   const left = result.left.map((name) => h("tr", { class: "rt-dim" }, h("th", { scope: "row" }, name), h("td", { colspan: 3 }, "not reached")));
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, result.steps.map((step, i) => row(step, i, inputs.on)), left)); // prettier-ignore
 }

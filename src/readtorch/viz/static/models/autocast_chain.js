@@ -117,7 +117,8 @@ function runChain({ device, low, dtype: x, on, twice, cache }, names) {
     if (policy === "banned") return raised("torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.");
     if (policy === "fp32_set_opt_dtype" || policy === "fp32_append_dtype") {
       if (now === "float64") return now;
-      return name.endsWith("softmax") && now === "bfloat16" ? copy(nameOfNow(), now, "float32") : "float32";
+      const copies = name.endsWith("softmax") ? now === "bfloat16" : name.startsWith("cum") && now !== "float32";
+      return copies ? copy(nameOfNow(), now, "float32") : "float32";
     }
     if (policy) {
       const target = targetOf(policy, low, operands);
