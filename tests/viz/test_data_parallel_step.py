@@ -9,6 +9,7 @@ from readtorch import cuda, nn
 from readtorch.aten.simulated_cost import CostModel
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.simulated_streams import Latencies
+from readtorch.nn.parallel import comm
 from readtorch.viz.figures import data_parallel_step as figure
 
 SEEDS = pytest.mark.parametrize("seed", range(30))
@@ -21,7 +22,7 @@ def test_nothing_overlaps_in_a_lane(seed):
         assert all(one[1] <= other[0] for one, other in zip(lane, lane[1:]))
         assert all(0 <= start < end for start, end, _ in lane)
     assert max(end for lane in result["lanes"] for _, end, _ in lane) == result["total"]
-    assert all(0 <= share <= 1 + 1e-12 for share in result["busy"])
+    assert all(0 <= share <= 1 + 1e-12 for share in result["computes"])
 
 
 @SEEDS
@@ -48,13 +49,45 @@ def test_the_rows_are_those_of_chunk():
             assert figure.OneProcess(inputs).rows == parts
 
 
+@pytest.mark.parametrize(("layers", "width"), [(1, 1), (3, 700), (24, 128), (6, 2048), (5, 1619), (40, 300)])
+def test_the_buffers_are_those_of_broadcast_coalesced(layers, width):
+    tensors = [
+        t for _ in range(layers) for t in (rt.empty(width, width, device="meta"), rt.empty(width, device="meta"))
+    ]
+    cut = comm.buckets(tensors, comm.BUFFER_BYTES)
+    step = figure.OneProcess(figure.FIGURE.read({"layers": layers, "width": width}))
+    assert step.buffers() == [sum(tensors[i].nbytes for i in indices) for indices in cut]
+
+
+@SEEDS
+def test_nccl_s_bytes_do_not_wait_for_each_other(seed):
+    inputs = figure.FIGURE.random_inputs(random.Random(seed)) | {"strategy": figure.ONE_PROCESS, "launch": 0}
+    inputs |= {"samples": 1000, "devices": random.Random(seed).randint(3, 8)}
+    ring, loop = (figure.model(inputs | {"nccl": nccl})["total"] for nccl in (True, False))
+    assert ring < loop
+    pair, pair_by_loop = (figure.model(inputs | {"nccl": nccl, "devices": 2}) for nccl in (True, False))
+    assert pair["total"] <= pair_by_loop["total"] + 1e-6
+
+
 def test_what_the_chapter_says():
     said = lambda **inputs: figure.FIGURE.result(**inputs)["say"]  # noqa: E731
-    assert "1.5 times as fast" in said() and "0.9 times as fast" in said(devices=8)
-    assert "0.2 times as fast" in said(samples=256)
-    assert "5.6 times as fast" in said(devices=8, strategy=figure.MANY_PROCESSES)
-    narrow = figure.FIGURE.result(devices=8, layers=24, width=128)
-    assert sum(end - start for start, end, _ in narrow["host"]) > 0.5 * narrow["total"]
+    narrow = {"devices": 8, "layers": 24, "width": 128}
+    for times, inputs in (
+        ("2.5", {}),
+        ("3.4", {"devices": 8}),
+        ("1.5", {"nccl": False}),
+        ("0.95", {"devices": 8, "nccl": False}),
+        ("0.45", {"samples": 256}),
+        ("0.28", narrow),
+        ("5.6", {"devices": 8, "strategy": figure.MANY_PROCESSES}),
+        ("0.64", {"samples": 256, "strategy": figure.MANY_PROCESSES}),
+    ):
+        assert f"{times} times as fast. Device" in said(**inputs)
+    assert "links that cost nothing: 0.28 times" in said(**narrow)
+    assert "launches that cost nothing: 1.6 times" in said(**narrow)
+    result = figure.FIGURE.result(**narrow)
+    assert sum(end - start for start, end, _ in result["host"]) > 0.8 * result["total"]
+    assert round(figure.FIGURE.result()["bytes"] / 1e6, 1) == 100.7
 
 
 def virtual_time(function):
@@ -86,5 +119,5 @@ def test_it_agrees_with_the_simulated_devices(devices):
         ratio = virtual_time(lambda: step(lambda x: net(x.cuda()), batch)) / virtual_time(
             lambda: step(nn.DataParallel(net), batch)
         )  # noqa: B023
-        inputs = figure.FIGURE.read({"samples": samples, "layers": 3, "width": 256})
+        inputs = figure.FIGURE.read({"samples": samples, "layers": 3, "width": 256, "nccl": False})
         assert (ratio > 1) == (figure.faster(inputs) > 1) == faster

@@ -26,8 +26,8 @@ def get_a_var(obj):
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     """A list of `module(*input, **kwargs)`, the i-th on devices[i], with that device current.
 
-    Each call has a thread of its own, which works under the caller's grad mode and autocast. An exception is raised here again, with
-    the thread's traceback in its text, once all threads have ended.
+    Each call has a thread of its own, with the caller's grad mode, and autocast where the caller has it on, but with its default
+    dtype. An exception is raised here again, with the thread's traceback in its text, once all threads have ended.
     """
     count = len(modules)
     kwargs_tup = ({},) * count if kwargs_tup is None else kwargs_tup

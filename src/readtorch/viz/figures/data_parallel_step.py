@@ -3,21 +3,23 @@
 A model of equal linear layers. What runs where, and in which order, is PyTorch's: `torch/nn/parallel/data_parallel.py`,
 `torch/csrc/cuda/comm.cpp` and, for the other strategy, `torch/csrc/distributed/c10d/reducer.cpp`. How long it takes is a
 model: bytes over a link, multiplications over a device's speed, and a host that needs the same time for each launch.
+With NCCL, as in PyTorch's wheels for Linux, a buffer goes around a ring; else device 0 copies to and from one device after another.
 """
 
 import math
 
 from readtorch.viz.figure_kit import Figure
-from readtorch.viz.inputs import Choice, Integer, Number
+from readtorch.viz.inputs import Choice, Integer, Number, Switch
 from readtorch.viz.picture import lanes
 
 MOST_DEVICES = 8
-CHUNK = 10 * 2**20  # bytes that `broadcast_coalesced` sends at once
+BUFFER = 10 * 2**20  # bytes at which `take_tensors` closes a buffer
 BUCKETS = (2**20, 25 * 2**20)  # DistributedDataParallel's first bucket, and the others
 HOST_LINK = 25e3  # bytes a microsecond from the host's memory
 MEMORY = 3e6  # bytes a microsecond in a device's own memory
 LEAST = 3  # microseconds of the smallest kernel
 
+COMPUTING = ("forward", "backward", "update")
 ONE_PROCESS, MANY_PROCESSES = "DataParallel", "DistributedDataParallel"
 
 
@@ -38,8 +40,9 @@ class Lane:
             self.blocks.append((start, self.free, phase))
         return self.free
 
-    def busy(self):
-        return sum(end - start for start, end, _ in self.blocks)
+    def computes(self):
+        """The time in which it computes: what moves, and the sums of gradients, do not count."""
+        return sum(end - start for start, end, phase in self.blocks if phase in COMPUTING)
 
 
 class Step:
@@ -79,13 +82,14 @@ class OneProcess(Step):
 
     def __init__(self, inputs, devices=None):
         super().__init__(inputs, devices)
-        self.host = Lane()
+        self.host, self.nccl = Lane(), inputs["nccl"]
         self.rows = [rows for rows in self.parts() if rows]
 
     def run(self):
         working = self.lanes[: len(self.rows)]
         ready = self.scatter_inputs()
-        self.broadcast(ready)
+        for size in self.buffers():
+            self.move(working, size, "copy")
         for _ in range(self.layers):
             for lane, rows, there in zip(working, self.rows, ready):  # threads take turns at the interpreter
                 lane.take("forward", max(there, self.launched()), self.product(rows))
@@ -104,14 +108,27 @@ class OneProcess(Step):
         """From the host's memory, over a link for each device. Returns when each part is there."""
         return [self.launched() + self.rows_bytes(rows) / HOST_LINK for rows in self.rows]
 
-    def broadcast(self, ready):
-        """All parameters to all other devices, in chunks, from device 0."""
-        left = self.bytes
-        while left > 0 and len(ready) > 1:
-            size = min(CHUNK, left)
-            for i in range(1, len(ready)):
-                ready[i] = max(ready[i], self.lanes[0].take("copy", self.launched(), size / self.link))
-            left -= size
+    def buffers(self):
+        """The bytes of each buffer: weights and biases end to end until the limit is reached; no tensor is cut."""
+        full, filling = [], 0
+        for size in (4 * self.width**2, 4 * self.width) * self.layers:
+            filling += size
+            if filling >= BUFFER:
+                full.append(filling)
+                filling = 0
+        return full + [filling] * (filling > 0)
+
+    def move(self, working, size, phase, adding=0):
+        """A buffer between device 0 and all others. adding: time for each sum on device 0, which NCCL makes on the way."""
+        if self.nccl and len(working) > 1:
+            launched = [self.launched() for _ in working]
+            start = max(launched[-1], *(lane.free for lane in working))
+            for lane in working:
+                lane.take(phase, start, size / self.link)  # each passes on what comes, so all links work at once
+        else:
+            for lane in working[1:]:
+                self.both(lane, self.launched(), size, phase)
+                self.lanes[0].take(phase, 0, adding)
 
     def exchange(self, working, phase):
         """Rows between device 0 and each other device; both ends are busy."""
@@ -136,9 +153,8 @@ class OneProcess(Step):
         """One node, so it begins when all gradients of all devices are there."""
         done = max(lane.free for lane in working)
         self.host.take("launch", done, 0)
-        for lane in working[1:]:
-            self.both(lane, max(done, self.launched()), self.bytes, "sum")
-            self.lanes[0].take("sum", 0, 3 * self.bytes / MEMORY)
+        for size in self.buffers():
+            self.move(working, size, "sum", 3 * size / MEMORY)
 
 
 class ManyProcesses(Step):
@@ -199,27 +215,27 @@ def model(inputs):
     step = step_of(inputs)
     total = step.total()
     rings = step.rings.blocks if isinstance(step, ManyProcesses) else []
-    busy = [lane.busy() / total for lane in step.lanes]
+    computes = [lane.computes() / total for lane in step.lanes]
     return {
         "host": step.host.blocks,
         "lanes": [lane.blocks for lane in step.lanes],
         "rings": rings,
         "total": total,
-        "busy": busy,
+        "computes": computes,
         "bytes": step.bytes,
-        "say": sentence(inputs, total, busy),
+        "say": sentence(inputs, total, computes),
     }
 
 
-def sentence(inputs, total, busy):
+def sentence(inputs, total, computes):
     n = inputs["devices"]
     if n == 1:
-        return f"One device takes {whole(total)} µs and works for {percent(busy[0])} of them."
+        return f"One device takes {whole(total)} µs and computes for {percent(computes[0])} of them."
     alone = OneProcess(inputs, 1).run().total()
-    others = sum(busy[1:]) / (n - 1)
+    others = sum(computes[1:]) / (n - 1)
     return (
-        f"{n} devices take {whole(total)} µs, one takes {whole(alone)}: {times(alone / total)} times as fast. Device 0 works for "
-        f"{percent(busy[0])} of the step, the others for {percent(others)}. With launches that cost nothing: "
+        f"{n} devices take {whole(total)} µs, one takes {whole(alone)}: {times(alone / total)} times as fast. Device 0 computes for "
+        f"{percent(computes[0])} of the step, the others for {percent(others)}. With launches that cost nothing: "
         f"{times(faster(inputs | {'launch': 0}))} times; with links that cost nothing: {times(faster(inputs | {'link': math.inf}))} times."
     )
 
@@ -229,7 +245,8 @@ def whole(number):
 
 
 def times(ratio):
-    return f"{ratio * (1 + 1e-12):.1f}"
+    """With two decimals where it is slower."""
+    return f"{ratio * (1 + 1e-12):.{1 if ratio >= 1 else 2}f}"
 
 
 def percent(share):
@@ -238,9 +255,7 @@ def percent(share):
 
 def picture(result, step):
     rows = [("host", result["host"]), *((f"device {i}", lane) for i, lane in enumerate(result["lanes"]))]
-    return lanes(
-        rows, result["total"], lambda row, phase: "pick" if phase in ("forward", "backward", "update") else "pale"
-    )
+    return lanes(rows, result["total"], lambda row, phase: "pick" if phase in COMPUTING else "pale")
 
 
 def sample(random):
@@ -260,6 +275,7 @@ FIGURE = Figure(
     title="One training step, in virtual time",
     inputs=(
         Choice("strategy", "strategy", ONE_PROCESS, list(STRATEGIES)),
+        Switch("nccl", "NCCL", True, hint="DataParallel's copies and sums as rings"),
         Integer("devices", "devices", 4, low=1, high=MOST_DEVICES, slider=True),
         Integer("samples", "samples", 4096, low=1, high=1_000_000),
         Integer("layers", "layers", 6, low=1, high=48),

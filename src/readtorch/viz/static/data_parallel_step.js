@@ -18,8 +18,8 @@ function drawn([name, blocks, rings]) {
 
 function chart({ result }) {
   const lanes = [["host", result.host, []], ...result.lanes.map((blocks, i) => [`device ${i}`, blocks, result.rings])];
-  const busy = result.busy.map((share, i) => `device ${i} ${percent(share)}`).join(", ");
-  return laneChart({ lanes: lanes.map(drawn), total: result.total, unit: "µs", words: `How much of the step each works: ${busy}.` });
+  const computes = result.computes.map((share, i) => `device ${i} ${percent(share)}`).join(", ");
+  return laneChart({ lanes: lanes.map(drawn), total: result.total, unit: "µs", words: `How much of the step each computes: ${computes}.` });
 }
 
 function facts({ result, inputs }) {

@@ -1,13 +1,14 @@
 // One training step on several devices, in virtual time: as figures/data_parallel_step.py.
 
-const CHUNK = 10 * 2 ** 20, // bytes
+const BUFFER = 10 * 2 ** 20, // bytes
   BUCKETS = [2 ** 20, 25 * 2 ** 20],
   HOST_LINK = 25e3, // bytes a microsecond
   MEMORY = 3e6,
-  LEAST = 3; // microseconds
+  LEAST = 3, // microseconds
+  COMPUTING = ["forward", "backward", "update"];
 
 const whole = (us) => Math.round(us * (1 + 1e-12)).toLocaleString("en-US");
-const times = (ratio) => (ratio * (1 + 1e-12)).toFixed(1);
+const times = (ratio) => (ratio * (1 + 1e-12)).toFixed(ratio >= 1 ? 1 : 2);
 const percent = (share) => `${Math.round(100 * share * (1 + 1e-12))} %`;
 const most = (numbers) => numbers.reduce((one, other) => Math.max(one, other), 0);
 
@@ -21,7 +22,7 @@ function lane() {
     else if (duration > 0) one.blocks.push([start, one.free, phase]);
     return one.free;
   };
-  one.busy = () => one.blocks.reduce((sum, [start, end]) => sum + (end - start), 0);
+  one.computes = () => one.blocks.reduce((sum, [start, end, phase]) => sum + (COMPUTING.includes(phase) ? end - start : 0), 0);
   return one;
 }
 
@@ -40,9 +41,23 @@ function newStep(inputs, devices = inputs.devices) {
 const update = (step, one, host) => one.take("update", host + 4 * step.launch, Math.max(LEAST, (3 * step.bytes) / MEMORY));
 const totalOf = ({ lanes }) => most(lanes.map(({ free }) => free));
 
+/** Bytes of each buffer: weights and biases end to end until the limit is reached. */
+function buffersOf({ layers, width }) {
+  const full = [];
+  let filling = 0;
+  for (let i = 0; i < 2 * layers; i++) {
+    filling += i % 2 ? 4 * width : 4 * width * width;
+    if (filling >= BUFFER || i === 2 * layers - 1) {
+      if (filling > 0) full.push(filling);
+      filling = 0;
+    }
+  }
+  return full;
+}
+
 function oneProcess(inputs, devices) {
   const step = newStep(inputs, devices),
-    { host, lanes, link, bytes, layers, samples } = step,
+    { host, lanes, link, layers, samples } = step,
     size = Math.ceil(samples / step.devices),
     rows = lanes.map((_, i) => Math.max(0, Math.min(size, samples - i * size))).filter((n) => n),
     working = lanes.slice(0, rows.length),
@@ -52,11 +67,22 @@ function oneProcess(inputs, devices) {
     lanes[0].take(phase, start, amount / link);
     one.take(phase, start, amount / link);
   };
+  const move = (amount, phase, adding = 0) => {
+    if (inputs.nccl && working.length > 1) {
+      const reached = most(working.map(launched)),
+        start = Math.max(reached, most(working.map(({ free }) => free)));
+      for (const one of working) one.take(phase, start, amount / link);
+    } else
+      for (const one of working.slice(1)) {
+        both(one, launched(), amount, phase);
+        lanes[0].take(phase, 0, adding);
+      }
+  };
   const exchange = () => rows.forEach((n, i) => i && both(working[i], launched(), step.rowsBytes(n), "copy"));
 
   const ready = rows.map((n) => launched() + step.rowsBytes(n) / HOST_LINK);
-  for (let left = bytes; left > 0 && rows.length > 1; left -= CHUNK)
-    for (let i = 1; i < rows.length; i++) ready[i] = Math.max(ready[i], lanes[0].take("copy", launched(), Math.min(CHUNK, left) / link));
+  const sizes = buffersOf(inputs);
+  for (const size of sizes) move(size, "copy");
   for (let layer = 0; layer < layers; layer++) rows.forEach((n, i) => working[i].take("forward", Math.max(ready[i], launched()), step.product(n)));
   exchange();
   for (let i = 0; i < 2; i++) lanes[0].take("forward", launched(), LEAST);
@@ -67,10 +93,7 @@ function oneProcess(inputs, devices) {
   });
   const done = most(working.map(({ free }) => free));
   host.take("launch", done, 0);
-  for (const one of working.slice(1)) {
-    both(one, Math.max(done, launched()), bytes, "sum");
-    lanes[0].take("sum", 0, (3 * bytes) / MEMORY);
-  }
+  for (const size of sizes) move(size, "sum", (3 * size) / MEMORY);
   update(step, lanes[0], host.free);
   return step;
 }
@@ -104,14 +127,14 @@ function manyProcesses(inputs) {
 const stepOf = (inputs) => (inputs.strategy === "DataParallel" ? oneProcess(inputs) : manyProcesses(inputs));
 const faster = (inputs) => totalOf(oneProcess(inputs, 1)) / totalOf(stepOf(inputs));
 
-function sentenceOf(inputs, total, busy) {
+function sentenceOf(inputs, total, computes) {
   const n = inputs.devices;
-  if (n === 1) return `One device takes ${whole(total)} µs and works for ${percent(busy[0])} of them.`;
+  if (n === 1) return `One device takes ${whole(total)} µs and computes for ${percent(computes[0])} of them.`;
   const alone = totalOf(oneProcess(inputs, 1)),
-    others = busy.slice(1).reduce((sum, share) => sum + share, 0) / (n - 1);
+    others = computes.slice(1).reduce((sum, share) => sum + share, 0) / (n - 1);
   return (
-    `${n} devices take ${whole(total)} µs, one takes ${whole(alone)}: ${times(alone / total)} times as fast. Device 0 works for ` +
-    `${percent(busy[0])} of the step, the others for ${percent(others)}. With launches that cost nothing: ` +
+    `${n} devices take ${whole(total)} µs, one takes ${whole(alone)}: ${times(alone / total)} times as fast. Device 0 computes for ` +
+    `${percent(computes[0])} of the step, the others for ${percent(others)}. With launches that cost nothing: ` +
     `${times(faster({ ...inputs, launch: 0 }))} times; with links that cost nothing: ${times(faster({ ...inputs, link: Infinity }))} times.`
   );
 }
@@ -119,9 +142,9 @@ function sentenceOf(inputs, total, busy) {
 const model = (inputs) => {
   const step = stepOf(inputs),
     total = totalOf(step),
-    busy = step.lanes.map((one) => one.busy() / total);
+    computes = step.lanes.map((one) => one.computes() / total);
   return {
-    host: step.host.blocks, lanes: step.lanes.map(({ blocks }) => blocks), rings: step.rings.blocks, total, busy, bytes: step.bytes,
-    say: sentenceOf(inputs, total, busy),
+    host: step.host.blocks, lanes: step.lanes.map(({ blocks }) => blocks), rings: step.rings.blocks, total, computes, bytes: step.bytes,
+    say: sentenceOf(inputs, total, computes),
   }; // prettier-ignore
 };
