@@ -1,6 +1,7 @@
 """Answers about loading data, devices, graphs and the installation. Devices are readtorch's simulated ones: their allocator
 makes PyTorch's decisions."""
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -114,6 +115,7 @@ def test_how_do_i_resume_in_the_middle_of_an_epoch():
 
 def test_what_does_too_many_open_files_mean_in_a_dataloader():
     def descriptors():
+        gc.collect()  # what earlier tests have left is closed now, and not in between
         return len(os.listdir("/proc/self/fd"))
 
     before = descriptors()
