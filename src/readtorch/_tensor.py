@@ -270,7 +270,7 @@ class Tensor(TensorBase):
             raise TypeError("stream must be ``int`` or ``none``")
         if self.device.type == "cpu" and stream not in (None, -1):
             raise AssertionError("stream should be None on cpu.")
-        # in PyTorch: memory of a GPU is exported, too, and `stream` waits for the current one.
+        # in PyTorch: for memory of a GPU, `stream` waits for the current one.
         if max_version is None or max_version[0] < 1:
             return _C._to_dlpack(self, dl_device=dl_device, copy=copy)
         return _C._to_dlpack_versioned(self, dl_device=dl_device, copy=copy)
@@ -289,10 +289,10 @@ class Tensor(TensorBase):
 
     @property
     def __cuda_array_interface__(self):
-        if overriders and has_torch_function_unary(self):
-            return handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
         """{typestr, shape, strides (bytes; None: contiguous), data: (address, False), version} of a tensor on a GPU, for
         other libraries that compute there."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
         if not self.is_cuda:
             raise AttributeError(
                 f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "

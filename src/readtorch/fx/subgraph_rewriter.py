@@ -38,7 +38,9 @@ def replace_pattern(gm, pattern, replacement):
     do the same with equal constants; names do not matter, and neither do nodes around them, but only the pattern's results may be
     used by others.
     """
-    return [Match(anchor=m.anchor, nodes_map=m.nodes_map) for m in _replace_pattern(gm, pattern, replacement)]
+    return [
+        Match(anchor=m.anchor, nodes_map=m.nodes_map) for m in replace_pattern_with_filters(gm, pattern, replacement)
+    ]
 
 
 def replace_pattern_with_filters(
@@ -55,25 +57,6 @@ def replace_pattern_with_filters(
     match_filters: functions of (match, graph, graph of the pattern). ignore_literals: constants need not be equal.
     replacement_callback: makes the graph for each match, from the same three. node_name_match: see `SubgraphMatcher.match`.
     """
-    options = match_filters, ignore_literals, replacement_callback, node_name_match
-    return _replace_pattern(gm, pattern, replacement, *options)
-
-
-def _graph_of(program):
-    if isinstance(program, Graph):
-        return program
-    return program.graph if isinstance(program, GraphModule) else symbolic_trace(program).graph
-
-
-def _replace_pattern(
-    gm,
-    pattern,
-    replacement=None,
-    match_filters=None,
-    ignore_literals=False,
-    replacement_callback=None,
-    node_name_match="",
-):
     pattern_graph = _graph_of(pattern)
     matcher = SubgraphMatcher(pattern_graph, remove_overlapping_matches=True, ignore_literals=ignore_literals)
     matches = matcher.match(gm.graph, node_name_match=node_name_match)
@@ -90,6 +73,12 @@ def _replace_pattern(
     if isinstance(replacement, Module):
         _replace_attributes(gm, replacement)
     return results
+
+
+def _graph_of(program):
+    if isinstance(program, Graph):
+        return program
+    return program.graph if isinstance(program, GraphModule) else symbolic_trace(program).graph
 
 
 def _replace_match(gm, pattern_graph, match, replacement_graph, replaced):
