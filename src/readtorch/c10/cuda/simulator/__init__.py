@@ -11,6 +11,8 @@ compiles.
     Note [ Threads as coroutines ]     schedule.py     how a block runs
     Note [ Whose cuda ]                rebuild.py      how a kernel comes to mean this simulator by `cuda`
     Note [ Numbers as on the device ]  arithmetic.py   what is computed, and where a GPU differs
+    Note [ The lanes of a mask ]       warp.py         shuffles, votes
+    Note [ Fragments ]                 mma.py          products of small matrices by a warp
     Note [ What counts as a race ]     races.py
     Note [ A warp's access ]           recording.py    sectors and banks
 

@@ -19,7 +19,7 @@ class BarrierDivergence(SimulatorError):
 
 class InactiveLane(SimulatorError):
     """A lane takes part in an operation of the warp that its mask, or a lane which the mask names, does not
-    agree to: on a GPU the answer is undefined.
+    agree to: on a GPU the answer is undefined. See Note [ The lanes of a mask ].
     """
 
 
@@ -68,6 +68,15 @@ def kernel_frame():
     while frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
     return frame
+
+
+def call_path():
+    """Where the kernel stands and where each device function above it does, the innermost first."""
+    frame, path = kernel_frame(), []
+    while frame.f_globals.get("__package__") != __package__:
+        path.append(place_of(frame))
+        frame = frame.f_back
+    return tuple(path)
 
 
 def counted(number, things):

@@ -18,7 +18,7 @@ with extra("simulator", "The simulator of CUDA kernels"):
 
 from . import arithmetic
 from .atomics import Atomic
-from .errors import kernel_frame, place_of
+from .errors import call_path, kernel_frame, place_of
 from .memory import dtype_of, shape_of, spoiled
 from .schedule import WARP, Wait
 
@@ -49,10 +49,17 @@ class Language:
     def enter(self, thread):
         self.thread, self.threadIdx, self.blockIdx = thread, thread.index, thread.block.index
 
-    def wait(self, kind, mask=0, value=None):
+    def wait(self, kind, mask=None, value=None):
         """Stop here until the scheduler has an answer. Called by what the kernel calls."""
         thread = self.thread
         thread.waits = Wait(kind, place_of(sys._getframe(2)), mask, value)
+        self.switch()
+        return thread.answer
+
+    def wait_in_warp(self, kind, mask, value=None):
+        """As `wait`, for the lanes that a mask of 32 bits names."""
+        thread = self.thread
+        thread.waits = Wait(kind, place_of(sys._getframe(2)), int(mask) & ALL_LANES, value)
         self.switch()
         return thread.answer
 
@@ -94,7 +101,7 @@ class Language:
         return self.wait("syncthreads_or", value=predicate)
 
     def syncwarp(self, mask=ALL_LANES):
-        self.wait("syncwarp", int(mask))
+        self.wait_in_warp("syncwarp", mask)
 
     def threadfence(self):
         """Orders this thread's writes for others: here they happen at once."""
@@ -108,34 +115,43 @@ class Language:
     # ------------------------------------------------------------------------------------ the lanes of a warp
 
     def shfl_sync(self, mask, value, source, width=WARP):
-        return self.wait("shfl_sync", int(mask), (movable(value), source, width))
+        return self.wait_in_warp("shfl_sync", mask, (movable(value), source, width))
 
     def shfl_up_sync(self, mask, value, delta, width=WARP):
-        return self.wait("shfl_up_sync", int(mask), (movable(value), delta, width))
+        return self.wait_in_warp("shfl_up_sync", mask, (movable(value), delta, width))
 
     def shfl_down_sync(self, mask, value, delta, width=WARP):
-        return self.wait("shfl_down_sync", int(mask), (movable(value), delta, width))
+        return self.wait_in_warp("shfl_down_sync", mask, (movable(value), delta, width))
 
     def shfl_xor_sync(self, mask, value, lanes, width=WARP):
-        return self.wait("shfl_xor_sync", int(mask), (movable(value), lanes, width))
+        return self.wait_in_warp("shfl_xor_sync", mask, (movable(value), lanes, width))
 
     def ballot_sync(self, mask, predicate):
-        return self.wait("ballot_sync", int(mask), predicate)
+        return self.wait_in_warp("ballot_sync", mask, predicate)
 
     def all_sync(self, mask, predicate):
-        return self.wait("all_sync", int(mask), predicate)
+        return self.wait_in_warp("all_sync", mask, predicate)
 
     def any_sync(self, mask, predicate):
-        return self.wait("any_sync", int(mask), predicate)
+        return self.wait_in_warp("any_sync", mask, predicate)
 
     def eq_sync(self, mask, predicate):
-        return self.wait("eq_sync", int(mask), predicate)
+        return self.wait_in_warp("eq_sync", mask, predicate)
 
     def match_any_sync(self, mask, value):
-        return self.wait("match_any_sync", int(mask), value)
+        return self.wait_in_warp("match_any_sync", mask, value)
 
     def match_all_sync(self, mask, value):
-        return self.wait("match_all_sync", int(mask), value)
+        return self.wait_in_warp("match_all_sync", mask, value)
+
+    def mma(self, kind, a, b, c):
+        """A product of two small matrices by a whole warp: `kind` is "m16n8k8.tf32", "m16n8k16.bf16" or
+        "m16n8k16.f16", `a` and `b` are four and two registers, `c` and the answer four float32. See Note [ Fragments ].
+        """
+        thread, path = self.thread, call_path()
+        thread.waits = Wait("mma." + kind, path[-1], ALL_LANES, (a, b, c), path)
+        self.switch()
+        return thread.answer
 
     def activemask(self):
         return self.wait("activemask")

@@ -10,7 +10,11 @@ the later one if
 - a barrier of the whole grid, or of the block that both belong to, lay between, or
 - both lanes belong to one warp, and a chain of `syncwarp` calls leads from the one to the other. For this
   each lane keeps a vector of clocks: what it knows of the clocks of the 32 lanes. At a `syncwarp` the lanes
-  of the mask share what they know. (A shuffle exchanges values but orders no memory.)
+  of the mask share what they know. (Shuffles, votes and mma exchange values but order no memory.)
+
+That the lanes of a warp stand at one instruction is no order: since Volta nothing promises that they do. So two
+lanes race as any two threads do, also where older chips, on which a warp had one instruction counter, gave the
+expected result.
 
 Atomic operations never race with one another; an atomic operation and a plain one may. Order that comes about
 by an atomic operation (a lock, "the last block to finish") is not known here: such a kernel is reported.

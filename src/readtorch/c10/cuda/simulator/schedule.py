@@ -38,12 +38,24 @@ class Index(typing.NamedTuple):
 
 
 class Wait(typing.NamedTuple):
-    """Why a thread waits: the operation, its place in the source, the lanes it names and what it brings."""
+    """Why a thread waits: the operation, its place in the source, the lanes it names (None if it is not an operation
+    of the warp), what it brings, and for an aligned operation the calls that led there.
+    """
 
     kind: str
     place: object
-    mask: int = 0
+    mask: int | None = None
     value: object = None
+    path: tuple = ()
+
+    @property
+    def meets(self):
+        """What the waits of lanes have in common that meet. See Note [ The lanes of a mask ]."""
+        return self.kind, self.mask, self.path
+
+    def __str__(self):
+        named = "" if self.mask is None else f" with mask {self.mask:#010x}"
+        return f"{self.kind}{named}, {self.place}"
 
 
 class Thread:
@@ -151,9 +163,9 @@ class Block:
         for lanes in self.warps:
             groups = {}
             for lane in lanes:
-                if not lane.done and lane.waits.mask:
-                    groups.setdefault(lane.waits[:3], []).append(lane)
-            for (kind, place, mask), group in groups.items():
+                if not lane.done and lane.waits.mask is not None:
+                    groups.setdefault(lane.waits.meets, []).append(lane)
+            for (kind, mask, _), group in groups.items():
                 if self.complete(lanes, group, mask):
                     self.launch.warp_answers(kind, group, lanes)
                     ready += group
@@ -168,13 +180,9 @@ class Block:
                     f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane "
                     f"itself, {lane.lane}. {whereabouts(lane)}"
                 )
-        here = {lane.lane for lane in group}
-        missing = [lane for lane in lanes if mask >> lane.lane & 1 and lane.lane not in here]
+        missing = named_but_absent(lanes, group, mask)
         if missing and all(lane.done for lane in missing):
-            raise InactiveLane(
-                f"{group[0].waits.kind} with a mask ({mask:#010x}) that names lane "
-                f"{missing[0].lane}, which left the kernel without it. {whereabouts(group[0])}"
-            )
+            raise never_met(group[0], missing[0])
         return not missing
 
     def convergence(self):
@@ -190,6 +198,12 @@ class Block:
         return [thread for group in groups.values() for thread in group]
 
     def stuck(self, alive):
+        """Nobody can go on. Where a mask names a lane that stands elsewhere, that is the mistake."""
+        for lane in alive:
+            if lane.waits.mask is not None:
+                lanes = self.warps[lane.linear // WARP]
+                group = [other for other in lanes if not other.done and other.waits.meets == lane.waits.meets]
+                raise never_met(lane, named_but_absent(lanes, group, lane.waits.mask)[0])
         raise BarrierDivergence(self.missing(alive[0].waits.kind, alive))
 
     # --------------------------------------------------------------------------------------- telling of it
@@ -209,6 +223,20 @@ class Block:
         return "\n".join(
             [f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads that do not come", *lines]
         )
+
+
+def named_but_absent(lanes, group, mask):
+    """The lanes of a warp that the mask names and that have not come."""
+    return [lane for lane in lanes if mask >> lane.lane & 1 and lane not in group]
+
+
+def never_met(lane, absent):
+    """The error of a lane whose mask names one that does not come."""
+    wait = lane.waits
+    where = "left the kernel without it" if absent.done else f"waits at {absent.waits}"
+    return InactiveLane(
+        f"{wait.kind} with a mask ({wait.mask:#010x}) that names lane {absent.lane}, which {where}. {whereabouts(lane)}"
+    )
 
 
 def in_order(threads, order):

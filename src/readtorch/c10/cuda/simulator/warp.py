@@ -1,14 +1,17 @@
 """Operations among the 32 lanes of a warp: shuffles and votes. Each brings a value, all are answered at once.
 
 Note [ The lanes of a mask ] The mask of a shuffle or a vote names the lanes that take part, and `_sync` waits until all
-of them have come, wherever each of them is: since Volta the lanes of a warp have instruction counters of their own.
-CUDA asks that every lane which the mask names and which has not left the kernel executes the same operation with the
-same mask; otherwise the result is undefined. Whether a lane has left *by then* is a question of timing, so a kernel
-that is right whatever the timing names no lane that leaves without the operation: here that is reported. So is reading
-from a lane that the mask leaves out. Lanes that the block does not have (it ends within the warp) may be named, not
-read.
+of them have come, wherever each of them is: since Volta the lanes of a warp have instruction counters of their own. So
+the two arms of an `if` may each hold a shuffle, and their lanes meet; not so `mma` (mma.py), which is *aligned*: all
+lanes execute it at one place. CUDA asks that every lane which the mask names and which has not left the kernel executes
+the same operation with the same mask; otherwise the result is undefined. Reported is a lane that waits elsewhere, with
+another mask, or at an operation that its own mask leaves it out of. Whether a lane has left *by then* is a question of
+timing, so a kernel that is right whatever the timing names no lane that leaves without the operation: that is reported,
+too. So is reading from a lane that the mask leaves out. Lanes that the block does not have (it ends within the warp)
+may be named, not read.
 """
 
+from . import mma
 from .errors import InactiveLane
 from .schedule import WARP, whereabouts
 
@@ -99,5 +102,7 @@ def answer(kind, group):
     """Give every lane of a complete group its answer."""
     if kind in SOURCES:
         shuffle(kind, group)
+    elif kind.startswith("mma."):
+        mma.multiply(kind.removeprefix("mma."), group)
     else:
         VOTES[kind](group)
