@@ -9,8 +9,12 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
+from numba import cuda
 
+from readtorch.aten.native.cuda import mma
+from readtorch.aten.native.cuda.mma import ldmatrix, ldmatrix_transposed, mma_bf16, mma_f16, mma_tf32, to_tf32
 from tests.cuda import ptx_cases
 from tests.cuda.launches import launched_by
 
@@ -112,3 +116,28 @@ def test_four_at_a_time():
     [(kernel, types)] = launched_by(launcher, *arguments)
     text = ptx(kernel, types, (8, 0))
     assert re.search(r"ld(\.global)?\.v4\.f32", text) and re.search(r"st(\.global)?\.v4\.f32", text)
+
+
+def tensor_cores(words, out):
+    """Every instruction of mma.py."""
+    strip = cuda.shared.array(640, np.uint32, alignment=16)
+    t, zero = cuda.threadIdx.x, np.float32(0)
+    strip[t] = words[t]
+    cuda.syncthreads()
+    a, b = ldmatrix(strip, 20 * t), ldmatrix_transposed(strip, 20 * t)
+    c = mma_f16(a, (b[2], b[3]), mma_bf16(a, (b[0], b[1]), (zero, zero, zero, zero)))
+    x = to_tf32(c[0])
+    out[t] = mma_tf32((x, x, x, x), (x, x), c)[0]
+
+
+def test_tensor_cores(tmp_path):
+    from numba import types
+
+    from readtorch.c10.cuda.compile import ptx
+
+    arrays = types.Array(types.uint32, 1, "C"), types.Array(types.float32, 1, "C")
+    text = ptx(tensor_cores, arrays, (8, 0))
+    for instruction in (mma.TF32, mma.BF16, mma.F16, mma.LDMATRIX, "cvt.rna.tf32.f32"):
+        assert text.count(f"{instruction} ") == 1
+    assert text.count("ldmatrix") == 2
+    assemble(text, (8, 0), tmp_path)
