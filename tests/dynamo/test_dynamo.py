@@ -19,8 +19,9 @@ from tests.dynamo.programs import PROGRAMS
 from tests.jit import mutations
 from tests.jit.test_mutations import assert_same, plain
 
-# Of the programs' shares that the page states: graphs and recompilations as many as PyTorch's, fullgraph where PyTorch's passes.
-SAME_COUNTS, SAME_FULLGRAPH = 0.87, 0.95
+# Shares of programs: graphs and recompilations as many as PyTorch's, where its results are those of the program as it is
+# written; fullgraph where PyTorch's passes.
+SAME_COUNTS, SAME_FULLGRAPH = 0.9, 0.95
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +68,9 @@ def test_the_programs_of_the_recorded_capture(name):
 def test_it_compiles_where_pytorch_does():
     rows = list(table.rows())
     assert len(rows) >= 120
-    same = [(ours["graphs"], ours["recompiles"]) == (t["graphs"], t["recompiles"]) for _, t, _, ours, _ in rows]
-    assert sum(same) >= SAME_COUNTS * len(rows)
+    judged = [(ours, theirs) for _, theirs, _, ours, _ in rows if theirs["equal"]]
+    same = [all(ours[key] == theirs[key] for key in ("graphs", "recompiles")) for ours, theirs in judged]
+    assert sum(same) >= SAME_COUNTS * len(same)
     whole = [passes for _, theirs, _, _, passes in rows if theirs["fullgraph"]]
     assert sum(whole) >= SAME_FULLGRAPH * len(whole)
 

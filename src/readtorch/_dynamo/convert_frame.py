@@ -11,6 +11,7 @@ In PyTorch: `torch/_dynamo/convert_frame.py`; it restarts, too (`exc.RestartAnal
 import re
 
 import readtorch
+from readtorch._dynamo.bytecode_transformation import handler_at
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
 from readtorch._dynamo.guards import GuardBuilder
@@ -82,6 +83,16 @@ def _value_of(source, state, closure, args):
     return compile_function("value", text, writer.held)(closure, *args)
 
 
+def has_backedge(instructions, number, offset):
+    """Whether a jump that follows, up to the next return, goes back beyond an instruction: a guess that it is in a loop."""
+    for instruction in instructions[number:]:
+        if instruction.opname == "RETURN_VALUE":
+            return False
+        if "JUMP" in instruction.opname and instruction.argval < offset:
+            return True
+    return False
+
+
 def compile_frame(state, closure, args):
     """GuardedCode for a call of `state` with these arguments. Raises CannotGenerate, and Unsupported with fullgraph."""
     return _Capture(state, closure, args).attempt(None, None)
@@ -131,10 +142,20 @@ class _Capture:
         if self.state.settings.fullgraph and is_break:
             raise error
         if is_break:
+            self.skip_frame_if_needed(tx)
             first = reason.partition("\n")[0]
             counters["graph_break"][first] += 1
             log_artifact("graph_breaks", f"Graph break in user code at {self.where(tx)}\nGraph Break Reason: {reason}")
         return self.attempt(output.steps, reason)
+
+    def skip_frame_if_needed(self, tx):
+        """Inside a loop, a `try` or a `with` of the program's own there are no breaks: the frame runs as it is written, as in PyTorch."""
+        instruction = tx.instructions[max(tx.number - 1, 0)]
+        if instruction.opname == "FOR_ITER" or has_backedge(tx.instructions, tx.number, instruction.offset):
+            raise SkipFrame("graph break in loop")
+        handler = handler_at(tx.code, instruction.offset)
+        if handler is not None and not tx.is_with_of_grad_mode(handler):
+            raise SkipFrame("graph break inside a try or with")
 
     def where(self, tx):
         instruction = tx.instructions[max(tx.number - 1, 0)]
@@ -168,13 +189,17 @@ class _Capture:
         return self.function(output, writer, body, module, reason)
 
     def guard_aliases(self, output):
-        """What the function changes is not another of the objects that it looked at, unless it was so when it was captured."""
+        """What the function changes is not another of the objects that it looked at, unless it was so when it was captured; and the
+        tensors of the graph are as many as they were."""
         for changed in list(output.side_effects.changed.values()):
             if changed.original is None or changed.source is None:
                 continue
             for other in list(output.tracked.values()):
                 if other is not changed and type(other.original) is type(changed.original) and other.source is not None:
                     output.guard("NOT_DUPLICATE", changed.source, other.source)
+        tensors = [source for source in output.inputs if isinstance(source, Source)]
+        if len(tensors) > 1:
+            output.guard("NO_TENSOR_ALIASING", None, tensors)
 
     def graph_call(self, output, codegen, writer):
         """The GraphModule, and the lines that run it. (None, []) if there is no operator."""

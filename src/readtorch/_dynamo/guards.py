@@ -194,6 +194,13 @@ class GuardBuilder:
     def NOT_DUPLICATE(self, source, seen):
         return f"{self.writer.get(source)} is {self.writer.get(seen)}"
 
+    def NO_TENSOR_ALIASING(self, source, seen):
+        """No two inputs of the graph are one tensor."""
+        names = [self.writer.get(each) for each in seen]
+        if len(names) == 2:
+            return f"{names[0]} is {names[1]}"
+        return f"len({{{', '.join(f'id({name})' for name in names)}}}) != {len(names)}"
+
     def EMPTY_CELL(self, source, seen):
         return f"not {self.writer.hold(cell_is_empty)}({self.writer.get(source)})"
 

@@ -22,7 +22,7 @@ from readtorch._dynamo.exc import ObservedException, Unsupported, unimplemented
 from readtorch._dynamo.side_effects import DELETED
 from readtorch._dynamo.source import ConstantSource, GetItemSource
 from readtorch._dynamo.variables.base import NULL, NullVariable
-from readtorch._dynamo.variables.builtin import binary, unary
+from readtorch._dynamo.variables.builtin import binary, call_getattr, call_isinstance, unary
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.ctx_manager import GradModeVariable
 from readtorch._dynamo.variables.dicts import ConstDictVariable, SetVariable, key_of
@@ -46,6 +46,8 @@ from readtorch._dynamo.variables.user_defined import (
     lookup,
 )
 
+# A class pattern with one part gives the subject itself.
+MATCHED_AS_A_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 LITERALS = (int, float, complex, str, bytes, tuple)
 
 
@@ -325,6 +327,11 @@ class InstructionTranslatorBase(Operations):
             self.push(ConstantVariable(instruction.offset // 2))
         self.push(error.variable)
         self.jump(entry.target)
+
+    def is_with_of_grad_mode(self, handler):
+        """Whether a handler is that of `with no_grad():` or its kin."""
+        leave = self.stack[handler.depth - 1] if 0 < handler.depth <= len(self.stack) else None
+        return isinstance(leave, GetAttrVariable) and isinstance(leave.owner, GradModeVariable)
 
     # ----------------------------------------------------------------------------------------- variables and names
 
@@ -752,7 +759,7 @@ class InstructionTranslatorBase(Operations):
 
     def subject(self):
         subject = self.stack[-1].realize()
-        if isinstance(subject, (UnknownVariable, UserDefinedObjectVariable)):
+        if isinstance(subject, UnknownVariable):
             unimplemented("Unsupported match of an object", context=subject.describe())
         return subject
 
@@ -761,7 +768,10 @@ class InstructionTranslatorBase(Operations):
         self.push(self.constant(issubclass(kind, collections.abc.Sequence) and not issubclass(kind, (str, bytes))))
 
     def MATCH_MAPPING(self, instruction):
-        self.push(self.constant(isinstance(self.subject(), ConstDictVariable)))
+        subject = self.subject()
+        if isinstance(subject, UserDefinedObjectVariable) and issubclass(subject.cls, collections.abc.Mapping):
+            unimplemented("Unsupported match of an object", context=subject.describe())
+        self.push(self.constant(isinstance(subject, ConstDictVariable)))
 
     def MATCH_KEYS(self, instruction):
         keys, subject = self.stack[-1].realize(), self.stack[-2].realize()
@@ -773,7 +783,26 @@ class InstructionTranslatorBase(Operations):
         self.push(self.stack[-1].realize().call_len(self))
 
     def MATCH_CLASS(self, instruction):
-        unimplemented("Unsupported class pattern")
+        """`case C(a, name=b)`: a tuple of the attributes, or None."""
+        names, kind, subject = self.pop().as_python_constant(), self.pop(), self.pop()
+        if not self.truth(call_isinstance(self, subject, kind)):
+            return self.push(self.constant(None))
+        is_whole = kind.as_python_constant() in MATCHED_AS_A_WHOLE
+        if instruction.arg > 1 and is_whole:
+            unimplemented("Unsupported class pattern")
+        found = [subject] if is_whole and instruction.arg else []
+        if not is_whole and instruction.arg:
+            order = kind.var_getattr(self, "__match_args__").as_python_constant()
+            if len(order) < instruction.arg:
+                unimplemented("Unsupported class pattern")
+            names = (*order[: instruction.arg], *names)
+        missing = self.constant(None)
+        for name in names:
+            value = call_getattr(self, subject, self.constant(name), missing)
+            if value is missing:
+                return self.push(missing)
+            found.append(value)
+        return self.push(TupleVariable(found))
 
 
 def ignored(tx, instruction):

@@ -209,10 +209,8 @@ class Optimizer:
 
     def _settings(self, function, group):
         """The settings of `group` that `function` takes."""
-        names = vars(self).get("_setting_names")
-        if names is None:
-            # An old pickle's defaults lack what its groups were completed with.
-            names = self._setting_names = _names_of_settings(function, self.defaults | self._added_later)
+        # An old pickle's defaults lack what its groups were completed with.
+        names = _names_of_settings(function, (*self.defaults, *self._added_later))
         settings = {name: group[name] for name in names}
         for pair, (first, second) in self._pairs.items():
             settings[first], settings[second] = group[pair]
@@ -526,11 +524,12 @@ def _to_scalar(x):
 # The functional form
 
 
+@functools.cache
 def _names_of_settings(function, names):
     """Which of `names` a functional form takes as settings. Its lists of tensors are positional and have no default."""
     parameters = inspect.signature(function).parameters.values()
     settings = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
-    return [name for name in names if name in settings]
+    return [name for name in dict.fromkeys(names) if name in settings]
 
 
 def _check_steps(state_steps, what="API has changed, `state_steps`"):

@@ -44,6 +44,7 @@ METHOD_KINDS = (
 )
 
 
+WITH_RULES = (functools._lru_cache_wrapper, types.MethodType)
 RULES = FUNCTIONS | optimizer.FUNCTIONS
 
 
@@ -198,10 +199,10 @@ class VariableBuilder:
         """A function of a module in C; a method that is bound to an object is made anew each time it is read."""
         if isinstance(value, METHOD_KINDS[:2]):
             return True
-        owner = getattr(value, "__self__", None)
-        return isinstance(value, types.BuiltinFunctionType) and (
-            owner is None or isinstance(owner, (types.ModuleType, type))
-        )
+        if not isinstance(value, types.BuiltinFunctionType):
+            return False
+        owner = value.__self__
+        return owner is None or isinstance(owner, (types.ModuleType, type))
 
     def function(self, value, source):
         if value.__closure__ and not is_held(source) and not trace_rules.is_operator(value):
@@ -213,7 +214,17 @@ class VariableBuilder:
         return function_variable(value, ConstantSource(value))
 
     def operator(self, value, source):
-        """Callable objects that are operators: those of `torch.ops`, custom ones, what `boolean_dispatch` has made."""
+        """Callable objects that are operators: those of `torch.ops`, custom ones, what `boolean_dispatch` has made. And functions with
+        a rule that keep what they have returned, or belong to an object.
+        """
+        if isinstance(value, WITH_RULES) and value in RULES:
+            if not isinstance(value, types.MethodType):
+                self.guard("ID_MATCH", source, value)
+            else:
+                self.guard("TYPE_MATCH", source, types.MethodType)
+                self.guard("ID_MATCH", AttrSource(source, "__func__"), value.__func__)
+                self.guard("ID_MATCH", AttrSource(source, "__self__"), value.__self__)
+            return variable_of_callable(value)
         if callable(value) and trace_rules.is_operator(value):
             self.guard("ID_MATCH", source, value)
             return TorchInGraphFunctionVariable(value)

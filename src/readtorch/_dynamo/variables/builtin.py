@@ -161,7 +161,8 @@ def same_items(tx, a, b):
     if len(a.items) != len(b.items) or issubclass(a.python_type(), list) != issubclass(b.python_type(), list):
         return False
     pairs = [(x.realize(), y.realize()) for x, y in zip(a.items, b.items)]
-    if not all(isinstance(each, (ConstantVariable, BaseListVariable)) or x is y for x, y in pairs for each in (x, y)):
+    plain = (ConstantVariable, BaseListVariable, SymNodeVariable)
+    if not all(isinstance(each, plain) or x is y for x, y in pairs for each in (x, y)):
         unimplemented("Unsupported comparison of lists of objects")
     return all(x is y or tx.equal(x, y) for x, y in pairs)
 

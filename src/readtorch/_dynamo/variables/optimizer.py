@@ -27,7 +27,7 @@ def call_has_sparse(tx, grads):
 
 
 def call_names_of_settings(tx, function, names):
-    keys = [key.realize().as_python_constant() for key in tx.iterate(names)]
+    keys = tuple(key.realize().as_python_constant() for key in tx.iterate(names))
     return tx.constant(optimizer._names_of_settings(function.realize().as_python_constant(), keys))
 
 

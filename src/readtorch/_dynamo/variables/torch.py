@@ -1,5 +1,7 @@
 """Operators and other functions of the library. In PyTorch: `torch/_dynamo/variables/torch.py`."""
 
+import random
+
 import readtorch
 from readtorch.autograd import grad_mode
 from readtorch.c10.local_dispatch_key_set import trace_under_way
@@ -7,6 +9,7 @@ from readtorch.c10.local_dispatch_key_set import trace_under_way
 from .constant import ConstantVariable
 from .ctx_manager import GradModeVariable
 from .misc import UnknownVariable
+from .tensor import SymNodeVariable
 
 
 class TorchInGraphFunctionVariable(ConstantVariable):
@@ -65,7 +68,24 @@ def call_get_default_dtype(tx):
     return tx.constant(readtorch.get_default_dtype())
 
 
+def number_of_chance(function):
+    """A number of the module `random`: drawn when the graph runs, and not before."""
+
+    def call_random(tx, *args):
+        numbers = [arg.realize().as_python_constant() for arg in args]
+        state = random.getstate()
+        hint = tx.fold(function, *numbers).value
+        random.setstate(state)
+        node = tx.output.graph.call_function(function, tuple(numbers))
+        tx.output.op_count += 1
+        return SymNodeVariable(tx.output, None, hint, node)
+
+    return call_random
+
+
 FUNCTIONS = {
+    random.randint: number_of_chance(random.randint),
+    random.uniform: number_of_chance(random.uniform),
     readtorch.is_grad_enabled: call_is_grad_enabled,
     readtorch.is_tensor: call_is_tensor,
     readtorch.compiler.is_compiling: call_is_compiling,

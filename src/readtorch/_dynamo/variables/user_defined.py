@@ -59,8 +59,19 @@ def bind(tx, cls, owner, found, name, instance):
         instance.store(tx, name, value)
         return value
     if hasattr(type(found), "__get__") and not isinstance(found, type):
-        unimplemented("Unsupported descriptor", context=f"{type(found).__name__} {cls.__name__}.{name}")
+        owners = [tx.constant(None) if instance is None else instance, tx.held(cls)]
+        return call_descriptor(tx, entry, found, "__get__", owners)
     return tx.output.read(found, AttrSource(ConstantSource(cls), name))
+
+
+def call_descriptor(tx, entry, found, method, args):
+    """`__get__` or `__set__` of a descriptor that a class in Python has made. entry: where it stands."""
+    function = lookup(type(found), method)[1]
+    if not isinstance(function, types.FunctionType) or not type(found).__flags__ & IS_HEAP_TYPE:
+        unimplemented("Unsupported descriptor", context=f"{type(found).__name__} {entry.name}")
+    tx.output.guard("ID_MATCH", entry, found)
+    descriptor = tx.held(found)
+    return tx.call(class_function(tx, type(found), method), [descriptor, *args], {})
 
 
 class UserDefinedClassVariable(ConstantVariable):
@@ -172,7 +183,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return bind(tx, self.cls, owner, found, name, self)
         is_slot = isinstance(found, types.MemberDescriptorType)
         if hasattr(type(found), "__set__") and not is_slot and found is not MISSING:
-            return self.data_descriptor(tx, name)
+            return self.data_descriptor(tx, name, owner, found)
         if name in self.attributes:
             return self.written(tx, name)
         if is_slot:
@@ -193,8 +204,8 @@ class UserDefinedObjectVariable(VariableTracker):
             raise tx.error(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
         return self.attributes[name]
 
-    def data_descriptor(self, tx, name):
-        self.unknown(f"descriptor {name}")
+    def data_descriptor(self, tx, name, owner, found):
+        return bind(tx, self.cls, owner, found, name, self)
 
     def slot(self, tx, found, name):
         if self.original is not None:
@@ -235,14 +246,16 @@ class UserDefinedObjectVariable(VariableTracker):
         return tx.output.wrap(self.original.__dict__, AttrSource(self.source, "__dict__")).realize()
 
     def var_setattr(self, tx, name, value):
-        _, found = lookup(self.cls, name)
+        owner, found = lookup(self.cls, name)
         if isinstance(found, property):
             if found.fset is None:
                 raise tx.error(AttributeError, f"property '{name}' of '{self.cls.__name__}' object has no setter")
             tx.call(tx.held(found.fset), [self, value], {})
             return
         if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
-            self.unknown(f"assignment to descriptor {name}")
+            entry = GetItemSource(AttrSource(ConstantSource(owner), "__dict__"), name)
+            call_descriptor(tx, entry, found, "__set__", [self, value])
+            return
         setter = lookup(self.cls, "__setattr__")[1]
         if setter is object.__setattr__ or issubclass(self.cls, BaseException):
             self.store(tx, name, value)
@@ -412,10 +425,10 @@ class ExceptionVariable(UserDefinedObjectVariable):
             return self.args[0] if self.args else tx.constant(None)
         return super().var_getattr(tx, name)
 
-    def data_descriptor(self, tx, name):
+    def data_descriptor(self, tx, name, owner, found):
         if name in ("__traceback__", "__cause__", "__context__"):
             self.unknown(f"attribute {name}")
-        super().data_descriptor(tx, name)
+        return super().data_descriptor(tx, name, owner, found)
 
     def call_builtin_method(self, tx, cls, name, args, kwargs):
         if name == "__init__":
