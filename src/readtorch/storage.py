@@ -138,7 +138,7 @@ class _StorageBase:
 
     def is_pinned(self, device=None):
         """Whether the memory is locked for copies to an accelerator."""
-        return self._impl.pinned
+        return self.device.type == "cpu" and bytes_of(self._impl).is_pinned()
 
     def pin_memory(self, device=None):
         """A copy in memory that is locked for copies to an accelerator."""

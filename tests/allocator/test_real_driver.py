@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+from readtorch.aten.caching_host_allocator import CachingHostAllocator
 from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
@@ -43,6 +44,8 @@ class Bindings:
 
     CUresult = CUresult
     CUdevice_attribute = CUmemAllocationType = CUmemLocationType = CUmemAccess_flags = Names()
+    CUpointer_attribute = Names()
+    CUmemorytype = types.SimpleNamespace(CU_MEMORYTYPE_HOST=1)
     CUmemAllocationProp = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
     CUmemAccessDesc = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
 
@@ -108,6 +111,24 @@ class Bindings:
 
     def cuMemFree(self, dptr):
         return self.answer(self.devices.free, self.contexts[-1], dptr)
+
+    def cuMemHostAlloc(self, bytesize, Flags):
+        assert Flags == 1 and self.contexts
+        return self.answer(self.devices.host_alloc, bytesize)
+
+    def cuMemFreeHost(self, p):
+        return self.answer(self.devices.host_free, p)
+
+    def cuMemHostRegister(self, p, bytesize, Flags):
+        assert Flags == 1 and self.contexts
+        return self.answer(self.devices.host_register, p, bytesize)
+
+    def cuMemHostUnregister(self, p):
+        return self.answer(self.devices.host_unregister, p)
+
+    def cuPointerGetAttribute(self, attribute, ptr):
+        assert attribute == "CU_POINTER_ATTRIBUTE_MEMORY_TYPE"
+        return (SUCCESS, 1) if self.devices.is_host_pinned(ptr) else (INVALID, None)
 
     def cuMemAddressReserve(self, size, alignment, addr, flags):
         assert (alignment, addr, flags) == (0, 0, 0)
@@ -224,6 +245,25 @@ def test_expandable_segments_work_on_it(bindings):
     assert bindings.devices.memory.used == [0, 0]
 
 
+@pytest.mark.parametrize("register", [False, True])
+def test_the_host_s_allocator_works_on_it(bindings, register):
+    config = AllocatorConfig()
+    config.read(f"pinned_use_cuda_host_register:{register}")
+    made = CachingHostAllocator(RealDriver(bindings), config)
+    block = made.allocate(1000)
+    assert made.driver.is_host_pinned(block.address) and not made.driver.is_host_pinned(block.address + 1024)
+    block.streams.add((1, made.driver.stream_create(1)))
+    made.free(block)
+    event = made._pending[0][0]
+    bindings.busy.add(event)
+    assert made.allocate(1000) is not block
+    bindings.busy.clear()
+    assert made.allocate(1000) is block
+    made.free(block)
+    made.empty_cache()
+    assert len(bindings.devices.host_memory) == 1 and made.stats.host_free_time.count == 1
+
+
 def test_streams_events_and_errors(bindings):
     driver = RealDriver(bindings)
     stream = driver.stream_create(0, -1)
@@ -289,6 +329,7 @@ def test_nvidia_s_bindings_have_these_functions():
             assert len([p for p in parameters.split(",") if p.strip()]) == expected, signature
     for theirs in real_driver._ATTRIBUTES.values():
         assert hasattr(nvidia.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{theirs}")
+    assert nvidia.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE and nvidia.CUmemorytype.CU_MEMORYTYPE_HOST
     properties, access = nvidia.CUmemAllocationProp(), nvidia.CUmemAccessDesc()
     properties.type = nvidia.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = nvidia.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE

@@ -84,9 +84,18 @@ def test_streams_run_side_by_side():
 
 
 def test_copies_from_pinned_memory_need_not_be_waited_for():
+    before = cuda.host_memory_stats()["num_host_alloc"]
     x = rt.randn(1 << 20).pin_memory()
-    there = x.to("cuda", non_blocking=True)
-    assert there.sum().item() == pytest.approx(x.sum().item(), rel=1e-3, abs=1)
+    assert cuda.host_memory_stats()["num_host_alloc"] == before + 1  # the driver made it, and knows it
+    assert cuda.runtime.driver().is_host_pinned(x[1000:].data_ptr()) and x[1000:].is_pinned()
+    there, total = x.to("cuda", non_blocking=True), x.sum().item()
+    del x
+    rt.zeros(1 << 20, pin_memory=True).to("cuda", non_blocking=True)
+    assert there.sum().item() == pytest.approx(total, rel=1e-3, abs=1)
+    back = there.to("cpu", non_blocking=True)
+    cuda.synchronize()
+    assert back.is_pinned() and back.equal(there.cpu())
+    assert not rt.ones(2).is_pinned()
 
 
 def test_numba_takes_our_memory():

@@ -9,6 +9,7 @@ from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import cpu, current_device
 from readtorch.c10.device import device as Device
 
+from .caching_host_allocator import host_allocator
 from .simulated_cost import flat
 
 # Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
@@ -63,6 +64,26 @@ def different_devices(one, other):
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
     )
+
+
+# ------------------------------------------------------------------------------ copies between host and device
+
+COPIES = {"_to_copy", "copy_"}
+
+
+def wait_for_copy(operator, arguments, place):
+    """A copy between the host and a device was put on the current stream: the host waits until it is done. It need not, if the
+    call says so and the host's memory is pinned: then the stream's use of that memory is written down."""
+    hosts = [t for t in flat(arguments) if t.device.type == "cpu"]
+    if not hosts:
+        return
+    stream = current_stream(place.index).handle
+    names = [argument.name for argument in operator.schema.arguments]
+    if arguments[names.index("non_blocking")]:
+        recorded = [host_allocator().record_event(t._array, place.index, stream) for t in hosts]
+        if all(recorded):
+            return
+    runtime.driver().stream_synchronize(place.index, stream)
 
 
 # -------------------------------------------------------------------------- virtual time of simulated devices

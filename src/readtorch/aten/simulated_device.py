@@ -18,7 +18,7 @@ from readtorch.c10.local_dispatch_key_set import KeyGuard
 from readtorch.c10.tensor_impl import TensorImpl
 
 from . import dispatcher
-from .common_device import common_device, engine_of, launched, resolve
+from .common_device import COPIES, common_device, engine_of, launched, resolve, wait_for_copy
 from .sparse_tensor_impl import refuse_sparse
 
 # Results that stay in the host's memory: which of an operator's results they are.
@@ -55,6 +55,8 @@ def make_kernel(operator, keys):
             results = compute(*arguments)
             if launches:
                 launched(operator, arguments, results, place)
+            if name in COPIES:
+                wait_for_copy(operator, arguments, place)
             if results is arguments[0]:  # an in-place call: its target stays where it is, even on the host
                 return results
             return moved(results, place, stay)

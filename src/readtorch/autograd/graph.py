@@ -14,7 +14,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from readtorch.aten.functions import at
-from readtorch.c10.device import backend_keys, no_cuda
+from readtorch.c10.device import has_accelerator
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.c10.torch_dispatch_mode_tls import pop, push
 from readtorch.csrc.autograd import init, node, python_engine, saved_variable
@@ -170,7 +170,7 @@ class save_on_cpu(saved_tensors_hooks):
         def pack_to_cpu(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
-            pin = backend_keys["cuda"] is not no_cuda and not tensor.is_sparse
+            pin = has_accelerator() and not tensor.is_sparse
             packed = at.empty(tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=pin)
             packed.copy_(tensor, non_blocking=pin)
             return tensor.device, packed

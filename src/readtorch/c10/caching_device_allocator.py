@@ -65,6 +65,29 @@ class Stat:
         return {"current": self.current, "peak": self.peak, "allocated": self.allocated, "freed": self.freed}
 
 
+class DurationStat:
+    """How long calls took, in whole microseconds. In PyTorch: `c10/core/Allocator.h`."""
+
+    def __init__(self):
+        self.total = self.max = self.min = self.count = 0
+
+    def increase(self, amount):
+        self.total += amount
+        self.count += 1
+        self.max = max(self.max, amount)
+        self.min = min(self.min, amount) if self.min else amount
+
+    def reset_accumulated(self):
+        self.total = self.count = 0
+
+    def reset_peak(self):
+        self.min = self.max = 0
+
+    def as_dict(self):
+        values = {name: getattr(self, name) for name in ("total", "max", "min", "count")}
+        return values | {"avg": self.total // self.count if self.count else 0}
+
+
 class KindStat(Stat):
     """A quantity of one kind of blocks: the small ones, or the large ones."""
 

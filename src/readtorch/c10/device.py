@@ -160,6 +160,11 @@ def no_cuda(target):
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
+def has_accelerator():
+    """Whether tensors can be made on a CUDA device; looks for real ones first."""
+    return backend_keys["cuda"] is not no_cuda or any(look() for look in look_for_devices)
+
+
 def is_faked():
     """Whether this thread has a FakeTensorMode, under which devices need not be there."""
     from .torch_dispatch_mode_tls import _TorchDispatchModeKey, get_mode, mode_tls  # they are above this module

@@ -15,7 +15,6 @@ class StorageImpl:
     """A run of bytes on a device. Tensors that share memory share one StorageImpl."""
 
     __slots__ = ("buffer", "device", "resizable", "allocator", "_pyobj", "__weakref__")
-    pinned = False  # whether it is locked for copies to an accelerator
     keys = CPU_TENSOR  # the dispatch keys of tensors over these bytes
 
     def __init__(self, buffer, device=cpu, resizable=True):

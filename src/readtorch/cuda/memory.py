@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 
+from readtorch.aten.caching_host_allocator import host_allocator
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_caching_allocator import history
 from readtorch.c10.cuda.cuda_caching_allocator.block import NO_POOL
@@ -34,6 +35,10 @@ __all__ = [
     "empty_cache",
     "memory_stats",
     "memory_stats_as_nested_dict",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "reset_accumulated_host_memory_stats",
+    "reset_peak_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "reset_max_memory_allocated",
@@ -175,6 +180,38 @@ def _flat(nested, prefix=""):
 def memory_stats_as_nested_dict(device=None):
     """The same in dictionaries of dictionaries."""
     return runtime.allocator().stats(_index(device)).as_nested_dict() if runtime.is_available() else {}
+
+
+def host_memory_stats():
+    """All statistics of page-locked host memory, as {"active_bytes.current": …}, in the alphabet's order.
+
+    `allocations`, `allocated_bytes`: blocks that the allocator has, and their bytes, rounded up to powers of two;
+    `active_requests`, `active_bytes`: those in use, by the program or by a stream that has not got so far: each with
+    `current`, `peak`, `allocated` and `freed`. `num_host_alloc`, `num_host_free`: calls of the driver, and how many
+    microseconds they took, `host_alloc_time` and `host_free_time`: `total`, `max`, `min`, `count`, `avg`. Empty as long as there
+    is no device. See Note [ A caching allocator for the host ].
+    """
+    return OrderedDict(sorted(_flat(host_memory_stats_as_nested_dict())))
+
+
+def host_memory_stats_as_nested_dict():
+    """The same in dictionaries of dictionaries."""
+    return host_allocator().stats.as_nested_dict() if runtime.is_available() else {}
+
+
+def reset_accumulated_host_memory_stats():
+    """Count from 0 again what came and went."""
+    host_allocator().reset_accumulated_stats()
+
+
+def reset_peak_host_memory_stats():
+    """Peaks begin at what is there now."""
+    host_allocator().reset_peak_stats()
+
+
+def _host_allocator():
+    """The allocator of page-locked host memory."""
+    return host_allocator()
 
 
 def reset_accumulated_memory_stats(device=None):

@@ -40,7 +40,6 @@ class WrappedImpl:
     __slots__ = ("value", "layer")
     exists = False
     resizable = False
-    pinned = False
 
     @property
     def level(self):

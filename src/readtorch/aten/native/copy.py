@@ -12,14 +12,14 @@ from readtorch.aten.native_function import BOTH, below_autograd, binding_maker, 
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import is_overridden, overriders
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import backend_keys, current_device, is_faked, no_cuda
 from readtorch.c10.device import cpu as cpu_device
+from readtorch.c10.device import current_device, has_accelerator, is_faked
 from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import (
     BACKENDS,
     CONJUGATE,
     CPU,
-    CUDA,
+    GPUS,
     INFERENCE_TENSOR,
     MATH_BITS,
     META,
@@ -318,10 +318,9 @@ def to_copy_meta(self, dtype, layout, device, pin_memory, non_blocking, memory_f
 def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
     if self._keys & META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    if self._keys & CUDA:  # the kernel of its device fetches the elements
-        fetched = wrap(allocate_like(self._array, memory_format, dtype and dtype.numpy))
+    if self._keys & GPUS:  # the kernel of its device fetches the elements
         with below_autograd():
-            return copy_.call(fetched, self, non_blocking)
+            return copy_.call(host_tensor_like(self, dtype, non_blocking, memory_format), self, non_blocking)
     array = self._array
     if dtype is None or dtype.numpy == array.dtype:
         return wrap(copy_in_format(array, memory_format))
@@ -330,6 +329,12 @@ def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_fo
     result = allocate_like(array, memory_format, dtype.numpy)
     result[...] = cast(array, dtype.numpy)
     return wrap(result)
+
+
+def host_tensor_like(self, dtype, pin, memory_format):
+    """Uninitialised host memory for a copy of what lies on a device."""
+    strides = strides_in_format(self._array, memory_format)
+    return at.empty_strided(self._array.shape, strides, dtype=dtype or dtype_of(self), pin_memory=pin)
 
 
 @_to_copy.backward
@@ -343,8 +348,9 @@ class ToCopyBackward0:
         return _to_copy.call(self_t, dtype, layout, device, pin_memory, non_blocking, memory_format)
 
 
-def convert(self, dtype=None, device=None, copy=False, memory_format=None):
-    """`self` itself when it already is as asked, else a converted copy."""
+def convert(self, dtype=None, device=None, copy=False, memory_format=None, non_blocking=False):
+    """`self` itself when it already is as asked, else a converted copy. non_blocking: between pinned memory and a device the
+    host does not wait for it."""
     if threads_with_modes and tls.tracer is not None:
         return tls.tracer.converted(
             self, dtype, device, copy, memory_format, lambda: convert(self, dtype, device, copy, memory_format)
@@ -356,7 +362,7 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     if same_type and same_place and same_format and not copy:
         return self
     memory_format = None if memory_format is preserve_format else memory_format
-    return _to_copy.call(self, dtype, None, device, None, False, memory_format)
+    return _to_copy.call(self, dtype, None, device, None, non_blocking, memory_format)
 
 
 def empty_in_format_of(array, shape):
@@ -394,7 +400,7 @@ def to(self, *args, **kwargs):
     if len(args) == 1 and not kwargs and isinstance(args[0], scalar_type.dtype):  # what autocast calls for each cast
         return convert(self, args[0])
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
-    return convert(self, dtype, device, copy, memory_format)
+    return convert(self, dtype, device, copy, memory_format, non_blocking)
 
 
 def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
@@ -461,12 +467,12 @@ def _conversion_to_missing_device(name, error, message, shown=None):
 @python_binding("cuda", "method")
 def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     """`self.to("cuda")`: on the current device, or the one whose number or name is given."""
-    if isinstance(device, int) and backend_keys["cuda"] is no_cuda:
+    if isinstance(device, int) and not has_accelerator():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     place = Device("cuda" if device is None else device)
     if place.type != "cuda":
         raise RuntimeError("Invalid device, must be cuda device")
-    return convert(self, device=place, memory_format=memory_format)
+    return convert(self, device=place, memory_format=memory_format, non_blocking=non_blocking)
 
 
 _conversion_to_missing_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")

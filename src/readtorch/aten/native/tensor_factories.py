@@ -20,7 +20,7 @@ from readtorch.aten.register_dispatch_key import any_device, resize, resize_outp
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import layout as layouts
 from readtorch.c10 import scalar_type
-from readtorch.c10.device import backend_keys, no_cuda
+from readtorch.c10.device import has_accelerator
 from readtorch.c10.dispatch_key import BACKENDS, CPU, META, ZEROTENSOR
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import (
@@ -60,7 +60,7 @@ def numpy_type(dtype):
 
 def check_options(layout, device, pin_memory=None):
     """Raises for a layout that has no tensors here. The device was checked when the call was dispatched."""
-    if pin_memory and backend_keys["cuda"] is no_cuda:
+    if pin_memory and not has_accelerator():
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
             "is available on this system."

@@ -92,17 +92,17 @@ class AllocatorConfig:
         self._reset()
         self.per_process_memory_fraction = 1.0  # read when an allocator is made
         self.throw_on_cudamalloc_oom = False
-        # Read, checked and kept only: for locks and graphs that are not here, and for an allocator of
-        # page-locked host memory.
+        # Of page-locked host memory: aten/caching_host_allocator.py.
+        self.pinned_max_round_threshold = UNLIMITED  # larger sizes are not rounded
+        self.pinned_max_cached_size = UNLIMITED  # larger blocks are not kept
+        self.pinned_use_cuda_host_register = False
+        self.pinned_reserve_segment_size_mb = 0
+        self.pinned_free_catch_all = False
+        # Read, checked and kept only: for locks, graphs and threads that are not here.
         self.release_lock_on_cudamalloc = False
         self.graph_capture_record_stream_reuse = False
         self.pinned_use_background_threads = False
-        self.pinned_max_round_threshold = UNLIMITED
-        self.pinned_max_cached_size = UNLIMITED
-        self.pinned_use_cuda_host_register = False
         self.pinned_num_register_threads = 1
-        self.pinned_reserve_segment_size_mb = 0
-        self.pinned_free_catch_all = False
 
     def _reset(self):
         """What every reading of settings begins with, whether or not it names these."""

@@ -10,8 +10,16 @@ to the CUDA runtime (`cudaMalloc` …), with no interface in between. Explained 
 
 import abc
 import dataclasses
+import time
 
 DEFAULT_STREAM = 0
+
+
+class MemoryAt:
+    """An address as NumPy's array interface describes memory: NumPy asks nobody whether it is there."""
+
+    def __init__(self, address, nbytes):
+        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +87,32 @@ class Driver(abc.ABC):
     def copy(self, device, stream, destination, source, nbytes):
         """Put a copy on a stream. Addresses are those of arrays, over host memory or over a window. In CUDA:
         `cudaMemcpyAsync` with `cudaMemcpyDefault`."""
+
+    # --------------------------------------------------------------------------------- page-locked host memory
+
+    @abc.abstractmethod
+    def host_alloc(self, nbytes):
+        """The address of `nbytes` of host memory that devices can reach by themselves. In CUDA: `cudaHostAlloc`."""
+
+    @abc.abstractmethod
+    def host_free(self, address):
+        """Give back what `host_alloc` returned. In CUDA: `cudaFreeHost`."""
+
+    @abc.abstractmethod
+    def host_register(self, address, nbytes):
+        """Lock the pages of memory that is there already. In CUDA: `cudaHostRegister`."""
+
+    @abc.abstractmethod
+    def host_unregister(self, address):
+        """Unlock them. In CUDA: `cudaHostUnregister`."""
+
+    @abc.abstractmethod
+    def is_host_pinned(self, address):
+        """Whether an address lies in such memory. In CUDA: `cudaPointerGetAttributes`."""
+
+    def microseconds(self):
+        """The host's clock."""
+        return time.perf_counter_ns() // 1000
 
     # ----------------------------------------------------------------------------------- virtual memory
     # Addresses and memory apart: reserve a range of addresses, create pieces of memory, map them where

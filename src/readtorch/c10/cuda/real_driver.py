@@ -14,9 +14,10 @@ import contextlib
 import numpy as np
 
 from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message
-from .driver_api import DeviceProperties, Driver
+from .driver_api import DeviceProperties, Driver, MemoryAt
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
+_PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE: page-locked for every context
 _DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING: such events are cheaper
 _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE_
     "major": "COMPUTE_CAPABILITY_MAJOR",
@@ -31,14 +32,6 @@ _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE
     "l2_cache_size": "L2_CACHE_SIZE",
     "is_integrated": "INTEGRATED",
 }
-
-
-class _Window:
-    """Memory of the device as NumPy's array interface describes memory: NumPy asks nobody whether it is
-    there."""
-
-    def __init__(self, address, nbytes):
-        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 class RealDriver(Driver):
@@ -136,11 +129,41 @@ class RealDriver(Driver):
             self._call("cuMemFree", address)
 
     def window(self, address, nbytes):
-        return np.asarray(_Window(address, nbytes))
+        return np.asarray(MemoryAt(address, nbytes))
 
     def copy(self, device, stream, destination, source, nbytes):
         with self._on(device):
             self._call("cuMemcpyAsync", destination, source, nbytes, stream)
+
+    def host_alloc(self, nbytes):
+        with self._on_any():
+            return int(self._call("cuMemHostAlloc", nbytes, _PORTABLE))
+
+    def host_free(self, address):
+        with self._on_any():
+            self._call("cuMemFreeHost", address)
+
+    def host_register(self, address, nbytes):
+        with self._on_any():
+            self._call("cuMemHostRegister", address, nbytes, _PORTABLE)
+
+    def host_unregister(self, address):
+        with self._on_any():
+            self._call("cuMemHostUnregister", address)
+
+    def is_host_pinned(self, address):
+        """Also memory that another library has locked."""
+        kind = self.cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        with self._on_any():
+            status, found = self.cuda.cuPointerGetAttribute(kind, address)
+        if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:  # the driver does not know the address
+            return False
+        self._check(status)
+        return int(found) == int(self.cuda.CUmemorytype.CU_MEMORYTYPE_HOST)
+
+    def _on_any(self):
+        """Any device's context will do: page-locked memory belongs to all. One that is there already costs nothing."""
+        return self._on(next(iter(self._contexts), 0))
 
     def mem_address_reserve(self, device, nbytes):
         return int(self._call("cuMemAddressReserve", nbytes, 0, 0, 0))

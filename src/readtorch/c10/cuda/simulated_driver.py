@@ -11,8 +11,12 @@ import ctypes
 import os
 import re
 
+import numpy as np
+
+from readtorch.c10.storage_impl import address_of
+
 from .cuda_exception import AcceleratorError
-from .driver_api import DeviceProperties, Driver
+from .driver_api import DeviceProperties, Driver, MemoryAt
 from .simulated_memory import SimulatedMemory
 from .simulated_streams import SimulatedStreams
 
@@ -62,6 +66,7 @@ class SimulatedDriver(Driver):
         if len(sizes) != devices or devices < 1:
             raise ValueError(f"{devices} devices were asked for, and {len(sizes)} sizes of memory given")
         self.memory = SimulatedMemory([parse_size(size) for size in sizes], addresses, locked)
+        self.host_memory = {}  # address -> page-locked memory of the host, as an array
         self.runs_kernels = kernels
         self.streams = SimulatedStreams(devices, latencies, deferred)
         self.costs = costs
@@ -116,6 +121,36 @@ class SimulatedDriver(Driver):
     def copy(self, device, stream, destination, source, nbytes):
         with self.memory.unlocked():
             ctypes.memmove(destination, source, nbytes)
+
+    def host_alloc(self, nbytes):
+        self.streams.spend(self.streams.latencies.host_alloc)
+        memory = np.empty(nbytes, np.uint8)
+        self.host_memory[address_of(memory)] = memory
+        return address_of(memory)
+
+    def host_free(self, address):
+        for device in range(self.device_count()):
+            self.device_synchronize(device)
+        self.streams.spend(self.streams.latencies.host_free)
+        self._forget_host_memory(address)
+
+    def host_register(self, address, nbytes):
+        self.streams.spend(self.streams.latencies.host_alloc)
+        self.host_memory[address] = np.asarray(MemoryAt(address, nbytes))
+
+    def host_unregister(self, address):
+        self.streams.spend(self.streams.latencies.host_free)
+        self._forget_host_memory(address)
+
+    def _forget_host_memory(self, address):
+        if self.host_memory.pop(address, None) is None:
+            raise AcceleratorError("CUDA error: invalid argument")
+
+    def is_host_pinned(self, address):
+        return any(start <= address < start + memory.nbytes for start, memory in list(self.host_memory.items()))
+
+    def microseconds(self):
+        return int(self.streams.now)
 
     def mem_address_reserve(self, device, nbytes):
         return self.memory.reserve(nbytes)

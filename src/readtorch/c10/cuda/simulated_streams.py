@@ -28,6 +28,8 @@ class Latencies:
 
     malloc: float = 0.0
     free: float = 0.0
+    host_alloc: float = 0.0  # page-locked memory of the host
+    host_free: float = 0.0
     mem_map: float = 0.0  # one page: cuMemCreate and cuMemMap
     mem_unmap: float = 0.0
     launch: float = 0.0  # to put work on a stream

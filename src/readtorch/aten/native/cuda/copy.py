@@ -19,7 +19,6 @@ from numba import cuda
 from readtorch.aten.common_device import wait_for
 from readtorch.aten.native import copy as native_copy
 from readtorch.aten.native import math as f
-from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.tensor_iterator import refuse_overlap
 from readtorch.aten.sparse_tensor_impl import refuse_sparse
 from readtorch.c10.cuda import runtime
@@ -27,10 +26,10 @@ from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
 from readtorch.c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
 from readtorch.c10.cuda.launch import launch, strided
 from readtorch.c10.memory_format import dense_strides, is_non_overlapping_and_dense, strides_in_format
-from readtorch.c10.tensor_impl import host_array
+from readtorch.c10.tensor_impl import dtype_of, host_array
 
 from .loops import broadcast, pointwise
-from .register_dispatch_key import cuda_kernel, empty, here, is_on_device
+from .register_dispatch_key import cuda_kernel, empty, is_on_device
 
 TILE, PITCH, DOWN = 32, 33, 8
 
@@ -78,18 +77,18 @@ def transpose_kernel(dtype):
     return transpose
 
 
-def copy_elements(source, target):
+def copy_elements(source, target, non_blocking=False):
     """The elements of one tensor, converted and broadcast, into another; each may be on any device or the
-    host."""
+    host. non_blocking: where they change their type and their place, the device converts them and not the host, which
+    then need not wait."""
     if not target._array.size:
         return
     if not is_on_device(source):
-        from_host(source._array, target)
+        from_host(source._array, target, non_blocking)
     elif not is_on_device(target):
-        to_host(source, target)
+        to_host(source, target, non_blocking)
     elif source.device == target.device:
-        with DeviceGuard(target.device.index):
-            copy(broadcast(real_part(source._array, target), target._array.shape), target._array)
+        copied_into(source, target)
     else:
         from_peer(source, target)
 
@@ -99,15 +98,34 @@ def real_part(array, target):
     return array.real if array.dtype.kind == "c" and target._array.dtype.kind not in "cb" else array
 
 
-def from_host(array, target):
-    """Converted and laid out by the host, sent, and copied on the device if `target` has gaps."""
-    staged = np.broadcast_to(native_copy.cast(array, target._array.dtype), target._array.shape)
-    copied_into(tensor_on(target.device, np.asarray(staged, order="C")), target)
+def lie_alike(one, other):
+    """Whether a copy of memory makes one array's elements the other's."""
+    strides = [(s, t) for n, s, t in zip(one.shape, one.strides, other.strides) if n != 1]
+    alike = one.dtype == other.dtype and one.shape == other.shape and all(s == t for s, t in strides)
+    return alike and is_non_overlapping_and_dense(one)
 
 
-def to_host(source, target):
+def from_host(array, target, non_blocking):
+    """Sent where it shall be, or beside it and copied there by the device."""
+    if array.dtype != target._array.dtype and not non_blocking:
+        array = native_copy.cast(array, target._array.dtype)
+    if lie_alike(array, target._array):
+        copy_bytes(target.device, target._array, array, reach_of(array))
+    else:
+        laid_out = array if is_non_overlapping_and_dense(array) else np.array(array, order="C")
+        copied_into(tensor_on(target.device, laid_out), target)
+
+
+def to_host(source, target, non_blocking):
     """Fetched without gaps, converted by the host."""
-    np.copyto(target._array, native_copy.cast(host_array(dense(source)), target._array.dtype))
+    if non_blocking and source._array.dtype != target._array.dtype:
+        with DeviceGuard(source.device.index):
+            source = to_copy_cuda(source, dtype_of(target), None, None, None, False, None)
+    source = dense(source)
+    if lie_alike(source._array, target._array):
+        copy_bytes(source.device, target._array, source._array, reach_of(source._array))
+    else:
+        np.copyto(target._array, native_copy.cast(host_array(source), target._array.dtype))
 
 
 def from_peer(source, target):
@@ -128,7 +146,7 @@ def from_peer(source, target):
 
 def copied_into(source, target):
     with DeviceGuard(target.device.index):
-        copy(broadcast(source._array, target._array.shape), target._array)
+        copy(broadcast(real_part(source._array, target), target._array.shape), target._array)
 
 
 def dense(t):
@@ -152,11 +170,8 @@ def clone_cuda(self, memory_format):
 def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
     refuse_sparse(self)
     numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
-    if not is_on_device(self):
-        array = copy_in_format(self._array, memory_format)
-        return tensor_on(here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype))
     result = empty(self._array.shape, numpy_dtype, strides_in_format(self._array, memory_format))
-    copy_elements(self, result)
+    copy_elements(self, result, non_blocking)
     return result
 
 
@@ -164,5 +179,5 @@ def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_f
 def copy_cuda_(self, src, non_blocking):
     refuse_overlap(self)
     native_copy.check_broadcast(self._array.shape, src._array.shape)
-    copy_elements(src, self)
+    copy_elements(src, self, non_blocking)
     return self

@@ -13,7 +13,7 @@ In PyTorch: `aten/src/ATen/templates/RegisterDispatchKey.cpp`.
 import contextlib
 import os
 
-from readtorch.aten.common_device import common_device, engine_of, launched, resolve
+from readtorch.aten.common_device import COPIES, common_device, engine_of, launched, resolve, wait_for_copy
 from readtorch.aten.dispatcher import registry, structured_kernels, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import functional_kernel, write_out, write_result
@@ -90,6 +90,8 @@ def on_device(operator, function, below=below_autograd, launches=True):
                 results = function(*values)
                 if launches:
                     launched(operator, values, results, place)
+                if operator.schema.name in COPIES:
+                    wait_for_copy(operator, values, place)
                 wait_if_asked()
             except AcceleratorError as error:
                 raise AcceleratorError(f"{error}\nThis was the operator '{operator.name}'.") from error

@@ -3,8 +3,10 @@
 In PyTorch: `torch/accelerator/__init__.py`; there it may also be an XPU, MPS … See the chapter "The caching allocator".
 """
 
-from . import cuda
-from .c10.device import device as Device
+from readtorch import cuda
+from readtorch.c10.device import device as Device
+
+from .memory import empty_host_cache
 
 __all__ = [
     "current_accelerator",
@@ -12,6 +14,7 @@ __all__ = [
     "current_stream",
     "device_count",
     "device_index",
+    "empty_host_cache",
     "is_available",
     "set_device_index",
     "set_stream",
