@@ -1,11 +1,17 @@
 """What the reader's program can do at the end of a chapter, with the files of that stage alone, is what PyTorch does."""
 
+import logging
 import math
+import random
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from readtorch.c10.cuda.allocator_config import AllocatorConfig
+from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
+from readtorch.viz.told_driver import ToldDriver
 from tools import mini
 
 from .test_extract import run_alone
@@ -212,6 +218,26 @@ def classifier():
     return text
 
 
+def allocator():
+    """Random requests on two streams of a device that is too small; our allocator does as PyTorch's: tests/allocator."""
+    logging.getLogger("readtorch.c10.cuda").setLevel(logging.ERROR)  # memory runs out, and is meant to
+    draw = random.Random(0)
+    caching, there, places = CachingAllocator(ToldDriver(1, 60 << 20), AllocatorConfig()), [], []
+    for _ in range(400):
+        if there and draw.random() < 0.48:
+            caching.free(there.pop(draw.randrange(len(there))))
+            continue
+        size = int(10 ** draw.uniform(1, 7.6))
+        try:
+            there.append(caching.malloc(0, size, draw.randrange(2)))
+            places.append(there[-1].address)
+        except OutOfMemoryError:
+            places.append(None)
+    failed = places.count(None)
+    assert failed
+    return f"{len(places)} requests, {failed} in vain\nsum of addresses {sum(place or 0 for place in places):,}\n"
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -228,6 +254,7 @@ MILESTONES = {
     "normalization": normalization,
     "mixed_precision": mixed_precision,
     "classifier": classifier,
+    "allocator": allocator,
 }
 
 
