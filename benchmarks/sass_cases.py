@@ -12,10 +12,10 @@ from readtorch.aten.native import math as functions
 from readtorch.aten.native.cuda import (
     copy,
     embedding,
+    fused_adam_kernel,
     group_norm_kernel,
     layer_norm_kernel,
     loops,
-    multi_tensor_apply,
     normalization,
     reduce,
     scan_kernels,
@@ -103,8 +103,8 @@ def channel_cases():
 
 
 def other_cases():
-    lists = [[room(1 << 22)] * 16 for _ in range(4)]
-    yield "adamw", Case(multi_tensor_apply.adam, (*lists, None, 1, 1e-3, 0.9, 0.999, 1e-8, 0.01, True), 28)
+    lists, steps = [[room(1 << 22)] * 16 for _ in range(4)], [room(1)] * 16
+    yield "adamw", Case(fused_adam_kernel.adam, (*lists, None, steps, 1e-3, 0.9, 0.999, 1e-8, 0.01, True), 28)
     table, places = room(50304, COLUMNS), room(ROWS, dtype=np.int64)
     yield "embedding", Case(embedding.embedding, (table, places, room(ROWS, COLUMNS)), 8)
 

@@ -582,7 +582,28 @@ case("_fused_adagrad_", [X, W], [Y, G], [Z.abs(), G.abs()], STEP, **ADAGRAD, max
 case(
     "_fused_adagrad_", [X.t(), W], [Y.t(), G], [Z.t().abs(), G.abs()], [STEP[0], STEP[0] + 1], **ADAGRAD, maximize=True
 )
-case("_foreach_add_.Scalar", [X, W], 1.75)
+SCALED = dict(grad_scale=tensor(4.0), found_inf=tensor(0.0))
+for scaled in (SCALED, {**SCALED, "found_inf": tensor(1.0)}):
+    case("_fused_adam_", [X, W], [Y, G], *moments, **ADAM, amsgrad=True, **scaled)
+    case("_fused_sgd_", [X, W], [Y, G], [Z, G.flip(0)], **SGD, nesterov=False, is_first_step=False, **scaled)
+    case("_fused_adagrad_", [X, W], [Y, G], [Z.abs(), G.abs()], STEP, **ADAGRAD, maximize=False, **scaled)
+
+
+def foreach(names, *arguments):
+    for name in names.split():
+        case(f"_foreach_{name}", *arguments)
+
+
+MANY = [torch.full((1 + i % 3,), 1.0 + i) for i in range(90)]  # more than one launch takes
+for lists in (([X, W], [Y, G], [Z, W.flip(0)]), ([X.t(), W], [Y.t(), G], [Z.t(), G]), ([X.double()],) * 3, (MANY,) * 3):
+    foreach("sqrt", [t.abs() for t in lists[0]])
+    foreach("neg abs reciprocal", lists[0])
+    foreach("add.Scalar mul.Scalar", lists[0], 1.75)
+    foreach("mul.ScalarList div.ScalarList", lists[0], [2.0 + i for i in range(len(lists[0]))])
+    foreach("add.List sub.List mul.List div.List maximum.List", *lists[:2])
+    foreach("lerp.Scalar", *lists[:2], 0.3)
+    foreach("addcmul.Scalar addcdiv.Scalar", *lists, 0.7)
+    foreach("addcdiv.ScalarList", *lists, [2.0 + i for i in range(len(lists[0]))])
 for scaled in (X, X / 0):
     case("_amp_foreach_non_finite_check_and_unscale_", [scaled, W], torch.zeros(()), torch.tensor(0.25))
 for steps, found in ((0, 0.0), (1, 0.0), (1, 1.0)):

@@ -23,7 +23,11 @@ from readtorch.aten.native.cuda import (
     dropout,
     embedding,
     embedding_bag,
+    foreach_functors,
     fractional_max_pool3d,
+    fused_adagrad_kernel,
+    fused_adam_kernel,
+    fused_sgd_kernel,
     grid_sampler,
     group_norm_kernel,
     im2col,
@@ -32,7 +36,6 @@ from readtorch.aten.native.cuda import (
     loops,
     loss,
     loss_ctc,
-    multi_tensor_apply,
     multinomial_kernel,
     naive_convolution_transpose3d,
     normalization,
@@ -221,12 +224,16 @@ def sort_cases():
 def foreach_cases():
     lists = [[floats(3)] for _ in range(5)]
     for flag in (False, True):
-        yield f"sgd {flag}", multi_tensor_apply.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
+        yield f"sgd {flag}", fused_sgd_kernel.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
         yield (
             f"adam {flag}",
-            multi_tensor_apply.adam,
-            (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag),
+            fused_adam_kernel.adam,
+            (*lists[:4], lists[4] if flag else None, [np.ones(1, np.float32)], 0.1, 0.9, 0.999, 1e-8, 0.1, flag),
         )
+
+    yield "adagrad", fused_adagrad_kernel.adagrad, (*lists[:3], [np.ones(1, np.float32)], 0.1, 0.1, 1e-8)
+    for operands, function in ((1, functions.mul_number), (2, functions.lerp_by_number), (3, functions.addcdiv)):
+        yield f"foreach {function.__name__}", foreach_functors.foreach, (function, lists[:operands], lists[4], [0.5])
 
 
 def order_cases():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from readtorch.aten.native.cuda import multi_tensor_apply, sort
+from readtorch.aten.native.cuda import fused_adam_kernel, fused_sgd_kernel, sort
 from tests.cuda.launches import checked, floats
 
 
@@ -89,7 +89,7 @@ def test_sgd(options):
     for step in range(3):
         grads = gradients(step, theirs)
         optimizer.step()
-        checked(multi_tensor_apply.sgd, params, grads, buffers, 0.1, first=step == 0, **options)
+        checked(fused_sgd_kernel.sgd, params, grads, buffers, 0.1, first=step == 0, **options)
     compare(params, theirs)
 
 
@@ -106,13 +106,13 @@ def test_adam(decoupled, options):
         grads = gradients(step, theirs)
         optimizer.step()
         checked(
-            multi_tensor_apply.adam,
+            fused_adam_kernel.adam,
             params,
             grads,
             means,
             squares,
             greatest if amsgrad else None,
-            step,
+            [np.full(1, step, np.float32) for _ in params],
             0.1,
             0.9,
             0.999,

@@ -6,8 +6,7 @@ In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_ch
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
 from readtorch.c10.cuda.cuda_stream import current_stream
-from readtorch.c10.device import cpu, current_device
-from readtorch.c10.device import device as Device
+from readtorch.c10.device import cpu, cuda_device, current_device
 
 from .caching_host_allocator import host_allocator
 from .simulated_cost import flat
@@ -32,7 +31,7 @@ MIXED = {
 def resolve(place):
     """The device that a `device` argument means: None is the CPU, "cuda" the current one."""
     place = cpu if place is None else place
-    return Device("cuda", current_device.index) if place.index is None else place
+    return cuda_device(current_device.index) if place.index is None else place
 
 
 def engine_of(generator, place):

@@ -3,6 +3,7 @@
 In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
 """
 
+import functools
 import operator
 import re
 import threading
@@ -133,6 +134,12 @@ class device:
 as_context = []
 
 cpu = device("cpu")
+
+
+@functools.cache
+def cuda_device(index):
+    """The device of that number, the same object each time."""
+    return device("cuda", index)
 
 
 class _CurrentDevice(threading.local):

@@ -422,7 +422,8 @@ def are_plain(numbers):
     return all([type(number) in (int, float) and abs(number) < 1e38 for number in numbers])
 
 
-for _overload, _function, _lists in (
+# Overload, scalar function, how many lists it reads. A number, if it takes one, is its scalar.
+ONE_LOOP = (
     ("sqrt", f.sqrt, 1),
     ("neg", f.neg, 1),
     ("abs", f.absolute, 1),
@@ -440,7 +441,9 @@ for _overload, _function, _lists in (
     ("addcmul.Scalar", f.addcmul, 3),
     ("addcdiv.Scalar", f.addcdiv, 3),
     ("addcdiv.ScalarList", f.addcdiv, 3),
-):
+)
+
+for _overload, _function, _lists in ONE_LOOP:
     in_one_loop(_overload, _function, _lists)
 
 _foreach_add_ = registry["aten::_foreach_add_.Scalar"]

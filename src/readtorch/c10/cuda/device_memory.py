@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 
-from readtorch.c10.device import device as Device
+from readtorch.c10.device import cuda_device
 from readtorch.c10.dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
 from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
 from readtorch.c10.tensor_impl import contiguous_strides, storage_nbytes, wrap
@@ -179,7 +179,7 @@ def empty_on(device, shape, numpy_dtype, strides=None):
 def device_array(index, shape, dtype):
     """Memory for a kernel's own use, on the device of that number."""
     shape = (shape,) if isinstance(shape, int) else shape
-    return empty_on(Device("cuda", index), shape, np.dtype(dtype))._array
+    return empty_on(cuda_device(index), shape, np.dtype(dtype))._array
 
 
 def tensor_within(array):

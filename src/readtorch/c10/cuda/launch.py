@@ -17,10 +17,11 @@ import contextvars
 import numpy as np
 
 from readtorch.c10.device import current_device
+from readtorch.c10.storage_impl import address_of
 
 from . import runtime
 from .cuda_stream import current_stream
-from .device_memory import device_array
+from .device_memory import DeviceMemory, device_array
 
 runner = contextvars.ContextVar("runner")
 
@@ -68,6 +69,10 @@ def blocks_of(work, threads, most=4096):
 def strided(array, shape, strides):
     """The same memory with another shape; strides in bytes."""
     if isinstance(array, np.ndarray):
+        whole = array.base
+        if type(whole) is np.ndarray and whole.flags.c_contiguous:  # three times as fast as `as_strided`
+            begin = (whole.base if type(whole.base) is DeviceMemory else whole).__array_interface__["data"][0]
+            return np.ndarray(shape, array.dtype, whole, address_of(array) - begin, strides)
         return np.lib.stride_tricks.as_strided(array, shape, strides)
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 

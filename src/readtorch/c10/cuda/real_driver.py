@@ -9,8 +9,6 @@ In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA
 what is done here by calls of the driver, contexts included.
 """
 
-import contextlib
-
 import numpy as np
 
 from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message
@@ -34,6 +32,22 @@ _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE
 }
 
 
+class _ContextGuard:
+    """`with guard:` that context is this thread's current one inside. Every launch does it."""
+
+    __slots__ = ("push", "pop", "check", "context")
+
+    def __init__(self, driver, context):
+        self.push, self.pop = driver.cuda.cuCtxPushCurrent, driver.cuda.cuCtxPopCurrent
+        self.check, self.context = driver._check, context
+
+    def __enter__(self):
+        self.check(self.push(self.context)[0])
+
+    def __exit__(self, *exception):
+        self.check(self.pop()[0])
+
+
 class RealDriver(Driver):
     """`bindings`: the module `cuda.bindings.driver` (the default), which numba-cuda brings along."""
 
@@ -43,7 +57,7 @@ class RealDriver(Driver):
         self.cuda = bindings
         self._call("cuInit", 0)
         self._devices = [self._call("cuDeviceGet", i) for i in range(self._call("cuDeviceGetCount"))]
-        self._contexts = {}
+        self._guards = {}  # device -> _ContextGuard
         self._properties = [self._read_properties(device) for device in self._devices]
 
     def _call(self, name, *arguments):
@@ -67,16 +81,13 @@ class RealDriver(Driver):
             _, text = self.cuda.cuGetErrorString(status)
             raise AcceleratorError(check_message(text.decode(), status.name))
 
-    @contextlib.contextmanager
     def _on(self, device):
         """Inside, the device's primary context is this thread's current one."""
-        if device not in self._contexts:
-            self._contexts[device] = self._call("cuDevicePrimaryCtxRetain", self._devices[device])
-        self._call("cuCtxPushCurrent", self._contexts[device])
-        try:
-            yield
-        finally:
-            self._call("cuCtxPopCurrent")
+        guard = self._guards.get(device)
+        if guard is None:
+            context = self._call("cuDevicePrimaryCtxRetain", self._devices[device])
+            guard = self._guards[device] = _ContextGuard(self, context)
+        return guard
 
     # --------------------------------------------------------------------------------------------- devices
 
@@ -163,7 +174,7 @@ class RealDriver(Driver):
 
     def _on_any(self):
         """Any device's context will do: page-locked memory belongs to all. One that is there already costs nothing."""
-        return self._on(next(iter(self._contexts), 0))
+        return self._on(next(iter(self._guards), 0))
 
     def mem_address_reserve(self, device, nbytes):
         return int(self._call("cuMemAddressReserve", nbytes, 0, 0, 0))

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from readtorch.aten.sequence_number import next_sequence_nr, peek_sequence_nr  # noqa: F401  (other rooms find it here)
 from readtorch.c10 import scalar_type
 from readtorch.c10.cuda.cuda_stream import current_stream
-from readtorch.c10.device import cpu, device
+from readtorch.c10.device import cpu, cuda_device, device
 from readtorch.c10.dispatch_key import GPUS, META, NOT_CPU
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl
 
@@ -234,7 +234,7 @@ def node_stream(node):
 
 def node_device(node):
     stream = node_stream(node)
-    return getattr(node, "_device", cpu) if stream is None else device("cuda", stream.device_index)
+    return getattr(node, "_device", cpu) if stream is None else cuda_device(stream.device_index)
 
 
 def to_device(index, grad, node, format_error):

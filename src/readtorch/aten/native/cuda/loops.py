@@ -26,8 +26,13 @@ def pointwise(function, inputs, out, scalars=(np.float32(0),)):
     """Shapes: inputs broadcast to out's. Any strides and dtypes."""
     if out.size == 0:
         return
-    arrays = collapse([broadcast(x, out.shape) for x in inputs] + [out])
-    flat = all(a.ndim == 1 and a.flags.c_contiguous for a in arrays)
+    arrays = [*inputs, out]
+    flat = all([a.shape == out.shape and a.flags.c_contiguous for a in arrays])
+    if flat:
+        arrays = [a.reshape(-1) for a in arrays]
+    else:
+        arrays = collapse([*[broadcast(x, out.shape) for x in inputs], out])
+        flat = all([a.ndim == 1 and a.flags.c_contiguous for a in arrays])
     fours = flat and in_fours(*arrays)
     grid = blocks_of(out.size, THREADS * 4 if fours else THREADS)
     if fours or flat:

@@ -1,151 +1,71 @@
-"""Optimizer steps over many tensors in one launch.
+"""One launch for many tensors: each is cut into chunks, and a block takes one.
 
-A launch takes 16 tensors: a tuple of 16 parameters, of 16 gradients and so on, filled up with empty ones.
-Grid: (blocks, 16), the second index being the tensor's; block: 256 threads, grid-stride loop. Each element
-is read and written once for the whole step.
+    multi_tensor_apply(kernel, [params, grads], numbers, steps)
 
-In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`, `aten/src/ATen/native/cuda/FusedAdamKernel.cu`,
-`aten/src/ATen/native/cuda/FusedSgdKernel.cu`, `aten/src/ATen/native/cuda/FusedAdagradKernel.cu`,
-`aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`.
+The kernel gets `ends` (where each tensor's chunks end, all chunks counted), a tuple of arrays for each list, the numbers, and
+tuples with one number for each tensor; `chunk_of(ends)` says which tensor a block works on, and from which element on. A
+launch takes as many tensors as its parameters have room for; what is left of a tuple is filled with its last array, to which
+no block comes. Grid: a block for each chunk of 65,536 elements; block: 256 threads.
+
+In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`, where the arguments hold each block's tensor and chunk. Explained
+in the chapter "torch.optim".
 """
 
-import functools
-import math
 from collections import defaultdict
 
+import numpy as np
 from numba import cuda
 
-from readtorch.aten.native.fused_adagrad import rate_at
-from readtorch.aten.native.multi_tensor_apply import unscale
-from readtorch.c10.cuda.launch import blocks_of, launch, scratch
+from readtorch.c10.cuda.launch import launch
 from readtorch.c10.memory_format import contiguous_format
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float32
 
 from .copy import clone_cuda, copy_elements
-from .register_dispatch_key import cuda_kernel, operator_named
-from .rows import flat
 
-THREADS, AT_ONCE = 256, 16
-
-
-def sgd(
-    params,
-    grads,
-    buffers,
-    lr,
-    weight_decay=0.0,
-    momentum=0.0,
-    dampening=0.0,
-    nesterov=False,
-    maximize=False,
-    first=False,
-):
-    """buffers: momentum's, or None; `first`: they hold nothing yet and begin as the gradient."""
-    lists = (params, grads, params if buffers is None else buffers)
-    kernel = sgd_kernel(buffers is not None, first, nesterov, maximize)
-    for_each(kernel, lists, (lr, weight_decay, momentum, 1 - dampening))
+THREADS, CHUNK = 256, 65536
+PARAMETER_BYTES, ARRAY_BYTES = 5120, 56  # of a launch's parameters, and of an array of one dimension among them
 
 
-def adam(
-    params,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    step,
-    lr,
-    beta1,
-    beta2,
-    eps,
-    weight_decay=0.0,
-    decoupled=False,
-    maximize=False,
-):
-    """max_exp_avg_sqs: for amsgrad, or None. decoupled: AdamW's weight decay. step: 1 for the first."""
-    lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or params)
-    kernel = adam_kernel(max_exp_avg_sqs is not None, decoupled, maximize)
-    for_each(
-        kernel, lists, (lr, 1 - beta1, beta2, 1 - beta2, eps, weight_decay, 1 - beta1**step, math.sqrt(1 - beta2**step))
-    )
+def at_once(lists):
+    """How many tensors a launch takes, of so many lists. In PyTorch: `depth_to_max_tensors`."""
+    return (PARAMETER_BYTES - 256) // (ARRAY_BYTES * lists + 16)
 
 
-def for_each(kernel, lists, scalars):
-    """Launch for 16 tensors at a time. All arrays are contiguous and of one dtype; there is at least one."""
-    empty = flat(scratch(lists[0][0], (0,), lists[0][0].dtype))
-    for begin in range(0, len(lists[0]), AT_ONCE):
-        groups = [[x.reshape(-1) for x in arrays[begin : begin + AT_ONCE]] for arrays in lists]
-        most = max(x.size for x in groups[0])
-        if most:
-            filled = [tuple(group + [empty] * (AT_ONCE - len(group))) for group in groups]
-            launch(
-                kernel,
-                (blocks_of(most, THREADS, 512), AT_ONCE),
-                THREADS,
-                *filled,
-                tuple(map(empty.dtype.type, scalars)),
-            )
+def multi_tensor_apply(kernel, lists, *arguments, each=()):
+    """Launch `kernel(ends, *lists, *each, *arguments)`. lists: of contiguous arrays, in each place of one shape, in each list
+    of one dtype. each: lists with a number for each tensor."""
+    most = at_once(len(lists))
+    for begin in range(0, len(lists[0]), most):
+        groups = [[a.reshape(-1) for a in arrays[begin : begin + most]] for arrays in lists]
+        ends, end = [], 0
+        for array in groups[0]:
+            end += -(-array.size // CHUNK)
+            ends.append(end)
+        if end:
+            numbers = [values[begin : begin + most] for values in each]
+            launch(kernel, end, THREADS, *[filled(group, most) for group in (ends, *groups, *numbers)], *arguments)
 
 
-@functools.cache
-def sgd_kernel(has_buffers, first, nesterov, maximize):
-    def sgd(params, grads, buffers, scalars):
-        lr, weight_decay, momentum, undamped = scalars
-        tensor = cuda.blockIdx.y
-        param, grad, buffer = params[tensor], grads[tensor], buffers[tensor]
-        for i in range(cuda.grid(1), param.size, cuda.gridsize(1)):
-            p, g = param[i], -grad[i] if maximize else grad[i]
-            g += weight_decay * p
-            if has_buffers:
-                b = g if first else momentum * buffer[i] + undamped * g
-                buffer[i] = b
-                g = g + momentum * b if nesterov else b
-            param[i] = p - lr * g
-
-    return sgd
+def filled(values, most):
+    return (*values, *[values[-1]] * (most - len(values)))
 
 
-@functools.cache
-def adam_kernel(amsgrad, decoupled, maximize):
-    def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, scalars):
-        lr, new_1, beta2, new_2, eps, weight_decay, correction_1, correction_2_root = scalars
-        t = cuda.blockIdx.y
-        param, grad, largest = params[t], grads[t], max_exp_avg_sqs[t]
-        exp_avg, exp_avg_sq = exp_avgs[t], exp_avg_sqs[t]
-        for i in range(cuda.grid(1), param.size, cuda.gridsize(1)):
-            p, g = param[i], -grad[i] if maximize else grad[i]
-            if decoupled:
-                p -= lr * weight_decay * p
-            else:
-                g += weight_decay * p
-            m = exp_avg[i] + new_1 * (g - exp_avg[i])
-            v = beta2 * exp_avg_sq[i] + new_2 * g * g
-            exp_avg[i], exp_avg_sq[i] = m, v
-            if amsgrad:
-                v = max(v, largest[i])
-                largest[i] = v
-            param[i] = p - lr / correction_1 * m / (math.sqrt(v) / correction_2_root + eps)
-
-    return adam
+def chunk_of(ends):
+    """(tensor, first element) of this block. Runs in kernels."""
+    block, tensor = cuda.blockIdx.x, np.int64(0)  # a plain 0 would be a type of its own to numba
+    while block >= ends[tensor]:
+        tensor += 1
+    begin = ends[tensor - 1] if tensor else 0
+    return tensor, (block - begin) * CHUNK
 
 
-def adagrad(params, grads, state_sums, rate, eps, weight_decay=0.0, maximize=False):
-    """rate: the learning rate of this step."""
-    for_each(adagrad_kernel(maximize), (params, grads, state_sums), (rate, eps, weight_decay))
-
-
-@functools.cache
-def adagrad_kernel(maximize):
-    def adagrad(params, grads, state_sums, scalars):
-        rate, eps, weight_decay = scalars
-        t = cuda.blockIdx.y
-        param, grad, state_sum = params[t], grads[t], state_sums[t]
-        for i in range(cuda.grid(1), param.size, cuda.gridsize(1)):
-            p, g = param[i], -grad[i] if maximize else grad[i]
-            g += weight_decay * p
-            s = state_sum[i] + g * g
-            state_sum[i] = s
-            param[i] = p - rate * g / (math.sqrt(s) + eps)
-
-    return adagrad
+def gradient_at(grad, i, scaled, scale, maximize):
+    """An element of a gradient, divided by a GradScaler's scale (and stored so). Runs in kernels."""
+    g = grad[i]
+    if scaled:
+        g = type(g)(g / type(g)(scale[0]))
+        grad[i] = g
+    return -g if maximize else g
 
 
 class InOrder:
@@ -172,99 +92,31 @@ class InOrder:
                     copy_elements(copy, t)
 
 
+# ------------------------------------------------------------------------------------------------ fused optimizers
+
+
+def multi_tensor_apply_for_fused_optimizer(apply, lists, state_steps, grad_scale, found_inf):
+    """Call `apply(*lists of arrays, steps, scale, found)` for the tensors of each dtype. scale, found: arrays of a GradScaler's
+    two numbers, or None. Nobody waits for the device: the kernels read counts and numbers there."""
+    for t in (grad_scale, found_inf):
+        if t is not None and t.dtype != float32:
+            raise RuntimeError(f"expected scalar type Float but found {SCALAR_TYPE_NAMES[t.dtype]}")
+    scale, found = (None if t is None else t._array.reshape(-1) for t in (grad_scale, found_inf))
+    kinds = defaultdict(list)
+    for i, param in enumerate(lists[0]):
+        kinds[param._array.dtype].append(i)
+    for places in kinds.values():
+        chosen = [[tensors[i] for i in places] if tensors else [] for tensors in (*lists, state_steps)]
+        with InOrder(*chosen) as arrays:
+            apply(*arrays, scale, found)
+
+
 def changed(*lists):
     for tensors in lists:
         for t in tensors:
             t._counter[0] += 1
 
 
-@cuda_kernel(operator_named("_foreach_add_.Scalar"))
-def foreach_add_cuda_(tensors, scalar):
-    for t in tensors:
-        t.add_(scalar)
-
-
-def divide_on_device(grad, scale):
-    grad.div_(scale)
-
-
-def fused_adam(decoupled):
-    def kernel(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        lr,
-        beta1,
-        beta2,
-        weight_decay,
-        eps,
-        amsgrad,
-        maximize,
-        grad_scale,
-        found_inf,
-    ):
-        if not unscale(grads, grad_scale, found_inf, divide_on_device):
-            return
-        lists = [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else []]
-        for step, places in by_step(params, state_steps).items():
-            chosen = [[tensors[i] for i in places] if tensors else [] for tensors in lists]
-            with InOrder(*chosen) as (p, g, m, v, largest):
-                adam(p, g, m, v, largest or None, step[0], lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
-        changed(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [])
-
-    return kernel
-
-
-def by_step(params, state_steps):
-    """(step, dtype) -> which tensors are at it: usually all at one. A step on the device is fetched."""
-    places = defaultdict(list)
-    for i, (param, step) in enumerate(zip(params, state_steps)):
-        places[step.item(), param._array.dtype].append(i)
-    return places
-
-
-cuda_kernel(operator_named("_fused_adam_"))(fused_adam(decoupled=False))
-cuda_kernel(operator_named("_fused_adamw_"))(fused_adam(decoupled=True))
-
-
-@cuda_kernel(operator_named("_fused_sgd_"))
-def fused_sgd_cuda_(
-    params,
-    grads,
-    momentum_buffer_list,
-    weight_decay,
-    momentum,
-    lr,
-    dampening,
-    nesterov,
-    maximize,
-    is_first_step,
-    grad_scale,
-    found_inf,
-):
-    if not unscale(grads, grad_scale, found_inf, divide_on_device):
-        return
-    kinds = defaultdict(list)
-    for i, param in enumerate(params):
-        kinds[param._array.dtype].append(i)
-    for places in kinds.values():
-        chosen = [[tensors[i] for i in places] if tensors else [] for tensors in (params, grads, momentum_buffer_list)]
-        with InOrder(*chosen) as (p, g, buffers):
-            sgd(p, g, buffers or None, lr, weight_decay, momentum, dampening, nesterov, maximize, is_first_step)
-    changed(params, momentum_buffer_list)
-
-
-@cuda_kernel(operator_named("_fused_adagrad_"))
-def fused_adagrad_cuda_(
-    params, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf
-):
-    if not unscale(grads, grad_scale, found_inf, divide_on_device):
-        return
-    for (step, _), places in by_step(params, state_steps).items():
-        chosen = [[tensors[i] for i in places] for tensors in (params, grads, state_sums)]
-        with InOrder(*chosen) as lists:
-            adagrad(*lists, rate_at(step, lr, lr_decay), eps, weight_decay, maximize)
-    changed(params, state_sums)
+def flags_of(scale, found, like):
+    """(whether there is a scale, whether infinities were looked for), and both as arrays that a kernel can take."""
+    return (scale is not None, found is not None), (like if scale is None else scale, like if found is None else found)

@@ -21,8 +21,7 @@ from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import AcceleratorError
 from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
 from readtorch.c10.cuda.device_memory import empty_on, tensor_within
-from readtorch.c10.device import current_device
-from readtorch.c10.device import device as Device
+from readtorch.c10.device import cuda_device, current_device
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.tensor_impl import TensorImpl, detached
 
@@ -111,7 +110,7 @@ def wait_if_asked():
 
 def here():
     """The current device."""
-    return Device("cuda", current_device.index)
+    return cuda_device(current_device.index)
 
 
 def empty(shape, numpy_dtype, strides=None):
