@@ -21,7 +21,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export IPYTHONDIR := $(CURDIR)/_build/.ipython
 export PYTHONPATH :=
 
-.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu clean distclean
+.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu fake-gpu clean distclean
 
 help:
 	@echo "make book             set up, run every chapter, build the site"
@@ -33,6 +33,7 @@ help:
 	@echo "make notebooks        run every notebook that the site offers, each in an empty folder (ARGS='autograd hooks' for some)"
 	@echo "make bench            compare speed with PyTorch on this machine"
 	@echo "make gpu              tests and benchmarks that need an NVIDIA GPU, with the system's python3"
+	@echo "make fake-gpu         the same tests, a chapter's GPU cells and the benchmarks on a fake GPU (needs gcc, no GPU)"
 	@echo "make clean            remove what was built; make distclean: the environment too"
 
 setup: $(READY)
@@ -91,6 +92,16 @@ gpu:
 	[ $$status -ne 5 ] || { echo "no test is marked gpu"; status=0; }; \
 	$(PYTHON) -m benchmarks.gpu || status=1; \
 	exit $$status
+
+# Threads in order, reversed, shuffled; and every stream's work held back until somebody waits for it.
+FAKE := $(BIN)/python -m tests.gpu $(BIN)/python
+ON_FAKE = FAKE_GPU_DEVICES=2 $(FAKE) -m pytest tests -m gpu --numprocesses 2 --dist load $(ARGS)
+
+fake-gpu: $(READY)
+	$(ON_FAKE)
+	FAKE_GPU_ORDER=reversed FAKE_GPU_HOLD=1 $(ON_FAKE)
+	FAKE_GPU_ORDER=shuffled $(ON_FAKE)
+	FAKE_GPU_RUN=0 FAKE_GPU_POISON=0 $(FAKE) -m benchmarks.gpu --results _build/fake_gpu/benchmarks.json
 
 clean:
 	rm -rf _build build .pytest_cache .hypothesis

@@ -11,6 +11,7 @@ layers, d = 384) and of ResNet-18 take at most 3 times PyTorch's; memory through
 least 20 times as fast as numba's own.
 """
 
+import argparse
 import datetime
 import json
 import pathlib
@@ -196,6 +197,10 @@ def about(rt, torch):
 def main():
     import readtorch as rt
 
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="the file that they are written to")
+    where = parser.parse_args().results
+
     if not rt.cuda.is_available() or rt.cuda.get_device_properties(0).simulated:
         print("There is no GPU here; nothing was measured.")
         return
@@ -206,10 +211,10 @@ def main():
         "bandwidth": bandwidth_rows(rt),
         "beside PyTorch": comparison_rows(rt, torch),
     }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(results, indent=1))
-    print(f"{time.time() - began:.0f} s; written to {RESULTS}")
+    print(f"{time.time() - began:.0f} s; written to {where}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""A GPU that does not exist, for tests: README.md."""
