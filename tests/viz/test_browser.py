@@ -824,8 +824,20 @@ def test_accesses_step_to_barriers_and_choose_threads(visit, page_with):
         assert page.locator(".rt-aboutthread").inner_text() == ""
         page.locator(".rt-cellspicture").first.click(position={"x": 5, "y": 5})
         assert "thread (0, 0, 0)" in page.locator(".rt-aboutthread").inner_text()
+        page.locator(".rt-k-whole summary").click()
         assert "1024 turns" in page.locator(".rt-k-dear").inner_text()
         assert seen.problems == []
+
+
+@pytest.mark.parametrize(("width", "screen"), [(1400, 900), (760, 900), (390, 844)])
+def test_accesses_fit_one_screen(visit, page_with, width, screen):
+    """The buttons, and what they change: the threads, the line, the arrays with their banks."""
+    with visit(page_with(accesses()), width=width) as seen:
+        for run in ("pitch 32", "no barrier"):
+            seen.page.get_by_label("run").select_option(run)
+            top = seen.page.locator(".rt-bar").bounding_box()["y"]
+            last = seen.page.locator(".rt-k-arrays").bounding_box()
+            assert last["y"] + last["height"] - top <= screen
 
 
 def test_accesses_show_a_race_and_an_error(visit, page_with):

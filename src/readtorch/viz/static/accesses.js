@@ -34,7 +34,9 @@ function render({ model, el }) {
     threadName,
     threadPicture,
   );
-  const panels = h("div", { class: "rt-panels" });
+  const above = h("div", { class: "rt-panels rt-k-above" }),
+    arrays = h("div", { class: "rt-panels rt-k-arrays" });
+  const panels = h("div", {}, above, arrays);
   const about = h("div", { class: "rt-aboutthread" });
   const source = h("div", {});
   const tables = h("div", {});
@@ -57,13 +59,13 @@ function render({ model, el }) {
       ["rt-k-raced", "race"],
     ]),
     about,
-    tables,
+    h("details", { class: "rt-k-whole" }, h("summary", {}, "The whole launch, line by line"), tables),
     h(
       "p",
       { class: "rt-hint" },
       KEY_HINT,
       " b goes to the next barrier. A row of threads is a warp; arrows pick a thread, Escape lets go. ",
-      "A step is what one warp asks of memory with one instruction.",
+      "A step is what one warp asks of memory with one instruction. Columns of shared memory are banks; the bars under them count words.",
     ),
   );
   const toBarrier = () => {
@@ -122,7 +124,7 @@ function render({ model, el }) {
   function drawStrip() {
     stripWidth = Math.max(240, Math.round(stripBox.clientWidth));
     const top = 12,
-      high = Math.max(2, Math.min(12, Math.floor(96 / warps()))),
+      high = Math.max(2, Math.min(8, Math.floor(64 / warps()))),
       foot = top + warps() * high;
     const x = (at) => (at / Math.max(1, last())) * (stripWidth - 2) + 1;
     const wide = Math.max(1, x(1) - x(0)).toFixed(1);
@@ -155,7 +157,7 @@ function render({ model, el }) {
 
   // ---- pictures of cells
   function measure(columns, box) {
-    const width = Math.max(200, box.clientWidth || panels.clientWidth);
+    const width = Math.max(100, box.clientWidth || panels.clientWidth);
     const size = Math.min(14, (width - 2) / columns);
     return { size, at: (i) => [1 + (i % columns) * size, 1 + Math.floor(i / columns) * size] };
   }
@@ -234,14 +236,15 @@ function render({ model, el }) {
     const boxes = run().arrays.map((array, i) => {
       const { name, space, dtype, shape } = array;
       const picture = s("svg", { class: "rt-cellspicture", role: "img" });
-      const note = space === "shared" ? "; columns are banks, the bars count words in each" : "";
-      const text = `${space} ${dtype} ${shapeText(shape)}${note}`;
+      const text = `${space} ${dtype} ${shapeText(shape)}`;
       const caption = [h("code", {}, name), h("span", { class: "rt-dim" }, ` ${text}`)];
       const box = h("div", { class: "rt-panel" }, h("p", { class: "rt-dhead" }, caption), picture);
       pictures.set(i, [picture, box]);
       return box;
     });
-    panels.replaceChildren(threadBox, source, ...boxes);
+    above.replaceChildren(threadBox, source);
+    arrays.style.setProperty("--side-by-side", Math.min(3, boxes.length));
+    arrays.replaceChildren(...boxes);
   }
   function drawAll() {
     const past = pastOf(run(), Math.max(0, step() - 1));

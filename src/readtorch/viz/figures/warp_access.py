@@ -1,0 +1,172 @@
+"""What a warp asks of memory: sectors of 32 bytes, turns of 32 banks (the chapter "CUDA kernels with numba").
+
+The rules are those of Note [ A warp's access ] in c10/cuda/simulator/recording.py; `tests/viz/test_warp_access.py` runs a
+kernel with these inputs on the simulator and compares.
+"""
+
+from readtorch.viz.figure_kit import Figure
+from readtorch.viz.inputs import Choice, Integer, Refusal
+from readtorch.viz.picture import box, drawing, text
+
+WARP, SECTOR, BANKS, WORD = 32, 32, 32, 4
+ROW = BANKS * WORD  # bytes: four sectors, and every bank once
+MOST_THREADS = 1024  # of a block
+SIZES = {"1": "int8, 1 byte", "2": "float16, 2", "4": "float32, 4", "8": "float64, 8", "16": "four float32, 16"}
+LINE, ROWS, COLUMNS = "line", "rows", "columns"
+PATTERNS = {LINE: "x[stride·t + shift]", ROWS: "x[ty, tx + shift]", COLUMNS: "x[tx, ty + shift]"}
+
+
+def model(inputs):
+    threads = inputs["across"] * inputs["down"]
+    if threads > MOST_THREADS:
+        raise Refusal(f"That is a block of {threads:,} threads; a GPU allows {MOST_THREADS:,}.")
+    warps = -(-threads // WARP)
+    warp, size = min(inputs["warp"], warps - 1), int(inputs["size"])
+    of_warps = [lanes_of(inputs, one, threads) for one in range(warps)]
+    one, costs = of_warps[warp], [cost(addresses, size) for addresses in of_warps]
+    sectors, least, turns = (sum(column) for column in zip(*costs))
+    result = {
+        "warps": warps,
+        "warp": warp,
+        "lanes": one,
+        "lines": lines_of(one, size),
+        "banks": words_in_banks(one, size),
+        "sectors": costs[warp][0],
+        "least": costs[warp][1],
+        "turns": costs[warp][2],
+        "all": {"sectors": sectors, "least": least, "turns": turns},
+        "used": share_of(of_warps, size, sectors),
+    }
+    return result | {"say": sentence(result, size)}
+
+
+# ---- addresses
+
+
+def lanes_of(inputs, warp, threads):
+    """The address of each lane of a warp, in bytes from a multiple of 128."""
+    return [address(inputs, t) for t in range(WARP * warp, min(WARP * (warp + 1), threads))]
+
+
+def address(inputs, thread):
+    ty, tx = divmod(thread, inputs["across"])
+    if inputs["pattern"] == LINE:
+        element = inputs["stride"] * thread
+    elif inputs["pattern"] == ROWS:
+        element = inputs["pitch"] * ty + tx
+    else:
+        element = inputs["pitch"] * tx + ty
+    return (element + inputs["shift"]) * int(inputs["size"])
+
+
+# ---- costs
+
+
+def units(addresses, size, unit):
+    """The pieces of memory of this many bytes that the elements lie in, each once, from low to high."""
+    return sorted({u for a in addresses for u in range(a // unit, (a + size - 1) // unit + 1)})
+
+
+def cost(addresses, size):
+    """(sectors moved, fewest that would do, turns of the banks)"""
+    least = -(-len(set(addresses)) * size // SECTOR)
+    together = max(1, ROW // max(size, WORD))  # lanes that are served at once
+    parts = [addresses[i : i + together] for i in range(0, len(addresses), together)]
+    turns = sum(max(words_in_banks(part, size)) for part in parts) - len(parts) + 1
+    return len(units(addresses, size, SECTOR)), least, turns
+
+
+def words_in_banks(addresses, size):
+    """How many different words each bank has to give."""
+    counts = [0] * BANKS
+    for word in units(addresses, size, WORD):
+        counts[word % BANKS] += 1
+    return counts
+
+
+def lines_of(addresses, size):
+    """[number of the row of 128 bytes, the words of it that are used], for each row that is touched."""
+    lines = {}
+    for word in units(addresses, size, WORD):
+        lines.setdefault(word // BANKS, []).append(word % BANKS)
+    return [[number, words] for number, words in lines.items()]
+
+
+def share_of(of_warps, size, sectors):
+    """What part of the bytes moved is used."""
+    return sum(len(set(addresses)) for addresses in of_warps) * size / (sectors * SECTOR)
+
+
+# ---- words
+
+
+def sentence(result, size):
+    count, sectors, turns = len(result["lanes"]), result["sectors"], result["turns"]
+    moved = f"{plural(sectors, 'sector')} of {SECTOR} bytes"
+    fewest = "as few as can be" if sectors == result["least"] else f"{result['least']} would do"
+    banks = "one turn, no bank conflict" if turns == 1 else f"{turns} turns, a bank conflict"
+    whole = result["all"]
+    return (
+        f"Warp {result['warp']} of {result['warps']} asks for {plural(count, 'element')} of {plural(size, 'byte')}: from global memory {moved}, {fewest}; "
+        f"from shared memory {banks}. The whole block moves {whole['sectors'] * SECTOR:,} bytes and uses {percent(result['used'])} of them; "
+        f"its shared accesses take {plural(whole['turns'], 'turn')}."
+    )
+
+
+def plural(n, word):
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
+def percent(share):
+    return f"{int(100 * share + 0.5 + 1e-9)} %"
+
+
+# ---- the still picture
+
+
+def picture(result, step):
+    width, height, parts = 11, 11, []
+    lines = result["lines"][:24]
+    for row, (number, words) in enumerate(lines):
+        y = 8 + row * height
+        parts.append(text(number * ROW, 2, y + 9, "dim"))
+        for sector in sorted({word * WORD // SECTOR for word in words}):
+            parts.append(box(50 + sector * 8 * width, y, 8 * width, height, "pale"))
+        parts += [box(50 + word * width, y + 1, width - 1, height - 2, "pick") for word in words]
+    below = 20 + len(lines) * height
+    most = max(result["banks"])
+    for bank, count in enumerate(result["banks"]):
+        tall = 30 * count / most
+        parts.append(box(50 + bank * width, below + 30 - tall, width - 1, tall, "gold" if count > 1 else "pale"))
+    return drawing(410, below + 36, *parts)
+
+
+def sample(random):
+    across = random.choice([1, 3, 8, 16, 32, 33, 64])
+    return {
+        "across": across,
+        "down": random.randint(1, MOST_THREADS // across + 1),
+        "stride": random.choice([0, 1, 2, 3, 8, 16, 32, 33]),
+        "pitch": random.choice([1, 8, 31, 32, 33, 40]),
+        "shift": random.choice([0, 1, 5, 8, 31]),
+        "warp": random.choice([0, 0, 1, 5, 31]),
+    }
+
+
+FIGURE = Figure(
+    name="warp_access",
+    title="What a warp asks of memory",
+    inputs=(
+        Choice("pattern", "access", COLUMNS, PATTERNS, hint="t counts the threads of the block; tx and ty are threadIdx.x and threadIdx.y"),
+        Choice("size", "an element", "4", SIZES),
+        Integer("across", "block x", 32, low=1, high=1024),
+        Integer("down", "block y", 8, low=1, high=1024),
+        Integer("stride", "stride", 1, low=0, high=64, only=("pattern", LINE)),
+        Integer("pitch", "elements a row", 32, low=1, high=129, hint="of the matrix x, from one row to the next"),
+        Integer("shift", "shift", 0, low=0, high=127),
+        Integer("warp", "warp", 0, low=0, high=31, slider=True),
+    ),
+    model=model,
+    picture=picture,
+    sample=sample,
+)  # fmt: skip
