@@ -26,6 +26,7 @@ that shows itself when it is the last value of a cell::
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
     viz.kernel_accesses({"": (kernel, 1, 64, x, out)})  # a kernel's threads and memory, access by access
+    viz.kernel_picture(kernel, 1, 4, a, out, thread=2)  # … and a still picture: what one thread reads and writes
     viz.ir(traced)                                    # a graph line by line: who makes and who uses what
     viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
@@ -53,6 +54,7 @@ __all__ = [
     "import_timeline",
     "ir",
     "kernel_accesses",
+    "kernel_picture",
     "loss_surface",
     "module_tree",
     "plot",
@@ -324,6 +326,17 @@ def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Thre
     data = record_kernel(runs, block)
     step = step if step >= 0 else len(data["runs"][run]["steps"]) + 1 + step
     return AccessViewer(data, title=title, run=run, step=step, thread=thread)
+
+
+def kernel_picture(kernel, grid, block, *arguments, thread=0, of_block=0):
+    """What one thread of a kernel reads and writes, as a still picture (the chapter "CUDA kernels with numba").
+
+    The kernel is run once on the kernel simulator and writes into its arguments; an error of the kernel is raised.
+    Arrays of up to 512 elements are drawn. thread, of_block: their numbers, x counting first.
+    """
+    from .draw_kernel import draw_kernel
+
+    return draw_kernel(kernel, grid, block, arguments, thread, of_block)
 
 
 def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
