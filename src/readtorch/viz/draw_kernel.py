@@ -8,6 +8,7 @@ are written.
 from __future__ import annotations
 
 import html
+import itertools
 
 import numpy as np
 
@@ -114,7 +115,10 @@ class Drawing:
         found = {}
         for a in self.own:
             found.setdefault(("reads" if a.kind == "read" else "writes", a.array), {})[a.index] = None
-        said = [f"{verb} {elements(array, list(indices))}" for (verb, array), indices in found.items()]
+        said = [
+            f"{verb} {' and '.join(elements(array, list(found[verb, array])) for _, array in arrays)}"
+            for verb, arrays in itertools.groupby(found, key=lambda key: key[0])
+        ]
         blocks = int(np.prod(self.run.launch.grid_size))
         who = f"Thread {self.thread}" + (f" of block {self.of_block}" if blocks > 1 else "")
         return f"{who} {', '.join(said) or 'does nothing'}."
@@ -144,7 +148,9 @@ def table_of(shape, name):
 
 
 def words(text, x, y):
-    return f'<text x="{x}" y="{y}" font-size="11" font-family="monospace" fill="currentColor">{html.escape(text)}</text>'
+    return (
+        f'<text x="{x}" y="{y}" font-size="11" font-family="monospace" fill="currentColor">{html.escape(text)}</text>'
+    )
 
 
 def elements(array, indices):

@@ -1,0 +1,96 @@
+"""`mini.gpu`: kernels as generators run as on the kernel simulator, and the same mistakes are found."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import cuda
+
+from readtorch.c10.cuda import simulator
+from readtorch.mini.gpu import BARRIER, Shuffle, launch
+
+ALL = 0xFFFFFFFF
+
+
+def turned(me, x, out):
+    me.shared[me.index] = x[me.number]
+    yield BARRIER
+    out[me.number] = me.shared[me.width - 1 - me.index]
+
+
+def shifted(me, x, out, turns=3):
+    me.shared[me.index] = x[me.number]
+    for _ in range(turns):
+        yield BARRIER
+        value = me.shared[(me.index - 1) % me.width]
+        yield BARRIER
+        me.shared[me.index] = value
+    out[me.number] = me.shared[me.index]
+
+
+def hasty(me, x, out):
+    me.shared[me.index] = x[me.number]
+    out[me.number] = me.shared[me.width - 1 - me.index]
+
+
+def hasty_for_the_simulator(x, out):
+    shared = cuda.shared.array(64, np.float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    shared[t] = x[i]
+    out[i] = shared[cuda.blockDim.x - 1 - t]
+
+
+@given(st.integers(1, 4), st.integers(1, 48))
+def test_barriers(grid, width):
+    x, out = np.arange(grid * width, dtype=np.float32), np.zeros(grid * width, np.float32)
+    assert not launch(turned, grid, width, x, out, shared=width).races
+    assert out.tolist() == x.reshape(grid, width)[:, ::-1].ravel().tolist()
+    assert not launch(shifted, grid, width, x, out, shared=width).races
+    assert out.tolist() == np.roll(x.reshape(grid, width), 3, axis=1).ravel().tolist()
+
+
+@given(st.integers(1, 3), st.integers(1, 31))
+def test_shuffles(warps, lanes):
+    """Whole warps by one mask; in two halves, each with its own."""
+
+    def exchanged(me, x, out):
+        value = yield Shuffle(ALL, x[me.number], me.lane ^ lanes)
+        half = 0xFFFF if me.lane < 16 else 0xFFFF0000
+        out[me.number] = yield Shuffle(half, value, me.lane ^ 15)
+
+    x, out = np.arange(32 * warps, dtype=np.float32), np.zeros(32 * warps, np.float32)
+    launch(exchanged, 1, 32 * warps, x, out)
+    assert out.tolist() == [i ^ 15 ^ lanes for i in range(32 * warps)]
+
+
+def test_races_are_those_of_the_simulator():
+    x, out = np.arange(12, dtype=np.float32), np.zeros(12, np.float32)
+    mine = launch(hasty, 2, 6, x, out, shared=6).races
+    theirs = simulator.races_of(hasty_for_the_simulator, 2, 6, x, out)
+    assert {i for name, i in mine if name == "shared 1"} == set(range(6)) and theirs
+    assert not any(name.startswith("array") for name, _ in mine)
+
+
+def test_two_blocks_race_whatever_the_barrier():
+    def both(me, out):
+        yield BARRIER
+        out[0] = me.number
+
+    assert launch(both, 2, 1, np.zeros(1)).races
+    assert not launch(both, 1, 1, np.zeros(1)).races
+
+
+def test_who_never_meets():
+    def some(me, x):
+        if me.index < 3:
+            yield BARRIER
+
+    with pytest.raises(RuntimeError, match="they never meet: {'the barrier': 3, 'the end': 2}"):
+        launch(some, 1, 5, np.zeros(1))
+
+    def half(me, x):
+        if me.lane < 16:
+            yield Shuffle(ALL, 1, me.lane ^ 1)
+
+    with pytest.raises(RuntimeError, match="they never meet: .*'the end': 16"):
+        launch(half, 1, 32, np.zeros(1))
