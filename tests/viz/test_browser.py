@@ -109,6 +109,10 @@ def checkpoint_diff():
     return viz.checkpoint_diff(net, other)
 
 
+def memory_bands():
+    return viz.memory_bands(snapshot_of("small_06_record_stream"))
+
+
 def allocator():
     return viz.allocator(snapshot_of("small_06_record_stream"), title="A small history")
 
@@ -205,6 +209,7 @@ FIGURES = [
     fusion,
     ir,
     allocator,
+    memory_bands,
     autograd,
     deep,
     strides,

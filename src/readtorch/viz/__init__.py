@@ -25,6 +25,7 @@ that shows itself when it is the last value of a cell::
     viz.rank_timeline(timelines)                      # several ranks: gradients, buckets, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
+    viz.memory_bands("snapshot.pickle")               # … a band for each allocation, by who asked for it
     viz.kernel_accesses({"": (kernel, 1, 64, x, out)})  # a kernel's threads and memory, access by access
     viz.kernel_picture(kernel, 1, 4, a, out, thread=2)  # … and a still picture: what one thread reads and writes
     viz.ir(traced)                                    # a graph line by line: who makes and who uses what
@@ -56,6 +57,7 @@ __all__ = [
     "kernel_accesses",
     "kernel_picture",
     "loss_surface",
+    "memory_bands",
     "module_tree",
     "plot",
     "rank_timeline",
@@ -83,6 +85,19 @@ def allocator(source=None, device=None, title="Allocator explorer", step=0, addr
     data = allocator_history(source, device)
     step = step if step >= 0 else data["events"] + 1 + step
     return AllocatorExplorer(data, title=title, step=step, address=address)
+
+
+def memory_bands(source=None, device=None, title="Memory over time", step=None):
+    """Each allocation as a band over time, by who asked for it: modules, the optimizer, forward, backward (the chapter "The
+    caching allocator"). On the page another ``snapshot.pickle`` can be dropped on the figure; it is read there.
+
+    source, device: as `allocator` takes them. step: the number of events shown first, the peak if None.
+    """
+    from ._widgets import MemoryBands
+    from .allocation_bands import allocation_bands
+
+    data = allocation_bands(source, device)
+    return MemoryBands(data, title=title, step=data["peak"] if step is None else step)
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):

@@ -169,6 +169,17 @@ class AllocatorExplorer(StaticWidget):
     scale = Unicode("full width").tag(sync=True)  # or "to scale"
 
 
+class MemoryBands(StaticWidget):
+    kind = "memory_bands"
+    _esm = front_end(kind, "_history", "_memory_chart", "_plain_pickle", "_bands")
+    fallback = "Memory over time: a band for each allocation of an allocator's history (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+    chosen = Int(-1).tag(sync=True)  # the number of an allocation
+    first = Int(0).tag(sync=True)  # the events from … to … fill the picture;
+    last = Int(0).tag(sync=True)  # 0: up to the end
+
+
 class ImportTimeline(StaticWidget):
     kind = "imports"
     _esm = front_end(kind)
