@@ -26,6 +26,8 @@ import types
 import unittest
 from pathlib import Path
 
+from tests import pytorch_suite_ranks as ranks
+
 SECONDS = 30  # for one test
 
 
@@ -281,6 +283,7 @@ NAMES = {
     "find_library_location": lambda name: Path(name),
     **dict.fromkeys(("IS_FBCODE", "IS_MACOS", "IS_WINDOWS", "IS_SANDCASTLE", "TEST_WITH_ROCM", "TEST_CUDA"), False),
     **dict.fromkeys(("TEST_NUMPY",), True),
+    **ranks.names(TestCase),
 }
 
 
@@ -313,9 +316,11 @@ def use_stand_ins(torch, side):
     if side == "readtorch":
         torch.testing.FileCheck = FileCheck
     else:
-        from torch.testing._internal import common_device_type
+        from torch.testing._internal import common_device_type, common_distributed, common_utils
 
         common_device_type.instantiate_device_type_tests = instantiated
+        for name in ("MultiProcessTestCase", "DistributedTestBase"):
+            setattr(common_distributed, name, ranks.multi_process_test_case(common_utils.TestCase))
 
 
 # ------------------------------------------------------------------------------------------------------ both sides
