@@ -61,7 +61,7 @@ def as_written(program, lib=readtorch):
 def compiled_here(program, fullgraph=False):
     """(notes, what was printed), and how many graphs, breaks and recompilations there were."""
     counters.clear()
-    reached = play(program, readtorch, lambda f: eval_frame.optimize(f, backend="eager", fullgraph=fullgraph))
+    reached = play(program, readtorch, lambda f: eval_frame.optimize_call(f, backend="eager", fullgraph=fullgraph))
     return reached, {
         "graphs": counters["stats"]["unique_graphs"],
         "breaks": sum(counters["graph_break"].values()),

@@ -9,7 +9,7 @@ import torch
 
 import readtorch
 from readtorch import _dynamo, nn
-from readtorch._dynamo import config, eval_frame, utils
+from readtorch._dynamo import eval_frame, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch.utils._pytree import tree_leaves
 from tests.dynamo import more_programs, shape_fuzz, table, world_fuzz
@@ -30,7 +30,7 @@ def quiet(caplog):
 
 
 def by_bytecode(function, **options):
-    return eval_frame.optimize(function, **{"backend": "eager"} | options)
+    return eval_frame.optimize_call(function, **{"backend": "eager"} | options)
 
 
 def told(compiled):
@@ -53,11 +53,17 @@ def test_more_programs(name):
         program(compile, out)
 
     expected = table.play(run, readtorch, lambda f: f)
-    assert table.play(run, readtorch, by_bytecode) == expected
+    for compile in (by_bytecode, eval_frame.optimize_call):
+        assert table.play(run, readtorch, compile) == expected
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_changes_is_noticed_with_the_fuser_behind_it(name):
+    assert table.play(PROGRAMS[name], readtorch, eval_frame.optimize_call) == table.as_written(PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", mutations.PROGRAMS)
-def test_the_programs_of_the_recorded_capture(name):
+def test_programs_without_effects(name):
     def compile(function):
         return (eval_frame.OptimizedModule if isinstance(function, nn.Module) else by_bytecode)(function)
 
@@ -482,8 +488,7 @@ def test_is_compiling():
     assert compiled(readtorch.ones(1)).item() == 2 and not readtorch.compiler.is_compiling()
 
 
-def test_compile_by_configuration(monkeypatch):
-    monkeypatch.setattr(config, "capture", "bytecode")
+def test_compile():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     compiled = readtorch.compile(model, backend="eager")
     x = readtorch.ones(1, 2)
@@ -494,9 +499,6 @@ def test_compile_by_configuration(monkeypatch):
     assert _dynamo.report(function).graph_count == _dynamo.report(compiled).graph_count == 1
     _dynamo.reset()
     assert _dynamo.report(function).graph_count == 0
-    monkeypatch.setattr(config, "capture", "by luck")
-    with pytest.raises(ValueError, match="'recorded' or 'bytecode'"):
-        _dynamo.optimize(lambda x: x)
 
 
 def test_the_generated_function_is_the_one_that_its_module_shows():

@@ -14,7 +14,7 @@ import readtorch
 from readtorch._dynamo.bytecode_transformation import handler_at
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
-from readtorch._dynamo.guards import GuardBuilder
+from readtorch._dynamo.guards import Guard, GuardBuilder
 from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
 from readtorch._dynamo.source import GetItemSource, LocalSource, Source
@@ -23,21 +23,57 @@ from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
 from readtorch._dynamo.variables.misc import CellVariable
 from readtorch.aten.codegen import compile_function
+from readtorch.csrc.jit.tensorexpr.kernel import MISS
 from readtorch.fx import GraphModule
-
-MISS = object()
 
 
 class GuardedCode:
     """What one capture has made. run(closure, *arguments) returns MISS if a guard does not hold.
 
-    reason: why the graph breaks at its end, None if it does not.
+    reason: why the graph breaks at its end, None if it does not. inputs: what the graph gets; lowered: what the backend has made of
+    it; is_all: whether what that gives is all that the function does, and returns.
     """
 
-    def __init__(self, run, text, guards, graph_module, state, reason):
-        self.run, self.text, self.guards, self.graph_module = run, text, guards, graph_module
-        self.state, self.reason = state, reason
+    def __init__(self, run, text, output, graph_module, state, reason, lowered, is_all):
+        self.run, self.text, self.guards, self.graph_module = run, text, output.guards, graph_module
+        self.state, self.reason, self.inputs, self.lowered, self.is_all = (
+            state,
+            reason,
+            list(output.inputs),
+            lowered,
+            is_all,
+        )
         self._checker = None
+
+    def front(self):
+        """A function to be asked before `run`, where the graph is one fused group: it calls the group's kernel, whose own guards
+        include most of those on the tensors. None where there is no such function.
+        """
+        kernel, tensors = getattr(self.lowered, "only_kernel", None), set(self.inputs)
+        facts = [guard.seen for guard in self.guards if guard.kind == "TENSOR_MATCH" and guard.source in tensors]
+        if (
+            not self.is_all
+            or kernel is None
+            or len(facts) < len(tensors)
+            or not all(seen.suits_kernel for seen in facts)
+        ):
+            return None
+        writer = FunctionWriter()
+        builder, miss = GuardBuilder(writer), writer.hold(MISS)
+        for guard in self.guards:
+            if guard.kind == "NO_TENSOR_ALIASING":  # nothing is written to
+                continue
+            is_input = guard.kind == "TENSOR_MATCH" and guard.source in tensors
+            builder.write(Guard("TENSOR_OF_KERNEL", guard.source, guard.seen) if is_input else guard)
+        lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines]
+        call = f"fast({', '.join(_read(writer, key) for key in self.inputs)})"
+        text = "\n".join([
+            f"def front({', '.join(['__closure', *self.state.parameters])}):",
+            "    try:", *lines, "    except Exception:", f"        return {miss}",
+            f"    for fast in {writer.hold(kernel.fast)}:", f"        result = {call}", f"        if result is not {miss}: return result",
+            f"    return {miss}", "",
+        ])  # fmt: skip
+        return compile_function("front", text, writer.held)
 
     def first_failing_guard(self, closure, args):
         """What is reported of the first guard that does not hold, with the program's own names."""
@@ -184,9 +220,10 @@ class _Capture:
         for source in output.read_sources:  # that it is there, though nobody looked at it
             writer.get(source)
         last = finish()
-        module, graph_lines = self.graph_call(output, codegen, writer)
+        module, run, graph_lines = self.graph_call(output, codegen, writer)
         body = [*graph_lines, *codegen.body, *("    " + line for line in [*effects, *last])]
-        return self.function(output, writer, body, module, reason)
+        is_all = last == ["return g0"] and not effects and not codegen.body
+        return self.function(output, writer, body, module, reason, run, is_all)
 
     def guard_aliases(self, output):
         """What the function changes is not another of the objects that it looked at, unless it was so when it was captured; and the
@@ -202,10 +239,10 @@ class _Capture:
             output.guard("NO_TENSOR_ALIASING", None, tensors)
 
     def graph_call(self, output, codegen, writer):
-        """The GraphModule, and the lines that run it. (None, []) if there is no operator."""
+        """The GraphModule, what the backend makes of it, and the lines that run that. (None, None, []) if there is no operator."""
         if not output.op_count:
             mode = output.grad_mode
-            return None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
+            return None, None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
         outputs = list(codegen.graph_outputs)
         output.graph.output(tuple(outputs))
         module = GraphModule(readtorch.nn.Module(), output.graph)
@@ -219,9 +256,9 @@ class _Capture:
             f"{writer.hold(self.state)}.run_native(__closure, ({''.join(p + ', ' for p in self.state.parameters)}))"
         )
         lines.append("        raise" if output.wrote_to_tensors() else f"        return {native}")
-        return module, lines
+        return module, run, lines
 
-    def function(self, output, writer, body, module, reason):
+    def function(self, output, writer, body, module, reason, lowered, is_all):
         head = f"def entry({', '.join(['__closure', *self.state.parameters])}):"
         miss = writer.hold(MISS)
         lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines] or ["        pass"]
@@ -233,4 +270,4 @@ class _Capture:
         log_artifact("guards", "\n".join(guard.describe() for guard in output.guards))
         if module is not None:
             log_artifact("graph_code", module.code)
-        return GuardedCode(run, text, output.guards, module, self.state, reason)
+        return GuardedCode(run, text, output, module, self.state, reason, lowered, is_all)

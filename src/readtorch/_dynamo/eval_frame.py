@@ -14,15 +14,15 @@ import types
 
 import readtorch
 from readtorch._dynamo import config, trace_rules
-from readtorch._dynamo.convert_frame import MISS, compile_frame
+from readtorch._dynamo.backends import lookup_backend
+from readtorch._dynamo.convert_frame import compile_frame
 from readtorch._dynamo.exc import CannotGenerate, FailOnRecompileLimitHit, SkipFrame, Unsupported
-from readtorch._dynamo.recorded import eval_frame as recorded
-from readtorch._dynamo.registry import lookup_fx_backend
 from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.nn_module import GLOBAL_HOOKS, OWN_HOOKS
 from readtorch.aten.codegen import compile_function
 from readtorch.c10.local_dispatch_key_set import any_autocast_enabled, tls, trace_under_way
+from readtorch.csrc.jit.tensorexpr.kernel import MISS
 
 log = logging.getLogger("readtorch._dynamo")
 MISSING = object()
@@ -104,16 +104,16 @@ class ExtraState:
         if self.given_up is not None or is_watched():
             return self.run_native(closure, args)
         limit = config.recompile_limit if self.settings.limit is None else self.settings.limit
-        if len(self.entries) >= limit:
+        if len(self.codes) >= limit:
             return self.over_limit(closure, args, limit)
-        if self.entries:
+        if self.codes:
             counters["recompiles"][self.code.co_name] += 1
             log_artifact("recompiles", self.recompile_message(closure, args))
         made = self.capture(closure, args)
         if made is not None:
             result = made.run(closure, *args)
             if result is not MISS:
-                self.entries.append(made.run)
+                self.entries += [function for function in (made.front(), made.run) if function is not None]
                 self.codes.append(made)
                 self.settings.codes.append(made)
                 return result
@@ -216,7 +216,7 @@ def _dispatcher_code(code, defaults, names_with_defaults):
     def f(x, k=MISSING):
         if k is MISSING: k = __function.__defaults__[0]
         for entry in __entries:
-            result = entry(__function.__closure__, x, k)
+            result = entry(__closure, x, k)
             if result is not MISS: return …
     """
     count, by_name = code.co_argcount, code.co_kwonlyargcount
@@ -245,16 +245,21 @@ def _dispatcher_code(code, defaults, names_with_defaults):
     args = ", ".join(names[:at])
     lines += [
         "    for __entry in __entries:",
-        f"        __result = __entry(__function.__closure__, {args})",
+        f"        __result = __entry(__closure, {args})",
         "        if __result is not __MISS: return __drive(__result) if __result.__class__ is __Tail else __result",
-        f"    return __drive(__miss(__function.__closure__, ({args}{',' if args else ''})))",
+        f"    return __drive(__miss(__closure, ({args}{',' if args else ''})))",
     ]
     return "\n".join([f"def compiled({', '.join(parameters)}):", *lines, ""])
 
 
 def _dispatcher(function, state):
     text = _dispatcher_code(function.__code__, len(function.__defaults__ or ()), tuple(function.__kwdefaults__ or ()))
-    names = {"__function": function, "__entries": state.entries, "__miss": state.miss}
+    names = {
+        "__function": function,
+        "__closure": function.__closure__,
+        "__entries": state.entries,
+        "__miss": state.miss,
+    }
     names |= {"__MISS": MISS, "__MISSING": MISSING, "__drive": drive, "__Tail": Tail}
     return compile_function("compiled", text, names)
 
@@ -271,34 +276,88 @@ def _call_of(module):
     return call
 
 
-def optimize(function, backend="inductor", fullgraph=False, dynamic=None, recompile_limit=None):
-    """The function that `readtorch.compile` returns for a Python function, method or module. backend: see
-    `lookup_fx_backend`."""
-    settings = Settings(lookup_fx_backend(backend), fullgraph, dynamic, recompile_limit)
+def _uncompiled_call_of(module):
+    """The same for a module that keeps the compiled function as its `_compiled_call_impl`."""
+
+    def call(*args, **kwargs):
+        return module._call_uncompiled(*args, **kwargs)
+
+    return call
+
+
+def optimize(model, **options):
+    """What `readtorch.compile` returns for a function, a method or a module. options: see `optimize_call`."""
+    return (OptimizedModule if isinstance(model, readtorch.nn.Module) else optimize_call)(model, **options)
+
+
+def optimize_call(function, backend="inductor", fullgraph=False, dynamic=None, recompile_limit=None):
+    """The compiled function for a Python function, method or module. backend: see `lookup_backend`."""
+    settings = Settings(lookup_backend(backend), fullgraph, dynamic, recompile_limit)
     _all.append(settings)
     owner = None
     if isinstance(function, readtorch.nn.Module):
         function = _call_of(function)
+    elif getattr(function, "__func__", None) is readtorch.nn.Module._call_uncompiled:
+        function = _uncompiled_call_of(function.__self__)
     elif isinstance(function, types.MethodType):
         owner, function = function.__self__, function.__func__
-    if (
-        not isinstance(function, types.FunctionType)
-        or function.__code__.co_flags & NOT_CALLED
-        or not trace_rules.frame_can_be_captured()
-    ):
-        return function if owner is None else types.MethodType(function, owner)
-    compiled = _dispatcher(function, settings.state_of(function.__code__, function.__globals__))
-    functools.update_wrapper(compiled, function)
+    elif isinstance(getattr(type(function), "__call__", None), types.FunctionType):
+        owner, function = function, type(function).__call__
+    is_code = isinstance(function, types.FunctionType) and not function.__code__.co_flags & NOT_CALLED
+    if is_code and trace_rules.frame_can_be_captured():
+        compiled = _dispatcher(function, settings.state_of(function.__code__, function.__globals__))
+        functools.update_wrapper(compiled, function)
+    else:
+        compiled = _as_written(function)
     compiled._torchdynamo_orig_callable = function
     compiled._settings = settings
     return compiled if owner is None else types.MethodType(compiled, owner)
 
 
-class OptimizedModule(recorded.OptimizedModule):
+def _as_written(function):
+    """A wrapper of what is not compiled: a generator function, an object, a function where Python's version is not known."""
+
+    @functools.wraps(function, updated=())
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
+class OptimizedModule(readtorch.nn.Module):
     """A module whose calls are compiled; everything else is the wrapped module's (`_orig_mod`)."""
 
+    def __init__(self, module, **options):
+        object.__setattr__(self, "_orig_mod", module)
+        super().__init__()
+        self._orig_mod = module
+        self._options = options
+        self.training = module.training
+        self.forward = self._compiled_call()
+
     def _compiled_call(self):
-        return optimize(self._orig_mod, **self._options)
+        return optimize_call(self._orig_mod, **self._options)
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def train(self, mode=True):
+        self._orig_mod.train(mode)
+        return super().train(mode)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("forward", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.forward = self._compiled_call()
 
 
 class GraphCompileReason:
@@ -343,7 +402,7 @@ def explain(function):
     """`explain(f)(*args)`: what `compile` makes of this call."""
 
     def inner(*args, **kwargs):
-        compiled = optimize(function, backend="eager")
+        compiled = optimize_call(function, backend="eager")
         compiled(*args, **kwargs)
         return ExplainOutput(codes_of(compiled))
 

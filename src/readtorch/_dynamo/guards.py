@@ -11,7 +11,7 @@ Absence is guarded like presence (a key that is not in a dictionary, a name that
 
 import math
 
-from readtorch.c10 import scalar_type
+from readtorch.c10 import scalar_type, tensor_impl
 from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 
@@ -32,6 +32,8 @@ class TensorFacts:
         self.shape, self.strides, self.array_dtype = array.shape, array.strides, array.dtype
         self.keys = tensor._keys & KEPT_KEYS
         self.requires_grad, self.kind = tensor.requires_grad, _scalar_name(tensor)
+        is_plain = tls.grad_mode and not self.requires_grad and self.cls is tensor_impl.tensor_class
+        self.suits_kernel = is_plain and array.flags.c_contiguous and min(array.shape, default=2) > 1
 
     def difference(self, name, tensor):
         """Which fact another value has otherwise, in the words of PyTorch's log."""
@@ -219,6 +221,13 @@ class GuardBuilder:
         for i, size in enumerate(seen.shape):
             texts.append(f"{array}.shape[{i}] < 2" if i in seen.open else f"{array}.shape[{i}] != {size}")
         return texts
+
+    def TENSOR_OF_KERNEL(self, source, seen):
+        """What a kernel's own guards do not ask: they include dtype, device, and that there is no history and no gap."""
+        tensor, writer = self.writer.get(source), self.writer
+        array = writer.fresh()
+        first, *more = self.sizes(f"({array} := {tensor}._array)", array, seen)
+        return " or ".join([f"type({tensor}) is not {writer.hold(seen.cls)}", first, *(more[1:] if seen.open else ())])
 
     def TENSOR_MATCH(self, source, seen):
         """Type, sizes, strides, dtype, device and what autograd asks for: all that operators decide by, but the elements."""

@@ -180,11 +180,13 @@ class OutputGraph:
         """A tensor without elements that looks like it."""
         return self.fake_mode.from_tensor(tensor)
 
-    def graph_input(self, source, example, tensor):
+    def graph_input(self, source, example, tensor, open_sizes=()):
         if source not in self.inputs:
             parts = [part for part in _identifier(source.name).split("_") if part and part != "L"]
             node = self.new_placeholder(f"L_{'_'.join(parts)}_")
             node.meta["example_value"] = example
+            if open_sizes:
+                node.meta["dynamic_dims"] = open_sizes
             self.inputs[source] = node, example, version_of(example), tensor
             self.keep.append(example)
         return self.inputs[source][0]

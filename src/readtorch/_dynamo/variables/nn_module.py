@@ -39,6 +39,19 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
         if module._compiled_call_impl is not None:
             unimplemented("Unsupported call of a module that is compiled by itself", context=self.describe())
         tx.output.guard("ID_MATCH", AttrSource(self.source, "_compiled_call_impl"), None)
+        return self.call_uncompiled(tx, args, kwargs)
+
+    def var_getattr(self, tx, name):
+        is_ours = name == "_call_uncompiled" and self.cls._call_uncompiled is Module._call_uncompiled
+        return tx.method_of(self, name) if is_ours else super().var_getattr(tx, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "_call_uncompiled":
+            return self.call_uncompiled(tx, args, kwargs)
+        return super().call_method(tx, name, args, kwargs)
+
+    def call_uncompiled(self, tx, args, kwargs):
+        module = self.original
         if any(getattr(module, name) for name in OWN_HOOKS) or any(GLOBAL_HOOKS):
             return tx.call(tx.held(Module._call_uncompiled), [self, *args], kwargs)
         tx.output.guard("EMPTY_DICTS", self.source, OWN_HOOKS)

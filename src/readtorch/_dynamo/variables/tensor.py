@@ -89,7 +89,7 @@ class TensorVariable(VariableTracker):
 
     def as_proxy(self, output):
         if self.node is None:
-            self.node = output.graph_input(self.source, self.example, self.original)
+            self.node = output.graph_input(self.source, self.example, self.original, self.open_sizes)
         return self.node, self.example
 
     def reconstruct(self, codegen):
