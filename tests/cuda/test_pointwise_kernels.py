@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from readtorch.aten.native import math as functions
 from readtorch.aten.native.cuda.loops import pointwise
+from readtorch.aten.native.cuda.offset_calculator import divided, divider, in_32_bits, reach_of
 from tests.cuda.launches import aligned, checked, floats
 
 ONE = {
@@ -156,3 +159,38 @@ def test_in_place():
     expected = x * 2
     checked(pointwise, functions.scale_and_shift, [x], x, f32s((2, 0)))
     np.testing.assert_array_equal(x, expected)
+
+
+@given(d=st.integers(1, 2**31 - 1), i=st.integers(0, 2**31 - 1))
+@example(d=1, i=2**31 - 1)
+@example(d=2**31 - 1, i=2**31 - 1)
+@example(d=3, i=2**31 - 2)
+def test_division_by_multiplication(d, i):
+    assert divided(i, divider(d)) == i // d
+
+
+@given(data=st.data(), shape=st.lists(st.integers(1, 5), min_size=1, max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_any_strides(data, shape):
+    """Dimensions in any order, with gaps, repeated, and against their direction."""
+    arrays = []
+    for seed in range(2):
+        order = data.draw(st.permutations(range(len(shape))))
+        x = floats(*(2 * shape[d] for d in order), seed=seed).transpose(np.argsort(order))
+        steps = data.draw(st.lists(st.sampled_from([2, -2, None]), min_size=len(shape), max_size=len(shape)))
+        arrays.append(x[tuple(slice(1) if step is None else slice(None, None, step) for step in steps)])
+    whole = np.broadcast_shapes(*(x.shape for x in arrays))
+    out = np.zeros(whole[::-1], np.float32).T
+    checked(pointwise, functions.mul, arrays, out)
+    np.testing.assert_array_equal(out, arrays[0] * arrays[1])
+
+
+def test_arrays_beyond_32_bits_are_taken_apart():
+    """None of them is touched: each element is the same one, or none."""
+    one = np.zeros((), np.float32)
+    wide = np.lib.stride_tricks.as_strided(one, (3, 2**31, 1, 1), (0, 0, 0, 0))
+    far = np.lib.stride_tricks.as_strided(one, (3, 2, 1, 1), (2**33, 4, 0, 0))
+    for x in (wide, far):
+        parts = [a for [a] in in_32_bits([x])]
+        assert sum(a.size for a in parts) == x.size and all(reach_of(a) < 2**31 for a in parts)
+    assert list(in_32_bits([wide[:1, : 2**31 - 1]]))[0][0].size == 2**31 - 1

@@ -29,6 +29,8 @@ from readtorch.c10.memory_format import dense_strides, is_non_overlapping_and_de
 from readtorch.c10.tensor_impl import dtype_of, host_array
 
 from .loops import broadcast, pointwise
+from .memory_access import load, store
+from .offset_calculator import laid_out
 from .register_dispatch_key import cuda_kernel, empty, is_on_device
 
 TILE, PITCH, DOWN = 32, 33, 8
@@ -55,23 +57,25 @@ def transpose(x, out):
         return
     x, out = (a if a.ndim == 3 else strided(a, (1, *a.shape), (0, *a.strides)) for a in (x, out))
     grid = (-(-x.shape[2] // TILE), -(-x.shape[1] // TILE), min(x.shape[0], 65535))
-    launch(transpose_kernel(x.dtype.type), grid, (TILE, DOWN), x, out)
+    (x_row, x_steps), (out_row, out_steps) = laid_out(x), laid_out(out)
+    launch(transpose_kernel(x.dtype.type), grid, (TILE, DOWN), x_row, out_row, x.shape, x_steps[:2], out_steps[:2])
 
 
 @functools.cache
 def transpose_kernel(dtype):
-    def transpose(x, out):
+    def transpose(x, out, shape, x_steps, out_steps):
         tile = cuda.shared.array((TILE, PITCH), dtype)
         tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
         left, top = cuda.blockIdx.x * TILE, cuda.blockIdx.y * TILE
-        for z in range(cuda.blockIdx.z, x.shape[0], cuda.gridDim.z):
-            for i in range(ty, TILE, DOWN):
-                if top + i < x.shape[1] and left + tx < x.shape[2]:
-                    tile[i, tx] = x[z, top + i, left + tx]
+        source, target = (top + ty) * x_steps[1] + left + tx, (left + ty) * out_steps[1] + top + tx
+        for z in range(cuda.blockIdx.z, shape[0], cuda.gridDim.z):
+            for i in range(0, TILE, DOWN):
+                if top + ty + i < shape[1] and left + tx < shape[2]:
+                    tile[ty + i, tx] = load(x, z * x_steps[0] + source + i * x_steps[1])
             cuda.syncthreads()
-            for i in range(ty, TILE, DOWN):
-                if left + i < x.shape[2] and top + tx < x.shape[1]:
-                    out[z, left + i, top + tx] = tile[tx, i]
+            for i in range(0, TILE, DOWN):
+                if left + ty + i < shape[2] and top + tx < shape[1]:
+                    store(out, z * out_steps[0] + target + i * out_steps[1], tile[tx, ty + i])
             cuda.syncthreads()
 
     return transpose

@@ -17,7 +17,8 @@ from numba import cuda
 
 from readtorch.c10.cuda.launch import blocks_of, launch, strided
 
-from .memory_access import in_fours, load4, store4
+from .memory_access import in_fours, load, load4, store, store4
+from .offset_calculator import divider, in_32_bits, offset_of, place_of, with_steps
 
 THREADS = 256
 
@@ -39,7 +40,16 @@ def pointwise(function, inputs, out, scalars=(np.float32(0),)):
         launch(kernel(len(inputs), function, fours), grid, THREADS, *arrays, scalars)
         return
     for block in blocks_of_four_dimensions(arrays):
-        launch(strided_kernel(len(inputs), function), grid, THREADS, *block, scalars)
+        for part in in_32_bits(block):
+            launch_strided(strided_kernel(len(inputs), function), part, scalars)
+
+
+def launch_strided(kernel, arrays, scalars):
+    """For arrays of four dimensions: Note [ Division by multiplication ]."""
+    shape, count = arrays[0].shape, arrays[0].size
+    rows, steps = zip(*map(with_steps, arrays))
+    dividers = tuple(map(divider, shape[1:]))
+    launch(kernel, blocks_of(count, THREADS), THREADS, *rows, count, dividers, steps, scalars)
 
 
 # --------------------------------------------------------------------------------------------------- geometry
@@ -90,7 +100,7 @@ def kernel(inputs, function, fours):
 def flat_1(function):
     def flat(a, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], scalars)
+            store(out, i, function(load(a, i), scalars))
 
     return flat
 
@@ -98,7 +108,7 @@ def flat_1(function):
 def flat_2(function):
     def flat(a, b, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], b[i], scalars)
+            store(out, i, function(load(a, i), load(b, i), scalars))
 
     return flat
 
@@ -106,7 +116,7 @@ def flat_2(function):
 def flat_3(function):
     def flat(a, b, c, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], b[i], c[i], scalars)
+            store(out, i, function(load(a, i), load(b, i), load(c, i), scalars))
 
     return flat
 
@@ -188,28 +198,35 @@ def strided_kernel(inputs, function):
 
 
 def strided_1(function):
-    def strided(a, out, scalars):
-        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            at = place(i, out.shape)
-            out[at] = function(a[at], scalars)
+    def strided(a, out, count, dividers, steps, scalars):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            at = place_of(i, dividers)
+            x = load(a, offset_of(at, steps[0]))
+            store(out, offset_of(at, steps[1]), function(x, scalars))
 
     return strided
 
 
 def strided_2(function):
-    def strided(a, b, out, scalars):
-        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            at = place(i, out.shape)
-            out[at] = function(a[at], b[at], scalars)
+    def strided(a, b, out, count, dividers, steps, scalars):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            at = place_of(i, dividers)
+            x, y = load(a, offset_of(at, steps[0])), load(b, offset_of(at, steps[1]))
+            store(out, offset_of(at, steps[2]), function(x, y, scalars))
 
     return strided
 
 
 def strided_3(function):
-    def strided(a, b, c, out, scalars):
-        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            at = place(i, out.shape)
-            out[at] = function(a[at], b[at], c[at], scalars)
+    def strided(a, b, c, out, count, dividers, steps, scalars):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            at = place_of(i, dividers)
+            x, y, z = (
+                load(a, offset_of(at, steps[0])),
+                load(b, offset_of(at, steps[1])),
+                load(c, offset_of(at, steps[2])),
+            )
+            store(out, offset_of(at, steps[3]), function(x, y, z, scalars))
 
     return strided
 

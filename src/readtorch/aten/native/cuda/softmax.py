@@ -2,10 +2,17 @@
 
     softmax(x, dim, out, log=False)      softmax_backward(grad, y, dim, out, log=False)
 
-Grid: one block for each row (a grid-stride loop where there are more than 65535); block: whole warps, up to
-256 threads, or one warp for rows of at most 32. A row is read three times: its maximum, the sum of its
-exponentials, the result; the second and third time it is in the cache. A dimension that is not the last one
-is read with the stride that it has. Sums are float32.
+A row of up to 16384 elements that lie side by side stays in registers: Note [ A row in registers ] in persistent_softmax.py.
+All others are walked along twice, forward and backward.
+
+Note [ Softmax in one pass ]
+The maximum and the sum of exponentials are found together. While x₀, x₁, … are met, m is the greatest so far and s the sum of
+exp(xᵢ - m); a greater m' multiplies s by exp(m - m'). Two such pairs combine in the same way, whoever found them. Where all
+are -inf, s stays 0; the result is nan, as it is where one is nan or +inf.
+
+A row along the last dimension is a block's, whose threads combine their pairs. Rows along another one lie side by side:
+each is a thread's, so that neighbours read neighbours (`down`); where there are few of them, they are the blocks' as well.
+Sums are float32.
 
 In PyTorch: `aten/src/ATen/native/cuda/SoftMax.cu`, `aten/src/ATen/native/cuda/PersistentSoftmax.cuh`.
 """
@@ -22,81 +29,240 @@ from readtorch.aten.native.transformers import transformer as layers
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.tensor_impl import dtype_of
 
-from .block_reduce import block_max, block_sum, whole_warps
-from .reduce_ops import converted, store
+from .block_reduce import WARP, block_max, block_sum, greater, plus, whole_warps
+from .memory_access import load, store
+from .offset_calculator import laid_out
+from .persistent_softmax import launch_rows, of_block, row_functions, share_of
+from .reduce_ops import converted
+from .reduce_ops import store as store_in
 from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
 from .rows import as_rows, flat
 
 
 def softmax(x, dim, out, log=False):
     """x, out: one shape, any strides, float32 or float64."""
-    if out.size == 0:
-        return
-    x, out = as_rows(x, dim), as_rows(out, dim)
-    grid, block = min(x.shape[0] * x.shape[2], 65535), whole_warps(x.shape[1])
-    launch(forward_kernel(log, x.dtype.type), grid, block, x, out)
+    if out.size:
+        over_rows(forward_in_registers, forward_kernel, log, [as_rows(x, dim), as_rows(out, dim)])
 
 
 def softmax_backward(grad, y, dim, out, log=False):
     """grad: of the result y."""
-    if out.size == 0:
-        return
-    grad, y, out = as_rows(grad, dim), as_rows(y, dim), as_rows(out, dim)
-    grid, block = min(y.shape[0] * y.shape[2], 65535), whole_warps(y.shape[1])
-    launch(backward_kernel(log, y.dtype.type), grid, block, grad, y, out)
+    if out.size:
+        over_rows(backward_in_registers, backward_kernel, log, [as_rows(a, dim) for a in (grad, y, out)])
+
+
+def over_rows(in_registers, kernel, log, arrays):
+    """arrays: (outer, n, inner), rows along the second dimension."""
+    outer, n, inner = arrays[0].shape
+    dtype = arrays[0].dtype.type
+    flat_arrays, steps = zip(*map(laid_out, arrays))
+    close = n == 1 or all(a.strides[1] == a.itemsize for a in arrays)
+    share = share_of(n, *(a[:, :, 0] for a in arrays)) if inner == 1 and close else None
+    if share is not None:
+        rows = in_registers(log, dtype, share)
+        launch_rows(rows, share, outer, n, *flat_arrays, outer, n, tuple(step[0] for step in steps))
+    else:
+        down = inner >= WARP
+        grid, threads = (-(-inner // DOWN_THREADS), DOWN_THREADS) if down else (inner, whole_warps(n, 512))
+        made = kernel(log, dtype, down, close)
+        launch(made, (grid, min(outer, 65535)), threads, *flat_arrays, arrays[0].shape, steps)
+
+
+# ----------------------------------------------------------------------------------------------- rows in registers
 
 
 @functools.cache
-def forward_kernel(log, dtype):
-    """Arrays (outer, n, inner): the rows lie along the second dimension."""
-    result = logarithm if log else quotient
-    lowest = dtype(-np.inf)
+def forward_in_registers(log, dtype, share):
+    row, own, lowest = row_functions(share), share.elements, dtype(-np.inf)
+    result, first_row, rows_apart, load_share, store_share = shifted if log else exponential, *row[:2], *row[3:5]
+    max_of_row, sum_of_row = row.across(greater), row.across(plus)
 
-    def forward(x, out):
+    def forward(x, out, rows, n, steps):
         shared = cuda.shared.array(32, dtype)
-        n, inner = x.shape[1], x.shape[2]
-        for r in range(cuda.blockIdx.x, x.shape[0] * inner, cuda.gridDim.x):
-            i, j = r // inner, r % inner
+        v = cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            load_share(x, r * steps[0], n, v, lowest)
             largest, total = lowest, dtype(0)
-            for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                v = x[i, k, j]
-                largest = v if v > largest or v != v else largest
-            largest = block_max(largest, shared, lowest)
-            for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                total += math.exp(x[i, k, j] - largest)
-            total = block_sum(total, shared, dtype(0))
-            for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                out[i, k, j] = result(x[i, k, j] - largest, total)
+            for e in range(own):
+                largest = greater(v[e], largest)
+            largest = max_of_row(largest, shared, lowest)
+            for e in range(own):
+                power = math.exp(v[e] - largest)
+                total += power
+                v[e] = result(v[e] - largest, power)
+            factor = scale(log, sum_of_row(total, shared, dtype(0)))
+            for e in range(own):
+                v[e] = v[e] - factor if log else v[e] * factor
+            store_share(out, r * steps[1], n, v)
 
     return forward
 
 
-def quotient(shifted, total):
-    return math.exp(shifted) / total
+def shifted(difference, power):
+    return difference
 
 
-def logarithm(shifted, total):
-    return shifted - math.log(total)
+def exponential(difference, power):
+    return power
+
+
+def scale(log, total):
+    """What a row is divided by, or for logarithms, what is taken from it."""
+    return math.log(total) if log else type(total)(1) / total
 
 
 @functools.cache
-def backward_kernel(log, dtype):
-    """y (grad - Σ grad y), or grad - exp(y) Σ grad for the logarithm."""
+def backward_in_registers(log, dtype, share):
+    row, own = row_functions(share), share.elements
     weight, gradient = (one, log_gradient) if log else (itself, plain_gradient)
+    first_row, rows_apart, load_share, store_share = *row[:2], *row[3:5]
+    sum_of_row = row.across(plus)
 
-    def backward(grad, y, out):
+    def backward(grad, y, out, rows, n, steps):
         shared = cuda.shared.array(32, dtype)
-        n, inner = y.shape[1], y.shape[2]
-        for r in range(cuda.blockIdx.x, y.shape[0] * inner, cuda.gridDim.x):
-            i, j = r // inner, r % inner
+        g, v = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            load_share(grad, r * steps[0], n, g, dtype(0))
+            load_share(y, r * steps[1], n, v, dtype(0))
             total = dtype(0)
-            for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                total += grad[i, k, j] * weight(y[i, k, j])
-            total = block_sum(total, shared, dtype(0))
-            for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                out[i, k, j] = gradient(grad[i, k, j], y[i, k, j], total)
+            for e in range(own):
+                total += g[e] * weight(v[e])
+            total = sum_of_row(total, shared, dtype(0))
+            for e in range(own):
+                g[e] = gradient(g[e], v[e], total)
+            store_share(out, r * steps[2], n, g)
 
     return backward
+
+
+# ------------------------------------------------------------------------------------------------------- long rows
+
+DOWN_THREADS = 128
+
+
+def met(largest, total, v):
+    """The pair of Note [ Softmax in one pass ] after another element."""
+    return joined(largest, total, v, type(v)(1))
+
+
+def joined(largest, total, other, others):
+    """Two pairs as one."""
+    now = greater(largest, other)
+    base = finite_base(now)
+    return now, total * math.exp(largest - base) + others * math.exp(other - base)
+
+
+def finite_base(largest):
+    """What is subtracted from exponents: 0 where everything so far was -inf."""
+    return largest if largest != -math.inf else type(largest)(0)
+
+
+def across_block(dtype):
+    """(largest, total) of a block out of its threads' pairs."""
+
+    def join(largest, total, shared):
+        most = block_max(largest, shared, dtype(-np.inf))
+        return most, block_sum(total * math.exp(largest - finite_base(most)), shared, dtype(0))
+
+    return join
+
+
+def alone(dtype):
+    """The same where a thread has the whole row."""
+    return lambda largest, total, shared: (largest, total)
+
+
+@functools.cache
+def forward_kernel(log, dtype, down, close):
+    """Arrays (outer, n, inner), with their strides: the rows lie along the second dimension. down: each is a thread's;
+    close: their elements lie side by side."""
+    lowest, apart = dtype(-np.inf), one_apart if close else steps_apart
+    join = alone(dtype) if down else across_block(dtype)
+    column, first, step = walk(down)
+
+    def forward(x, out, shape, steps):
+        shared = cuda.shared.array(32, dtype)
+        j = column()
+        for i in range(cuda.blockIdx.y, shape[0], cuda.gridDim.y):
+            if j < shape[2]:
+                source = i * steps[0][0] + j * steps[0][2]
+                target = i * steps[1][0] + j * steps[1][2]
+                largest, total = lowest, dtype(0)
+                k = first()
+                while k < shape[1]:
+                    largest, total = met(largest, total, load(x, source + k * apart(steps[0])))
+                    k += step()
+                largest, total = join(largest, total, shared)
+                factor = scale(log, total if largest < math.inf else dtype(np.nan))
+                k = first()
+                while k < shape[1]:
+                    difference = load(x, source + k * apart(steps[0])) - largest
+                    y = difference - factor if log else math.exp(difference) * factor
+                    store(out, target + k * apart(steps[1]), y)
+                    k += step()
+
+    return forward
+
+
+def walk(down):
+    """(the row's column, its first element for this thread, how far it is to the next one), as functions."""
+    if down:
+        return row_of_thread, zero, unity
+    first_row, _, member, members = of_block()
+    return first_row, member, members
+
+
+def row_of_thread():
+    return cuda.grid(1)
+
+
+def zero():
+    return 0
+
+
+def unity():
+    return 1
+
+
+def one_apart(steps):
+    return 1
+
+
+def steps_apart(steps):
+    return steps[1]
+
+
+@functools.cache
+def backward_kernel(log, dtype, down, close):
+    """y (grad - Σ grad y), or grad - exp(y) Σ grad for the logarithm."""
+    weight, gradient = (one, log_gradient) if log else (itself, plain_gradient)
+    sum_of_row, apart = own_value if down else block_sum, one_apart if close else steps_apart
+    column, first, step = walk(down)
+
+    def backward(grad, y, out, shape, steps):
+        shared = cuda.shared.array(32, dtype)
+        j = column()
+        for i in range(cuda.blockIdx.y, shape[0], cuda.gridDim.y):
+            if j < shape[2]:
+                at_grad, at_y = i * steps[0][0] + j * steps[0][2], i * steps[1][0] + j * steps[1][2]
+                target = i * steps[2][0] + j * steps[2][2]
+                total = dtype(0)
+                k = first()
+                while k < shape[1]:
+                    total += load(grad, at_grad + k * apart(steps[0])) * weight(load(y, at_y + k * apart(steps[1])))
+                    k += step()
+                total = sum_of_row(total, shared, dtype(0))
+                k = first()
+                while k < shape[1]:
+                    g, v = load(grad, at_grad + k * apart(steps[0])), load(y, at_y + k * apart(steps[1]))
+                    store(out, target + k * apart(steps[2]), gradient(g, v, total))
+                    k += step()
+
+    return backward
+
+
+def own_value(value, shared, identity):
+    return value
 
 
 def itself(y):
@@ -131,12 +297,12 @@ def softmax_of(name, log):
         if not dtype_of(self).is_floating_point:
             raise not_implemented(f"{name}_cuda")(dtype_of(self))
         x = wide(self)._array
-        store(lambda array: softmax(x, dim, array, log), out, x.dtype)
+        store_in(lambda array: softmax(x, dim, array, log), out, x.dtype)
 
     @cuda_impl(operator_named(f"_{name}_backward_data"))
     def backward(grad_output, output, dim, input_dtype, out):
         grad, y = wide(grad_output)._array, wide(output)._array
-        store(lambda array: softmax_backward(grad, y, dim, array, log), out, y.dtype)
+        store_in(lambda array: softmax_backward(grad, y, dim, array, log), out, y.dtype)
 
 
 softmax_of("softmax", log=False)
