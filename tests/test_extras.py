@@ -64,4 +64,6 @@ def test_pytorchs_own_words_where_it_has_some(found):
 def test_the_extras_exist():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(filter(None, NEEDS.values())) <= extras.keys()
-    assert "numba-cuda[cu13]" in "".join(extras["gpu"])  # bare numba-cuda brings no compiler
+    assert extras["gpu"] == ["readtorch[cu13]"]
+    for name in ("cu12", "cu13"):  # bare numba-cuda brings no compiler
+        assert f"numba-cuda[{name}]" in "".join(extras[name])

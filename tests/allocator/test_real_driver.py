@@ -26,10 +26,11 @@ class CUresult(enum.IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_INVALID_IMAGE = 200
     CUDA_ERROR_NOT_READY = 600
 
 
-SUCCESS, INVALID, OUT_OF_MEMORY, NOT_READY = CUresult
+SUCCESS, INVALID, OUT_OF_MEMORY, _, NOT_READY = CUresult
 
 
 class Names:
@@ -303,6 +304,37 @@ def test_a_launch_that_the_driver_refuses(bindings):
     bindings.cuLaunchKernel = lambda *arguments: (INVALID,)
     with pytest.raises(AcceleratorError, match="CUDA error: invalid configuration argument"):
         RealDriver(bindings)._launch(1, 2, 3)
+
+
+class DynamicLibNotFoundError(RuntimeError):
+    """As NVIDIA's cuda.pathfinder has one."""
+
+
+@pytest.mark.parametrize(
+    "error, kind, words",
+    [
+        (
+            DynamicLibNotFoundError("libnvrtc.so.13"),
+            RuntimeError,
+            ["libnvrtc.so.13", "pip install readtorch[cu13]", "[cu12]"],
+        ),
+        (
+            OSError("[700] Call to cuCtxGetDevice results in CUDA_ERROR_INVALID_VALUE"),
+            AcceleratorError,
+            ["CUDA error: inv"],
+        ),
+        (OSError("CUDA_ERROR_INVALID_IMAGE: …"), AcceleratorError, ["cudaErrorInvalidKernelImage", "readtorch[cu12]"]),
+        (KeyError("a mistake of ours"), KeyError, ["a mistake of ours"]),
+    ],
+)
+def test_what_numba_could_not_compile_or_load(bindings, monkeypatch, error, kind, words):
+    def launch(*arguments):
+        raise error
+
+    monkeypatch.setattr("readtorch.c10.cuda.numba_launch.launch", launch)
+    with pytest.raises(kind) as caught:
+        RealDriver(bindings).launch(0, 0, None, 1, 1, ())
+    assert all(word in str(caught.value) for word in words)
 
 
 def test_windows_and_copies():

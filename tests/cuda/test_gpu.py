@@ -6,6 +6,9 @@ No run has been recorded yet: benchmarks/results/gpu/README.md.
 
 import math
 import os
+import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -96,6 +99,38 @@ def test_copies_from_pinned_memory_need_not_be_waited_for():
     cuda.synchronize()
     assert back.is_pinned() and back.equal(there.cpu())
     assert not rt.ones(2).is_pinned()
+
+
+ENDS_BADLY = """
+import readtorch as rt
+x = rt.ones(3, 4, device="cuda")
+try:
+    y = x.gather(1, rt.tensor([[4]], device="cuda"))
+    print("later", y.sum().item())
+except rt.AcceleratorError as error:
+    print(error)
+for call in (rt.cuda.synchronize, x.cpu, lambda: x + x, rt.cuda.Event().record, lambda: rt.ones(1 << 26, device="cuda")):
+    try:
+        call()
+    except rt.AcceleratorError as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_an_assertion_of_a_kernel(blocking):
+    """In a process of its own, which loses its context."""
+    environment = os.environ | {"CUDA_LAUNCH_BLOCKING": str(int(blocking))}
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS_BADLY], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert re.search(
+        r"scatter_gather_kernel.py:\d+: in_bounds: block: \[0,0,0\], thread: \[0,0,0\] "
+        r'Assertion `0 <= index < size and "index out of bounds"` failed.',
+        done.stderr,
+    ), done.stderr
+    assert done.stdout.count("CUDA error: device-side assert triggered\n") == 6
+    assert ("might be asynchronously reported" in done.stdout) != blocking
 
 
 def test_numba_takes_our_memory():

@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_ch
 """
 
 from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.cuda_exception import launches_block
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
 from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import cpu, cuda_device, current_device
@@ -100,6 +101,8 @@ def launched(operator, arguments, results, place):
     for other in there:
         wait_for(driver, here, other)
     driver.enqueue(*here, done, duration, operator.schema.name)
+    if launches_block():
+        driver.stream_synchronize(*here)
     for other in there:
         wait_for(driver, other, here)  # it must not write to memory that is still being copied
 

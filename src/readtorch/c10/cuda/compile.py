@@ -16,6 +16,8 @@ import types
 
 from readtorch.c10.global_names import names_in
 
+from .cuda_device_assertion import KernelAssertion
+
 
 class Intrinsic:
     """A function that exists twice: `simulated` in Python, `device()` as numba makes instructions of it."""
@@ -35,13 +37,16 @@ class DeviceFunctions:
         """The function with everything that it reaches made fit for numba."""
         names = dict(original.__globals__)
         for name in names_in(original.__code__) & names.keys():
-            names[name] = self.value(names[name])
-        cells = tuple(types.CellType(self.value(cell.cell_contents)) for cell in original.__closure__ or ())
+            names[name] = self.value(names[name], original)
+        cells = tuple(types.CellType(self.value(cell.cell_contents, original)) for cell in original.__closure__ or ())
         function = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__, cells or None)
         function.__module__ = original.__module__
         return function
 
-    def value(self, value):
+    def value(self, value, user):
+        """What stands for a value that the function `user` names."""
+        if isinstance(value, KernelAssertion):
+            return value.within(user.__code__)
         if isinstance(value, Intrinsic):
             return value.device()
         if isinstance(value, types.FunctionType):

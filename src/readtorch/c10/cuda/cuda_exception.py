@@ -17,6 +17,8 @@ _RUNTIME_NAMES = {  # where the runtime's name is not the driver's in another sp
     "CUDA_ERROR_LAUNCH_FAILED": "cudaErrorLaunchFailure",
     "CUDA_ERROR_OUT_OF_MEMORY": "cudaErrorMemoryAllocation",
     "CUDA_ERROR_INVALID_CONTEXT": "cudaErrorDeviceUninitialized",
+    "CUDA_ERROR_INVALID_IMAGE": "cudaErrorInvalidKernelImage",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "cudaErrorNoKernelImageForDevice",
     "CUDA_ERROR_INVALID_HANDLE": "cudaErrorInvalidResourceHandle",
 }
 _DOCUMENTATION = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html"
@@ -30,13 +32,19 @@ def check_message(text, name):
     words = name.removeprefix("CUDA_ERROR_").split("_")
     runtime_name = _RUNTIME_NAMES.get(name, "cudaError" + "".join(word.capitalize() for word in words))
     lines = [f"CUDA error: {text}", f"Search for `{runtime_name}' in {_DOCUMENTATION} for more information."]
-    if name in _ASYNCHRONOUS and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1":
+    if name in _ASYNCHRONOUS and not launches_block():
         lines += [
             "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
             "incorrect.",
             "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
         ]
+    lines.append("Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n")
     return "\n".join(lines)
+
+
+def launches_block():
+    """Whether the host shall wait for every kernel, so that the launch that was wrong says so."""
+    return os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
 
 
 class AcceleratorError(RuntimeError):

@@ -20,6 +20,7 @@ from readtorch.c10.device import current_device
 from readtorch.c10.storage_impl import address_of
 
 from . import runtime
+from .cuda_exception import launches_block
 from .cuda_stream import current_stream
 from .device_memory import DeviceMemory, device_array
 
@@ -49,7 +50,10 @@ def on_device(kernel, grid, block, *arguments, shared=0):
         return on_chip(kernel, grid, block, *arguments, shared=shared)
     device = current_device.index
     stream = current_stream(device).handle
-    return runtime.driver().launch(device, stream, kernel, grid, block, arguments, shared)
+    driver = runtime.driver()
+    driver.launch(device, stream, kernel, grid, block, arguments, shared)
+    if launches_block():
+        driver.stream_synchronize(device, stream)
 
 
 def on_chip(kernel, grid, block, *arguments, shared=0, stream=0):

@@ -9,6 +9,8 @@ In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA
 what is done here by calls of the driver, contexts included.
 """
 
+import re
+
 import numpy as np
 
 from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message
@@ -46,6 +48,16 @@ class _ContextGuard:
 
     def __exit__(self, *exception):
         self.check(self.pop()[0])
+
+
+# What numba and NVIDIA's packages raise where a library of the compiler is missing, and what a driver says to code that is
+# newer than itself.
+_MISSING = {"DynamicLibNotFoundError", "NvvmSupportError", "NvrtcSupportError"}
+_TOO_OLD = {"CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NO_BINARY_FOR_GPU"}
+_INSTALL = (
+    "`pip install readtorch[cu13]` brings a compiler for drivers of version 580 and newer, `pip install readtorch[cu12]` one for "
+    "older ones; nvidia-smi shows the version."
+)
 
 
 class RealDriver(Driver):
@@ -210,8 +222,25 @@ class RealDriver(Driver):
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         from .numba_launch import launch
 
-        with self._on(device):
-            launch(self._launch, device, stream, kernel, grid, block, arguments, shared)
+        try:
+            with self._on(device):
+                launch(self._launch, device, stream, kernel, grid, block, arguments, shared)
+        except AcceleratorError:
+            raise
+        except Exception as error:  # numba compiled and loaded the kernel
+            raise self._restated(error) from error
+
+    def _restated(self, error):
+        """An error of numba or of NVIDIA's packages below it, as what it says about the machine; others as they are."""
+        if type(error).__name__ in _MISSING:
+            return RuntimeError(f"{error}\nKernels are compiled when they are first used. {_INSTALL}")
+        name = re.search("CUDA_ERROR_[A-Z0-9_]+", str(error))
+        status = name and getattr(self.cuda.CUresult, name[0], None)
+        if not status:
+            return error
+        _, text = self.cuda.cuGetErrorString(status)
+        message = check_message(text.decode(), name[0])
+        return AcceleratorError(f"{message}\n{_INSTALL}" if name[0] in _TOO_OLD else message)
 
     def _launch(self, *arguments):
         """`cuLaunchKernel`; what is wrong with a grid or a block has a name of its own, as in CUDA's runtime."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from readtorch.c10.storage_impl import address_of
 
-from .cuda_exception import AcceleratorError
+from .cuda_exception import AcceleratorError, check_message
 from .driver_api import DeviceProperties, Driver, MemoryAt
 from .simulated_memory import SimulatedMemory
 from .simulated_streams import SimulatedStreams
@@ -66,6 +66,7 @@ class SimulatedDriver(Driver):
         if len(sizes) != devices or devices < 1:
             raise ValueError(f"{devices} devices were asked for, and {len(sizes)} sizes of memory given")
         self.memory = SimulatedMemory([parse_size(size) for size in sizes], addresses, locked)
+        self.failure = None  # the message of the error that a kernel ended with
         self.host_memory = {}  # address -> page-locked memory of the host, as an array
         self.runs_kernels = kernels
         self.streams = SimulatedStreams(devices, latencies, deferred)
@@ -86,6 +87,11 @@ class SimulatedDriver(Driver):
         time."""
         self.streams.enqueue(device, stream, work, duration, label)
 
+    def check(self):
+        """Raises what a kernel's error has made of the context; there is no other, so every call that works on the device does."""
+        if self.failure is not None:
+            raise AcceleratorError(self.failure)
+
     # --------------------------------------------------------------------------------------------- devices
 
     def device_count(self):
@@ -95,6 +101,7 @@ class SimulatedDriver(Driver):
         return self._properties[device]
 
     def device_synchronize(self, device):
+        self.check()
         self.streams.synchronize_device(device)
 
     def processes(self, device):
@@ -103,10 +110,12 @@ class SimulatedDriver(Driver):
     # ---------------------------------------------------------------------------------------------- memory
 
     def mem_get_info(self, device):
+        self.check()
         capacity = self.memory.capacities[device]
         return capacity - self.memory.used[device], capacity
 
     def malloc(self, device, nbytes):
+        self.check()
         self.streams.spend(self.streams.latencies.malloc)
         return self.memory.malloc(device, nbytes)
 
@@ -119,10 +128,12 @@ class SimulatedDriver(Driver):
         return self.memory.host(address, nbytes)
 
     def copy(self, device, stream, destination, source, nbytes):
+        self.check()
         with self.memory.unlocked():
             ctypes.memmove(destination, source, nbytes)
 
     def host_alloc(self, nbytes):
+        self.check()
         self.streams.spend(self.streams.latencies.host_alloc)
         memory = np.empty(nbytes, np.uint8)
         self.host_memory[address_of(memory)] = memory
@@ -159,6 +170,7 @@ class SimulatedDriver(Driver):
         self.memory.free_reserved(address)
 
     def mem_create(self, device, nbytes):
+        self.check()
         self.streams.spend(self.streams.latencies.mem_map)
         return self.memory.create(device, nbytes)
 
@@ -176,44 +188,60 @@ class SimulatedDriver(Driver):
 
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         from . import simulator
+        from .cuda_device_assertion import DeviceAssert, report
 
+        self.check()
         try:
             with self.memory.unlocked():
                 simulator.launch(kernel, grid, block, *arguments, shared=shared)
+        except DeviceAssert as error:  # the call that comes next says so: Note [ When a kernel finds an error ]
+            self.failure = report(error)
+        except simulator.OutOfBounds as error:
+            self.failure = check_message("an illegal memory access was encountered", "CUDA_ERROR_ILLEGAL_ADDRESS")
+            raise AcceleratorError(f"{self.failure}\n{error}") from error
         except simulator.SimulatorError as error:
             raise AcceleratorError(f"CUDA error: {error}") from error
 
     # ---------------------------------------------------------------------------------- streams and events
 
     def stream_create(self, device, priority=0):
+        self.check()
         return self.streams.create(device, priority)
 
     def stream_destroy(self, device, stream):
         self.streams.destroy(device, stream)
 
     def stream_synchronize(self, device, stream):
+        self.check()
         self.streams.synchronize(device, stream)
 
     def stream_query(self, device, stream):
+        self.check()
         return self.streams.query(device, stream)
 
     def stream_wait_event(self, device, stream, event):
+        self.check()
         self.streams.wait_event(device, stream, event)
 
     def event_create(self, device, enable_timing=False):
+        self.check()
         return self.streams.create_event(device, enable_timing)
 
     def event_destroy(self, event):
         self.streams.destroy_event(event)
 
     def event_record(self, event, device, stream):
+        self.check()
         self.streams.record(event, device, stream)
 
     def event_query(self, event):
+        self.check()
         return self.streams.query_event(event)
 
     def event_synchronize(self, event):
+        self.check()
         self.streams.synchronize_event(event)
 
     def event_elapsed_time(self, start, end):
+        self.check()
         return self.streams.elapsed(start, end)

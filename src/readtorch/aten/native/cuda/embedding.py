@@ -10,6 +10,7 @@ from numba import cuda
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import embedding as native
+from readtorch.c10.cuda.cuda_device_assertion import cuda_kernel_assert
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.scalar_type import int64
 
@@ -51,15 +52,19 @@ def forward(weight, indices, out):
     c = cuda.grid(1)
     if c < out.shape[1]:
         for r in range(cuda.blockIdx.y, out.shape[0], cuda.gridDim.y):
-            out[r, c] = weight[indices[r], c]
+            row = indices[r]
+            cuda_kernel_assert(0 <= row < weight.shape[0])
+            out[r, c] = weight[row, c]
 
 
 def backward(grad, indices, padding_idx, grad_weight):
     c = cuda.grid(1)
     if c < grad.shape[1]:
         for r in range(cuda.blockIdx.y, grad.shape[0], cuda.gridDim.y):
-            if indices[r] != padding_idx:
-                cuda.atomic.add(grad_weight, (indices[r], c), grad[r, c])
+            row = indices[r]
+            if row != padding_idx:
+                cuda_kernel_assert(0 <= row < grad_weight.shape[0])
+                cuda.atomic.add(grad_weight, (row, c), grad[r, c])
 
 
 @cuda_impl(native.embedding)

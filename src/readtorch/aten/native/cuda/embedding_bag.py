@@ -13,6 +13,7 @@ from numba import cuda
 from readtorch.aten.functions import at
 from readtorch.aten.native import embedding_bag as native
 from readtorch.aten.native.embedding_bag import MAX, MEAN
+from readtorch.c10.cuda.cuda_device_assertion import cuda_kernel_assert
 from readtorch.c10.cuda.launch import launch
 from readtorch.c10.scalar_type import int64
 
@@ -61,8 +62,10 @@ def sum_kernel(has_factors, takes_mean):
             for b in range(cuda.blockIdx.y, out.shape[0], cuda.gridDim.y):
                 total, size = weight.dtype.type(0), 0
                 for i in range(offsets[b], end_of(b, offsets, indices.size)):
-                    if indices[i] != padding_idx:
-                        x = weight[indices[i], c]
+                    row = indices[i]
+                    if row != padding_idx:
+                        cuda_kernel_assert(0 <= row < weight.shape[0])
+                        x = weight[row, c]
                         total += x * factors[i] if has_factors else x
                         size += 1
                 out[b, c] = total / weight.dtype.type(max(size, 1)) if takes_mean else total
@@ -79,10 +82,12 @@ def max_kernel(weight, indices, offsets, padding_idx, _, maxima, out, sizes):
         for b in range(cuda.blockIdx.y, out.shape[0], cuda.gridDim.y):
             largest, size, row = weight.dtype.type(0), 0, 0
             for i in range(offsets[b], end_of(b, offsets, indices.size)):
-                if indices[i] != padding_idx:
-                    x = weight[indices[i], c]
+                picked = indices[i]
+                if picked != padding_idx:
+                    cuda_kernel_assert(0 <= picked < weight.shape[0])
+                    x = weight[picked, c]
                     if size == 0 or x > largest:
-                        largest, row = x, indices[i]
+                        largest, row = x, picked
                     size += 1
             out[b, c], maxima[b, c] = largest, row
             if c == 0:

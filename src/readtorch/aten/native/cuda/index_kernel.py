@@ -2,8 +2,8 @@
 
     index_elements(x, indices, out)      index_put(out, indices, source, accumulate)
 
-Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of the result or the source. Indices
-stay unchecked, as everywhere on a device: to look at them, the host would have to wait.
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of the result or the source. The kernels
+check the indices: the host would have to wait for them.
 
 In PyTorch: `aten/src/ATen/native/cuda/IndexKernel.cu`.
 """
@@ -18,16 +18,16 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.math import add
 from readtorch.aten.native.tensor_advanced_indexing.index import AdvancedIndex, array_indices, check_same_types
 from readtorch.aten.native.tensor_advanced_indexing.masked import check_mask_type
+from readtorch.c10.cuda.cuda_device_assertion import cuda_kernel_assert
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 
 from .copy import clone_cuda, copy_elements
-from .indexing import writes
 from .loops import broadcast, pointwise
 from .offset_calculator import laid_out, offset
 from .reduce_ops import LONG
 from .register_dispatch_key import cuda_impl, cuda_kernel, empty, here, is_on_device, operator_named
 from .scan_kernels import cumsum
-from .scatter_gather_kernel import THREADS
+from .scatter_gather_kernel import THREADS, writes
 
 
 def index_elements(x, indices, out):
@@ -85,6 +85,7 @@ def total_offsets(indices, sizes, steps, shape):
 
 def stride_of_index(index, scalars):
     """numbers: size, stride."""
+    cuda_kernel_assert(-scalars[0] <= index < scalars[0], "index out of bounds")
     return (index + scalars[0] if index < 0 else index) * scalars[1]
 
 

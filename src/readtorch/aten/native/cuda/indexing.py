@@ -12,6 +12,7 @@ from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .fill_kernel import filled
+from .index_kernel import stride_of_index
 from .loops import broadcast, pointwise
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
@@ -49,10 +50,12 @@ writes("index_copy", along_vector(scatter))
 def fill_slices(self, dim, index, value):
     """value: an array without dimensions."""
     dim = wrap_dim(dim, self._array.ndim)
-    shape = list(self._array.shape)
+    shape, places = list(self._array.shape), empty(index._array.shape, LONG)
+    size = shape[dim] if shape else 1
+    pointwise(stride_of_index, [index._array], places._array, (LONG.type(size), LONG.type(1)))  # -1 is the last
     if shape:
         shape[dim] = index._array.size
-    scatter(self._array, dim, index_along(index, dim, tuple(shape)), broadcast(value, tuple(shape)))
+    scatter(self._array, dim, index_along(places, dim, tuple(shape)), broadcast(value, tuple(shape)))
 
 
 def fill_with_number(self, dim, index, value):

@@ -18,6 +18,7 @@ from readtorch.aten.native.loss import MEAN, NONE, apply_loss_reduction, check_s
 from readtorch.aten.native.loss import SUM as TOTAL
 from readtorch.aten.native.loss_nll import check_types
 from readtorch.aten.native.math import div
+from readtorch.c10.cuda.cuda_device_assertion import cuda_kernel_assert
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 from readtorch.c10.tensor_impl import dtype_of
 
@@ -97,12 +98,13 @@ def nll_kernel(has_weight):
         """log_p: (N, C, places); target, losses, weights: N · places."""
         places = log_p.shape[2]
         for i in range(cuda.grid(1), target.size, cuda.gridsize(1)):
-            c = target[i]
-            if c == ignore_index:
+            t = target[i]
+            if t == ignore_index:
                 losses[i] = weights[i] = 0
             else:
-                w = weight_of(weight, c)
-                losses[i], weights[i] = -w * log_p[i // places, c, i % places], w
+                cuda_kernel_assert(0 <= t < log_p.shape[1])
+                w = weight_of(weight, t)
+                losses[i], weights[i] = -w * log_p[i // places, t, i % places], w
 
     return nll
 

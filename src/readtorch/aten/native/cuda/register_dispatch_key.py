@@ -4,22 +4,20 @@
     def mm_cuda(self, mat2): ...        takes the schema's arguments, as a CPU kernel does
 
 Around each kernel: its tensors must be on one device, which becomes the current one, and errors of that
-device are reported with the operator's name. Operators without a kernel of their own get one here if it follows
+device tell the operator's name besides. Operators without a kernel of their own get one here if it follows
 from others: views, in-place and out= forms.
 
 In PyTorch: `aten/src/ATen/templates/RegisterDispatchKey.cpp`.
 """
 
 import contextlib
-import os
 
 from readtorch.aten.common_device import COPIES, common_device, engine_of, launched, resolve, wait_for_copy
 from readtorch.aten.dispatcher import registry, structured_kernels, writers
 from readtorch.aten.native_function import below_autograd
 from readtorch.aten.register_dispatch_key import functional_kernel, write_out, write_result
-from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import AcceleratorError
-from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
+from readtorch.c10.cuda.cuda_stream import DeviceGuard
 from readtorch.c10.cuda.device_memory import empty_on, tensor_within
 from readtorch.c10.device import cuda_device, current_device
 from readtorch.c10.dispatch_key import CPU, CUDA
@@ -91,21 +89,14 @@ def on_device(operator, function, below=below_autograd, launches=True):
                     launched(operator, values, results, place)
                 if operator.schema.name in COPIES:
                     wait_for_copy(operator, values, place)
-                wait_if_asked()
             except AcceleratorError as error:
-                raise AcceleratorError(f"{error}\nThis was the operator '{operator.name}'.") from error
+                if not hasattr(error, "__notes__"):  # an operator inside has said so
+                    error.add_note(f"It came to light in the operator '{operator.name}'.")
+                raise
         return results
 
     kernel.__name__ = f"{operator.schema.name}_cuda"
     return kernel
-
-
-def wait_if_asked():
-    """With CUDA_LAUNCH_BLOCKING=1 the host waits for every operator, so that an error is reported by the operator
-    that made it. Without, a real device's errors come to light with some later call."""
-    if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
-        index = current_device.index
-        runtime.driver().stream_synchronize(index, current_stream(index).handle)
 
 
 def here():

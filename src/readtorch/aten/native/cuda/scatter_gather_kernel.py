@@ -3,8 +3,8 @@
     gather(x, dim, index, out)      scatter(out, dim, index, source)    scatter_add(out, dim, index, source)
     combine(how, out, dim, index, source)      scatter with a product, a minimum or a maximum
 
-Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of `index`. An index below 0 counts from
-the end; one out of bounds is an error that only the simulator reports. Sums are added atomically: where an index
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of `index`. An index
+out of bounds stops the kernel: Note [ When a kernel finds an error ]. Sums are added atomically: where an index
 occurs twice, the order, and so the last digit, is not fixed.
 
 Note [ Compare and swap ]
@@ -24,6 +24,7 @@ from numba import cuda
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_advanced_indexing.index import writing_forms
 from readtorch.aten.native.tensor_advanced_indexing.scatter_gather import neutral
+from readtorch.c10.cuda.cuda_device_assertion import cuda_kernel_assert
 from readtorch.c10.cuda.launch import blocks_of, launch
 from readtorch.c10.scalar_type import int64
 from readtorch.c10.wrap_dim import wrap_dim
@@ -91,24 +92,25 @@ def along(kernel, x, dim, index, other):
 
 def gather_kernel(x, steps_x, step, size, index, steps_index, out, steps_out, shape, count):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        k = in_bounds(index[offset(i, shape, steps_index)], size)
         out[offset(i, shape, steps_out)] = x[offset(i, shape, steps_x) + k * step]
 
 
 def scatter_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        k = in_bounds(index[offset(i, shape, steps_index)], size)
         out[offset(i, shape, steps_out) + k * step] = source[offset(i, shape, steps_source)]
 
 
 def scatter_add_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        k = in_bounds(index[offset(i, shape, steps_index)], size)
         cuda.atomic.add(out, offset(i, shape, steps_out) + k * step, source[offset(i, shape, steps_source)])
 
 
-def from_the_front(index, size):
-    return index + size if index < 0 else index
+def in_bounds(index, size):
+    cuda_kernel_assert(0 <= index < size, "index out of bounds")
+    return index
 
 
 HOW = {"prod": times, "amax": greater, "amin": smaller}
@@ -152,7 +154,7 @@ def combine_kernel(function, name):
 
     def combine(bits, steps_bits, step, size, index, steps_index, source, steps_source, shape, count):
         for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-            k = from_the_front(index[offset(i, shape, steps_index)], size)
+            k = in_bounds(index[offset(i, shape, steps_index)], size)
             place, value = offset(i, shape, steps_bits) + k * step, source[offset(i, shape, steps_source)]
             found, done = cuda.atomic.cas(bits, place, 0, 0), False
             while not done:
