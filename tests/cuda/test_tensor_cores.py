@@ -17,6 +17,7 @@ from readtorch.aten.native.cuda.mma import (
 from readtorch.c10.cuda import simulator
 
 PITCH = 12  # words from row to row: 8 of numbers, and 4 that keep the rows in different banks
+ROOM = 16 * PITCH
 
 
 def halves(mma, from_rows):
@@ -24,8 +25,8 @@ def halves(mma, from_rows):
     load_b = ldmatrix_transposed if from_rows else ldmatrix
 
     def product(a, b, out):
-        strip_a = cuda.shared.array(16 * PITCH, np.uint32, alignment=16)
-        strip_b = cuda.shared.array(16 * PITCH, np.uint32, alignment=16)
+        strip_a = cuda.shared.array(ROOM, np.uint32, alignment=16)
+        strip_b = cuda.shared.array(ROOM, np.uint32, alignment=16)
         t = cuda.threadIdx.x
         for i in range(t, 128, 32):
             strip_a[i // 8 * PITCH + i % 8] = a[i]

@@ -10,16 +10,20 @@ Note [ A tile in registers ]
 A block of 16 × 16 threads computes a square tile of the result, of side 64, or 128 where the result is large. It walks
 along K in steps of 16: the strip of `a` and the strip of `b` for this step are brought to shared memory, and every
 thread adds to its own 4 × 4 (or 8 × 8) results, which stay in registers. Per step a thread reads 8 (16) numbers from
-shared memory and makes 16 (64) multiply-adds: that ratio is what keeps the arithmetic units busy.
+shared memory and makes 16 (64) multiply-adds for each: that ratio is what keeps the arithmetic units busy.
 
 The strips lie in shared memory with K as the slow dimension, so that a thread's numbers are neighbours and come four
 at a time. An 8 × 8 thread takes rows 4y … 4y+3 and 64+4y … 64+4y+3 (columns likewise): then the 8 lanes that are
 served together read different banks. Rows are padded by 4 numbers: of the threads that write a strip whose memory runs
 along K two meet in a bank, and without the padding sixteen would.
 
-Where the operands come from is the business of three functions: `a_at(a, geometry, z, i, k)`, `b_at(b, geometry, z, k,
-j)`, and `put(out, extra, geometry, z, part, i, j, total)`. So a convolution is a matrix product whose operand is never
-laid out in memory ("implicit GEMM").
+Note [ The next strips are on their way ]
+Memory takes hundreds of cycles to answer, as long as the arithmetic of a step. So a thread first asks for its share of
+the *next* strips, which goes to registers; then it computes with this step's strips; then it puts the share into the
+second pair of strips, where nobody reads yet. One barrier a step is enough, and nobody waits for memory.
+
+Where the operands come from is the business of an `Operand`, and where results go that of `put(out, extra, geometry, z,
+part, i, j, total)`. So a convolution is a matrix product whose operand is never laid out in memory ("implicit GEMM").
 
 Grid: (tiles across, tiles down, products × parts). A long K is cut into parts, whose results `put` keeps apart.
 
@@ -28,152 +32,250 @@ In PyTorch: `aten/src/ATen/cuda/CUDABlas.cpp`.
 
 import functools
 import math
+import typing
 
 import numpy as np
 from numba import cuda
 
-from readtorch.c10.cuda.launch import launch, strided
+from readtorch.c10.cuda.launch import address, launch, strided
 
 from .loops import broadcast
-from .memory_access import load4, load_four
+from .memory_access import load4, load_four, store4, store_four
 from .rows import contiguous
 
+i32 = np.int32
+unsigned = np.uint64  # an index that cannot be negative needs no test for it
 LANES = 16  # threads along each side of a block
 THREADS = LANES * LANES
 DEPTH = 16  # how much of K in one step
 LARGE = 1 << 20  # results from which on tiles of 128 leave no part of the chip without work
 
 
-def nothing(out, z, i, j):
-    """No second step."""
+class Operand(typing.NamedTuple):
+    """How a thread brings its share of a strip: `side` rows (or columns) from `first` on, DEPTH numbers of each.
+
+    start(geometry, z, first, count, t) -> place      what stays the same along K, worked out once
+    fetch(held, x, geometry, z, place, k0, end)       its share, to registers; zeros where the operand ends
+    stow(strip, at, t, held)                          from there to shared memory: strip[at + k · pitch + i]
+    """
+
+    start: typing.Callable
+    fetch: typing.Callable
+    stow: typing.Callable
 
 
-def run_tiles(functions, along, sizes, arrays, geometry, dtype, parts=1, quarters=None, finish=nothing, blocks=1):
-    """functions: a_at, b_at, put. finish(out, z, i, j) changes a stored result. along: does the memory of a
-    and of b run along K? sizes: products, M, N, K.
+def run_tiles(operands, sizes, arrays, geometry, dtype, put, parts=1, quarters=None, blocks=1):
+    """operands: for each of the two, what makes an Operand for tiles of this side and this dtype. put and finish(out, z,
+    i, j), which changes a stored result. sizes: products, M, N, K. dtype: of the sums.
 
     arrays: a, b, extra, out. quarters: the side of a tile in units of 64; None chooses. blocks: how many a
-    multiprocessor shall hold at a time, if tiles are small: while one waits for its strips, another computes.
+    multiprocessor shall hold at a time: while one waits for its strips, another computes.
     """
     products, m, n, k = sizes
     quarters = quarters or (2 if products * m * n >= LARGE and dtype is np.float32 else 1)
     side = 64 * quarters
     grid = (-(-n // side), -(-m // side), min(products * parts, 65535))
-    kernel = tile_kernel(quarters, *along, *functions, finish, dtype, blocks if quarters == 1 else 1)
+    kernel = tile_kernel(quarters, *[make(side, dtype) for make in operands], put, dtype, blocks)
     launch(kernel, grid, THREADS, *arrays, geometry, sizes, parts)
-
-
-def bring_strip(element, along_k, side, dtype):
-    """strip[k, i] = element(operand, geometry, z, i, k); zeros where the operand ends. Neighboring threads take
-    neighbors in memory."""
-    pitch = side + 4
-    share = side * DEPTH // THREADS  # elements of a strip that each thread brings
-
-    def bring(strip, operand, geometry, z, first, k0, count, end, t):
-        for s in range(share):
-            e = t + THREADS * s
-            k, i = (e % DEPTH, e // DEPTH) if along_k else (e // side, e % side)
-            inside = first + i < count and k0 + k < end
-            strip[k * pitch + i] = element(operand, geometry, z, first + i, k0 + k) if inside else dtype(0)
-
-    return bring
 
 
 def own_line(quarters, pitch, dtype):
     """The thread's elements of one line of a strip: its four of each 64."""
     four = load4 if dtype is np.float32 else load_four
 
-    def own_numbers(numbers, strip, k, lane):
+    def own_numbers(numbers, strip, at, lane):
         for q in range(quarters):
-            a, b, c, d = four(strip, k * pitch + 64 * q + 4 * lane)
+            a, b, c, d = four(strip, at + 64 * q + 4 * lane)
             numbers[4 * q], numbers[4 * q + 1], numbers[4 * q + 2], numbers[4 * q + 3] = a, b, c, d
 
     return own_numbers
 
 
 @functools.cache
-def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype, blocks):
-    """See Note [ A tile in registers ]."""
+def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
+    """See Note [ A tile in registers ] and Note [ The next strips are on their way ]."""
     side, own = 64 * quarters, 4 * quarters  # of the tile, of a thread's part of it
     pitch = side + 4
-    room, results = DEPTH * pitch, own * own  # sizes of arrays are constants
-    finishes = finish is not nothing
-
-    bring_a = bring_strip(a_at, a_along_k, side, dtype)
-    bring_b = bring_strip(lambda b, geometry, z, j, k: b_at(b, geometry, z, k, j), b_along_k, side, dtype)
+    strip, results, share = DEPTH * pitch, own * own, side * DEPTH // THREADS  # sizes of arrays are constants
+    room = 4 * strip
+    store = store4 if dtype is np.float32 else store_four
+    start_a, fetch_a, stow_a = operand_a
+    start_b, fetch_b, stow_b = operand_b
     own_numbers = own_line(quarters, pitch, dtype)
 
-    def finish_own(out, z, top, left, rows, columns):
-        """Apart from the loop that stores: that one must stay small, or else `totals` is kept in memory."""
-        for r in range(results):
-            row, column = top + r // own // 4 * 64 + r // own % 4, left + r % own // 4 * 64 + r % 4
-            if row < rows and column < columns:
-                finish(out, z, row, column)
+    def add_line(totals, strips, at, x, y):
+        """What one line of the strips adds to the thread's results."""
+        down, across = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
+        own_numbers(down, strips, at, y)
+        own_numbers(across, strips, 2 * strip + at, x)
+        for i in range(own):
+            for j in range(own):
+                totals[i * own + j] += down[i] * across[j]
+
+    def multiply(totals, strips, at, x, y):
+        """Half a step; two lines at a time, so that the numbers of one come while the other is computed."""
+        for k in range(0, DEPTH // 2, 2):
+            add_line(totals, strips, at + k * pitch, x, y)
+            add_line(totals, strips, at + (k + 1) * pitch, x, y)
+
+    def spread(strips, totals, q, x, y):
+        """64 rows of the tile to shared memory, where the strips were. From there neighbors store what are neighbors; and
+        the loop that stores need not index registers, which have no addresses."""
+        for i in range(4):
+            for p in range(quarters):
+                r, at = (4 * q + i) * own + 4 * p, (4 * y + i) * side + 64 * p + 4 * x
+                store(strips, at, totals[r], totals[r + 1], totals[r + 2], totals[r + 3])
 
     def tiles(a, b, extra, out, geometry, sizes, parts):
-        strip_a = cuda.shared.array(room, dtype, alignment=16)
-        strip_b = cuda.shared.array(room, dtype, alignment=16)
+        strips = cuda.shared.array(room, dtype, alignment=16)  # two of a, then two of b
         totals = cuda.local.array(results, dtype)
-        down = cuda.local.array(own, dtype)
-        across = cuda.local.array(own, dtype)
+        held = cuda.local.array(share, dtype)
         products, rows, columns, depth = sizes
         t = cuda.threadIdx.x
-        x, y = t % LANES, t // LANES
-        top, left = cuda.blockIdx.y * side, cuda.blockIdx.x * side
-        length = (depth + parts - 1) // parts
+        x, y = i32(t % LANES), i32(t // LANES)
+        top, left = i32(cuda.blockIdx.y * side), i32(cuda.blockIdx.x * side)
+        length = (depth + parts * DEPTH - 1) // (parts * DEPTH) * DEPTH
         for piece in range(cuda.blockIdx.z, products * parts, cuda.gridDim.z):
             z, part = piece // parts, piece % parts
             for r in range(results):
                 totals[r] = dtype(0)
-            end = min((part + 1) * length, depth)
-            for k0 in range(part * length, end, DEPTH):
-                bring_a(strip_a, a, geometry, z, top, k0, rows, end, t)
-                bring_b(strip_b, b, geometry, z, left, k0, columns, end, t)
+            begin, end = part * length, min((part + 1) * length, depth)
+            place_a, place_b = start_a(geometry, z, top, rows, t), start_b(geometry, z, left, columns, t)
+            fetch_a(held, a, geometry, z, place_a, begin, end)
+            stow_a(strips, 0, t, held)
+            fetch_b(held, b, geometry, z, place_b, begin, end)
+            stow_b(strips, 2 * strip, t, held)
+            cuda.syncthreads()
+            now = 0
+            for k0 in range(begin + DEPTH, end + DEPTH, DEPTH):
+                more, then = k0 < end, strip - now
+                if more:
+                    fetch_a(held, a, geometry, z, place_a, k0, end)
+                multiply(totals, strips, now, x, y)
+                if more:
+                    stow_a(strips, then, t, held)
+                    fetch_b(held, b, geometry, z, place_b, k0, end)
+                multiply(totals, strips, now + strip // 2, x, y)
+                if more:
+                    stow_b(strips, 2 * strip + then, t, held)
+                now = then
                 cuda.syncthreads()
-                for k in range(DEPTH):
-                    own_numbers(down, strip_a, k, y)
-                    own_numbers(across, strip_b, k, x)
-                    for i in range(own):
-                        for j in range(own):
-                            totals[i * own + j] += down[i] * across[j]
+            for q in range(quarters):
+                spread(strips, totals, q, x, y)
                 cuda.syncthreads()
-            for i in range(own):
-                row = top + i // 4 * 64 + 4 * y + i % 4
-                for j in range(own):
-                    column = left + j // 4 * 64 + 4 * x + j % 4
+                for step in range(64 * side // THREADS):
+                    e = t + step * THREADS
+                    row, column = top + 64 * q + e // side, left + e % side
                     if row < rows and column < columns:
-                        put(out, extra, geometry, z, part, row, column, totals[i * own + j])
-            if finishes:
-                finish_own(out, z, top + 4 * y, left + 4 * x, rows, columns)
+                        put(out, extra, geometry, z, part, row, column, strips[unsigned(e)])
+                cuda.syncthreads()
 
     tiles.launch_bounds = (THREADS, blocks) if blocks > 1 else None
     return tiles
 
 
+# ------------------------------------------------------------------------------------------- matrices as operands
+
+
+@functools.cache
+def matrix(which, along_k, in_fours, side, dtype):
+    """Operand `which` of a product of matrices. along_k: does its memory run along K? in_fours: may four numbers that
+    follow each other there be read at once? A thread brings such fours: of rows 64 apart, or of lines of K."""
+    mine = 1 + which  # where its strides are in `Numbers`
+    apart, lines = side // 64, side // 4
+    between = THREADS // lines  # lines of K that all threads together bring
+    pitch = side + 4
+    four = store4 if dtype is np.float32 else store_four
+
+    def start(numbers, z, first, count, t):
+        """Where its first four begins for k = 0; its k; how far away the second four's row is, and how many rows follow.
+        Rows that the matrix has not are others here: nobody stores what comes of them."""
+        step, step_i, step_k = numbers[mine]
+        i, k = (first + t // 4, t % 4 * 4) if along_k else (first + t % lines * 4, t // lines)
+        greatest = count - (4 if in_fours and not along_k else 1)
+        last = max(greatest - i, 0)
+        return z * step + min(i, greatest) * step_i + k * step_k, i32(k), i32(min(64, last)), i32(min(4, last))
+
+    def fetch(held, x, numbers, z, place, k0, end):
+        first, k, below, last = place
+        _, step_i, step_k = numbers[mine]
+        step = 1 if in_fours and along_k else step_k
+        for p in range(apart):
+            at, depth = first + k0 * step, end - k0 - k - (0 if along_k else between * p)
+            if p > 0:
+                at += below * step_i if along_k else between * step_k
+            if not in_fours:
+                for e in range(4):
+                    inside = depth > (e if along_k else 0)
+                    here = unsigned(at + (e * step if along_k else min(e, last) * step_i))
+                    held[4 * p + e] = dtype(x[here]) if inside else dtype(0)
+            elif depth > 0:
+                held[4 * p], held[4 * p + 1], held[4 * p + 2], held[4 * p + 3] = load4(x, at)
+            else:
+                held[4 * p], held[4 * p + 1], held[4 * p + 2], held[4 * p + 3] = dtype(0), dtype(0), dtype(0), dtype(0)
+
+    def stow(strip, at, t, held):
+        for p in range(apart):
+            if along_k:
+                for e in range(4):
+                    strip[unsigned(at + (t % 4 * 4 + e) * pitch + t // 4 + 64 * p)] = held[4 * p + e]
+            else:
+                i = at + (t // lines + between * p) * pitch + t % lines * 4
+                four(strip, i, held[4 * p], held[4 * p + 1], held[4 * p + 2], held[4 * p + 3])
+
+    return Operand(start, fetch, stow)
+
+
+class Numbers(typing.NamedTuple):
+    """What goes to the kernel of a product of matrices: the factor, and strides counted in elements: from matrix to
+    matrix, along the result, along K."""
+
+    alpha: typing.Any
+    steps_a: tuple
+    steps_b: tuple
+
+
 def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     """bias: broadcast to out (a row for Linear, or a whole matrix). finish: relu, gelu or None. quarters: see
-    this file's docstring.
+    `run_tiles`.
     """
     if out.size == 0:
         return
     stack = out.shape[:-2]
     a, b, result = (as_stack(x, stack) for x in (a, b, out))
     extra = result if bias is None else as_stack(broadcast(bias, out.shape), stack)
-    along = a.strides[2] <= a.strides[1], b.strides[1] < b.strides[2]
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
     number = out.dtype.type
-    blocks = 2 if number is np.float32 and finish is None else 1  # more would not have registers enough
+    columns = strided(b, (b.shape[0], b.shape[2], b.shape[1]), (b.strides[0], b.strides[2], b.strides[1]))
+    numbers = Numbers(number(alpha), elements(a), elements(columns))
     run_tiles(
-        (a_at, b_at, put(bias is not None)),
-        along,
+        [functools.partial(matrix, which, *way(x)) for which, x in enumerate((a, columns))],
         sizes,
-        (a, b, extra, result),
-        (number(alpha),),
+        (memory(a), memory(b), extra, result),
+        tuple(numbers),
         number,
+        put(bias is not None, finish or same),
         quarters=quarters,
-        finish=finish or nothing,
-        blocks=blocks,
+        blocks=2 if number is np.float32 else 1,
     )
+
+
+def elements(x):
+    """Strides in elements."""
+    return tuple([step // x.itemsize for step in x.strides])
+
+
+def memory(x):
+    """What x lies in, as one row."""
+    return strided(x, (1 + sum((n - 1) * step for n, step in zip(x.shape, elements(x))) if x.size else 0,), (x.itemsize,))
+
+
+def way(x):
+    """(does the memory of this stack of rows run along K, may it be read in fours)"""
+    along_k = x.strides[2] <= x.strides[1]
+    fast, slow = (2, 1) if along_k else (1, 2)
+    whole = x.strides[fast] == x.itemsize and x.shape[fast] % 4 == x.strides[slow] % 16 == x.strides[0] % 16 == 0
+    return along_k, x.dtype == np.float32 and whole and address(x) % 16 == 0
 
 
 def as_stack(x, stack):
@@ -187,34 +289,28 @@ def as_stack(x, stack):
     return strided(x, (math.prod(stack), *x.shape[-2:]), (step, *x.strides[-2:]))
 
 
-def a_at(a, numbers, z, i, k):
-    return a[z, i, k]
+def same(v):
+    return v
 
 
-def b_at(b, numbers, z, k, j):
-    return b[z, k, j]
+def relu(v):
+    return v if v > type(v)(0) else type(v)(0)
 
 
-def relu(out, z, i, j):
-    v = out[z, i, j]
-    if v < type(v)(0):
-        out[z, i, j] = 0
-
-
-def gelu(out, z, i, j):
-    v = out[z, i, j]
-    out[z, i, j] = type(v)(0.5) * v * (type(v)(1) + math.erf(v * type(v)(SQRT_HALF)))
+def gelu(v):
+    return type(v)(0.5) * v * (type(v)(1) + math.erf(v * type(v)(SQRT_HALF)))
 
 
 SQRT_HALF = math.sqrt(0.5)
 
 
 @functools.cache
-def put(has_bias):
-    """numbers: alpha."""
+def put(has_bias, finish):
+    """numbers: alpha first."""
 
     def store(out, bias, numbers, z, part, i, j, total):
+        z, i, j = unsigned(z), unsigned(i), unsigned(j)
         v = numbers[0] * total
-        out[z, i, j] = v + bias[z, i, j] if has_bias else v
+        out[z, i, j] = finish(v + bias[z, i, j] if has_bias else v)
 
     return store
