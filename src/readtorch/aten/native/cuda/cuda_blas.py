@@ -41,6 +41,7 @@ from readtorch.c10.cuda.launch import address, launch, strided
 
 from .loops import broadcast
 from .memory_access import load4, load_four, store4, store_four
+from .offset_calculator import laid_out
 from .rows import contiguous
 
 i32 = np.int32
@@ -72,7 +73,7 @@ def run_tiles(operands, sizes, arrays, geometry, dtype, put, parts=1, quarters=N
     multiprocessor shall hold at a time: while one waits for its strips, another computes.
     """
     products, m, n, k = sizes
-    quarters = quarters or (2 if products * m * n >= LARGE and dtype is np.float32 else 1)
+    quarters = quarters or (2 if products * parts * m * n >= LARGE and dtype is np.float32 else 1)
     side = 64 * quarters
     grid = (-(-n // side), -(-m // side), min(products * parts, 65535))
     kernel = tile_kernel(quarters, *[make(side, dtype) for make in operands], put, dtype, blocks)
@@ -247,27 +248,17 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
     number = out.dtype.type
     columns = strided(b, (b.shape[0], b.shape[2], b.shape[1]), (b.strides[0], b.strides[2], b.strides[1]))
-    numbers = Numbers(number(alpha), elements(a), elements(columns))
+    (row_a, steps_a), (row_b, steps_b) = laid_out(a), laid_out(columns)
     run_tiles(
         [functools.partial(matrix, which, *way(x)) for which, x in enumerate((a, columns))],
         sizes,
-        (memory(a), memory(b), extra, result),
-        tuple(numbers),
+        (row_a, row_b, extra, result),
+        tuple(Numbers(number(alpha), steps_a, steps_b)),
         number,
         put(bias is not None, finish or same),
         quarters=quarters,
         blocks=2 if number is np.float32 else 1,
     )
-
-
-def elements(x):
-    """Strides in elements."""
-    return tuple([step // x.itemsize for step in x.strides])
-
-
-def memory(x):
-    """What x lies in, as one row."""
-    return strided(x, (1 + sum((n - 1) * step for n, step in zip(x.shape, elements(x))) if x.size else 0,), (x.itemsize,))
 
 
 def way(x):
