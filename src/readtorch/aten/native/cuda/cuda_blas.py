@@ -92,23 +92,16 @@ def own_line(quarters, pitch, dtype):
     return own_numbers
 
 
-@functools.cache
-def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
-    """See Note [ A tile in registers ] and Note [ The next strips are on their way ]."""
-    side, own = 64 * quarters, 4 * quarters  # of the tile, of a thread's part of it
-    pitch = side + 4
-    strip, results, share = DEPTH * pitch, own * own, side * DEPTH // THREADS  # sizes of arrays are constants
-    room = 4 * strip
-    store = store4 if dtype is np.float32 else store_four
-    start_a, fetch_a, stow_a = operand_a
-    start_b, fetch_b, stow_b = operand_b
-    own_numbers = own_line(quarters, pitch, dtype)
+def arithmetic(quarters, dtype):
+    """multiply(totals, strips, at, x, y): what half a step adds to a thread's results."""
+    own, pitch = 4 * quarters, 64 * quarters + 4
+    own_numbers, of_b = own_line(quarters, pitch, dtype), 2 * DEPTH * pitch
 
     def add_line(totals, strips, at, x, y):
         """What one line of the strips adds to the thread's results."""
         down, across = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
         own_numbers(down, strips, at, y)
-        own_numbers(across, strips, 2 * strip + at, x)
+        own_numbers(across, strips, of_b + at, x)
         for i in range(own):
             for j in range(own):
                 totals[i * own + j] += down[i] * across[j]
@@ -119,6 +112,14 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
             add_line(totals, strips, at + k * pitch, x, y)
             add_line(totals, strips, at + (k + 1) * pitch, x, y)
 
+    return multiply
+
+
+def way_out(quarters, dtype):
+    """spread(strips, totals, q, x, y): what a thread has in 64 rows of the tile, to shared memory."""
+    side, own = 64 * quarters, 4 * quarters
+    store = store4 if dtype is np.float32 else store_four
+
     def spread(strips, totals, q, x, y):
         """64 rows of the tile to shared memory, where the strips were. From there neighbors store what are neighbors; and
         the loop that stores need not index registers, which have no addresses."""
@@ -126,6 +127,20 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
             for p in range(quarters):
                 r, at = (4 * q + i) * own + 4 * p, (4 * y + i) * side + 64 * p + 4 * x
                 store(strips, at, totals[r], totals[r + 1], totals[r + 2], totals[r + 3])
+
+    return spread
+
+
+@functools.cache
+def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
+    """See Note [ A tile in registers ] and Note [ The next strips are on their way ]."""
+    side, own = 64 * quarters, 4 * quarters  # of the tile, of a thread's part of it
+    pitch = side + 4
+    strip, results, share = DEPTH * pitch, own * own, side * DEPTH // THREADS  # sizes of arrays are constants
+    room = 4 * strip
+    start_a, fetch_a, stow_a = operand_a
+    start_b, fetch_b, stow_b = operand_b
+    multiply, spread = arithmetic(quarters, dtype), way_out(quarters, dtype)
 
     def tiles(a, b, extra, out, geometry, sizes, parts):
         strips = cuda.shared.array(room, dtype, alignment=16)  # two of a, then two of b
