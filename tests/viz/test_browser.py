@@ -579,9 +579,9 @@ def test_allocator_walks_from_block_to_block(visit, page_with):
     with visit(page_with(viz.allocator(snapshot_of("small_06_record_stream"), step=20))) as seen:
         page, title = seen.page, seen.page.locator(".rt-dtitle")
         page.locator(".rt-segments").focus()
-        press(page, "ArrowDown", "Home")
+        press(page, "ArrowUp", "Home")
         there = [title.inner_text()]
-        for key in ("ArrowRight", "ArrowRight", "End", "ArrowUp", "ArrowLeft", "Home"):
+        for key in ("ArrowRight", "ArrowRight", "End", "ArrowDown", "ArrowLeft", "Home"):
             press(page, key)
             there.append(title.inner_text())
         assert there[:3] == ["0x700000200000", "0x700000600000", "0x700000b00000"]
@@ -590,9 +590,9 @@ def test_allocator_walks_from_block_to_block(visit, page_with):
         press(page, "Escape")
         assert title.inner_text() != "0x700000000000"
         canvas = page.locator(".rt-rowscanvas").bounding_box()
-        page.mouse.move(canvas["x"] + 90, canvas["y"] + 40)
+        page.mouse.move(canvas["x"] + 90, canvas["y"] + 14)
         assert title.inner_text() == "0x700000200000"
-        page.mouse.click(canvas["x"] + 90, canvas["y"] + 40)
+        page.mouse.click(canvas["x"] + 90, canvas["y"] + 14)
         page.mouse.move(0, 0)
         assert title.inner_text() == "0x700000200000"
         assert seen.problems == []

@@ -16,7 +16,7 @@ function makeRows(H, history, ink, look, onHover, onPick) {
   const streamColour = new Map(H.streams.map((stream, i) => [stream, STREAMS[i % STREAMS.length]]));
 
   // ---- places
-  const rank = ([address, , stream, kind, pool]) => [+!!pool, +(kind === "large"), stream, +address];
+  const rank = ([address, , stream, kind, pool]) => [+!!pool, +(kind === "small"), stream, +address];
   const ranks = H.rows.map(rank);
   const compare = (a, b) => a.reduce((found, value, i) => found || value - b[i], 0);
   const order = [...H.rows.keys()].sort((a, b) => compare(ranks[a], ranks[b]));

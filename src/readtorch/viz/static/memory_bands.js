@@ -156,7 +156,11 @@ async function render({ model, el }) {
   }, { passive: false }); // prettier-ignore
 
   // ---- in words
-  const share = (i) => `${sizeText(shown.allocations[i][2])}, ${CATEGORIES[shown.allocations[i][4]]}`;
+  function share(i) {
+    const [, , size, stack, category] = shown.allocations[i],
+      innermost = shown.stacks[stack][0];
+    return `${sizeText(size)}, ${CATEGORIES[category]}${innermost === undefined ? "" : `: ${shown.frames[innermost].split("\n")[0]}`}`;
+  }
   function factsOf(i) {
     if (i < 0 || i >= shown.allocations.length) return [h("p", { class: "rt-dtitle" }, "No band chosen"), h("p", {}, "Click one, or take one of the list.")];
     const [born, freed, size, stack, category] = shown.allocations[i];
