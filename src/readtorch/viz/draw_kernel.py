@@ -154,7 +154,7 @@ def words(text, x, y):
 
 
 def elements(array, indices):
-    """Up to four elements by name; of more, how many."""
-    if len(indices) > 4:
+    """Up to two elements by name; of more, how many."""
+    if len(indices) > 2:
         return f"{len(indices)} elements of {array}"
     return " and ".join(f"{array}[{', '.join(map(str, index))}]" for index in indices)
