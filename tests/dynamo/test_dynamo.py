@@ -418,6 +418,47 @@ def test_sizes_are_left_open_as_in_pytorch():
     assert told(static).graph_count == 3
 
 
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize(
+    "function, graphs",
+    [
+        (lambda x: (x * 2).view(-1).shape[0] * x, 2),
+        (lambda x: (x * 2).reshape((x + 1).shape[0], -1).sum(0) / (x * 2).size(0), 2),
+        (lambda x: readtorch.zeros((x + 1).shape[0]) + x[:, 0], 2),
+        (lambda x: (x @ x.t()).shape, 2),
+        (lambda x: x + 1 if (x * 2).shape[0] > 3 else x - 1, 5),  # Python decides: each size has its graph
+    ],
+)
+def test_sizes_of_results(function, graphs, backend):
+    compiled = by_bytecode(function, backend=backend)
+    for size in (4, 5, 7, 3, 9, 5):
+        x = readtorch.rand(size, 2)
+        assert repr(table.plain(compiled(x))) == repr(table.plain(function(x)))
+    assert told(compiled).graph_count == graphs
+
+
+def test_marked_sizes():
+    """One that must stay open and does not is an error, in the same words; one that must not gets a graph each time."""
+    messages = []
+    for lib, compile in ((readtorch, by_bytecode), (torch, lambda f: torch.compile(f, backend="eager"))):
+        torch._dynamo.reset()
+        x = lib.ones(4, 2)
+        lib._dynamo.mark_dynamic(x, 0)
+        with pytest.raises(RuntimeError) as failure:
+            compile(lambda x: x * 2 if x.shape[0] == 4 else x)(x)
+        messages.append((type(failure.value).__name__, str(failure.value).partition("\n\n")[0]))
+        for mark, expected in ((lib._dynamo.mark_dynamic, 1), (lib._dynamo.mark_static, 3)):
+            program = lambda x: x * 2
+            compiled = compile(program)
+            for size in (4, 5, 6):
+                mark(x := lib.ones(size), 0)
+                compiled(x)
+            counted = told(compiled).graph_count if lib is readtorch else compiled_graphs(compiled, program)
+            assert counted == expected
+            torch._dynamo.reset()
+    assert messages[0] == messages[1]
+
+
 def test_a_number_whose_value_is_needed_is_guarded_by_value():
     table = {k: k * 10 for k in range(10)}
     compiled = by_bytecode(lambda x, k: x + table[k])

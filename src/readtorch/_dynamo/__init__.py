@@ -21,6 +21,8 @@ from readtorch._dynamo.decorators import (
     assume_constant_result,
     disallow_in_graph,
     graph_break,
+    mark_dynamic,
+    mark_static,
     maybe_mark_dynamic,
 )
 from readtorch._dynamo.eval_frame import OptimizedModule, explain, optimize, report, reset
@@ -36,6 +38,8 @@ __all__ = [
     "explain",
     "graph_break",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
     "maybe_mark_dynamic",
     "optimize",
     "report",

@@ -38,5 +38,20 @@ def maybe_mark_dynamic(t, index):
     """The size of a tensor in this dimension (or these) is left open at once, not only when it has been another one, where the
     graph allows it.
     """
-    indices = index if isinstance(index, (list, tuple)) else [index]
-    t._dynamo_dynamic_indices = getattr(t, "_dynamo_dynamic_indices", frozenset()) | {i % t.dim() for i in indices}
+    _mark(t, "_dynamo_dynamic_indices", index)
+
+
+def mark_dynamic(t, index):
+    """The same where the graph must allow it: a program that works for one size alone raises ConstraintViolationError."""
+    maybe_mark_dynamic(t, index)
+    t._dynamo_must_be_dynamic = True
+
+
+def mark_static(t, index=None):
+    """The size of a tensor in this dimension (or these, or all) is never left open: each gets a graph of its own."""
+    _mark(t, "_dynamo_static_indices", range(t.dim()) if index is None else index)
+
+
+def _mark(t, name, index):
+    indices = [index] if isinstance(index, int) else index
+    setattr(t, name, getattr(t, name, frozenset()) | {i % t.dim() for i in indices})

@@ -11,12 +11,12 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.guards import Guard, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
-from readtorch._dynamo.source import ConstantSource, is_held
+from readtorch._dynamo.source import ConstantSource, GetItemSource, is_held
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.lazy import LazyVariableTracker
 from readtorch._dynamo.variables.lists import ListVariable, NamedTupleVariable, TupleVariable
-from readtorch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from readtorch._dynamo.variables.tensor import Number, SymNodeVariable, TensorVariable, numbers_of
 from readtorch._dynamo.variables.user_defined import IS_HEAP_TYPE
 from readtorch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -153,9 +153,15 @@ class OutputGraph:
         if not isinstance(before, tuple) or len(before) != len(shape):
             before = shape
         self.numbers[source] = merged = tuple(a if a == b else DYNAMIC for a, b in zip(before, shape))
-        marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+        marked, static = (getattr(tensor, f"_dynamo_{kind}_indices", ()) for kind in ("dynamic", "static"))
         wanted = [i for i, size in enumerate(merged) if size is DYNAMIC or i in marked or self.dynamic]
-        return () if self.sizes_are_known else tuple(i for i in wanted if shape[i] > 1)
+        wanted = tuple(i for i in wanted if shape[i] > 1 and i not in static)
+        if self.sizes_are_known and getattr(tensor, "_dynamo_must_be_dynamic", False):
+            for i in marked:
+                Number(
+                    GetItemSource(source, i), shape[i], TensorVariable(self, type(tensor), None, None, source, tensor)
+                ).specialized()
+        return () if self.sizes_are_known else wanted
 
     def is_in_a_module(self, source):
         while source is not None and source not in self.module_sources:
@@ -164,6 +170,9 @@ class OutputGraph:
 
     def decide(self, expression, outcome):
         """A truth that depends on symbolic numbers: guarded."""
+        if expression[0] == "==" and outcome:
+            for number in numbers_of(expression):
+                number.specialized()
         self.guard("SHAPE_ENV", None, (expression, outcome))
         return outcome
 

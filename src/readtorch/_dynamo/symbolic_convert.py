@@ -672,9 +672,7 @@ class InstructionTranslatorBase(Operations):
         return ConstDictVariable({self.known(name): value for name, value in zip(items[::2], items[1::2])})
 
     def LOAD_BUILD_CLASS(self, instruction):
-        unimplemented(
-            "LOAD_BUILD_CLASS bytecode not supported", "Dynamo does not support tracing classes that are defined"
-        )
+        self.push(self.held(builtins.__build_class__))  # its call breaks the graph
 
     # ----------------------------------------------------------------------------------------------------- strings
 

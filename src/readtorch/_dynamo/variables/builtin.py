@@ -144,13 +144,17 @@ def of_numbers(tx, symbol, a, b):
     """Arithmetic with symbolic numbers, or a comparison, which is decided now and guarded."""
     hints = [x.hint if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
     hint = tx.fold(OPERATORS[symbol], *hints).value
-    is_open = [isinstance(x, SymNodeVariable) and x.expression is None for x in (a, b)]
-    if any(is_open):
+    later = [x for x in (a, b) if isinstance(x, SymNodeVariable) and x.is_known_later]
+    if later:
         if isinstance(hint, bool):
-            unimplemented("Data-dependent branching", "a number in a tensor decides what Python does")
+            later[0].check_known()
         operands = [x.as_graph_input(tx.output)[0] if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
         node = tx.output.graph.call_function(OPERATORS[symbol], tuple(operands))
-        return SymNodeVariable(tx.output, None, hint, node)
+        sizes = [x.expression for x in later if x.expression is not None]
+        if len(sizes) < len(later):
+            return SymNodeVariable(tx.output, None, hint, node)
+        node.meta["example_value"] = hint
+        return SymNodeVariable(tx.output, sizes[0], hint, node)
     expression = symbol, *(x.expression if isinstance(x, SymNodeVariable) else x.value for x in (a, b))
     if isinstance(hint, bool):
         return tx.constant(tx.output.decide(expression, hint))

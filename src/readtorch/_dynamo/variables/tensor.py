@@ -9,6 +9,7 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.source import AttrSource, GetItemSource
 from readtorch.c10.size import Size
+from readtorch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from .base import VariableTracker
 from .constant import ConstantVariable
@@ -70,11 +71,12 @@ class TensorVariable(VariableTracker):
             raise SpecializeSizes(self.describe())
 
     def symbolic_shape(self, tx):
-        """The sizes of an input, some of which are left open."""
+        """The sizes, some of which are left open: of an input they are read before the graph runs, of a result when it has run."""
         if self.source is None:
-            raise SpecializeSizes(self.describe())
-        shape = AttrSource(self.source, "shape")
-        numbers = [Number(GetItemSource(shape, i), size) for i, size in enumerate(self.original.shape)]
+            return [SymNodeVariable(self.output, SizeOfResult(self, i), n) for i, n in enumerate(self.facts().shape)]
+        shape, marked = AttrSource(self.source, "shape"), getattr(self.original, "_dynamo_dynamic_indices", ())
+        sizes = enumerate(self.original.shape)
+        numbers = [Number(GetItemSource(shape, i), size, marked_in=self if i in marked else None) for i, size in sizes]
         items = [SymNodeVariable(self.output, n, n.value) for n in numbers]
         return [item if i in self.open_sizes else tx.constant(item.hint) for i, item in enumerate(items)]
 
@@ -195,11 +197,16 @@ class SymNodeVariable(VariableTracker):
 
     expression: a Number, or (symbol, operand, operand) with expressions and numbers; hint: what it is in this call. A decision by it
     becomes a guard on the expression; where its value must be known, the sources are guarded by their values, as those of
-    other numbers are. node: instead of the expression, what gives it when the graph runs.
+    other numbers are. node: what gives it when the graph runs, with None or a SizeOfResult as expression.
     """
 
     def __init__(self, output, expression, hint, node=None):
         self.output, self.expression, self.hint, self.node = output, expression, hint, node
+
+    @property
+    def is_known_later(self):
+        """Whether only the graph's run shows it."""
+        return self.expression is None or isinstance(self.expression, SizeOfResult)
 
     def describe(self):
         return "SymNodeVariable()"
@@ -208,11 +215,18 @@ class SymNodeVariable(VariableTracker):
         return type(self.hint)
 
     def as_python_constant(self):
+        self.check_known()
+        for number in numbers_of(self.expression):
+            number.specialized()
+            self.output.guard("EQUALS_MATCH", number.source, number.value)
+        return self.hint
+
+    def check_known(self):
+        """Python wants it before the graph has run."""
+        if isinstance(self.expression, SizeOfResult):
+            raise SpecializeSizes(self.describe())
         if self.expression is None:
             unimplemented("Data-dependent branching", "a number in a tensor decides what Python does", self.describe())
-        for source, value in sources_of(self.expression):
-            self.output.guard("EQUALS_MATCH", source, value)
-        return self.hint
 
     def as_constant(self):
         return ConstantVariable(self.as_python_constant())
@@ -224,17 +238,17 @@ class SymNodeVariable(VariableTracker):
     def as_graph_input(self, output):
         """For operators that do the same with any number."""
         if self.node is None:
-            self.node = output.number_input(self.expression, self.hint)
+            later = self.expression if self.is_known_later else None
+            self.node = output.number_input(self.expression, self.hint) if later is None else later.new_node(self.hint)
         return self.node, self.hint
 
     def reconstruct(self, codegen):
-        if self.expression is None:
-            return codegen.graph_output(self.node)
+        if self.is_known_later:
+            return codegen.graph_output(self.as_graph_input(self.output)[0])
         return codegen.writer.expression(self.expression)
 
     def call_bool(self, tx):
-        if self.expression is None:
-            return bool(self.as_python_constant())
+        self.check_known()
         return self.output.decide(("!=", self.expression, 0), bool(self.hint))
 
     def var_getattr(self, tx, name):
@@ -247,15 +261,41 @@ class SymNodeVariable(VariableTracker):
         return self.as_constant().call_iter(tx)
 
 
-def sources_of(expression):
-    """(source, value) of all numbers that an expression reads."""
+def numbers_of(expression):
+    """All numbers that an expression reads."""
     if isinstance(expression, Number):
-        return [(expression.source, expression.value)]
-    return [each for part in expression[1:] for each in sources_of(part)] if isinstance(expression, tuple) else []
+        return [expression]
+    return [each for part in expression[1:] for each in numbers_of(part)] if isinstance(expression, tuple) else []
 
 
 class Number:
-    """A number that is read, in an expression."""
+    """A number that is read, in an expression. marked_in: the tensor of which it is a size, if `mark_dynamic` has named it."""
 
-    def __init__(self, source, value):
-        self.source, self.value = source, value
+    def __init__(self, source, value, marked_in=None):
+        self.source, self.value, self.marked_in = source, value, marked_in
+
+    def specialized(self):
+        """The program works for this value alone."""
+        if self.marked_in is not None and getattr(self.marked_in.original, "_dynamo_must_be_dynamic", False):
+            name = f"{self.marked_in.source.name}.size()[{self.source.key}]"
+            raise ConstraintViolationError(CONSTRAINTS_VIOLATED.format(name=name, value=self.value))
+
+
+CONSTRAINTS_VIOLATED = (
+    'Constraints violated ({name})! For more information, run with TORCH_LOGS="+dynamic".\n'
+    "  - You marked {name} as dynamic but your code specialized it to be a constant ({value}). If you're using mark_dynamic, "
+    "either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO."
+)
+
+
+class SizeOfResult:
+    """A size of what an operator returns, where sizes of inputs are left open."""
+
+    def __init__(self, tensor, dim):
+        self.tensor, self.dim = tensor, dim
+
+    def new_node(self, hint):
+        output = self.tensor.output
+        node = output.graph.call_method("size", (self.tensor.as_proxy(output)[0], self.dim))
+        node.meta["example_value"] = hint
+        return node
