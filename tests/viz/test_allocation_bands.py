@@ -213,7 +213,8 @@ def test_bands_lie_on_one_another_without_a_gap(js, name):
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_snapshot_of_the_readers_is_read_in_the_page(visit, page_with, tmp_path):
-    mine, evil = tmp_path / "mine.pickle", tmp_path / "evil.pickle"
+    mine, two, evil = (tmp_path / f"{name}.pickle" for name in ("mine", "two", "evil"))
+    two.write_bytes(pickle.dumps(snapshot_of("small_18_two_devices")))
     mine.write_bytes(pickle.dumps(snapshot_of("small_05_streams")))
     evil.write_bytes(b"\x80\x02cos\nsystem\nX\x08\x00\x00\x00rm -rf ~\x85R.")
     with visit(page_with(viz.memory_bands(snapshot_of("real_01_mlp_roomy")))) as seen:
@@ -221,6 +222,14 @@ def test_a_snapshot_of_the_readers_is_read_in_the_page(visit, page_with, tmp_pat
         file.set_input_files(mine)
         page.get_by_text("mine.pickle: device 0").wait_for()
         assert page.locator(".rt-title").inner_text() == "mine.pickle"
+        file.set_input_files(two)
+        page.locator("label", has_text="device").locator("select").select_option("0")
+        page.get_by_text("two.pickle: device 0").wait_for()
+        page.locator("label", has_text="device").locator("select").select_option("1")
+        page.get_by_text("two.pickle: device 1").wait_for()
+        file.set_input_files(mine)
+        page.get_by_text("mine.pickle: device 0").wait_for()
+        assert page.locator("label", has_text="device").locator("select").count() == 0
         file.set_input_files(evil)
         page.get_by_text("and is refused").wait_for()
         assert page.locator(".rt-title").inner_text() == "mine.pickle", "what was shown stays"

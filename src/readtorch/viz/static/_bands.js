@@ -3,7 +3,7 @@
 const CATEGORIES = ["parameters", "optimizer", "forward", "backward", "elsewhere"];
 const [PARAMETERS, OPTIMIZER, FORWARD, BACKWARD, ELSEWHERE] = CATEGORIES.keys();
 const MAKES_PARAMETERS = ["_apply", "__init__", "reset_parameters", "empty_like", "convert"];
-const MOST_BANDS = 2000; // the largest get a band each; the rest is one band on top
+const MOST_BANDS = 1000; // the largest get a band each; the rest is one band on top
 
 function noSnapshot(what) {
   throw new Error(`This file is no snapshot of the allocator: ${what}.`);

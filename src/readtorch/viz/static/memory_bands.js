@@ -43,6 +43,7 @@ async function render({ model, el }) {
   // ---- the figure
   const button = (text, label, onclick) => h("button", { type: "button", class: "rt-btn", "aria-label": label, title: label, onclick }, text);
   const file = h("input", { type: "file", class: "rt-file", accept: ".pickle,.pkl", "aria-label": "Open a snapshot.pickle", onchange: () => open(file.files[0]) });
+  const devices = h("span", {});
   const origin = h("p", { class: "rt-hint rt-origin", role: "status" });
   const title = h("p", { class: "rt-title" }, data.title);
   const canvas = h("canvas", { class: "rt-canvas rt-bandchart", role: "img" }),
@@ -56,7 +57,7 @@ async function render({ model, el }) {
       button("−", "Zoom out", () => zoom(2)), button("+", "Zoom in", () => zoom(0.5)), button("◂", "Earlier", () => pan(-0.5)), button("▸", "Later", () => pan(0.5))),
     box, play.slider, play.now, legendBox,
     h("div", { class: "rt-cols" }, list, detail),
-    h("div", { class: "rt-bar" }, h("span", {}, "your own ", h("code", {}, "snapshot.pickle")), file, button("the page's", "The page's own snapshot again", () => show(own, data.title, ""))),
+    h("div", { class: "rt-bar" }, h("span", {}, "your own ", h("code", {}, "snapshot.pickle")), file, devices, button("the page's", "The page's own snapshot again", () => show(own, data.title, ""))),
     origin,
     h("p", { class: "rt-hint" }, KEY_HINT, " + and − zoom, < and > move; click a band. A file that is opened, or dropped here, is read in this page and sent nowhere."),
   ); // prettier-ignore
@@ -69,11 +70,17 @@ async function render({ model, el }) {
     if (!chosen) return;
     play.stop();
     try {
-      const read = bandsOf(readPlainPickle(new Uint8Array(await chosen.arrayBuffer())));
-      show(read, chosen.name, `${chosen.name}: device ${read.device}, ${plural(read.events, "event")}, ${plural(read.allocations.length, "allocation")}.`);
+      const snapshot = readPlainPickle(new Uint8Array(await chosen.arrayBuffer()));
+      showDevice(snapshot, chosen.name, null);
     } catch (error) {
       origin.textContent = error.message;
     }
+  }
+  function showDevice(snapshot, name, device) {
+    const read = bandsOf(snapshot, device);
+    show(read, name, `${name}: device ${read.device}, ${plural(read.events, "event")}, ${plural(read.allocations.length, "allocation")}.`);
+    const others = snapshot.get("device_traces").flatMap((trace, i) => (trace.length ? [[i, `${i}`]] : []));
+    if (others.length > 1) devices.replaceChildren(labelledSelect("device", others, read.device, (i) => showDevice(snapshot, name, i)));
   }
   root.addEventListener("dragover", (event) => event.preventDefault());
   root.addEventListener("drop", (event) => {
@@ -83,6 +90,7 @@ async function render({ model, el }) {
   function show(bandData, name, said) {
     shown = bandData;
     bands = layOutBands(shown);
+    devices.replaceChildren();
     title.textContent = name;
     origin.textContent = said;
     assignAll({ first: 0, last: 0, chosen: -1, step: bands.peak });
