@@ -2,9 +2,11 @@
 types.
 """
 
+import contextlib
+
 import numpy as np
 
-from readtorch.c10.cuda import simulator
+from readtorch.c10.cuda import runtime, simulator
 from readtorch.c10.cuda.launch import launching_by
 
 
@@ -39,3 +41,20 @@ def launched_by(function, *arguments, **options):
     with launching_by(note):
         function(*arguments, **options)
     return found
+
+
+@contextlib.contextmanager
+def counted_launches():
+    """`with counted_launches() as kernels:` the names of the kernels that the process's driver launches inside."""
+    driver, kernels = runtime.driver(), []
+    launch = driver.launch
+
+    def counting(device, stream, kernel, *rest, **named):
+        kernels.append(kernel.__name__)
+        return launch(device, stream, kernel, *rest, **named)
+
+    driver.launch = counting
+    try:
+        yield kernels
+    finally:
+        del driver.launch

@@ -27,11 +27,14 @@ def check_no_partial_overlap(written, read):
     What reading one gives would depend on how far the writing has come. In PyTorch: `aten/src/ATen/MemoryOverlap.cpp`.
     """
     a, b = written._array, read._array
-    if np.may_share_memory(a, b) and not (
-        a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)
-    ):
+    if np.may_share_memory(a, b) and not same_elements(a, b):
         if is_non_overlapping_and_dense(a) and is_non_overlapping_and_dense(b):
             raise overlap_error()
+
+
+def same_elements(a, b):
+    """Whether two arrays show the same memory, element for element."""
+    return a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)
 
 
 def overlap_error():

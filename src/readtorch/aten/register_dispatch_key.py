@@ -32,7 +32,7 @@ from readtorch.c10.tensor_impl import (
 from .common_device import MIXED
 from .dispatcher import registry, structured_kernels, writers
 from .empty_tensor import empty_cpu, empty_meta, still_on_meta
-from .memory_overlap import check_no_overlap, check_no_partial_overlap, overlap_error
+from .memory_overlap import check_no_overlap, check_no_partial_overlap, overlap_error, same_elements
 from .operator_entry import highest_backend
 from .tensor_meta import TensorMeta
 
@@ -165,7 +165,12 @@ def out_kernel(operator):
     def kernel(*arguments):
         inputs, outs = arguments[:-count], arguments[-count:]
         check_apart(operator, inputs, outs)
-        if CPU in operator.impls or operator.composite is not None or outs[0]._keys & META:
+        if (
+            CPU in operator.impls
+            or operator.composite is not None
+            or outs[0]._keys & META
+            or writes_on_gpu(operator, outs)
+        ):
             if operator.shape_rule is not None:
                 return described_then_filled(operator, inputs, outs)
         results = computed(operator, *inputs)
@@ -247,20 +252,30 @@ NOT_HERE = CUDA | META  # what NumPy cannot write
 NOT_AS_IT_LIES = NOT_HERE | MATH_BITS  # or not by copying what lies in memory
 
 
+def writes_on_gpu(operator, outs):
+    return bool(outs[0]._keys & CUDA) and CUDA in operator.impls
+
+
 def fits(operator, inputs, outs, outputs):
     """Whether the backend's `impl` may write into these outputs as if they had been made for it."""
     backend = highest_backend(outs[0]._keys)
     if backend == META:
         return True
-    if backend != CPU or CPU not in operator.impls:
+    if backend not in operator.impls:
         return False
+    tensors = list(tensors_among(inputs))
+    if any(t._array.ndim and highest_backend(t._keys) != backend for t in tensors):
+        return False
+    is_loop = (
+        backend == CUDA and operator.scalar_function is not None
+    )  # it takes any strides, and an input as the output
     for out, output in zip(outs, (outputs,) if len(outs) == 1 else outputs):
         if out._array.dtype is not output.dtype.numpy:
             return False
-        if strides_of(out) != (output.strides or contiguous_strides(output.shape)):
+        if not is_loop and strides_of(out) != (output.strides or contiguous_strides(output.shape)):
             return False
-        for t in tensors_among(inputs):
-            if np.may_share_memory(t._array, out._array):
+        for t in tensors:
+            if np.may_share_memory(t._array, out._array) and not (is_loop and same_elements(t._array, out._array)):
                 return False
     return True
 
@@ -268,7 +283,7 @@ def fits(operator, inputs, outs, outputs):
 def filled(operator, inputs, outs):
     """`outs`, written to by the backend's `impl`."""
     if not outs[0]._keys & META:
-        operator.impls[CPU](*inputs, *outs)
+        operator.impls[highest_backend(outs[0]._keys)](*inputs, *outs)
     return outs[0] if len(outs) == 1 else returned_out(return_type_of(operator), outs)
 
 
