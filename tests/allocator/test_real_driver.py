@@ -12,7 +12,7 @@ from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError, check_message
-from readtorch.c10.cuda.driver_api import Driver
+from readtorch.c10.cuda.driver_api import GLOBAL, RELAXED, Driver
 from readtorch.c10.cuda.real_driver import RealDriver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 from readtorch.c10.storage_impl import address_of
@@ -46,6 +46,8 @@ class Bindings:
     CUresult = CUresult
     CUdevice_attribute = CUmemAllocationType = CUmemLocationType = CUmemAccess_flags = Names()
     CUpointer_attribute = Names()
+    CUstreamCaptureMode = int
+    CUstreamCaptureStatus = types.SimpleNamespace(CU_STREAM_CAPTURE_STATUS_NONE=0)
     CUmemorytype = types.SimpleNamespace(CU_MEMORYTYPE_HOST=1)
     CUmemAllocationProp = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
     CUmemAccessDesc = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
@@ -175,6 +177,38 @@ class Bindings:
     def cuStreamWaitEvent(self, hStream, hEvent, Flags):
         return self.answer(self.devices.stream_wait_event, self.contexts[-1], hStream, hEvent)
 
+    def cuStreamBeginCapture(self, hStream, mode):
+        return self.answer(self.devices.stream_begin_capture, self.contexts[-1], hStream, mode)
+
+    def cuStreamEndCapture(self, hStream):
+        return self.answer(self.devices.stream_end_capture, self.contexts[-1], hStream)
+
+    def cuStreamGetCaptureInfo(self, hStream):
+        number = self.devices.stream_capture_id(self.contexts[-1], hStream)
+        return SUCCESS, int(number is not None), number or 0, 0, [], [], 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        return self.answer(self.devices.exchange_stream_capture_mode, mode)
+
+    def cuGraphGetNodes(self, hGraph, numNodes):
+        return SUCCESS, [], self.devices.graph_node_count(hGraph)
+
+    def cuGraphDebugDotPrint(self, hGraph, path, flags):
+        return self.answer(self.devices.graph_debug_dot_print, hGraph, path.decode())
+
+    def cuGraphInstantiate(self, hGraph, flags):
+        assert flags == 1 | 8
+        return self.answer(self.devices.graph_instantiate, self.contexts[-1], hGraph)
+
+    def cuGraphLaunch(self, hGraphExec, hStream):
+        return self.answer(self.devices.graph_launch, hGraphExec, self.contexts[-1], hStream)
+
+    def cuGraphDestroy(self, hGraph):
+        return self.answer(self.devices.graph_destroy, hGraph)
+
+    def cuGraphExecDestroy(self, hGraphExec):
+        return self.answer(self.devices.graph_exec_destroy, hGraphExec)
+
     def cuEventCreate(self, Flags):
         return self.answer(self.devices.event_create, self.contexts[-1], not Flags & 2)
 
@@ -282,6 +316,29 @@ def test_streams_events_and_errors(bindings):
     driver.stream_destroy(0, stream)
     with pytest.raises(AcceleratorError, match="^CUDA error: invalid argument\nSearch for `cudaErrorInvalidValue' in"):
         driver.free(0, 12345)
+
+
+def test_graphs(bindings, tmp_path):
+    driver = RealDriver(bindings)
+    stream, memory = driver.stream_create(1), driver.malloc(1, 512)
+    numbers = np.arange(4, dtype=np.uint8)
+    assert driver.stream_capture_id(1, stream) is None
+    driver.stream_begin_capture(1, stream, RELAXED)
+    assert driver.stream_capture_id(1, stream) == 1 and driver.stream_capture_id(0, stream) is None
+    driver.copy(1, stream, address_of(bindings.devices.host(memory, 4)), address_of(numbers), 4)
+    with driver.stream_capture_mode_guard():
+        assert driver.exchange_stream_capture_mode(RELAXED) == RELAXED
+    assert driver.exchange_stream_capture_mode(GLOBAL) == GLOBAL
+    graph = driver.stream_end_capture(1, stream)
+    assert driver.graph_node_count(graph) == 1
+    driver.graph_debug_dot_print(graph, str(tmp_path / "graph"))
+    assert (tmp_path / "graph").read_text().startswith("digraph")
+    executable = driver.graph_instantiate(1, graph)
+    driver.graph_destroy(graph)
+    numbers += 7
+    driver.graph_launch(executable, 1, stream)
+    assert bindings.devices.host(memory, 4).tolist() == [7, 8, 9, 10]
+    driver.graph_exec_destroy(executable)
 
 
 def test_errors_of_kernels_may_be_another_call_s(monkeypatch):

@@ -6,6 +6,7 @@ In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_ch
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import launches_block
 from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
+from readtorch.c10.cuda.cuda_graphs_c10_utils import current_stream_capture_id
 from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import cpu, cuda_device, current_device
 
@@ -100,8 +101,8 @@ def launched(operator, arguments, results, place):
     there = [(device.index, current_stream(device.index).handle) for device in others]
     for other in there:
         wait_for(driver, here, other)
-    driver.enqueue(*here, done, duration, operator.schema.name)
-    if launches_block():
+    driver.spend(*here, duration, operator.schema.name)
+    if launches_block() and current_stream_capture_id(place.index) is None:
         driver.stream_synchronize(*here)
     for other in there:
         wait_for(driver, other, here)  # it must not write to memory that is still being copied
@@ -113,7 +114,3 @@ def wait_for(driver, waiting, other):
     driver.event_record(event, *other)
     driver.stream_wait_event(*waiting, event)
     driver.event_destroy(event)
-
-
-def done():
-    """The work of a kernel whose results are there already."""

@@ -10,6 +10,7 @@ In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explaine
 allocator".
 """
 
+from readtorch.c10.cuda.cuda_graphs_c10_utils import current_stream_capture_id
 from readtorch.c10.cuda.cuda_stream import DeviceGuard
 from readtorch.c10.cuda.device_memory import tensor_on, tensor_within
 from readtorch.c10.device import cpu
@@ -19,6 +20,7 @@ from readtorch.c10.tensor_impl import TensorImpl
 
 from . import dispatcher
 from .common_device import COPIES, common_device, engine_of, launched, resolve, wait_for_copy
+from .simulated_capture import captured
 from .sparse_tensor_impl import refuse_sparse
 
 # Results that stay in the host's memory: which of an operator's results they are.
@@ -52,7 +54,8 @@ def make_kernel(operator, keys):
             engine = engine_of(arguments[generator_place], place)
             arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1 :])
         with KeyGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
-            results = compute(*arguments)
+            captures = launches and current_stream_capture_id(place.index) is not None
+            results = captured(operator, compute, arguments, place) if captures else compute(*arguments)
             if launches:
                 launched(operator, arguments, results, place)
             if name in COPIES:

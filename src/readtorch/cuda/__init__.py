@@ -19,6 +19,7 @@ from readtorch.random import device_modules
 from readtorch.storage import legacy_cuda_classes as _legacy_storages
 from . import amp, memory, random, streams
 from ._utils import _get_device_index
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from .memory import *  # noqa: F403
 from .random import (
     default_generators,

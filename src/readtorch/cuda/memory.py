@@ -8,7 +8,6 @@ chapter "The caching allocator".
 """
 
 import contextlib
-import itertools
 import pickle
 import sys
 import threading
@@ -20,6 +19,7 @@ from readtorch.aten.caching_host_allocator import host_allocator
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_caching_allocator import history
 from readtorch.c10.cuda.cuda_caching_allocator.block import NO_POOL
+from readtorch.c10.cuda.cuda_graph import graph_pool_handle
 from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import current_device
 
@@ -469,13 +469,11 @@ class MemPool:
     None.
     """
 
-    _numbers = itertools.count(1)
-
     def __init__(self, allocator=None, use_on_oom=False, no_split=False):
         if allocator is not None:
             raise TypeError("MemPool(): readtorch has no allocators but its own, so allocator must be None")
         self.allocator = None
-        self.id = (0, next(MemPool._numbers))
+        self.id = graph_pool_handle()
         self._pools = runtime.allocator().device(_index(None))
         self._pools.create_or_incref_pool(self.id)
         if use_on_oom:

@@ -15,6 +15,7 @@ from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
 from readtorch.c10.tensor_impl import contiguous_strides, storage_nbytes, wrap
 
 from . import runtime
+from .cuda_graphs_c10_utils import current_stream_capture_id
 from .cuda_stream import current_stream
 
 
@@ -101,7 +102,12 @@ class SimulatedCUDAStorageImpl(CUDAStorageImpl):
 
     __slots__ = ()
     keys = SIMULATED_CUDA_TENSOR
-    host_array = StorageImpl.host_array  # its elements lie in host memory
+
+    def host_array(self, array):
+        """The array itself, for its elements lie in host memory; while a graph is captured there is nothing to see yet."""
+        if current_stream_capture_id(self.device.index) is not None:
+            runtime.driver().stream_synchronize(self.device.index, current_stream(self.device.index).handle)
+        return array
 
 
 def new_storage(device, nbytes):
@@ -126,10 +132,24 @@ def copy_bytes(device, destination, source, nbytes, wait=False):
     wait: until it is done.
     """
     if nbytes:
+        for array in (destination, source):
+            check_copy_in_capture(device.index, array)
         stream = current_stream(device.index).handle
         runtime.driver().copy(device.index, stream, address_of(destination), address_of(source), nbytes)
         if wait:
             runtime.driver().stream_synchronize(device.index, stream)
+
+
+def check_copy_in_capture(index, array):
+    """RuntimeError if the device's current stream captures a graph and the array is in host memory that is not pinned: nobody
+    knows what will be there when the graph is replayed."""
+    if current_stream_capture_id(index) is None or type(owner_of(array).base) is DeviceMemory:
+        return
+    if not runtime.driver().is_host_pinned(address_of(owner_of(array))):
+        raise RuntimeError(
+            "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. Please use "
+            "tensor.pin_memory() or allocate the tensor with pin_memory=True."
+        )
 
 
 def reach_of(array):
@@ -141,6 +161,8 @@ def reach_of(array):
 
 def fetched(device, array, wait=True):
     """A host array with the elements of one over device memory, laid out in the same way."""
+    if wait and current_stream_capture_id(device.index) is not None:  # for the host would have to wait
+        runtime.driver().stream_synchronize(device.index, current_stream(device.index).handle)
     memory = np.empty(reach_of(array), np.uint8)
     copy_bytes(device, memory, array, memory.nbytes, wait)
     return (

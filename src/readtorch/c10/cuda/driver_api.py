@@ -9,10 +9,12 @@ to the CUDA runtime (`cudaMalloc` …), with no interface in between. Explained 
 """
 
 import abc
+import contextlib
 import dataclasses
 import time
 
 DEFAULT_STREAM = 0
+GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # cudaStreamCaptureMode
 
 
 class MemoryAt:
@@ -173,6 +175,60 @@ class Driver(abc.ABC):
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         """Put a kernel, a function of aten/native/cuda, on a stream. `arguments`: numbers, tuples of them,
         arrays over windows. In CUDA: `cuLaunchKernel`."""
+
+    # --------------------------------------------------------------------------------------------- graphs
+    # What a stream captures is not done but becomes part of a graph, which can be launched as often as wanted.
+
+    @abc.abstractmethod
+    def stream_begin_capture(self, device, stream, mode):
+        """From now on work put on the stream is captured. mode: which calls that may wait for the device are errors
+        meanwhile, GLOBAL: those of all threads, THREAD_LOCAL: of this thread, RELAXED: none. In CUDA: `cudaStreamBeginCapture`."""
+
+    @abc.abstractmethod
+    def stream_end_capture(self, device, stream):
+        """The handle of the graph that was captured. In CUDA: `cudaStreamEndCapture`."""
+
+    @abc.abstractmethod
+    def stream_capture_id(self, device, stream):
+        """The number of the capture that the stream takes part in, or None. In CUDA: `cudaStreamGetCaptureInfo`."""
+
+    @abc.abstractmethod
+    def exchange_stream_capture_mode(self, mode):
+        """This thread's own mode, which was another before: its number. In CUDA: `cudaThreadExchangeStreamCaptureMode`."""
+
+    @contextlib.contextmanager
+    def stream_capture_mode_guard(self, mode=RELAXED):
+        """This thread's mode is another inside: without an error it may do what is unsafe in a capture, as to allocate memory
+        for it. In PyTorch: `CUDAStreamCaptureModeGuard` in `c10/cuda/CUDAGraphsC10Utils.h`."""
+        before = self.exchange_stream_capture_mode(mode)
+        try:
+            yield
+        finally:
+            self.exchange_stream_capture_mode(before)
+
+    @abc.abstractmethod
+    def graph_node_count(self, graph):
+        """How many nodes a graph has. In CUDA: `cudaGraphGetNodes`."""
+
+    @abc.abstractmethod
+    def graph_debug_dot_print(self, graph, path):
+        """Write a graph to a file, for Graphviz. In CUDA: `cudaGraphDebugDotPrint`."""
+
+    @abc.abstractmethod
+    def graph_instantiate(self, device, graph):
+        """The handle of a graph that can be launched. In CUDA: `cudaGraphInstantiate`."""
+
+    @abc.abstractmethod
+    def graph_launch(self, executable, device, stream):
+        """Put all its work on a stream. In CUDA: `cudaGraphLaunch`."""
+
+    @abc.abstractmethod
+    def graph_destroy(self, graph):
+        """Forget a graph. In CUDA: `cudaGraphDestroy`."""
+
+    @abc.abstractmethod
+    def graph_exec_destroy(self, executable):
+        """Forget one that can be launched. In CUDA: `cudaGraphExecDestroy`."""
 
     # --------------------------------------------------------------------------------------------- events
 

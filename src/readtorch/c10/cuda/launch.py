@@ -21,6 +21,7 @@ from readtorch.c10.storage_impl import address_of
 
 from . import runtime
 from .cuda_exception import launches_block
+from .cuda_graphs_c10_utils import current_stream_capture_id
 from .cuda_stream import current_stream
 from .device_memory import DeviceMemory, device_array
 
@@ -52,7 +53,7 @@ def on_device(kernel, grid, block, *arguments, shared=0):
     stream = current_stream(device).handle
     driver = runtime.driver()
     driver.launch(device, stream, kernel, grid, block, arguments, shared)
-    if launches_block():
+    if launches_block() and current_stream_capture_id(device) is None:
         driver.stream_synchronize(device, stream)
 
 

@@ -19,6 +19,8 @@ from .driver_api import DeviceProperties, Driver, MemoryAt
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
 _PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE: page-locked for every context
 _DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING: such events are cheaper
+_AUTO_FREE_ON_LAUNCH, _USE_NODE_PRIORITY = 1, 8  # CUDA_GRAPH_INSTANTIATE_FLAG_…
+_VERBOSE = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
 _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE_
     "major": "COMPUTE_CAPABILITY_MAJOR",
     "minor": "COMPUTE_CAPABILITY_MINOR",
@@ -248,6 +250,44 @@ class RealDriver(Driver):
         if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:
             raise AcceleratorError(check_message("invalid configuration argument", "CUDA_ERROR_INVALID_CONFIGURATION"))
         self._check(status)
+
+    # ---------------------------------------------------------------------------------------------- graphs
+
+    def stream_begin_capture(self, device, stream, mode):
+        with self._on(device):
+            self._call("cuStreamBeginCapture", stream, self.cuda.CUstreamCaptureMode(mode))
+
+    def stream_end_capture(self, device, stream):
+        with self._on(device):
+            return int(self._call("cuStreamEndCapture", stream))
+
+    def stream_capture_id(self, device, stream):
+        with self._on(device):
+            status, number, *_ = self._call("cuStreamGetCaptureInfo", stream)
+        return None if status == self.cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE else int(number)
+
+    def exchange_stream_capture_mode(self, mode):
+        return int(self._call("cuThreadExchangeStreamCaptureMode", self.cuda.CUstreamCaptureMode(mode)))
+
+    def graph_node_count(self, graph):
+        return self._call("cuGraphGetNodes", graph, 0)[1]
+
+    def graph_debug_dot_print(self, graph, path):
+        self._call("cuGraphDebugDotPrint", graph, path.encode(), _VERBOSE)
+
+    def graph_instantiate(self, device, graph):
+        with self._on(device):
+            return int(self._call("cuGraphInstantiate", graph, _AUTO_FREE_ON_LAUNCH | _USE_NODE_PRIORITY))
+
+    def graph_launch(self, executable, device, stream):
+        with self._on(device):
+            self._call("cuGraphLaunch", executable, stream)
+
+    def graph_destroy(self, graph):
+        self._call("cuGraphDestroy", graph)
+
+    def graph_exec_destroy(self, executable):
+        self._call("cuGraphExecDestroy", executable)
 
     # ---------------------------------------------------------------------------------- streams and events
 

@@ -13,10 +13,11 @@ import re
 
 import numpy as np
 
-from readtorch.c10.storage_impl import address_of
+from readtorch.c10.storage_impl import address_of, owner_of
 
 from .cuda_exception import AcceleratorError, check_message
 from .driver_api import DeviceProperties, Driver, MemoryAt
+from .simulated_graphs import failed, written_as_dot
 from .simulated_memory import SimulatedMemory
 from .simulated_streams import SimulatedStreams
 
@@ -31,6 +32,26 @@ def parse_size(size):
     if not match:
         raise ValueError(f"a size such as '2GiB' was expected, not '{size}'")
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def nothing():
+    """The work of a kernel whose results are there already."""
+
+
+def rebuilt(values, change):
+    """Nested tuples with each array changed."""
+    if type(values) is tuple:
+        return tuple([rebuilt(value, change) for value in values])
+    return change(values) if isinstance(values, np.ndarray) else values
+
+
+def without_owner(array):
+    """The array over the same memory of a device, which stays mapped, but may be given away. On the host: a copy."""
+    memory = owner_of(array).base
+    if not hasattr(memory, "host"):
+        return array.copy()
+    start = address_of(array) - address_of(memory.host)
+    return np.ndarray(array.shape, array.dtype, memory.host, start if array.size else 0, array.strides)
 
 
 class SimulatedDriver(Driver):
@@ -92,6 +113,15 @@ class SimulatedDriver(Driver):
         if self.failure is not None:
             raise AcceleratorError(self.failure)
 
+    def spend(self, device, stream, duration, label):
+        """What was just done on a stream keeps it busy for `duration` microseconds."""
+        capture = self.streams.captures.by_stream.get((device, stream))
+        if capture is None:
+            self.streams.enqueue(device, stream, nothing, duration, label)
+        else:
+            self.streams.now += self.streams.latencies.launch
+            capture.spend((device, stream), duration, label)
+
     # --------------------------------------------------------------------------------------------- devices
 
     def device_count(self):
@@ -116,10 +146,12 @@ class SimulatedDriver(Driver):
 
     def malloc(self, device, nbytes):
         self.check()
+        self.streams.captures.check_safe()
         self.streams.spend(self.streams.latencies.malloc)
         return self.memory.malloc(device, nbytes)
 
     def free(self, device, address):
+        self.streams.captures.check_safe()
         self.device_synchronize(device)
         self.streams.spend(self.streams.latencies.free)
         self.memory.free(device, address)
@@ -129,8 +161,7 @@ class SimulatedDriver(Driver):
 
     def copy(self, device, stream, destination, source, nbytes):
         self.check()
-        with self.memory.unlocked():
-            ctypes.memmove(destination, source, nbytes)
+        self._do(device, stream, lambda: ctypes.memmove(destination, source, nbytes), "copy")
 
     def host_alloc(self, nbytes):
         self.check()
@@ -187,13 +218,17 @@ class SimulatedDriver(Driver):
     # --------------------------------------------------------------------------------------------- kernels
 
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
+        if self.is_capturing(device, stream):  # the graph must not keep memory in use
+            arguments = rebuilt(arguments, without_owner)
+        self._do(device, stream, lambda: self._run(kernel, grid, block, arguments, shared), kernel.__name__)
+
+    def _run(self, kernel, grid, block, arguments, shared):
         from . import simulator
         from .cuda_device_assertion import DeviceAssert, report
 
         self.check()
         try:
-            with self.memory.unlocked():
-                simulator.launch(kernel, grid, block, *arguments, shared=shared)
+            simulator.launch(kernel, grid, block, *arguments, shared=shared)
         except DeviceAssert as error:  # the call that comes next says so: Note [ When a kernel finds an error ]
             self.failure = report(error)
         except simulator.OutOfBounds as error:
@@ -201,6 +236,62 @@ class SimulatedDriver(Driver):
             raise AcceleratorError(f"{self.failure}\n{error}") from error
         except simulator.SimulatorError as error:
             raise AcceleratorError(f"CUDA error: {error}") from error
+
+    def _do(self, device, stream, work, label):
+        """Now, or when the graph that the stream captures is replayed. How long it takes is told afterwards (`enqueue`)."""
+
+        def unlocked():
+            with self.memory.unlocked():
+                work()
+
+        if self.is_capturing(device, stream):
+            self.capture(device, stream, unlocked, label)
+        else:
+            unlocked()
+
+    # ---------------------------------------------------------------------------------------------- graphs
+
+    def is_capturing(self, device, stream):
+        return (device, stream) in self.streams.captures.by_stream
+
+    def capture(self, device, stream, work, label):
+        """Make a Python function a node of the graph that the stream captures."""
+        self.streams.captures.by_stream[device, stream].add((device, stream), work, None, label)
+
+    def stream_begin_capture(self, device, stream, mode):
+        self.streams.captures.begin((device, stream), mode)
+
+    def stream_end_capture(self, device, stream):
+        return self.streams.captures.end((device, stream))
+
+    def stream_capture_id(self, device, stream):
+        capture = self.streams.captures.by_stream.get((device, stream))
+        return None if capture is None else capture.id
+
+    def exchange_stream_capture_mode(self, mode):
+        return self.streams.captures.exchange_thread_mode(mode)
+
+    def graph_node_count(self, graph):
+        return len(self.streams.captures.graphs[graph])
+
+    def graph_debug_dot_print(self, graph, path):
+        with open(path, "w") as file:
+            file.write(written_as_dot(self.streams.captures.graphs[graph]))
+
+    def graph_instantiate(self, device, graph):
+        return self.streams.captures.keep(self.streams.captures.graphs[graph])
+
+    def graph_launch(self, executable, device, stream):
+        self.check()
+        nodes = self.streams.captures.graphs[executable]
+        if self.is_capturing(device, stream):
+            raise failed("STREAM_CAPTURE_UNSUPPORTED", self.streams.captures.by_stream[device, stream])
+        self.streams.launch_graph(device, stream, nodes)
+
+    def graph_destroy(self, graph):
+        del self.streams.captures.graphs[graph]
+
+    graph_exec_destroy = graph_destroy
 
     # ---------------------------------------------------------------------------------- streams and events
 

@@ -20,6 +20,7 @@ import heapq
 
 from .cuda_exception import AcceleratorError
 from .driver_api import DEFAULT_STREAM
+from .simulated_graphs import Captures
 
 
 @dataclasses.dataclass
@@ -50,6 +51,7 @@ class SimulatedEvent:
         self.device = device
         self.timing = timing
         self.at = None  # when its stream reaches it; None if it was never put on one
+        self.captured = None  # (capture, tails) if it was last recorded on a stream that captured
 
 
 class SimulatedStreams:
@@ -60,6 +62,7 @@ class SimulatedStreams:
         self.deferred = deferred
         self.now = 0.0  # the host's clock
         self.timeline = None  # a list here collects (device, stream, label, start, end)
+        self.captures = Captures()
         self._streams = {(device, DEFAULT_STREAM): SimulatedStream(device) for device in range(devices)}
         self._events = {}
         self._next_handle = 1
@@ -81,6 +84,8 @@ class SimulatedStreams:
         """Put `work()`, which keeps the stream busy for `duration`, on a stream."""
         queue = self._stream(device, stream)
         self.now += self.latencies.launch
+        if (device, stream) in self.captures.by_stream:
+            return self.captures.by_stream[device, stream].add((device, stream), work, duration, label)
         start = max(self.now, queue.done_at)
         queue.done_at = start + duration
         if self.timeline is not None:
@@ -91,18 +96,38 @@ class SimulatedStreams:
         else:
             work()
 
+    def launch_graph(self, device, stream, nodes):
+        """Do a graph's work, for which the host pays one launch."""
+        queue = self._stream(device, stream)
+        self.now += self.latencies.launch
+        start, ends = max(self.now, queue.done_at), []
+        for node in nodes:
+            begin = max([start, *[ends[i] for i in node.after]])
+            ends.append(begin + (node.duration or 0.0))
+            if self.timeline is not None:
+                self.timeline.append((*node.stream, node.label, begin, ends[-1]))
+            if node.work is not None:
+                node.work()
+        queue.done_at = max([start, *ends])
+
     def synchronize(self, device, stream):
+        self.captures.check_stream((device, stream))
         self.wait_until(self._stream(device, stream).done_at)
 
     def synchronize_device(self, device):
+        self.captures.check_device(device)
         self.wait_until(max(queue.done_at for queue in self._streams.values() if queue.device == device))
 
     def query(self, device, stream):
+        self.captures.check_stream((device, stream))
         self.spend(self.latencies.event_query)
         return self._stream(device, stream).done_at <= self.now
 
     def wait_event(self, device, stream, event):
-        queue, at = self._stream(device, stream), self._event(event).at
+        queue, event = self._stream(device, stream), self._event(event)
+        if self.captures.wait((device, stream), event):
+            return
+        at = event.at
         if at is not None:
             queue.done_at = max(queue.done_at, at)
 
@@ -118,19 +143,25 @@ class SimulatedStreams:
 
     def record(self, event, device, stream):
         self.now += self.latencies.event_record
-        self._event(event).at = max(self.now, self._stream(device, stream).done_at)
+        event = self._event(event)
+        if not self.captures.record((device, stream), event):
+            event.at = max(self.now, self._stream(device, stream).done_at)
 
     def query_event(self, event):
+        self.captures.check_event(self._event(event))
         self.spend(self.latencies.event_query)
         at = self._event(event).at
         return at is None or at <= self.now
 
     def synchronize_event(self, event):
+        self.captures.check_event(self._event(event))
         at = self._event(event).at
         self.wait_until(self.now if at is None else at)
 
     def elapsed(self, start, end):
         start, end = self._event(start), self._event(end)
+        for event in (start, end):
+            self.captures.check_event(event)
         if not (start.timing and end.timing) or start.at is None or end.at is None:
             raise AcceleratorError("CUDA error: invalid resource handle")
         return (end.at - start.at) / 1000

@@ -18,7 +18,7 @@ from numba import cuda
 
 from readtorch.c10.cuda.launch import blocks_of, launch
 
-from .philox_rng_engine import philox
+from .philox_rng_engine import philox, philox_args, unpack
 from .rows import flat
 
 THREADS = 256
@@ -76,7 +76,7 @@ def bernoulli_each(state, p, out):
             bernoulli_each_kernel,
             blocks_of(out.size, 4 * THREADS, 1 << 30),
             THREADS,
-            *map(u64, state),
+            philox_args(state),
             flat(p),
             out.reshape(-1),
         )
@@ -93,7 +93,7 @@ def of_width(wide, state, out, low, high, most_blocks):
             integers_kernel(wide),
             grid_of(out.size, most_blocks),
             THREADS,
-            *map(u64, state),
+            philox_args(state),
             out.reshape(-1),
             u64(high - low),
             np.int64(low),
@@ -109,7 +109,12 @@ def run(transform, state, out, scalars, most_blocks, of_pairs=False):
         draw = DRAWS[out.dtype == np.float64, of_pairs]
         kernel = pairs_kernel if out.dtype == np.float64 else fours_kernel
         launch(
-            kernel(draw, transform), grid_of(out.size, most_blocks), THREADS, *map(u64, state), out.reshape(-1), scalars
+            kernel(draw, transform),
+            grid_of(out.size, most_blocks),
+            THREADS,
+            philox_args(state),
+            out.reshape(-1),
+            scalars,
         )
 
 
@@ -193,7 +198,8 @@ def below(x, scalars):
 def fours_kernel(draw, transform):
     """Four elements for each evaluation, a grid apart."""
 
-    def fours(seed, offset, out, scalars):
+    def fours(state, out, scalars):
+        seed, offset = unpack(state)
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
         for first in range(thread, out.size, 4 * step):
@@ -215,7 +221,8 @@ def fours_kernel(draw, transform):
 def pairs_kernel(draw, transform):
     """Two elements for each evaluation."""
 
-    def pairs(seed, offset, out, scalars):
+    def pairs(state, out, scalars):
+        seed, offset = unpack(state)
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
         for first in range(thread, out.size, 2 * step):
@@ -229,7 +236,8 @@ def pairs_kernel(draw, transform):
     return pairs
 
 
-def bernoulli_each_kernel(seed, offset, p, out):
+def bernoulli_each_kernel(state, p, out):
+    seed, offset = unpack(state)
     thread = cuda.grid(1)
     first = 4 * thread
     if first < out.size:
@@ -248,7 +256,8 @@ def bernoulli_each_kernel(seed, offset, p, out):
 def integers_kernel(wide):
     each = 2 if wide else 4
 
-    def integers(seed, offset, out, span, base):
+    def integers(state, out, span, base):
+        seed, offset = unpack(state)
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
         for first in range(thread, out.size, each * step):

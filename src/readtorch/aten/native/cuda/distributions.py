@@ -27,7 +27,7 @@ from readtorch.c10.cuda.launch import blocks_of, launch
 from .copy import copy_elements
 from .distribution_templates import unit_64
 from .loops import THREADS
-from .philox_rng_engine import philox
+from .philox_rng_engine import philox, philox_args, unpack
 from .reduce_ops import converted
 from .register_dispatch_key import cuda_impl, empty
 
@@ -43,7 +43,7 @@ def sample(draw, state, parameters, out):
             kernel(draw),
             blocks_of(out.size, THREADS),
             THREADS,
-            *map(u64, state),
+            philox_args(state),
             arrays[0],
             arrays[-1],
             out.reshape(-1),
@@ -52,7 +52,8 @@ def sample(draw, state, parameters, out):
 
 @functools.cache
 def kernel(draw):
-    def samples(seed, offset, first, second, out):
+    def samples(state, first, second, out):
+        seed, offset = unpack(state)
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             out[i] = draw(seed, u64(i), offset // u64(4), first[i], second[i])
 

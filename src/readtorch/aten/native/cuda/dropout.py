@@ -20,7 +20,7 @@ from .distribution_kernels import most_blocks, state_for
 from .distribution_templates import MOST_BLOCKS, THREADS, grid_of, u64, unit
 from .fill_kernel import filled
 from .loops import pointwise
-from .philox_rng_engine import philox
+from .philox_rng_engine import philox, philox_args, unpack
 from .reduce_ops import converted
 from .register_dispatch_key import cuda_impl, cuda_kernel, empty, operator_named
 from .rows import flat
@@ -38,7 +38,7 @@ def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS, vector=1):
             kernel,
             grid_of(x.size, most_blocks),
             THREADS,
-            *map(u64, state),
+            philox_args(state),
             flat(x),
             keep,
             x.dtype.type(1) / keep,
@@ -60,7 +60,8 @@ def masked_scale(grad, kept, scalars):
 def dropout_vector_kernel(vector):
     """A thread takes neighbouring elements: four numbers for each four of them. Of two it takes two, and drops the others."""
 
-    def dropout(seed, offset, x, keep, scale, out, mask):
+    def dropout(state, x, keep, scale, out, mask):
+        seed, offset = unpack(state)
         thread, step = cuda.grid(1), cuda.gridsize(1)
         count = u64(offset // u64(4))
         for first in range(thread * vector, x.size, step * vector):
@@ -75,8 +76,9 @@ def dropout_vector_kernel(vector):
     return dropout
 
 
-def dropout_kernel(seed, offset, x, keep, scale, out, mask):
+def dropout_kernel(state, x, keep, scale, out, mask):
     """Elements a grid apart, where they are not side by side or their number is odd."""
+    seed, offset = unpack(state)
     thread, step = cuda.grid(1), cuda.gridsize(1)
     count = u64(offset // u64(4))
     for first in range(thread, x.size, 4 * step):

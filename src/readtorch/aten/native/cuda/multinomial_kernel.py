@@ -21,7 +21,7 @@ from readtorch.c10.cuda.launch import launch
 from .copy import copy_elements
 from .distribution_kernels import exponential_cuda_
 from .distribution_templates import unit
-from .philox_rng_engine import philox
+from .philox_rng_engine import philox, philox_args, unpack
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_impl, empty
 
@@ -40,14 +40,15 @@ def sample(state, ends, probabilities, out):
         sample_kernel,
         (-(-samples // THREADS), min(rows, MOST_ROWS)),
         THREADS,
-        *map(u64, state),
+        philox_args(state),
         ends,
         probabilities,
         out,
     )
 
 
-def sample_kernel(seed, offset, ends, probabilities, out):
+def sample_kernel(state, ends, probabilities, out):
+    seed, offset = unpack(state)
     rows, samples = out.shape
     column, count = cuda.grid(1), u64(offset // u64(4))
     thread = u64(cuda.blockIdx.y * cuda.gridDim.x * cuda.blockDim.x + column)

@@ -44,3 +44,22 @@ def philox(seed, thread, draw):
         a, b, c, d = one_round(a, b, c, d, key_a, key_b)
         key_a, key_b = low(u64(key_a) + BUMP_A), low(u64(key_b) + BUMP_B)
     return a, b, c, d
+
+
+# ---------------------------------------------------------------------------------- seed and offset as an argument
+
+NOWHERE = np.empty(0, np.uint64)
+
+
+def philox_args(state):
+    """A launch's argument for what a generator's `philox_state` gave: (whether a graph is captured, seed, offset, two words on the
+    device, which a captured kernel reads). In PyTorch: `PhiloxCudaState`."""
+    first, offset = state
+    captured = isinstance(first, np.ndarray)
+    return captured, u64(0 if captured else first), u64(offset), first if captured else NOWHERE
+
+
+def unpack(state):
+    """(seed, offset) of such an argument. Runs in kernels. In PyTorch: `at::cuda::philox::unpack`."""
+    captured, seed, offset, extragraph = state
+    return (extragraph[0], extragraph[1] + offset) if captured else (seed, offset)

@@ -19,7 +19,7 @@ from readtorch.c10.cuda.launch import launch
 from .copy import copy_elements
 from .distribution_kernels import drawn
 from .distribution_templates import integers
-from .philox_rng_engine import philox
+from .philox_rng_engine import philox, philox_args, unpack
 from .reduce_ops import LONG, converted
 from .register_dispatch_key import cuda_impl, empty, operator_named
 from .sort import sort
@@ -36,10 +36,11 @@ def bits_of_keys(n):
 def shuffle_equal(state, keys, order):
     """keys: sorted; order (int64): what belongs to each."""
     if keys.size > 1:
-        launch(shuffle_kernel, -(-keys.size // THREADS), THREADS, *map(u64, state), keys, order)
+        launch(shuffle_kernel, -(-keys.size // THREADS), THREADS, philox_args(state), keys, order)
 
 
-def shuffle_kernel(seed, offset, keys, order):
+def shuffle_kernel(state, keys, order):
+    seed, offset = unpack(state)
     first = cuda.grid(1)
     if first >= keys.size - 1 or keys[first] != keys[first + 1]:
         return

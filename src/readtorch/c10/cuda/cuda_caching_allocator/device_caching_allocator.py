@@ -125,8 +125,11 @@ class DeviceCachingAllocator:
                 params = AllocParams(
                     size, requested_size, stream, self.get_pool(size, stream), self.config.expandable_segments, context
                 )
-                if not self.get_free_block(params) and not self._find_memory(params):
-                    self._raise_out_of_memory(params)
+                if not self.get_free_block(params):
+                    with self.driver.stream_capture_mode_guard():
+                        found = self._find_memory(params)
+                    if not found:
+                        self._raise_out_of_memory(params)
                 remainder = params.block.size - size
                 return self.alloc_found_block(params, split=remainder >= self.min_remainder(params))
             finally:
