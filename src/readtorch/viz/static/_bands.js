@@ -90,18 +90,24 @@ function bandsOf(snapshot, device = null) {
 
 // ---- where the bands lie
 
-// What is in use after each event, and of the largest allocations the pieces of their bands: [allocation, from, to, bytes below].
-// A new band lies on top of all; where one ends, those above come down.
-function layOutBands({ allocations, events }) {
+// What is in use after each event; the most, and when.
+function totalsOf({ allocations, events }) {
   const total = new Float64Array(events + 2);
   for (const [born, freed, size] of allocations) {
     total[born] += size;
     total[freed] -= size;
   }
   for (let t = 1; t < total.length; t++) total[t] += total[t - 1];
-  const bySize = [...allocations.keys()].sort((a, b) => allocations[b][2] - allocations[a][2] || a - b);
-  const drawn = bySize.slice(0, MOST_BANDS).sort((a, b) => a - b);
-  const changes = drawn.flatMap((i) => [[allocations[i][0], 1, i], [allocations[i][1], 0, i]]); // prettier-ignore
+  const most = total.reduce((a, b) => Math.max(a, b), 0);
+  return { total, most: Math.max(most, 1), peak: total.indexOf(most) };
+}
+
+// Of the largest allocations between two events the pieces of their bands, [allocation, from, to, bytes below], and after each
+// event how high they are together. A new band lies on top of all; where one ends, those above come down.
+function layOutBands({ allocations, events }, first = 0, last = events) {
+  const there = [...allocations.keys()].filter((i) => allocations[i][0] <= last && allocations[i][1] > first);
+  const drawn = there.sort((a, b) => allocations[b][2] - allocations[a][2] || a - b).slice(0, MOST_BANDS).sort((a, b) => a - b);
+  const changes = drawn.flatMap((i) => [[Math.max(allocations[i][0], first), 1, i], [Math.min(allocations[i][1], last + 1), 0, i]]); // prettier-ignore
   changes.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]);
   const stack = [],
     from = new Map(),
@@ -109,7 +115,7 @@ function layOutBands({ allocations, events }) {
     pieces = [],
     covered = new Float64Array(events + 2);
   let height = 0,
-    now = 0;
+    now = first;
   const close = (i, t) => {
     if (t > from.get(i)) pieces.push([i, from.get(i), t, below.get(i)]);
     from.set(i, t);
@@ -134,7 +140,5 @@ function layOutBands({ allocations, events }) {
     }
     height -= size;
   }
-  covered.fill(height, now);
-  const most = total.reduce((a, b) => Math.max(a, b), 0);
-  return { total, covered, pieces, most: Math.max(most, 1), peak: total.indexOf(most) };
+  return { covered, pieces };
 }

@@ -10,7 +10,7 @@ async function render({ model, el }) {
   const data = model.get("data"),
     own = { ...data, ...JSON.parse(new TextDecoder().decode(await inflate(data.numbers))) };
   let shown = own,
-    bands = layOutBands(own);
+    bands = { ...totalsOf(own), pieces: [] };
   const step = () => Math.max(0, Math.min(shown.events, model.get("step")));
   const span = () => {
     const first = Math.max(0, Math.min(shown.events - 1, model.get("first"))),
@@ -89,7 +89,8 @@ async function render({ model, el }) {
   });
   function show(bandData, name, said) {
     shown = bandData;
-    bands = layOutBands(shown);
+    bands = { ...totalsOf(shown), pieces: [] };
+    drawnFor = "";
     devices.replaceChildren();
     title.textContent = name;
     origin.textContent = said;
@@ -109,12 +110,12 @@ async function render({ model, el }) {
     const [first, last] = span(),
       g = sharp(lines, width, HEIGHT.chart),
       scale = across() / (last - first);
+    Object.assign(bands, layOutBands(shown, first, last));
     g.fillStyle = ink.dim;
     for (const level of [0, bands.most / 2, bands.most]) g.fillText(sizeText(level), 2, yOf(level) + 4);
     for (const [i, from, to, below] of bands.pieces) {
-      if (to <= first || from > last) continue;
       const [, , size, , category] = shown.allocations[i],
-        x = HEIGHT.left + (Math.max(from, first) - first) * scale,
+        x = HEIGHT.left + (from - first) * scale,
         right = HEIGHT.left + (Math.min(to, last) - first) * scale,
         y = yOf(below + size),
         high = yOf(below) - y;
