@@ -41,12 +41,14 @@ function segmentRow(segment, y, scale) {
 
 function program({ result, step, go }) {
   const { steps } = result;
-  return h("ol", { class: "rt-program", "aria-label": "steps" },
+  const list = h("ol", { class: "rt-program", "aria-label": "steps" },
     steps.map(({ code, failed }, i) => h("li", {}, h("button", {
       type: "button", class: `rt-step ${failed ? "rt-failed" : ""} ${i === step ? "rt-is-pick" : ""}`, "data-focus": `step-${i}`,
       "aria-current": i === step ? "step" : null, onclick: () => go(i),
     }, code))),
   ); // prettier-ignore
+  requestAnimationFrame(() => reveal(list, list.children[step])); // on a phone the list scrolls
+  return list;
 }
 
 function chart({ result, step }) {

@@ -168,7 +168,7 @@ async function render({ model, el }) {
   function share(i) {
     const [, , size, stack, category] = shown.allocations[i],
       innermost = shown.stacks[stack][0];
-    return `${sizeText(size)}, ${CATEGORIES[category]}${innermost === undefined ? "" : `: ${shown.frames[innermost].split("\n")[0]}`}`;
+    return `${sizeText(size)}, ${CATEGORIES[category]}${innermost === undefined ? "" : `: ${shown.frames[innermost].split("\n")[1].split("/").at(-1)}`}`;
   }
   function factsOf(i) {
     if (i < 0 || i >= shown.allocations.length) return [h("p", { class: "rt-dtitle" }, "No band chosen"), h("p", {}, "Click one, or take one of the list.")];
