@@ -1,13 +1,17 @@
 """Reductions as CUDA kernels, on the simulator, against NumPy and torch."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.reduce import reduce
 from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
-from tests.cuda.launches import checked, floats
+from tests.cuda.launches import aligned, checked, floats
 
 OPERATIONS = {
     "SUM": np.sum,
@@ -67,8 +71,12 @@ def test_two_passes(shape, dims):
 
 
 def test_parts_are_chosen_for_few_results():
-    assert reductions.parts_for(1 << 26, 1) == 256 and reductions.parts_for(1000, 1) == 1
-    assert reductions.parts_for(1 << 20, 5000) == 1
+    def parts(*shape):
+        return reductions.parts_for(aligned(np.zeros(shape, np.float32)))
+
+    assert parts(1, 1 << 23, 1) == 1056 and parts(1, 1 << 20, 1) == 256 and parts(1, 1000, 1) == 1
+    assert parts(2000, 1 << 13, 1) == 1
+    assert parts(1, 1 << 13, 128) == 128 and parts(1, 1 << 14, 1024) == 132  # down the columns: of 128 and 8 blocks
 
 
 def test_strides_and_nothing():
@@ -110,3 +118,18 @@ def test_arg_reductions(wins, expected, shape, dim):
         picked = np.take_along_axis(x, np.expand_dims(indices, dim), dim).squeeze(dim)
         np.testing.assert_array_equal(picked, values)
         assert first is None or indices == first
+
+
+@given(data=st.data(), shape=st.lists(st.integers(1, 9), min_size=1, max_size=4), parts=st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_any_layout(data, shape, parts):
+    """Dimensions in any order, with gaps or without, at any place of memory; some of them reduced, in parts."""
+    shape[-1] *= data.draw(st.sampled_from([1, 4, 33]))
+    order = data.draw(st.permutations(range(len(shape))))
+    gap, offset = data.draw(st.sampled_from([1, 2])), data.draw(st.sampled_from([0, 1, 4]))
+    memory = aligned(floats(offset + gap * math.prod(shape)))[offset:]
+    x = memory.reshape([shape[d] * (gap if d == order[-1] else 1) for d in order]).transpose(np.argsort(order))
+    x = x[tuple(slice(n) for n in shape)]
+    dims = tuple(sorted(data.draw(st.sets(st.integers(0, len(shape) - 1)))))
+    np.testing.assert_allclose(reduced("SUM", x, dims, parts=parts), x.sum(dims), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(reduced("AMAX", x, dims), x.max(dims) if dims else x)

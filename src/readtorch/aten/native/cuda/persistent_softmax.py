@@ -76,6 +76,13 @@ def launch_rows(kernel, share, rows, n, *arguments):
     launch(kernel, min(grid, 65535), block, *arguments)
 
 
+def bounded(kernel, share):
+    """The kernel, which must leave registers for the 1024 threads of a block where a block has a row."""
+    if not share.by_warp:
+        kernel.launch_bounds = (1024, 1)
+    return kernel
+
+
 class RowFunctions(typing.NamedTuple):
     """What a kernel calls whose rows are shared out so."""
 

@@ -3,14 +3,16 @@
     reduce(SUM, x, dims, out)       out: x's shape without `dims`
 
 Note [ Two ways to reduce ]
-An array to be reduced is seen as (outer, n, inner): n elements become one. If the
-n elements lie closer together than the inner ones, a block takes one result: its threads walk along n side by
-side, then combine by shuffles (`rows`; grid: results × parts, block: up to 256 threads). Otherwise
-neighbouring threads take neighbouring results and walk down together, 8 threads for one result (`columns`;
-block: 32 × 8). Both read memory in order.
+An array to be reduced is seen as (outer, n, inner): n elements become one. If the n elements lie closer together than the
+inner ones, a block takes one result: its threads walk along n side by side, then combine by shuffles (`rows`; grid: inner ×
+parts × outer, block: up to 256 threads). Short rows stay in registers instead, most of them a warp's: Note [ A row in
+registers ] in persistent_softmax.py. Otherwise neighbouring threads take neighbouring results and walk down together, 8
+threads for one result (`columns`; block: 32 × 8). All read memory in order.
 
-Where there are few results and n is large, n is cut into parts, so that there are blocks enough for the chip;
-a second launch reduces the parts. No atomics: the result does not depend on which block comes first.
+Memory is busy only if much is asked for at once. So a thread asks for four elements before it adds one of them, to four
+totals that do not wait for each other (`four`): neighbours, 16 bytes in one access, where alignment allows it. And there
+must be blocks enough, eight for each of the chip's 132 multiprocessors: where there are fewer results, n is cut into parts,
+and a second launch reduces the parts. No atomics: the result does not depend on which block comes first.
 
 In PyTorch: `aten/src/ATen/native/cuda/Reduce.cuh`, `ReduceSumProdKernel.cu`, `ReduceMaxValuesKernel.cu` and
 others.
@@ -24,14 +26,20 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.native.math import copy
-from readtorch.c10.cuda.launch import launch, scratch, strided
+from readtorch.c10.cuda.launch import address, launch, scratch, strided
+from readtorch.c10.cuda.sizes import round_up
 
 from . import block_reduce as combining
 from .block_reduce import block_reduce, whole_warps
 from .loops import pointwise
+from .memory_access import load, load4, store
+from .offset_calculator import laid_out
+from .persistent_softmax import bounded, launch_rows, row_functions, rows_in_fours, share_of
+from .rows import contiguous
 
-MOST_BLOCKS = 2048
-LEAST_PART = 2048  # elements that are worth a block of their own
+ENOUGH_BLOCKS = 8 * 132  # eight for each multiprocessor of an H100
+LEAST_ROW, LEAST_COLUMN = 4096, 64  # elements of one result that are worth a block of their own
+IN_REGISTERS = ("float32", "float64", "int32", "int64")
 
 
 class Reduction(typing.NamedTuple):
@@ -99,7 +107,7 @@ def reduce(reduction, x, dims, out, parts=None):
     if out.size == 0:
         return
     dims = tuple(d % x.ndim for d in dims)
-    x = as_outer_n_inner(x, dims)
+    x = as_outer_n_inner(x if min(x.strides, default=0) >= 0 else contiguous(x), dims)
     out = strided(out, x.shape[::2], result_strides(out, x.shape))
     identity = reduction.identity(out.dtype) if callable(reduction.identity) else reduction.identity
     computing = np.int32 if out.dtype == bool else out.dtype.type  # a shuffle moves 32 or 64 bits
@@ -108,7 +116,7 @@ def reduce(reduction, x, dims, out, parts=None):
 
 def pass_over(reduction, x, out, identity, parts):
     n = x.shape[1]
-    parts = parts or parts_for(n, out.size)
+    parts = parts or parts_for(x)
     if parts == 1:
         run(reduction, x, strided(out, (1, *out.shape), (0, *out.strides)), identity, n)
         return
@@ -118,20 +126,49 @@ def pass_over(reduction, x, out, identity, parts):
     run(reduction._replace(prepare=itself), merged, strided(out, (1, *out.shape), (0, *out.strides)), identity, n)
 
 
-def parts_for(n, results):
-    return max(1, min(n // LEAST_PART, MOST_BLOCKS // results, 256))
+def parts_for(x):
+    """Into how many parts n is cut, so that there are blocks enough."""
+    outer, n, inner = x.shape
+    along = goes_along(x)
+    blocks, least = (outer * inner, LEAST_ROW) if along else (outer * -(-inner // (32 * columns_of(x))), LEAST_COLUMN)
+    return max(1, min(n // least, -(-ENOUGH_BLOCKS // blocks)))
+
+
+def goes_along(x):
+    """Whether the n elements lie closer together than the inner ones."""
+    return x.shape[2] == 1 or x.strides[1] < x.strides[2]
+
+
+def columns_of(x):
+    """How many neighbouring columns a thread takes."""
+    rows = x.strides[0] % 16 == 0 == x.strides[1] % 16 and address(x) % 16 == 0
+    return 4 if x.dtype == "float32" and x.strides[2] == 4 and x.shape[2] % 4 == 0 and rows else 1
 
 
 def run(reduction, x, out, identity, n):
     """One launch: x (outer, n, inner) to out (parts, outer, inner)."""
     functions = (reduction.combine, reduction.prepare, reduction.finish, identity.dtype.type)
-    parts, outer, inner = out.shape
-    if inner == 1 or x.strides[1] < x.strides[2]:
-        threads = whole_warps(-(-x.shape[1] // parts))
-        launch(rows_kernel(*functions), (min(outer * inner, 65535), parts), threads, x, out, identity, n)
-    else:
-        grid = (-(-inner // 32), min(outer, 65535), parts)
-        launch(columns_kernel(*functions), grid, (32, ACROSS), x, out, identity, n)
+    (parts, outer, inner), length = out.shape, x.shape[1]
+    (row, steps), results = laid_out(x), flat(out)
+    if not goes_along(x):
+        vector = columns_of(x)
+        grid = (-(-inner // (32 * vector)), parts, min(outer, 65535))
+        launch(columns_kernel(*functions, vector), grid, (32, ACROSS), row, results, x.shape, steps, identity, n)
+        return
+    close = length == 1 or x.strides[1] == x.itemsize
+    if parts == inner == 1 and close and x.dtype in IN_REGISTERS and (share := share_of(length, x[:, :, 0])):
+        kernel = rows_in_registers(*functions, share, x.dtype.type)
+        launch_rows(kernel, share, outer, length, row, results, outer, length, steps[0], identity, n)
+        return
+    vector = 4 if close and inner == 1 and rows_in_fours(x[:, :, 0]) else 1
+    part = round_up(-(-length // parts), 4)
+    grid, threads = (inner, parts, min(outer, 65535)), whole_warps(-(-part // 4))
+    launch(rows_kernel(*functions, vector), grid, threads, row, results, x.shape, steps, part, identity, n)
+
+
+def flat(out):
+    """A contiguous result as one row."""
+    return strided(out, (out.size,), (out.itemsize,))
 
 
 # --------------------------------------------------------------------------------------------------- geometry
@@ -147,8 +184,10 @@ def as_outer_n_inner(x, dims):
         fresh = scratch(x, tuple(x.shape[d] for d in (*kept, *dims)), x.dtype)
         pointwise(copy, [strided(x, fresh.shape, tuple(x.strides[d] for d in (*kept, *dims)))], fresh)
         return as_outer_n_inner(fresh, tuple(range(len(kept), x.ndim)))
-    outer, inner = rest if len(rest) == 2 else ((1, 0), *rest) if rest else ((1, 0), (1, 0))
-    [n] = n or [(1, 0)]
+    [n], one = n or [(1, 0)], (1, 0)
+    if len(rest) < 2:
+        rest = [*rest, one] if rest and n[1] < rest[0][1] else [one, *rest] if rest else [one, one]
+    outer, inner = rest
     return strided(x, (outer[0], n[0], inner[0]), (outer[1], n[1], inner[1]))
 
 
@@ -175,23 +214,65 @@ def result_strides(out, shape):
 # ---------------------------------------------------------------------------------------------------- kernels
 
 
+def four_neighbours(x, begin, k, apart):
+    return load4(x, begin + k)
+
+
+def four_apart(x, begin, k, apart):
+    at = begin + k
+    return load(x, at), load(x, at + apart), load(x, at + 2 * apart), load(x, at + 3 * apart)
+
+
 @functools.cache
-def rows_kernel(combine, prepare, finish, dtype):
+def rows_in_registers(combine, prepare, finish, dtype, share, own_dtype):
+    """A warp or a block for each result. See Note [ A row in registers ]."""
+    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    first_row, rows_apart, place, load_share = row[:4]
+    across, nothing = row.across(combine), own_dtype(0)
+
+    def rows(x, out, count, length, step, identity, n):
+        shared = cuda.shared.array(32, dtype)
+        v = cuda.local.array(own, own_dtype)
+        for r in range(first_row(), count, rows_apart()):
+            load_share(x, r * step, length, v, nothing)
+            total = identity
+            for p in range(pieces):
+                if place(p) < length:
+                    for e in range(vector):
+                        total = combine(total, dtype(prepare(v[p * vector + e])))
+            total = across(total, shared, identity)
+            if place(0) == 0:
+                store(out, r, finish(total, n))
+
+    return bounded(rows, share)
+
+
+@functools.cache
+def rows_kernel(combine, prepare, finish, dtype, vector):
     """A block for each result and part. See Note [ Two ways to reduce ]."""
     across_block = block_reduce(combine)
+    four = four_neighbours if vector == 4 else four_apart
 
-    def rows(x, out, identity, n):
+    def rows(x, out, shape, steps, part, identity, n):
         shared = cuda.shared.array(32, dtype)
-        part, (outer, inner) = cuda.blockIdx.y, (out.shape[1], out.shape[2])
-        length = (x.shape[1] + out.shape[0] - 1) // out.shape[0]
-        for r in range(cuda.blockIdx.x, outer * inner, cuda.gridDim.x):
-            i, j = r // inner, r % inner
-            total = identity
-            for k in range(part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[1]), cuda.blockDim.x):
-                total = combine(total, dtype(prepare(x[i, k, j])))
-            total = across_block(total, shared, identity)
-            if cuda.threadIdx.x == 0:
-                out[part, i, j] = finish(total, n)
+        t, threads, j = cuda.threadIdx.x, cuda.blockDim.x, cuda.blockIdx.x
+        begin, end = cuda.blockIdx.y * part, min((cuda.blockIdx.y + 1) * part, shape[1])
+        for i in range(cuda.blockIdx.z, shape[0], cuda.gridDim.z):
+            start = i * steps[0] + j * steps[2]
+            a = b = c = d = identity
+            k, reach = (begin + 4 * t, 3) if vector == 4 else (begin + t, 3 * threads)
+            while k + reach < end:
+                w, x1, y, z = four(x, start, k if vector == 4 else k * steps[1], threads * steps[1])
+                a, b = combine(a, dtype(prepare(w))), combine(b, dtype(prepare(x1)))
+                c, d = combine(c, dtype(prepare(y))), combine(d, dtype(prepare(z)))
+                k += 4 * threads
+            k = begin + max(end - begin, 0) // 4 * 4 + t if vector == 4 else k
+            while k < end:
+                a = combine(a, dtype(prepare(load(x, start + k * steps[1]))))
+                k += threads
+            total = across_block(combine(combine(a, b), combine(c, d)), shared, identity)
+            if t == 0:
+                store(out, (cuda.blockIdx.y * shape[0] + i) * shape[2] + j, finish(total, n))
 
     return rows
 
@@ -200,25 +281,64 @@ ACROSS = 8  # threads for one result
 
 
 @functools.cache
-def columns_kernel(combine, prepare, finish, dtype):
-    """32 neighbouring results for a block."""
+def columns_kernel(combine, prepare, finish, dtype, vector):
+    """32 threads side by side, for 32 neighbouring results or, four each, for 128."""
+    column_kernel = four_columns_kernel if vector == 4 else one_column_kernel
+    return column_kernel(combine, prepare, finish, dtype)
 
-    def columns(x, out, identity, n):
+
+def one_column_kernel(combine, prepare, finish, dtype):
+    def columns(x, out, shape, steps, identity, n):
         shared = cuda.shared.array((ACROSS, 32), dtype)
-        t, y, part = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
-        j = cuda.blockIdx.x * 32 + t
-        length = (x.shape[1] + out.shape[0] - 1) // out.shape[0]
-        for i in range(cuda.blockIdx.y, out.shape[1], cuda.gridDim.y):
-            total = identity
-            if j < out.shape[2]:
-                for k in range(part * length + y, min((part + 1) * length, x.shape[1]), ACROSS):
-                    total = combine(total, dtype(prepare(x[i, k, j])))
-            shared[y, t] = total
+        t, y = cuda.threadIdx.x, cuda.threadIdx.y
+        j, part = cuda.blockIdx.x * 32 + t, (shape[1] + cuda.gridDim.y - 1) // cuda.gridDim.y
+        end, apart = min((cuda.blockIdx.y + 1) * part, shape[1]), ACROSS * steps[1]
+        for i in range(cuda.blockIdx.z, shape[0], cuda.gridDim.z):
+            k, start = cuda.blockIdx.y * part + y, i * steps[0] + j * steps[2]
+            a = b = c = d = identity
+            if j < shape[2]:
+                while k + 3 * ACROSS < end:
+                    w, x1, y1, z = four_apart(x, start, k * steps[1], apart)
+                    a, b = combine(a, dtype(prepare(w))), combine(b, dtype(prepare(x1)))
+                    c, d = combine(c, dtype(prepare(y1))), combine(d, dtype(prepare(z)))
+                    k += 4 * ACROSS
+                while k < end:
+                    a = combine(a, dtype(prepare(load(x, start + k * steps[1]))))
+                    k += ACROSS
+            shared[y, t] = combine(combine(a, b), combine(c, d))
             cuda.syncthreads()
-            if y == 0 and j < out.shape[2]:
+            if y == 0 and j < shape[2]:
+                total = shared[0, t]
                 for other in range(1, ACROSS):
                     total = combine(total, shared[other, t])
-                out[part, i, j] = finish(total, n)
+                store(out, (cuda.blockIdx.y * shape[0] + i) * shape[2] + j, finish(total, n))
+            cuda.syncthreads()
+
+    return columns
+
+
+def four_columns_kernel(combine, prepare, finish, dtype):
+    def columns(x, out, shape, steps, identity, n):
+        shared = cuda.shared.array((ACROSS, 32, 4), dtype)
+        t, y = cuda.threadIdx.x, cuda.threadIdx.y
+        j, part = (cuda.blockIdx.x * 32 + t) * 4, (shape[1] + cuda.gridDim.y - 1) // cuda.gridDim.y
+        end = min((cuda.blockIdx.y + 1) * part, shape[1])
+        for i in range(cuda.blockIdx.z, shape[0], cuda.gridDim.z):
+            k, start = cuda.blockIdx.y * part + y, i * steps[0] + j
+            a = b = c = d = identity
+            if j < shape[2]:
+                while k < end:
+                    w, x1, y1, z = load4(x, start + k * steps[1])
+                    a, b = combine(a, dtype(prepare(w))), combine(b, dtype(prepare(x1)))
+                    c, d = combine(c, dtype(prepare(y1))), combine(d, dtype(prepare(z)))
+                    k += ACROSS
+            shared[y, t, 0], shared[y, t, 1], shared[y, t, 2], shared[y, t, 3] = a, b, c, d
+            cuda.syncthreads()
+            if y < 4 and j < shape[2]:
+                total = shared[0, t, y]
+                for other in range(1, ACROSS):
+                    total = combine(total, shared[other, t, y])
+                store(out, (cuda.blockIdx.y * shape[0] + i) * shape[2] + j + y, finish(total, n))
             cuda.syncthreads()
 
     return columns

@@ -32,7 +32,7 @@ from readtorch.c10.tensor_impl import dtype_of
 from .block_reduce import WARP, block_max, block_sum, greater, plus, whole_warps
 from .memory_access import load, store
 from .offset_calculator import laid_out
-from .persistent_softmax import launch_rows, of_block, row_functions, share_of
+from .persistent_softmax import bounded, launch_rows, of_block, row_functions, share_of
 from .reduce_ops import converted
 from .reduce_ops import store as store_in
 from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
@@ -95,7 +95,7 @@ def forward_in_registers(log, dtype, share):
                 v[e] = v[e] - factor if log else v[e] * factor
             store_share(out, r * steps[1], n, v)
 
-    return forward
+    return bounded(forward, share)
 
 
 def shifted(difference, power):
@@ -132,7 +132,7 @@ def backward_in_registers(log, dtype, share):
                 g[e] = gradient(g[e], v[e], total)
             store_share(out, r * steps[2], n, g)
 
-    return backward
+    return bounded(backward, share)
 
 
 # ------------------------------------------------------------------------------------------------------- long rows
