@@ -233,7 +233,8 @@ def body(instructions, labels, case, launch):
     part = [instructions[k] for k in sorted(places)]
     share = case.row_of(launch) / launch.threads
     if not inner or not share:
-        return Body(part, sum(map(cycles, part)), len(part), moved(part) / case.bytes, moved(part, LOADS))
+        elements = moved(part, STORES) / case.stored if case.stored else moved(part) / case.bytes
+        return Body(part, sum(map(cycles, part)), len(part), elements, moved(part, LOADS))
     own = places.difference(*inner)
     spent, count, loaded, most = sum(cycles(instructions[k]) for k in own), len(own), 0, 0
     for loop in inner:

@@ -29,12 +29,14 @@ f32 = np.float32
 
 class Case(typing.NamedTuple):
     """launcher(*arguments) works on elements for each of which memory must move so many bytes. `row`: the elements that a
-    block takes together, where it does so in loops within a loop; BLOCK: what it has at all."""
+    block takes together, where it does so in loops within a loop; BLOCK: what it has at all. `stored`: the bytes among them that
+    are written, where a loop also reads what stays in the cache (weights of rows)."""
 
     launcher: object
     arguments: tuple
     bytes: int
     row: int = 0
+    stored: int = 0
 
     def row_of(self, launch):
         return COUNT // launch.blocks if self.row == BLOCK else self.row
@@ -84,10 +86,13 @@ def row_cases():
     short, shorter = room(1 << 20, 64), room(1 << 20, 64)
     yield "softmax of short rows", Case(softmax.softmax, (short, 1, shorter), 8, 64)
     weight, bias, mean, rstd = room(COLUMNS), room(COLUMNS), room(ROWS), room(ROWS)
+    for name, launcher, count in (("softmax", softmax.softmax, 2), ("softmax backward", softmax.softmax_backward, 3)):
+        long = [room(1 << 12, 1 << 14) for _ in range(count)]
+        yield f"{name} by blocks", Case(launcher, (*long[:-1], 1, long[-1]), 4 * count)
     forward = (x, COLUMNS, weight, bias, 1e-5, out, mean, rstd)
-    yield "layer_norm", Case(layer_norm_kernel.layer_norm, forward, 8, COLUMNS)
+    yield "layer_norm", Case(layer_norm_kernel.layer_norm, forward, 8, COLUMNS, 4)
     backward = (x, y, COLUMNS, mean, rstd, weight, out)
-    yield "layer_norm backward", Case(layer_norm_kernel.layer_norm_backward, (*backward, None, None), 12, COLUMNS)
+    yield "layer_norm backward", Case(layer_norm_kernel.layer_norm_backward, (*backward, None, None), 12, COLUMNS, 4)
     weights = (x, y, COLUMNS, mean, rstd, weight, None, weight, bias)
     yield "layer_norm backward of weights", Case(layer_norm_kernel.layer_norm_backward, weights, 8)
 

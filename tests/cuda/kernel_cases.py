@@ -210,6 +210,7 @@ case("sum mean prod max min median trace", ROWS)
 case("nanmedian median max min", NANS)
 case("sum.dim_IntList mean.dim logsumexp amax amin", ROWS, [1], True)
 case("sum.dim_IntList mean.dim amax amin", VOLUME, [0, 2, 4])
+case("sum.dim_IntList amax", values(9, 8), [0])
 case("nansum", NANS, [1], True)
 case("prod.dim_int max.dim min.dim median.dim nanmedian.dim mode argmax argmin", ROWS, 1, True)
 case("median.dim nanmedian.dim max.dim min.dim argmax", NANS, 1)
@@ -466,6 +467,21 @@ case("batch_norm_backward", GRAD, IMAGE, CHANNELS, OTHER, OTHER + 1, *SAVED, Tru
 case("native_layer_norm", ROWS, [5], values(5), values(5, shift=0.2), 0.02)
 case("native_layer_norm_backward", values(2, 5), ROWS, [5], *aten.native_layer_norm(ROWS, [5], None, None, 0.02)[1:],
      values(5), values(5, shift=0.2), [True, True, True])  # fmt: skip
+LONG = torch.arange(16500.0).reshape(1, 2, 8250) % 7  # rows that are too long for registers
+case("native_group_norm", LONG, torch.tensor([2.0, -1.0]), None, 1, 2, 8250, 1, 0.02)
+case(
+    "native_group_norm_backward",
+    LONG % 3,
+    LONG,
+    *aten.native_group_norm(LONG, None, None, 1, 2, 8250, 1, 0.02)[1:],
+    torch.tensor([2.0, -1.0]),
+    1,
+    2,
+    8250,
+    1,
+    [True, False, False],
+    see=first,
+)
 case("native_group_norm", IMAGE, CHANNELS, OTHER, 2, 2, 20, 1, 0.02)
 case("native_group_norm_backward", GRAD, IMAGE, *aten.native_group_norm(IMAGE, None, None, 2, 2, 20, 2, 0.02)[1:],
      CHANNELS, 2, 2, 20, 2, [True, True, True])  # fmt: skip

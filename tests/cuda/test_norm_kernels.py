@@ -21,7 +21,10 @@ def zeros_like(*arrays):
     return [None if a is None else np.zeros(a.shape, a.dtype) for a in arrays]
 
 
-@pytest.mark.parametrize("shape, n", [((3, 7), 7), ((2, 2, 70), 70), ((2, 5, 4), 20), ((1, 1), 1), ((300, 3), 3)])
+@pytest.mark.parametrize(
+    "shape, n",
+    [((3, 7), 7), ((2, 2, 70), 70), ((2, 5, 4), 20), ((1, 1), 1), ((300, 3), 3), ((3, 132), 132), ((2, 1100), 1100)],
+)
 @pytest.mark.parametrize("affine", [True, False])
 def test_layer_norm(shape, n, affine):
     x, grad = floats(*shape) + 1, floats(*shape, seed=1)
@@ -41,7 +44,9 @@ def test_layer_norm(shape, n, affine):
             close(result, theirs.grad)
 
 
-@pytest.mark.parametrize("shape, groups", [((2, 4, 5), 2), ((1, 6, 3, 4), 3), ((3, 2), 1), ((2, 3, 40), 3)])
+@pytest.mark.parametrize(
+    "shape, groups", [((2, 4, 5), 2), ((1, 6, 3, 4), 3), ((3, 2), 1), ((2, 3, 40), 3), ((1, 2, 1030), 1)]
+)
 @pytest.mark.parametrize("affine", [True, False])
 def test_group_norm(shape, groups, affine):
     x, grad = floats(*shape) + 1, floats(*shape, seed=1)

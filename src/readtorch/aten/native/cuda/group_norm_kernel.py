@@ -35,10 +35,10 @@ def group_norm_backward(grad, x, groups, mean, rstd, weight, grad_input, grad_we
 
 
 def row_of_group(x, groups):
-    """(elements in a row, (elements with weights of their own, elements that share one))."""
+    """(elements in a row, (channels of a group, elements of a channel, groups))."""
     channels = x.shape[1] // groups
     spatial = x.size // max(1, x.shape[0] * x.shape[1])
-    return channels * spatial, (channels, spatial)
+    return channels * spatial, (channels, spatial, groups)
 
 
 def for_channels(statistic, batch, groups, channels):

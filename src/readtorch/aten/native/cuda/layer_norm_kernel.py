@@ -1,9 +1,10 @@
 """layer_norm and group_norm, forward and backward. Group norm is layer norm of rows (sample, group), with a
 weight for each channel instead of each element; what differs is the function that finds an element's weight.
 
-Grid: one block for each row; block: whole warps, up to 256 threads. Mean and variance are taken one after the
-other over the same row, which by then is in the cache: no cancellation as with Σx² - (Σx)². Weight gradients
-go down the columns (layer norm; block: 32 × 8) or over a channel's samples (group norm).
+A row of up to 16384 elements stays in registers: Note [ A row in registers ] in persistent_softmax.py. Longer ones are a
+block's each, which walks along them again and again; by then they are in the cache. Mean and variance are taken one after
+the other: no cancellation as with Σx² - (Σx)². Weight gradients go down the columns (layer norm; block: 32 × 8) or over a
+channel's samples (group norm).
 
 In PyTorch: `aten/src/ATen/native/cuda/layer_norm_kernel.cu`.
 """
@@ -17,8 +18,11 @@ from numba import cuda
 from readtorch.aten.native.layer_norm import check_dtype
 from readtorch.c10.cuda.launch import launch, scratch
 
-from .block_reduce import block_sum, whole_warps
+from .block_reduce import block_sum, plus
 from .fill_kernel import fill
+from .memory_access import load, store
+from .offset_calculator import divided, divider, i32, remainder
+from .persistent_softmax import bounded, launch_rows, row_functions, share_of
 from .pool import in_wide
 from .reduce import SUM, reduce
 from .register_dispatch_key import cuda_impl, operator_named
@@ -28,55 +32,46 @@ from .softmax import row, wide
 
 def layer_norm(x, n, weight, bias, eps, out, mean, rstd):
     """Over the last dimensions, together n elements. weight, bias: n elements or None. mean, rstd: one a row."""
-    run_forward(matrix(x, n), weight, bias, eps, matrix(out, n), mean, rstd, (n, 1))
+    run_forward(matrix(x, n), weight, bias, eps, matrix(out, n), mean, rstd, None)
 
 
 def layer_norm_backward(grad, x, n, mean, rstd, weight, grad_input, grad_weight, grad_bias):
     """Results that are None are not computed."""
     grad, x = matrix(grad, n), matrix(x, n)
     if grad_input is not None:
-        run_backward(grad, x, mean, rstd, weight, matrix(grad_input, n), (n, 1))
+        run_backward(grad, x, mean, rstd, weight, matrix(grad_input, n), None)
     if grad_weight is not None or grad_bias is not None:
         down_the_columns(grad, x, mean, rstd, grad_weight, grad_bias)
 
 
 def run_forward(x, weight, bias, eps, out, mean, rstd, each):
     """x, out: (rows, n). each: see row_of_group."""
-    if out.size == 0:
-        return
-    affine = (weight is not None, bias is not None)
-    weight, bias = (x[0] if a is None else a for a in (weight, bias))
-    launch(
-        forward_kernel(*affine, x.dtype.type),
-        min(len(x), 65535),
-        whole_warps(x.shape[1]),
-        x,
-        weight,
-        bias,
-        x.dtype.type(eps),
-        out,
-        mean,
-        rstd,
-        each,
-    )
+    if out.size:
+        affine = (weight is not None, bias is not None)
+        given = [a for a in (weight, bias) if a is not None]
+        weight, bias = (mean if a is None else a for a in (weight, bias))
+        arrays = flat(x), weight, bias, x.dtype.type(eps), flat(out), mean, rstd
+        over_rows(forward_in_registers, forward_kernel, affine, [x, out, *given], each, arrays)
 
 
 def run_backward(grad, x, mean, rstd, weight, out, each):
-    if out.size == 0:
-        return
-    scaled = weight is not None
-    launch(
-        backward_kernel(scaled, x.dtype.type),
-        min(len(x), 65535),
-        whole_warps(x.shape[1]),
-        grad,
-        x,
-        mean,
-        rstd,
-        weight if scaled else x[0],
-        out,
-        each,
-    )
+    if out.size:
+        given = [] if weight is None else [weight]
+        arrays = flat(grad), flat(x), mean, rstd, mean if weight is None else weight, flat(out)
+        over_rows(backward_in_registers, backward_kernel, (bool(given),), [grad, x, out, *given], each, arrays)
+
+
+def over_rows(in_registers, kernel, affine, arrays, each, arguments):
+    """arrays: those whose alignment counts, the first of them (rows, n). each: None, where every element has its weight."""
+    rows, n = arrays[0].shape
+    dtype, by_channel = arrays[0].dtype.type, each is not None
+    channels, spatial, groups = each or (1, 1, 1)
+    places = i32(channels), divider(spatial), divider(groups)
+    share = share_of(n, *arrays)
+    if share is None:
+        launch(kernel(*affine, by_channel, dtype), min(rows, 65535), 512, *arguments, rows, n, places)
+    else:
+        launch_rows(in_registers(*affine, by_channel, dtype, share), share, rows, n, *arguments, rows, n, places)
 
 
 ROWS_OF_A_PART = 256
@@ -92,44 +87,126 @@ def down_the_columns(grad, x, mean, rstd, grad_weight, grad_bias):
             reduce(SUM, part, (0,), out)
 
 
-def element_weight(weight, row, k, each):
-    """The weight of element k: `each` = (weights in a row, elements that share one)."""
-    groups = weight.size // each[0]
-    return weight[row % groups * each[0] + k // each[1]]
+def element_weight(weight, row, k, places):
+    return load(weight, k)
 
 
-def times_weight(v, weight, row, k, each):
-    return v * element_weight(weight, row, k, each)
+def channel_weight(weight, row, k, places):
+    """The weight of element k of a row (sample, group): `places` = (channels of a group, and as dividers, elements that
+    share one, and groups)."""
+    channels, spatial, groups = places
+    group = remainder(row, divided(row, groups), groups)
+    return load(weight, group * channels + divided(k, spatial))
 
 
-def plus_bias(v, bias, row, k, each):
-    return v + element_weight(bias, row, k, each)
+def weights_of(has_weight, has_bias, by_channel):
+    """Two functions (v, weight or bias, row, k, places): v times the weight, and plus the bias."""
+    weight_at = channel_weight if by_channel else element_weight
+
+    def times_weight(v, weight, row, k, places):
+        return v * weight_at(weight, row, k, places)
+
+    def plus_bias(v, bias, row, k, places):
+        return v + weight_at(bias, row, k, places)
+
+    return times_weight if has_weight else without, plus_bias if has_bias else without
 
 
-def without(v, parameter, row, k, each):
+def without(v, parameter, row, k, places):
     return v
 
 
 @functools.cache
-def forward_kernel(has_weight, has_bias, dtype):
-    scaled, shifted = times_weight if has_weight else without, plus_bias if has_bias else without
+def forward_in_registers(has_weight, has_bias, by_channel, dtype, share):
+    scaled, shifted = weights_of(has_weight, has_bias, by_channel)
+    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    first_row, rows_apart, place, load_share, store_share = row[:5]
+    sum_of_row = row.across(plus)
 
-    def forward(x, weight, bias, eps, out, mean, rstd, each):
+    def forward(x, weight, bias, eps, out, mean, rstd, rows, n, places):
         shared = cuda.shared.array(32, dtype)
-        n, t, step = x.shape[1], cuda.threadIdx.x, cuda.blockDim.x
-        for r in range(cuda.blockIdx.x, x.shape[0], cuda.gridDim.x):
+        v = cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            load_share(x, r * n, n, v, dtype(0))
             total = dtype(0)
-            for k in range(t, n, step):
-                total += x[r, k]
-            center = block_sum(total, shared, dtype(0)) / dtype(n)
-            total = dtype(0)
-            for k in range(t, n, step):
-                total += (x[r, k] - center) * (x[r, k] - center)
-            variance = block_sum(total, shared, dtype(0)) / dtype(n)
+            for e in range(own):
+                total += v[e]
+            center, total = sum_of_row(total, shared, dtype(0)) / dtype(n), dtype(0)
+            for p in range(pieces):
+                for e in range(vector):
+                    v[p * vector + e] -= center
+                    if place(p) < n:
+                        total += v[p * vector + e] * v[p * vector + e]
+            variance = sum_of_row(total, shared, dtype(0)) / dtype(n)
             scale = dtype(1) / (variance + eps) ** dtype(0.5)
-            for k in range(t, n, step):
-                y = scaled((x[r, k] - center) * scale, weight, r, k, each)
-                out[r, k] = shifted(y, bias, r, k, each)
+            for p in range(pieces):
+                for e in range(vector):
+                    k = place(p) + e
+                    if k < n:
+                        y = scaled(v[p * vector + e] * scale, weight, r, k, places)
+                        v[p * vector + e] = shifted(y, bias, r, k, places)
+            store_share(out, r * n, n, v)
+            if place(0) == 0:
+                mean[r], rstd[r] = center, scale
+
+    return bounded(forward, share)
+
+
+@functools.cache
+def backward_in_registers(has_weight, by_channel, dtype, share):
+    """With g = grad · weight and y the normalized row: rstd (g - mean(g) - y mean(g y))."""
+    scaled, _ = weights_of(has_weight, False, by_channel)
+    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    first_row, rows_apart, place, load_share, store_share = row[:5]
+    sum_of_row = row.across(plus)
+
+    def backward(grad, x, mean, rstd, weight, out, rows, n, places):
+        shared = cuda.shared.array(32, dtype)
+        g, y = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            load_share(grad, r * n, n, g, dtype(0))
+            load_share(x, r * n, n, y, dtype(0))
+            center, scale = load(mean, r), load(rstd, r)
+            total, along = dtype(0), dtype(0)
+            for p in range(pieces):
+                for e in range(vector):
+                    k, at = place(p) + e, p * vector + e
+                    if k < n:
+                        g[at] = scaled(g[at], weight, r, k, places)
+                    y[at] = (y[at] - center) * scale
+                    total += g[at]
+                    along += g[at] * y[at]
+            total = sum_of_row(total, shared, dtype(0)) / dtype(n)
+            along = sum_of_row(along, shared, dtype(0)) / dtype(n)
+            for e in range(own):
+                g[e] = scale * (g[e] - total - y[e] * along)
+            store_share(out, r * n, n, g)
+
+    return bounded(backward, share)
+
+
+@functools.cache
+def forward_kernel(has_weight, has_bias, by_channel, dtype):
+    scaled, shifted = weights_of(has_weight, has_bias, by_channel)
+
+    def forward(x, weight, bias, eps, out, mean, rstd, rows, n, places):
+        shared = cuda.shared.array(32, dtype)
+        t, step = cuda.threadIdx.x, cuda.blockDim.x
+        for r in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
+            begin, total, k = r * n, dtype(0), t
+            while k < n:
+                total += load(x, begin + k)
+                k += step
+            center, total, k = block_sum(total, shared, dtype(0)) / dtype(n), dtype(0), t
+            while k < n:
+                total += (load(x, begin + k) - center) * (load(x, begin + k) - center)
+                k += step
+            variance, k = block_sum(total, shared, dtype(0)) / dtype(n), t
+            scale = dtype(1) / (variance + eps) ** dtype(0.5)
+            while k < n:
+                y = scaled((load(x, begin + k) - center) * scale, weight, r, k, places)
+                store(out, begin + k, shifted(y, bias, r, k, places))
+                k += step
             if t == 0:
                 mean[r], rstd[r] = center, scale
 
@@ -137,25 +214,27 @@ def forward_kernel(has_weight, has_bias, dtype):
 
 
 @functools.cache
-def backward_kernel(has_weight, dtype):
-    """With g = grad · weight and y the normalized row: rstd (g - mean(g) - y mean(g y))."""
-    scaled = times_weight if has_weight else without
+def backward_kernel(has_weight, by_channel, dtype):
+    """As `backward_in_registers`."""
+    scaled, _ = weights_of(has_weight, False, by_channel)
 
-    def backward(grad, x, mean, rstd, weight, out, each):
+    def backward(grad, x, mean, rstd, weight, out, rows, n, places):
         shared = cuda.shared.array(32, dtype)
-        n, t, step = x.shape[1], cuda.threadIdx.x, cuda.blockDim.x
-        for r in range(cuda.blockIdx.x, x.shape[0], cuda.gridDim.x):
-            center, scale = mean[r], rstd[r]
-            total, along = dtype(0), dtype(0)
-            for k in range(t, n, step):
-                g = scaled(grad[r, k], weight, r, k, each)
+        t, step = cuda.threadIdx.x, cuda.blockDim.x
+        for r in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
+            center, scale, begin = load(mean, r), load(rstd, r), r * n
+            total, along, k = dtype(0), dtype(0), t
+            while k < n:
+                g = scaled(load(grad, begin + k), weight, r, k, places)
                 total += g
-                along += g * (x[r, k] - center) * scale
+                along += g * (load(x, begin + k) - center) * scale
+                k += step
             total = block_sum(total, shared, dtype(0)) / dtype(n)
-            along = block_sum(along, shared, dtype(0)) / dtype(n)
-            for k in range(t, n, step):
-                g = scaled(grad[r, k], weight, r, k, each)
-                out[r, k] = scale * (g - total - (x[r, k] - center) * scale * along)
+            along, k = block_sum(along, shared, dtype(0)) / dtype(n), t
+            while k < n:
+                g = scaled(load(grad, begin + k), weight, r, k, places)
+                store(out, begin + k, scale * (g - total - (load(x, begin + k) - center) * scale * along))
+                k += step
 
     return backward
 
