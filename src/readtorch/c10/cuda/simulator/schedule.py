@@ -227,7 +227,8 @@ class Block:
 
 def named_but_absent(lanes, group, mask):
     """The lanes of a warp that the mask names and that have not come."""
-    return [lane for lane in lanes if mask >> lane.lane & 1 and lane not in group]
+    here = {lane.lane for lane in group}
+    return [lane for lane in lanes if mask >> lane.lane & 1 and lane.lane not in here]
 
 
 def never_met(lane, absent):
