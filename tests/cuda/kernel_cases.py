@@ -262,6 +262,9 @@ case("nonzero_static", tensor([0.0, 2.0], [-1.0, 0.0]), size=3, fill_value=-5)
 
 A34, B42, BATCH, BATCHES = values(3, 4), values(4, 2), values(2, 3, 4), values(2, 4, 2)
 case("mm", A34, B42)
+case(
+    "mm", torch.arange(12.0).view(3, 4).half(), torch.arange(8.0).view(4, 2).half()
+)  # exact in 16 bits, and by tensor cores
 case("bmm", BATCH, BATCHES)
 case("mv", A34, B42[:, 0])
 case("dot vdot", W, G)

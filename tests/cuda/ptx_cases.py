@@ -154,12 +154,15 @@ def norm_cases():
 
 
 def matmul_cases():
-    a, b, out = floats(8, 8), floats(8, 8), floats(8, 8)
+    a, b, out = aligned(floats(8, 8)), aligned(floats(8, 8)), floats(8, 8)
     for quarters in (1, 2):
         for name, x, y in (("nn", a, b), ("nt", a, b.T), ("tn", a.T, b), ("tt", a.T, b.T)):
             yield f"matmul {name} {64 * quarters}", cuda_blas.matmul, (x, y, out, None, 1, None, quarters)
         with_bias = (a, b.T, out, out[0], 1, cuda_blas.gelu, quarters)
         yield f"matmul bias gelu {64 * quarters}", cuda_blas.matmul, with_bias
+    half = aligned(floats(8, 8).astype(np.float16))
+    for name, x, y in (("nn", half, half), ("nt", half, half.T), ("tn", half.T, half), ("tt", half.T, half.T)):
+        yield f"tensor cores {name}", cuda_blas.matmul, (x, y, half)
     yield "matmul bias", cuda_blas.matmul, (a, b.T, out, out[0])
     yield "matmul double", cuda_blas.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
 

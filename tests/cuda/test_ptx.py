@@ -14,7 +14,7 @@ import pytest
 from numba import cuda
 
 from readtorch.aten.native.cuda import mma
-from readtorch.aten.native.cuda.mma import ldmatrix, ldmatrix_transposed, mma_bf16, mma_f16, mma_tf32, to_tf32
+from readtorch.aten.native.cuda.mma import as_word, ldmatrix, ldmatrix_transposed, mma_bf16, mma_f16, mma_tf32, to_tf32
 from tests.cuda import ptx_cases
 from tests.cuda.launches import launched_by
 
@@ -126,7 +126,7 @@ def tensor_cores(words, out):
     cuda.syncthreads()
     a, b = ldmatrix(strip, 20 * t), ldmatrix_transposed(strip, 20 * t)
     c = mma_f16(a, (b[2], b[3]), mma_bf16(a, (b[0], b[1]), (zero, zero, zero, zero)))
-    x = to_tf32(c[0])
+    x = to_tf32(as_word(c[0]))
     out[t] = mma_tf32((x, x, x, x), (x, x), c)[0]
 
 

@@ -1,6 +1,7 @@
 """How far products of float32 numbers may be rounded, as a program wishes it for each library and kind of operator.
 
-Here products of float32 numbers are computed in float32. What is set is kept and reported.
+Here the CUDA kernels for products of matrices take TF32 where it is set for "matmul" (aten/native/cuda/cuda_blas.py). All
+else is computed in float32; what is set is kept and reported.
 
 Note [ Two ways to set a precision ]
 The older way says `set_float32_matmul_precision("high")` or `backends.cuda.matmul.allow_tf32 = True`, the newer one

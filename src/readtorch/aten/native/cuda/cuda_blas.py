@@ -3,6 +3,8 @@ share with convolutions.
 
     matmul(a, b, out, bias=None, alpha=1, finish=None)     a: (…, M, K), b: (…, K, N), out: (…, M, N)
 
+16-bit numbers, and float32 where TF32 is allowed, go to the tensor cores (tensor_core_gemm.py); what follows is for all others.
+
 A transposed operand is only one with other strides: which way the threads walk over a strip is chosen so that
 neighbors read neighbors.
 
@@ -37,8 +39,10 @@ import typing
 import numpy as np
 from numba import cuda
 
+from readtorch.aten.float32_precision import float32_precision
 from readtorch.c10.cuda.launch import address, launch, strided
 
+from . import tensor_core_gemm
 from .loops import broadcast
 from .memory_access import load4, load_four, store4, store_four
 from .offset_calculator import laid_out
@@ -260,6 +264,10 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     stack = out.shape[:-2]
     a, b, result = (as_stack(x, stack) for x in (a, b, out))
     extra = result if bias is None else as_stack(broadcast(bias, out.shape), stack)
+    store = put(bias is not None, finish or same)
+    if on_tensor_cores(a.dtype):
+        tensor_core_gemm.multiply(a, b, result, extra, alpha, store)
+        return
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
     number = out.dtype.type
     columns = strided(b, (b.shape[0], b.shape[2], b.shape[1]), (b.strides[0], b.strides[2], b.strides[1]))
@@ -270,9 +278,16 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
         (row_a, row_b, extra, result),
         tuple(Numbers(number(alpha), steps_a, steps_b)),
         number,
-        put(bias is not None, finish or same),
+        store,
         quarters=quarters,
         blocks=2 if number is np.float32 else 1,
+    )
+
+
+def on_tensor_cores(dtype):
+    """16-bit numbers always; float32 if products may be rounded to TF32."""
+    return dtype.name in ("float16", "bfloat16") or (
+        dtype.name == "float32" and float32_precision.get("cuda", "matmul") == "tf32"
     )
 
 

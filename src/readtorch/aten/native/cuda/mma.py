@@ -3,7 +3,9 @@
     d = mma_tf32(a, b, c)      16 × 8 of float32 = (16 × 8) (8 × 8) + c       numbers of 32 bits, of which 19 count
     d = mma_bf16(a, b, c)      16 × 8 of float32 = (16 × 16) (16 × 8) + c     numbers of 16 bits, two in a word
     d = mma_f16(a, b, c)       the same of float16
-    x = to_tf32(x)             rounded to the 19 bits that mma_tf32 looks at
+    word = to_tf32(word)       a float32's bits, rounded to the 19 that mma_tf32 looks at
+    word = as_word(x)          a float32's bits, and x = as_float(word) back
+    load_words, store_words    four words at once, as load4 and store4 do with floats
     a = ldmatrix(words, i)     four 8 × 8 matrices of 16-bit numbers from shared memory to the lanes
     a = ldmatrix_transposed(words, i)
 
@@ -16,7 +18,7 @@ have operands of 16 × 8 and 8 × 8 *words*. Lane 4 g + t holds
     b: (t, g), (t + 4, g)                                           word along K, column
     c, d: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)    row, column
 
-`a` and `b` are tuples of float32 for TF32, of uint32 else; `c` and `d` of float32.
+`a` and `b` are tuples of words (uint32), `c` and `d` of float32.
 
 Note [ Eight rows at an instruction ]
 `ldmatrix` brings 16-bit operands into that form. The words at i, i + 1, i + 2, i + 3 are a row of eight numbers; lanes
@@ -32,6 +34,8 @@ import numpy as np
 from numba import cuda
 
 from readtorch.c10.cuda.compile import Intrinsic
+
+from .memory_access import four_at, load_four, store_four
 
 ALL_LANES = 0xFFFFFFFF
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
@@ -55,9 +59,17 @@ def simulated_f16(a, b, c):
     return cuda.mma("m16n8k16.f16", a, b, c)
 
 
-def rounded_to_tf32(x):
+def rounded_to_tf32(word):
     """Ten bits of fraction are kept; halves are rounded away from zero."""
-    return np.uint32((int(np.float32(x).view(np.uint32)) + 0x1000) & 0xFFFFE000).view(np.float32)
+    return np.uint32((int(word) + 0x1000) & 0xFFFFE000)
+
+
+def word_of(x):
+    return np.float32(x).view(np.uint32)
+
+
+def float_of(word):
+    return np.uint32(word).view(np.float32)
 
 
 def simulated_ldmatrix(words, i):
@@ -94,26 +106,29 @@ def assembly(builder, text, results, letter, operands, constraints):
     return [builder.extract_value(call, k) for k in range(letter.count("="))] if letter.count("=") > 1 else [call]
 
 
-def make_mma(instruction, dtype):
+def make_mma(instruction):
     from llvmlite import ir
     from numba import types
     from numba.cuda.extending import intrinsic
 
-    number = getattr(types, dtype)
     text = f"{instruction} {{$0, $1, $2, $3}}, {{$4, $5, $6, $7}}, {{$8, $9}}, {{$10, $11, $12, $13}};"
 
     @intrinsic
     def mma(typing, a, b, c):
         def emit(context, builder, signature, arguments):
-            parts = [
-                [builder.extract_value(value, k) for k in range(kind.count)]
+            registers = [
+                builder.extract_value(value, k)
                 for value, kind in zip(arguments, signature.args)
+                for k in range(kind.count)
             ]
-            words = [builder.bitcast(part, ir.IntType(32)) for part in parts[0] + parts[1]]
-            d = assembly(builder, text, ir.FloatType(), "=f,=f,=f,=f", words + parts[2], "r,r,r,r,r,r,f,f,f,f")
+            d = assembly(builder, text, ir.FloatType(), "=f,=f,=f,=f", registers, "r,r,r,r,r,r,f,f,f,f")
             return context.make_tuple(builder, signature.return_type, d)
 
-        four, two, sums = types.UniTuple(number, 4), types.UniTuple(number, 2), types.UniTuple(types.float32, 4)
+        four, two, sums = (
+            types.UniTuple(types.uint32, 4),
+            types.UniTuple(types.uint32, 2),
+            types.UniTuple(types.float32, 4),
+        )
         return sums(four, two, sums), emit
 
     return mma
@@ -125,14 +140,70 @@ def make_to_tf32():
     from numba.cuda.extending import intrinsic
 
     @intrinsic
-    def convert(typing, x):
+    def convert(typing, word):
         def emit(context, builder, signature, arguments):
-            [bits] = assembly(builder, "cvt.rna.tf32.f32 $0, $1;", ir.IntType(32), "=r", arguments, "f")
-            return builder.bitcast(bits, ir.FloatType())
+            return assembly(builder, "cvt.rna.tf32.f32 $0, $1;", ir.IntType(32), "=r", arguments, "r")[0]
 
-        return types.float32(types.float32), emit
+        return types.uint32(types.uint32), emit
 
     return convert
+
+
+def make_bits(source, result):
+    """The same 32 bits as another type."""
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def bits(typing, value):
+        def emit(context, builder, signature, arguments):
+            return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+        return getattr(types, result)(getattr(types, source)), emit
+
+    return bits
+
+
+def make_load_words():
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def load(typing, array, i):
+        def emit(context, builder, signature, arguments):
+            four = builder.load(four_at(context, builder, signature.args[0], *arguments, signature.args[1]))
+            four.align = 16
+            numbers = [builder.extract_element(four, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+            words = [builder.bitcast(number, ir.IntType(32)) for number in numbers]
+            return context.make_tuple(builder, signature.return_type, words)
+
+        return types.UniTuple(types.uint32, 4)(array, i), emit
+
+    return load
+
+
+def make_store_words():
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def store(typing, array, i, a, b, c, d):
+        def emit(context, builder, signature, arguments):
+            four = ir.Constant(ir.VectorType(ir.FloatType(), 4), ir.Undefined)
+            for k, word in enumerate(arguments[2:]):
+                four = builder.insert_element(
+                    four, builder.bitcast(word, ir.FloatType()), ir.Constant(ir.IntType(32), k)
+                )
+            place = four_at(context, builder, signature.args[0], *arguments[:2], signature.args[1])
+            builder.store(four, place).align = 16
+            return context.get_dummy_value()
+
+        words = [types.uint32] * 4
+        return types.none(array, i, *words), emit
+
+    return store
 
 
 def make_ldmatrix(instruction):
@@ -157,10 +228,13 @@ def make_ldmatrix(instruction):
     return load
 
 
-mma_tf32 = Intrinsic(simulated_tf32, functools.partial(make_mma, TF32, "float32"))
-mma_bf16 = Intrinsic(simulated_bf16, functools.partial(make_mma, BF16, "uint32"))
-mma_f16 = Intrinsic(simulated_f16, functools.partial(make_mma, F16, "uint32"))
+mma_tf32 = Intrinsic(simulated_tf32, functools.partial(make_mma, TF32))
+mma_bf16 = Intrinsic(simulated_bf16, functools.partial(make_mma, BF16))
+mma_f16 = Intrinsic(simulated_f16, functools.partial(make_mma, F16))
 to_tf32 = Intrinsic(rounded_to_tf32, make_to_tf32)
+as_word = Intrinsic(word_of, functools.partial(make_bits, "float32", "uint32"))
+as_float = Intrinsic(float_of, functools.partial(make_bits, "uint32", "float32"))
+load_words, store_words = Intrinsic(load_four, make_load_words), Intrinsic(store_four, make_store_words)
 ldmatrix = Intrinsic(simulated_ldmatrix, functools.partial(make_ldmatrix, LDMATRIX))
 ldmatrix_transposed = Intrinsic(
     simulated_ldmatrix_transposed, functools.partial(make_ldmatrix, LDMATRIX.replace(".x4", ".x4.trans"))
