@@ -12,6 +12,7 @@ from .aten.functorch.batched_tensor_impl import NO_DATA, refuse_control_flow
 from .aten.sparse_tensor_impl import is_sparse
 from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
+from .c10.device import current_device
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, NO_STORAGE, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, threads_with_modes, trace_under_way
 from .c10.scalar_type import SCALAR_TYPE_NAMES
@@ -28,6 +29,7 @@ from .csrc.utils.disable_torch_function import (
     has_torch_function_unary,
     has_torch_function_variadic,
 )
+from .csrc.utils.tensor_dlpack import let_stream_wait
 from .csrc.utils.tensor_new import legacy_tensor_new
 from .csrc.utils.tensor_numpy import from_numpy
 
@@ -253,7 +255,8 @@ class Tensor(TensorBase):
         """A DLPack capsule: this tensor's memory for another library. See `readtorch.utils.dlpack`.
 
         max_version: (1, …) for a capsule that tells its version; None or (0, …) for an older one. dl_device: (type, index) of where
-        the other wants it. copy: True for a copy in any case, False for ValueError where one is needed.
+        the other wants it. copy: True for a copy in any case, False for ValueError where one is needed. stream: on a GPU, the handle of
+        the stream that will use the memory, which then waits for the current one; None or 1 is the default stream, -1: none waits.
 
         Raises BufferError for a tensor that requires grad, is conjugated, sparse or without data.
         """
@@ -266,11 +269,17 @@ class Tensor(TensorBase):
             raise BufferError("Can't export tensors with the conjugate bit set")
         if is_sparse(self):
             raise BufferError("Can't export tensors with layout other than torch.strided")
+        if self.device.type == "cuda" and self.device.index != current_device.index:
+            raise BufferError(
+                f"Can't export tensors on a different CUDA device index. Expected: {self.device.index}. "
+                f"Current device: {current_device.index}."
+            )
         if stream is not None and type(stream) is not int:
             raise TypeError("stream must be ``int`` or ``none``")
         if self.device.type == "cpu" and stream not in (None, -1):
             raise AssertionError("stream should be None on cpu.")
-        # in PyTorch: for memory of a GPU, `stream` waits for the current one.
+        if self.device.type == "cuda" and stream != -1:
+            let_stream_wait(stream)
         if max_version is None or max_version[0] < 1:
             return _C._to_dlpack(self, dl_device=dl_device, copy=copy)
         return _C._to_dlpack_versioned(self, dl_device=dl_device, copy=copy)

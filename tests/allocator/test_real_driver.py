@@ -130,6 +130,8 @@ class Bindings:
         return self.answer(self.devices.host_unregister, p)
 
     def cuPointerGetAttribute(self, attribute, ptr):
+        if attribute == "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL":
+            return (INVALID, None) if self.devices.device_of(ptr) is None else (SUCCESS, self.devices.device_of(ptr))
         assert attribute == "CU_POINTER_ATTRIBUTE_MEMORY_TYPE"
         return (SUCCESS, 1) if self.devices.is_host_pinned(ptr) else (INVALID, None)
 
@@ -392,6 +394,12 @@ def test_what_numba_could_not_compile_or_load(bindings, monkeypatch, error, kind
     with pytest.raises(kind) as caught:
         RealDriver(bindings).launch(0, 0, None, 1, 1, ())
     assert all(word in str(caught.value) for word in words)
+
+
+def test_whose_memory_it_is(bindings):
+    driver = RealDriver(bindings)
+    address = driver.malloc(1, 1000)
+    assert driver.device_of(address + 999) == 1 and driver.device_of(12345) is None
 
 
 def test_windows_and_copies():

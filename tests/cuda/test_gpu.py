@@ -143,6 +143,36 @@ def test_numba_takes_our_memory():
     assert cuda.memory_allocated() == before
 
 
+def test_numba_computes_in_our_tensors_and_we_in_its_arrays():
+    from numba import cuda as numba_cuda
+
+    @numba_cuda.jit
+    def double(x):
+        i = numba_cuda.grid(1)
+        if i < x.size:
+            x[i] *= 2
+
+    x = rt.arange(10.0, device="cuda")
+    double[1, 32](numba_cuda.as_cuda_array(x[::2]))
+    numba_cuda.synchronize()
+    assert x.tolist() == [0, 1, 4, 3, 8, 5, 12, 7, 16, 9]
+    array = numba_cuda.to_device(x.cpu().numpy()[3:])
+    ours = rt.as_tensor(array)
+    assert ours.device == x.device and ours.equal(x[3:])
+    ours.add_(1)
+    assert array.copy_to_host().tolist() == (x[3:] + 1).tolist()
+    assert rt.as_tensor(numba_cuda.device_array((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [rt.float32, rt.bfloat16, rt.bool])
+def test_capsules_of_our_memory(dtype):
+    x = rt.arange(6, device="cuda").view(2, 3).to(dtype)
+    shared = rt.utils.dlpack.from_dlpack(x.t())
+    shared.zero_()
+    assert x.__dlpack_device__() == (2, 0) and shared.data_ptr() == x.data_ptr() and not x.any().item()
+    assert rt.ones(1, pin_memory=True).__dlpack_device__() == (3, 0)
+
+
 def test_random_numbers_are_those_of_a_simulated_device():
     """For so few elements the number of multiprocessors plays no part."""
     rt.manual_seed(0)

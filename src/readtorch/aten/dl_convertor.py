@@ -18,6 +18,7 @@ import numpy as np
 
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device as Device
+from readtorch.c10.tensor_impl import contiguous_strides
 
 MAJOR = 1  # of the versions that we read
 
@@ -164,8 +165,42 @@ class Capsule:
         return DL_CPU, 0
 
 
+class ForeignMemory:
+    """What keeps the memory of a capsule's struct: it calls the producer's function when nobody needs that any more."""
+
+    def __init__(self, struct):
+        self.struct = struct
+
+    def __del__(self):
+        if self.struct.deleter:
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.struct.deleter)(ctypes.addressof(self.struct))
+
+
+_set_name = ctypes.pythonapi.PyCapsule_SetName
+_set_name.argtypes = ctypes.py_object, ctypes.c_char_p
+_USED = {
+    DLManagedTensor: b"used_dltensor",
+    DLManagedTensorVersioned: b"used_dltensor_versioned",
+}  # the capsule keeps the address
+
+
+def taken(capsule, struct):
+    """The struct's owner; the capsule is used up."""
+    _set_name(capsule, _USED[type(struct)])
+    return ForeignMemory(struct)
+
+
+def on_device(capsule, struct):
+    """(address, dtype, sizes, strides, owner) of the memory of a GPU that a capsule tells of; strides in elements."""
+    tensor = struct.dl_tensor
+    numpy_dtype, shape = dtype_of_struct(tensor), tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else contiguous_strides(shape)
+    return (tensor.data or 0) + tensor.byte_offset, numpy_dtype, shape, strides, taken(capsule, struct)
+
+
 def from_dlpack(capsule):
-    """An array over the memory that a capsule tells of; the capsule is used up. RuntimeError, BufferError.
+    """An array over the memory that a capsule tells of, or what `on_device` says of it; the capsule is used up. RuntimeError,
+    BufferError.
 
     That it is for reading only is not heeded, as in PyTorch.
     """
@@ -179,7 +214,7 @@ def from_dlpack(capsule):
     tensor = struct.dl_tensor
     device = dl_device_to_torch_device(tensor.device_type, tensor.device_id)
     if device.type != "cpu":
-        raise BufferError(f"readtorch takes memory of the host only, not of {device}")
+        return on_device(capsule, struct)
     dtype = dtype_of_struct(tensor)
     if tensor.code not in NUMPYS_OWN:
         tensor.code = UINT

@@ -7,6 +7,7 @@ import enum
 
 from readtorch import _C
 from readtorch._C import _to_dlpack as to_dlpack  # noqa: F401  (public)
+from readtorch.c10.cuda.cuda_stream import current_stream
 from readtorch.c10.device import device as Device
 from readtorch.csrc.utils.tensor_dlpack import capsule_of
 
@@ -63,7 +64,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
             )
         if not moves:
             asked["dl_device"] = target
-    # in PyTorch: memory of a GPU is taken, too, and the producer is told the current stream.
+    if source[0] == DLDeviceType.kDLCUDA:  # the producer lets our stream wait; the default one has the number 1 there
+        asked["stream"] = current_stream(source[1]).handle or 1
     capsule, copied = capsule_of(ext_tensor, asked)
     result = _C._from_dlpack(capsule)
     if moves:

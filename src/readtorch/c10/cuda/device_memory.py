@@ -6,6 +6,7 @@ caching allocator".
 """
 
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +37,19 @@ class DeviceMemory:
         index = self.device.index
         self.allocator = runtime.allocator()  # it may be replaced while the block is in use
         self.block = self.allocator.malloc(index, nbytes, current_stream(index).handle)
-        self.host = runtime.driver().window(self.block.address, nbytes)  # keeps it mapped as long as it is used
         self.storage = weakref.ref(storage)
+        self._look(nbytes)
+
+    @classmethod
+    def foreign(cls, device, address, nbytes, owner):
+        """Memory that another library has allocated, and that `owner` keeps."""
+        self = cls.__new__(cls)
+        self.device, self.allocator, self.block = device, ForeignAllocator, ForeignBlock(address, owner)
+        self._look(nbytes)
+        return self
+
+    def _look(self, nbytes):
+        self.host = runtime.driver().window(self.block.address, nbytes)  # keeps it mapped as long as it is used
         self.__array_interface__ = {
             "data": (address_of(self.host), False),
             "shape": (nbytes,),
@@ -48,6 +60,22 @@ class DeviceMemory:
     def __del__(self):
         if hasattr(self, "block"):  # there is none if there was no memory left
             self.allocator.free(self.block)
+
+
+class ForeignBlock(NamedTuple):
+    """What has a block's place for memory of another library."""
+
+    address: int
+    owner: object
+    pool: None = None  # so it is none of the allocator's
+
+
+class ForeignAllocator:
+    """What has the allocator's place for it."""
+
+    @staticmethod
+    def free(block):
+        """The owner gives the memory back when the last reference to it goes."""
 
 
 class CUDAStorageImpl(StorageImpl):
@@ -196,6 +224,20 @@ def empty_on(device, shape, numpy_dtype, strides=None):
     strides = contiguous_strides(shape) if strides is None else strides
     storage = new_storage(device, storage_nbytes(shape, strides, numpy_dtype.itemsize))
     return _over(storage, storage.as_strided(numpy_dtype, shape, strides, 0))
+
+
+def tensor_over(address, numpy_dtype, shape, strides, owner):
+    """A tensor over memory of a device that another library has allocated; strides in elements. RuntimeError if no device knows it.
+
+    In PyTorch: `at::from_blob`.
+    """
+    index = runtime.driver().device_of(address)
+    if index is None:
+        raise RuntimeError("The specified pointer resides on host memory and is not registered with any CUDA device.")
+    nbytes = storage_nbytes(shape, strides, numpy_dtype.itemsize)
+    storage = CUDAStorageImpl.over(DeviceMemory.foreign(cuda_device(index), address, nbytes, owner))
+    storage.resizable = False
+    return _over(storage, storage.as_strided(numpy_dtype, tuple(shape), strides, 0))
 
 
 def device_array(index, shape, dtype):

@@ -86,6 +86,10 @@ class Driver(abc.ABC):
         for kernels and for `copy`."""
 
     @abc.abstractmethod
+    def device_of(self, address):
+        """The device that knows an address, or None. In CUDA: `cudaPointerGetAttributes`."""
+
+    @abc.abstractmethod
     def copy(self, device, stream, destination, source, nbytes):
         """Put a copy on a stream. Addresses are those of arrays, over host memory or over a window. In CUDA:
         `cudaMemcpyAsync` with `cudaMemcpyDefault`."""

@@ -178,13 +178,21 @@ class RealDriver(Driver):
 
     def is_host_pinned(self, address):
         """Also memory that another library has locked."""
-        kind = self.cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        found = self._attribute_of("MEMORY_TYPE", address)
+        return found is not None and found == int(self.cuda.CUmemorytype.CU_MEMORYTYPE_HOST)
+
+    def device_of(self, address):
+        return self._attribute_of("DEVICE_ORDINAL", address)
+
+    def _attribute_of(self, name, address):
+        """What the driver knows of an address; None for memory that it does not know."""
+        attribute = getattr(self.cuda.CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")
         with self._on_any():
-            status, found = self.cuda.cuPointerGetAttribute(kind, address)
-        if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:  # the driver does not know the address
-            return False
+            status, found = self.cuda.cuPointerGetAttribute(attribute, address)
+        if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:
+            return None
         self._check(status)
-        return int(found) == int(self.cuda.CUmemorytype.CU_MEMORYTYPE_HOST)
+        return int(found)
 
     def _on_any(self):
         """Any device's context will do: page-locked memory belongs to all. One that is there already costs nothing."""

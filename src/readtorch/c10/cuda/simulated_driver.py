@@ -18,7 +18,7 @@ from readtorch.c10.storage_impl import address_of, owner_of
 from .cuda_exception import AcceleratorError, check_message
 from .driver_api import DeviceProperties, Driver, MemoryAt
 from .simulated_graphs import failed, written_as_dot
-from .simulated_memory import SimulatedMemory
+from .simulated_memory import DEVICE_SPAN, FIRST_ADDRESS, SimulatedMemory
 from .simulated_streams import SimulatedStreams
 
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -158,6 +158,10 @@ class SimulatedDriver(Driver):
 
     def window(self, address, nbytes):
         return self.memory.host(address, nbytes)
+
+    def device_of(self, address):
+        device = (address - FIRST_ADDRESS) // DEVICE_SPAN
+        return device if 0 <= device < self.device_count() and self.memory.is_used(address) else None
 
     def copy(self, device, stream, destination, source, nbytes):
         self.check()

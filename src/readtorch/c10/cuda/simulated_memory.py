@@ -174,6 +174,11 @@ class SimulatedMemory:
         offset = address - region.address
         return region.host()[offset : offset + nbytes]
 
+    def is_used(self, address):
+        """Whether an address lies in what `malloc` returned."""
+        region = self._region(address)
+        return region is not None and address < region.address + region.nbytes
+
     def unlocked(self):
         """`with memory.unlocked():` inside, the bytes may be read and written."""
         return contextlib.nullcontext() if self.locks is None else self.locks

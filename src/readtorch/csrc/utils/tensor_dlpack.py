@@ -5,7 +5,10 @@ In PyTorch: `THPModule_toDLPack` and its neighbours in `torch/csrc/Module.cpp`, 
 """
 
 from readtorch.aten import dl_convertor
+from readtorch.c10.cuda.cuda_stream import StreamImpl, current_stream, default_stream, stream_wait_stream
+from readtorch.c10.cuda.device_memory import empty_on, tensor_over
 from readtorch.c10.cuda.runtime import is_simulated
+from readtorch.c10.device import cuda_device, current_device, has_accelerator
 from readtorch.c10.device import device as Device
 from readtorch.c10.tensor_impl import TensorImpl
 
@@ -54,13 +57,33 @@ def maybe_copy_tensor(data, dl_device, copy):
 
 def _from_dlpack(dlpack):
     """A tensor over a capsule's memory, which the capsule then no longer gives to others."""
-    return wrap_foreign(check_array(dl_convertor.from_dlpack(dlpack)))
+    found = dl_convertor.from_dlpack(dlpack)
+    if isinstance(found, tuple):
+        has_accelerator()  # finds real ones
+        address, numpy_dtype, shape, strides, owner = found
+        if not address:
+            return empty_on(cuda_device(current_device.index), shape, numpy_dtype, strides)
+        return tensor_over(address, numpy_dtype, shape, strides, owner)
+    return wrap_foreign(check_array(found))
 
 
 def _torch_device_to_dl_device(device):
     if not isinstance(device, Device):
         raise RuntimeError("torchDeviceToDLDevice: expected torch.device argument.")
     return dl_convertor.torch_device_to_dl_device(device)
+
+
+def let_stream_wait(stream):
+    """What is put on the stream of that handle from now on waits for the current one. None and 1 mean the default stream."""
+    index = current_device.index
+    if stream == 2:
+        raise BufferError("per-thread default stream is not supported.")
+    if stream == 0:
+        raise AssertionError(f"unsupported stream on CUDA: {stream}.")
+    waiting = default_stream(index) if stream in (None, 1) else StreamImpl(index, stream, stream, 0)
+    current = current_stream(index)
+    if waiting.handle != current.handle:
+        stream_wait_stream(waiting, current)
 
 
 def capsule_of(ext_tensor, asked):

@@ -30,7 +30,7 @@ from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, wrap
 
 from .tensor_dlpack import _from_dlpack, capsule_of
-from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
+from .tensor_numpy import check_array, from_numpy, tensor_from_buffer, tensor_from_cuda_array_interface
 
 
 @python_binding("tensor", "function")
@@ -46,6 +46,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if trace_under_way():
         trace_under_way().warn_of_constructor("torch.tensor")
     check_options(None, None, pin_memory)
+    if pin_memory and is_on_gpu(data):
+        raise RuntimeError("Can't pin tensor constructed from __cuda_array_interface__")
     result = told_of(from_data(data, as_dtype(dtype), device))
     if pin_memory:
         result = result.pin_memory()
@@ -82,6 +84,9 @@ def as_tensor(data, dtype=None, device=None):
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
     target = cpu if device is None else Device(device)
+    if is_on_gpu(data):
+        foreign = tensor_from_cuda_array_interface(data)
+        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
     return told_of(from_data(data, dtype, device))
@@ -136,6 +141,9 @@ def as_dtype(dtype):
 
 def from_data(data, dtype=None, device=None):
     """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
+    if is_on_gpu(data):
+        foreign = tensor_from_cuda_array_interface(data)
+        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign), copy=True)
     if device is None:
         target = data.device if isinstance(data, TensorImpl) else cpu
     else:
@@ -145,6 +153,14 @@ def from_data(data, dtype=None, device=None):
         if target.type != "cpu":
             return convert(told_of(on_host(data, dtype)) if is_faked() else on_host(data, dtype), device=target)
     return on_host(data, dtype)
+
+
+def is_on_gpu(data):
+    """Whether it is another library's array on a GPU."""
+    return not isinstance(data, _WITHOUT_INTERFACE) and hasattr(data, "__cuda_array_interface__")
+
+
+_WITHOUT_INTERFACE = list, tuple, int, float, bool, complex, TensorImpl, np.ndarray
 
 
 def on_host(data, dtype):

@@ -1,4 +1,4 @@
-"""Memory shared with others: NumPy arrays, buffers.
+"""Memory shared with others: NumPy arrays, buffers, arrays on a GPU.
 
 In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cpp`.
 Explained in the chapter "Tensor and Storage".
@@ -10,10 +10,12 @@ from readtorch.aten.native.tensor_shape.view import told_of
 from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
 from readtorch.c10 import scalar_type
+from readtorch.c10.cuda.device_memory import empty_on, tensor_over
+from readtorch.c10.device import cuda_device, current_device, has_accelerator
 from readtorch.c10.exception import warn_once
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, trace_under_way
 from readtorch.c10.storage_impl import storage_over
-from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.tensor_impl import contiguous_strides, wrap
 
 _SUPPORTED = (
     "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, "
@@ -80,6 +82,50 @@ def wrap_foreign(array):
     t._storage_impl = storage_over(array)
     t._storage_impl.resizable = False
     return t
+
+
+def tensor_from_cuda_array_interface(obj):
+    """A tensor over the memory of a device that another library's array describes: Numba's, CuPy's. TypeError, ValueError."""
+    found = obj.__cuda_array_interface__
+    if not isinstance(found, dict):
+        raise TypeError("`__cuda_array_interface__` must be a dict")
+    for name in ("shape", "typestr"):
+        if name not in found:
+            raise TypeError(f"attribute `{name}` must exist")
+    shape, numpy_dtype = tuple(found["shape"]), dtype_of_typestr(found["typestr"])
+    if "data" not in found:
+        raise TypeError("attribute `shape` data exist")
+    if not isinstance(found["data"], tuple) or len(found["data"]) != 2:
+        raise TypeError("`data` must be a 2-tuple of (int, bool)")
+    address, is_read_only = found["data"]
+    if is_read_only:
+        raise TypeError("the read only flag is not supported, should always be False")
+    strides = element_strides(found.get("strides"), shape, numpy_dtype.itemsize)
+    has_accelerator()  # finds real ones
+    if not address:  # no elements
+        return empty_on(cuda_device(current_device.index), shape, numpy_dtype, strides)
+    return tensor_over(address, numpy_dtype, shape, strides, obj)
+
+
+def dtype_of_typestr(text):
+    try:
+        numpy_dtype = np.dtype(text)
+    except TypeError:
+        raise ValueError("cannot parse `typestr`") from None
+    return check_array(np.empty(0, numpy_dtype)).dtype
+
+
+def element_strides(strides, shape, itemsize):
+    """Strides in bytes, or None for a contiguous array, as strides in elements."""
+    if strides is None:
+        return contiguous_strides(shape)
+    if len(strides) != len(shape):
+        raise TypeError("strides must be a sequence of the same length as shape")
+    if any(stride % itemsize for stride in strides):
+        raise ValueError(
+            "given array strides not a multiple of the element byte size. Make a copy of the array to reallocate the memory."
+        )
+    return tuple(stride // itemsize for stride in strides)
 
 
 def type_name(value):
