@@ -135,7 +135,8 @@ def test_tensors_describe_themselves_to_other_libraries(existing):
 
 def test_a_capsule_names_the_device(existing):
     x = rt.arange(6.0, device="cuda:1", dtype=rt.bfloat16)[1:]
-    capsule = x.__dlpack__()
+    with cuda.device(1):
+        capsule = x.__dlpack__()
     struct = dl_convertor.managed(capsule).dl_tensor
     found = struct.data, struct.device_type, struct.device_id, struct.code, struct.bits, struct.shape[0]
     assert found == (x._array.ctypes.data, dl_convertor.DL_CUDA, 1, dl_convertor.BFLOAT, 16, 5)
