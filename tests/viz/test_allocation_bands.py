@@ -225,6 +225,13 @@ def test_of_many_allocations_the_largest_in_view_get_a_band(js):
 # ------------------------------------------------------------------------------------------ the figure
 
 
+DROPPED = """data => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], "dropped.pickle"));
+  return transfer;
+}"""
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_snapshot_of_the_readers_is_read_in_the_page(visit, page_with, tmp_path):
@@ -248,6 +255,9 @@ def test_a_snapshot_of_the_readers_is_read_in_the_page(visit, page_with, tmp_pat
         file.set_input_files(evil)
         page.get_by_text("and is refused").wait_for()
         assert page.locator(".rt-title").inner_text() == "mine.pickle", "what was shown stays"
+        dropped = page.evaluate_handle(DROPPED, base64.b64encode(two.read_bytes()).decode())
+        page.dispatch_event(".rt-bands", "drop", {"dataTransfer": dropped})
+        page.get_by_text("dropped.pickle: device").wait_for()
         page.get_by_role("button", name="The page's own snapshot again").click()
         assert page.locator(".rt-title").inner_text() == "Memory over time"
         assert seen.problems == []
