@@ -21,7 +21,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export IPYTHONDIR := $(CURDIR)/_build/.ipython
 export PYTHONPATH :=
 
-.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu fake-gpu clean distclean
+.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu gpu-wheels fake-gpu clean distclean
 
 help:
 	@echo "make book             set up, run every chapter, build the site"
@@ -33,6 +33,7 @@ help:
 	@echo "make notebooks        run every notebook that the site offers, each in an empty folder (ARGS='autograd hooks' for some)"
 	@echo "make bench            compare speed with PyTorch on this machine"
 	@echo "make gpu              tests and benchmarks that need an NVIDIA GPU, with the system's python3"
+	@echo "make gpu-wheels       bring what such a machine's python3 may lack, into _build/gpu-wheels (GPU_PYTHON=3.12)"
 	@echo "make fake-gpu         the same tests, a chapter's GPU cells and the benchmarks on a fake GPU (needs gcc, no GPU)"
 	@echo "make clean            remove what was built; make distclean: the environment too"
 
@@ -85,23 +86,26 @@ $(BUILT):
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-gpu: export PYTHONPATH := src
+# With the system's python3, which has CUDA's packages; nothing is installed into it.
 gpu:
-	@nvidia-smi -L >/dev/null 2>&1 || { echo "no NVIDIA GPU is visible here (nvidia-smi -L finds none): nothing was run"; exit 0; }; \
-	$(PYTHON) -m pytest $(TESTS) -m gpu --junit-xml=benchmarks/results/gpu/tests.xml $(ARGS); status=$$?; \
-	[ $$status -ne 5 ] || { echo "no test is marked gpu"; status=0; }; \
-	$(PYTHON) -m benchmarks.gpu || status=1; \
-	exit $$status
+	$(PYTHON) tools/gpu.py $(ARGS)
 
-# Threads in order, reversed, shuffled; and every stream's work held back until somebody waits for it.
+# For a machine that reaches no package index: carry _build/gpu-wheels there, and `make gpu` finds it.
+GPU_PYTHON ?= 3.12
+GLIBC := 2_28 2_27 2_17
+gpu-wheels:
+	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) --implementation cp \
+		$(GLIBC:%=--platform manylinux_%_x86_64) --platform manylinux2014_x86_64 --dest _build/gpu-wheels -r tests/gpu/wheels.txt
+	@ls _build/gpu-wheels
+
+# The same there, without a GPU; then with threads reversed and shuffled, and every stream's work held back until somebody waits.
 FAKE := $(BIN)/python -m tests.gpu $(BIN)/python
-ON_FAKE = FAKE_GPU_DEVICES=2 $(FAKE) -m pytest tests -m gpu --numprocesses 2 --dist load $(ARGS)
-
+fake-gpu: export FAKE_GPU_DEVICES := 2
 fake-gpu: $(READY)
-	$(ON_FAKE)
-	FAKE_GPU_ORDER=reversed FAKE_GPU_HOLD=1 $(ON_FAKE)
-	FAKE_GPU_ORDER=shuffled $(ON_FAKE)
-	FAKE_GPU_RUN=0 FAKE_GPU_POISON=0 $(FAKE) -m benchmarks.gpu --results _build/fake_gpu/benchmarks.json
+	$(FAKE) tools/gpu.py --numprocesses 2 --dist load $(ARGS)
+	FAKE_GPU_ORDER=reversed FAKE_GPU_HOLD=1 $(FAKE) -m pytest tests -m gpu --numprocesses 2 --dist load $(ARGS)
+	FAKE_GPU_ORDER=shuffled $(FAKE) -m pytest tests -m gpu --numprocesses 2 --dist load $(ARGS)
+	$(FAKE) -m tests.gpu.chapters
 
 clean:
 	rm -rf _build build .pytest_cache .hypothesis

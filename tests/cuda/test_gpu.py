@@ -10,13 +10,18 @@ import re
 import subprocess
 import sys
 
+import ml_dtypes
+import numpy as np
 import pytest
 import torch
 
 import readtorch as rt
 from readtorch import cuda
+from readtorch.aten.native.cuda.mma import mma_bf16, mma_f16
+from readtorch.c10.cuda.launch import on_chip
 from tests.conformance import catalog, runner
 from tests.cuda import networks
+from tests.cuda.test_tensor_cores import by_tf32, halves
 from tests.reference import tensors_on
 
 pytestmark = pytest.mark.gpu
@@ -183,3 +188,28 @@ def test_random_numbers_are_those_of_a_simulated_device():
 def test_nan_and_infinity_survive():
     x = rt.tensor([math.nan, math.inf, -math.inf, 0.0], device="cuda")
     assert math.isnan(x.amax().item()) and x.isnan().tolist() == [True, False, False, False]
+
+
+def product_of(kernel, *operands):
+    """What a warp writes to its last argument, 16 × 8 numbers."""
+    from numba import cuda as numba_cuda
+
+    arrays = [numba_cuda.to_device(array) for array in (*operands, np.zeros((16, 8), np.float32))]
+    on_chip(kernel, 1, 32, *arrays)
+    return arrays[-1].copy_to_host()
+
+
+@pytest.mark.parametrize("from_rows", [False, True])
+@pytest.mark.parametrize("mma, dtype", [(mma_bf16, ml_dtypes.bfloat16), (mma_f16, np.float16)], ids=["bf16", "f16"])
+def test_tensor_cores(mma, dtype, from_rows):
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((16, 16)).astype(dtype), random.standard_normal((16, 8)).astype(dtype)
+    words = [np.ascontiguousarray(x).reshape(-1).view(np.uint32) for x in (a, b if from_rows else b.T)]
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(product_of(halves(mma, from_rows), *words), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_tensor_cores_of_tf32():
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((16, 8)).astype(np.float32), random.standard_normal((8, 8)).astype(np.float32)
+    np.testing.assert_allclose(product_of(by_tf32, a, b), a @ b, rtol=2e-3, atol=5e-3)

@@ -55,5 +55,6 @@ def read(address, count, dtype):
 def said(program, head=DRIVER, **settings):
     """What it prints on both streams, and the signal that ended it."""
     command = [sys.executable, "-W", "ignore", "-c", head + textwrap.dedent(program)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(**settings), timeout=300)
-    return done.stdout + done.stderr + (f"signal {-done.returncode}" if done.returncode < 0 else "")
+    outputs = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, **outputs, env={**environment(**settings), "PYTHONUNBUFFERED": "1"}, timeout=300)
+    return done.stdout + (f"signal {-done.returncode}" if done.returncode < 0 else "")

@@ -1,11 +1,15 @@
-"""The fake GPU finds the mistakes that a chip would punish, or would let pass unseen; and what is right passes."""
+"""The fake GPU finds the mistakes that a chip would punish, or would let pass unseen; and what is right passes.
 
+A fault ends its device's context, so each program has a device of its own; all that share the settings are one process.
+"""
+
+import functools
 import textwrap
 
 import pytest
 
-from . import programs
 from .fake import missing
+from .programs import said
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -16,9 +20,9 @@ def same_seed_everywhere():
 
 
 HEAD = """
-import ctypes
 import numpy as np, readtorch as rt
 from numba import cuda
+from readtorch.aten.native.cuda.memory_access import load4
 from readtorch.c10.cuda.launch import launch
 
 f32 = np.float32
@@ -32,148 +36,126 @@ def wait():
         print(error)
 """
 
-
-def said(body, **settings):
-    """In a process of its own, as a fault ends the device's context."""
-    return programs.said(body, HEAD, devices=2, **settings)
-
-
-ADDRESSES = """
-    def k(x):
-        x[cuda.grid(1) + {beyond}] = 1
-
-    launch(k, 1, 32, {array})
-    wait()
+WRITE = """
+def k(x):
+    x[cuda.grid(1) + {beyond}] = 1
+launch(k, 1, 32, {array})
+wait()
 """
+VECTOR = """
+def k(x, start, out):
+    out[0] = load4(x, start)[0]
+launch(k, 1, 1, rt.ones(9, device="cuda")._array, {start}, rt.ones(1, device="cuda")._array)
+wait()
+"""
+SHUFFLE = """
+def k(out):
+    t = cuda.threadIdx.x
+    v = f32(t)
+    if t < {lanes}:
+        v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 16)
+    else:
+        v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 8)
+    out[t] = v
+launch(k, 1, 32, rt.ones(32, device="cuda")._array)
+wait()
+"""
+FOR_EVER = """
+def k(out):
+    t = cuda.threadIdx.x
+    v = f32(t)
+    if t < 16:
+        v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 16)
+    else:
+        cuda.syncthreads()
+    out[t] = v
+launch(k, 1, 32, rt.ones(32, device="cuda")._array)
+wait()
+wait()
+"""
+THREADS = """
+def k(x):
+    x[cuda.grid(1) % 9] = 1
+try:
+    launch(k, 1, {threads}, rt.ones(9, device="cuda")._array)
+except RuntimeError as error:
+    print(type(error).__name__, error)
+wait()
+"""
+HERE, OTHER, HOST = 'rt.ones(32, device="cuda")._array', 'rt.ones(32, device="cuda:0")._array', "np.ones(32, f32)"
 
-
-@pytest.mark.parametrize(
-    "array, beyond, fault",
-    [
-        ('rt.ones(32, device="cuda")._array', 0, "no error"),
-        ('rt.ones(32, device="cuda")._array', 100_000_000, "illegal address"),
-        ('rt.ones(32, device="cuda:1")._array', 0, "memory of another device"),
-        ("np.ones(32, f32)", 0, "host memory"),
-        ("rt.ones(32).pin_memory()._array", 0, "no error|host memory"),
-    ],
-    ids=["right", "beyond the segment", "another device's", "the host's", "pinned"],
-)
-def test_addresses(array, beyond, fault):
-    text = said("rt.cuda.init()\n" + textwrap.dedent(ADDRESSES.format(array=array, beyond=beyond)))
-    assert any(one in text for one in fault.split("|")), text
-
-
-def test_the_host_cannot_read_device_memory():
-    assert "signal 11" in said('print(rt.ones(9, device="cuda")._array[0])')
-
-
-def test_fresh_memory_is_not_zero():
-    assert said('print(rt.empty(2, device="cuda").tolist())') == "[nan, nan]\n"
-
-
-@pytest.mark.parametrize("start, fault", [(0, "no error"), (1, "misaligned address")])
-def test_four_numbers_from_an_address_that_is_no_multiple_of_16(start, fault):
-    text = said(f"""
-        from readtorch.aten.native.cuda.memory_access import load4
-
-        def k(x, start, out):
-            out[0] = load4(x, start)[0]
-
-        launch(k, 1, 1, rt.ones(9, device="cuda")._array, {start}, rt.ones(1, device="cuda")._array)
-        wait()""")
-    assert fault in text
-
+# A program, and what it says.
+IN_ORDER = {
+    "fresh memory": ('print(rt.empty(2, device="cuda").tolist())', "[nan, nan]"),
+    "an address of one's own": (WRITE.format(array=HERE, beyond=0), "no error"),
+    "beyond the segment": (WRITE.format(array=HERE, beyond=100_000_000), "illegal address"),
+    "another device's memory": (WRITE.format(array=OTHER, beyond=0), "memory of another device"),
+    "the host's memory": (WRITE.format(array=HOST, beyond=0), "host memory"),
+    "four numbers from a multiple of 16": (VECTOR.format(start=0), "no error"),
+    "... and from no such address": (VECTOR.format(start=1), "misaligned address"),
+    "all lanes shuffle": (SHUFFLE.format(lanes=32), "no error"),
+    "half of them shuffle otherwise": (SHUFFLE.format(lanes=16), "lanes of a warp meet at different places"),
+    "who waits for ever": (FOR_EVER, "deadlock: 32 of 32 threads"),
+    "as many threads as there may be": (THREADS.format(threads=1024), "no error"),
+    "more threads": (THREADS.format(threads=2048), "AcceleratorError CUDA error: invalid configuration argument"),
+}
 
 BARRIER = """
-    def k(x, out):
-        s, t = cuda.shared.array(64, f32), cuda.threadIdx.x
-        s[t] = x[t]
-        {barrier}
-        out[t] = s[63 - t]
-
-    x, out = rt.arange(64.0, device="cuda"), rt.zeros(64, device="cuda")
-    launch(k, 1, 64, x._array, out._array)
-    print("right" if out.tolist() == x.flip(0).tolist() else "wrong")
+def k(x, out):
+    s, t = cuda.shared.array(64, f32), cuda.threadIdx.x
+    s[t] = x[t]
+    {barrier}
+    out[t] = s[63 - t]
+x, out = rt.arange(64.0, device="cuda"), rt.zeros(64, device="cuda")
+launch(k, 1, 64, x._array, out._array)
+print("right" if out.tolist() == x.tolist()[::-1] else "wrong")
 """
+BARRIERS = {
+    "no barrier": (BARRIER.format(barrier="pass"), "wrong"),
+    "a barrier": (BARRIER.format(barrier="cuda.syncthreads()"), "right"),
+}
+
+WAIT = """
+x = rt.zeros(4, device="cuda")
+rt.cuda.synchronize()
+s = rt.cuda.Stream()
+x.add_(1)
+{wait}
+with rt.cuda.stream(s):
+    got = (x * 1).tolist()
+print("fresh" if got == [1, 1, 1, 1] else "stale")
+"""
+WAITS = {
+    "a stream that does not wait": (WAIT.format(wait="pass"), "stale"),
+    "a stream that waits": (WAIT.format(wait="s.wait_stream(rt.cuda.current_stream())"), "fresh"),
+}
+SETTINGS = {"in order": {}, "reversed": {"order": "reversed"}, "shuffled": {"order": "shuffled"}, "held": {"hold": 1}}
+PROGRAMS = {"in order": IN_ORDER, "reversed": BARRIERS, "shuffled": BARRIERS, "held": WAITS}
 
 
-@pytest.mark.parametrize("order", ["reversed", "shuffled"])
-@pytest.mark.parametrize("barrier, result", [("pass", "wrong"), ("cuda.syncthreads()", "right")])
-def test_a_barrier(barrier, result, order):
-    assert said(BARRIER.format(barrier=barrier), order=order) == result + "\n"
+@functools.cache
+def results(settings):
+    """name -> what its program said"""
+    faults, text, device = ("no error", "right", "wrong", "stale", "fresh", "[nan"), "", 0
+    for name, (program, end) in PROGRAMS[settings].items():
+        own = not end.startswith(faults) and "AcceleratorError" not in end
+        device += own
+        lines = textwrap.indent(program, "    ")
+        text += f"\nprint('===', {name!r}, flush=True)\nwith rt.cuda.device({device if own else 0}):{lines}\n"
+    found = said(text, HEAD, devices=device + 1, **SETTINGS[settings])
+    parts = [part.partition("\n") for part in found.split("=== ")[1:]]
+    return {name: rest for name, _, rest in parts}
 
 
-def test_threads_that_wait_for_ever():
-    text = said("""
-        def k(out):
-            t = cuda.threadIdx.x
-            v = f32(t)
-            if t < 16:
-                v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 16)
-            else:
-                cuda.syncthreads()
-            out[t] = v
-
-        launch(k, 1, 32, rt.ones(32, device="cuda")._array)
-        wait()""")
-    assert "deadlock: 32 of 32 threads" in text
-
-
-@pytest.mark.parametrize("lanes, fault", [(32, "no error"), (16, "different places")])
-def test_a_shuffle_that_half_of_the_lanes_reach(lanes, fault):
-    text = said(f"""
-        def k(out):
-            t = cuda.threadIdx.x
-            v = f32(t)
-            if t < {lanes}:
-                v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 16)
-            else:
-                v = cuda.shfl_xor_sync(0xFFFFFFFF, v, 8)
-            out[t] = v
-
-        launch(k, 1, 32, rt.ones(32, device="cuda")._array)
-        wait()""")
-    assert fault in text
-
-
-@pytest.mark.parametrize("waits, result", [("pass", "stale"), ("s.wait_stream(rt.cuda.current_stream())", "fresh")])
-def test_a_stream_that_waits_for_another(waits, result):
-    text = said(
-        f"""
-        x = rt.zeros(4, device="cuda")
-        rt.cuda.synchronize()
-        s = rt.cuda.Stream()
-        x.add_(1)
-        {waits}
-        with rt.cuda.stream(s):
-            got = (x * 1).tolist()
-        print("fresh" if got == [1, 1, 1, 1] else "stale")""",
-        hold=1,
-    )
-    assert text == result + "\n"
-
-
-@pytest.mark.parametrize("threads, refused", [(1024, False), (2048, True)])
-def test_more_threads_than_a_block_may_have(threads, refused):
-    text = said(f"""
-        def k(x):
-            x[cuda.grid(1) % 9] = 1
-
-        try:
-            launch(k, 1, {threads}, rt.ones(9, device="cuda")._array)
-        except RuntimeError as error:
-            print(type(error).__name__, error)
-        wait()""")
-    assert ("launch refused" in text and "AcceleratorError" in text) == refused and "no error" in text
+@pytest.mark.parametrize("settings, name", [(settings, name) for settings in PROGRAMS for name in PROGRAMS[settings]])
+def test_program(settings, name):
+    assert PROGRAMS[settings][name][1] in results(settings)[name]
 
 
 def test_an_error_is_there_to_stay():
-    text = said("""
-        def k(x):
-            x[100_000_000] = 1
+    assert results("in order")["who waits for ever"].count("CUDA error: the launch timed out") == 2
 
-        x = rt.ones(9, device="cuda")
-        launch(k, 1, 1, x._array)
-        wait()
-        wait()""")
-    assert text.count("CUDA error: an illegal memory access was encountered") == 2
+
+def test_the_host_cannot_read_device_memory():
+    program = 'x = rt.empty(9, device="cuda")._array\nprint("there", flush=True)\nprint(x[0])'
+    assert said(program, HEAD) == "there\nsignal 11"

@@ -24,7 +24,7 @@ typedef struct {  // what the driver does for a thread (threads.c)
   void (*barrier)(Thread *, u32 id, u32 count);
   u32 (*shuffle)(Thread *, ShuffleMode mode, u32 value, u32 b, u32 c, u32 mask, u8 *inside, int site);
   u32 (*vote)(Thread *, VoteMode mode, u32 value, u32 mask, int site);
-  const u32 *(*gather)(Thread *, u32 value, int site);  // the values of all 32 lanes
+  const u32 (*(*gather)(Thread *, const u32 *words, int count, int site))[32];  // word -> its value in each lane
   void (*trap)(Thread *);
   void (*failed_assert)(Thread *, const char *message, const char *file, u32 line, const char *function);
 } Services;
@@ -188,4 +188,48 @@ static inline u32 prmt(u32 a, u32 b, u32 selector) {
     result |= byte << 8 * i;
   }
   return result;
+}
+
+// ------------------------------------------------------------------------------------------------- tensor cores
+// mma.sync of 16 × k by k × 8: lane 4 g + l holds of `a` the words (g, l), (g + 8, l), (g, l + 4), (g + 8, l + 4), of `b` the
+// words (l, g), (l + 4, g), and of the sums (g, 2 l), (g, 2 l + 1) and the same of row g + 8. A word is one number of TF32 or
+// two of 16 bits, which follow each other along k. Products and sums are exact up to double precision, and rounded once.
+typedef enum { MMA_TF32, MMA_BF16, MMA_F16 } MmaKind;
+
+static inline double mma_number(MmaKind kind, u32 word, int half) {
+  u16 bits = half ? word >> 16 : word;
+  return kind == MMA_TF32 ? F(word & 0xffffe000) : kind == MMA_BF16 ? FB(bits) : FH(bits);
+}
+
+static inline void mma(Thread *t, MmaKind kind, const u32 *operands, const u32 *sums, u32 *results, int site) {
+  const u32(*words)[32] = t->services->gather(t, operands, 6, site);
+  int g = (t->linear & 31) / 4, l = t->linear & 3;
+  for (int i = 0; i < 4; i++) {
+    int below = i / 2, column = 2 * l + i % 2;
+    double sum = F(sums[i]);
+    for (int k = 0; k < 8; k++)
+      for (int half = 0; half < (kind == MMA_TF32 ? 1 : 2); half++)
+        sum += mma_number(kind, words[below + 2 * (k / 4)][4 * g + k % 4], half) *
+               mma_number(kind, words[4 + k / 4][4 * column + k % 4], half);
+    results[i] = UF((float)sum);
+  }
+}
+
+// ldmatrix: lanes 8 m … 8 m + 7 name the rows of matrix m, 16 bytes each; lane 4 g + l gets word l of row g or, transposed, the
+// 16-bit numbers (2 l, g) and (2 l + 1, g).
+static inline void ldmatrix(Thread *t, u32 address, int count, int transposed, u32 *results, int site) {
+  const u32(*rows)[32] = t->services->gather(t, &address, 1, site);
+  u32 named[32];
+  memcpy(named, rows[0], sizeof named);
+  int g = (t->linear & 31) / 4, l = t->linear & 3;
+  for (int m = 0; m < count; m++) {
+    u16 low, high;
+    if (!transposed) {
+      memcpy(&results[m], (u8 *)S(t, named[8 * m + g], 16) + 4 * l, 4);
+      continue;
+    }
+    memcpy(&low, (u8 *)S(t, named[8 * m + 2 * l], 16) + 2 * g, 2);
+    memcpy(&high, (u8 *)S(t, named[8 * m + 2 * l + 1], 16) + 2 * g, 2);
+    results[m] = low | (u32)high << 16;
+  }
 }

@@ -13,10 +13,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-enum { MOST_THREADS = 1024, WARP = 32, MOST_WARPS = MOST_THREADS / WARP, BARRIERS = 16 };
+enum { MOST_THREADS = 1024, WARP = 32, MOST_WARPS = MOST_THREADS / WARP, BARRIERS = 16, WORDS = 8 };
 
 typedef struct {
-  u32 value[2][WARP], mask[2];  // of the meeting under way and of the last one, which some lanes may still have to read
+  u32 words[2][WORDS][WARP], mask[2];  // of the meeting under way and of the last one, which some lanes may still have to read
   int site[2];
   u32 arrived, meeting;
 } Warp;
@@ -145,8 +145,8 @@ static u32 living_lanes(u32 first) {
   return lanes;
 }
 
-// A lane brings its value; when all living lanes of the mask have brought theirs, each goes on. Returns who was there.
-static u32 meet(Thread *t, u32 value, u32 mask, int site, int *slot) {
+// A lane brings words; when all living lanes of the mask have brought theirs, each goes on. Returns who was there.
+static u32 meet(Thread *t, const u32 *words, int count, u32 mask, int site, int *slot) {
   Warp *warp = &block.warps[t->linear / WARP];
   u32 lane = t->linear % WARP, meeting = warp->meeting, now = meeting & 1;
   u32 expected = mask & living_lanes(t->linear - lane);
@@ -154,7 +154,7 @@ static u32 meet(Thread *t, u32 value, u32 mask, int site, int *slot) {
   if (warp->arrived && warp->site[now] != site)
     fault(t, CUDA_ERROR_LAUNCH_FAILED, "lanes of a warp meet at different places", site);
   warp->site[now] = site;
-  warp->value[now][lane] = value;
+  for (int i = 0; i < count; i++) warp->words[now][i][lane] = words[i];
   warp->arrived |= 1u << lane;
   warp->mask[now] = expected;
   block.progress++;
@@ -172,7 +172,7 @@ static u32 meet(Thread *t, u32 value, u32 mask, int site, int *slot) {
 // shfl.sync: `b` and `c` are the instruction's lane (or distance) and its clamp with the mask of a segment.
 static u32 shuffle(Thread *t, ShuffleMode mode, u32 value, u32 b, u32 c, u32 mask, u8 *inside, int site) {
   int slot;
-  u32 there = meet(t, value, mask, site, &slot);
+  u32 there = meet(t, &value, 1, mask, site, &slot);
   s32 lane = t->linear % WARP, distance = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   s32 last = (lane & segment) | (clamp & ~segment), first = lane & segment, source;
   switch (mode) {
@@ -184,13 +184,13 @@ static u32 shuffle(Thread *t, ShuffleMode mode, u32 value, u32 b, u32 c, u32 mas
   if (!*inside) source = lane;
   if (!(there >> source & 1))
     fault(t, CUDA_ERROR_LAUNCH_FAILED, "a shuffle reads from a lane that does not take part", source);
-  return block.warps[t->linear / WARP].value[slot][source];
+  return block.warps[t->linear / WARP].words[slot][0][source];
 }
 
 static u32 vote(Thread *t, VoteMode mode, u32 value, u32 mask, int site) {
   int slot;
-  u32 there = meet(t, value, mask, site, &slot), yes = 0, same = 0;
-  const u32 *values = block.warps[t->linear / WARP].value[slot];
+  u32 there = meet(t, &value, 1, mask, site, &slot), yes = 0, same = 0;
+  const u32 *values = block.warps[t->linear / WARP].words[slot][0];
   for (int lane = 0; lane < WARP; lane++) {
     if (!(there >> lane & 1)) continue;
     if (values[lane]) yes |= 1u << lane;
@@ -206,10 +206,12 @@ static u32 vote(Thread *t, VoteMode mode, u32 value, u32 mask, int site) {
   }
 }
 
-static const u32 *gather(Thread *t, u32 value, int site) {
+// All 32 lanes bring words; each may then read those of all.
+static const u32 (*gather(Thread *t, const u32 *words, int count, int site))[WARP] {
   int slot;
-  meet(t, value, ~0u, site, &slot);
-  return block.warps[t->linear / WARP].value[slot];
+  u32 there = meet(t, words, count, ~0u, site, &slot);
+  if (~there) fault(t, CUDA_ERROR_LAUNCH_FAILED, "an instruction of a whole warp without all of its lanes", there);
+  return (const u32(*)[WARP])block.warps[t->linear / WARP].words[slot];
 }
 
 static const Services services = {resolve, bad_shared, bad_local, barrier, shuffle, vote, gather, trap, failed_assert};

@@ -1,0 +1,59 @@
+"""python -m tests.gpu.chapters [NAME …]: the cells of chapters, one after the other, where `device="cuda"` is a GPU.
+
+Without names, every chapter that asks whether there is one. To be run on a chip or on the fake: `python -m tests.gpu python -m
+tests.gpu.chapters`. An error ends it, but in cells that shall raise one.
+"""
+
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+BOOK = pathlib.Path(__file__).parents[2] / "book"
+ASKS = "cuda.is_available()"
+
+
+def names():
+    """Of chapters in whose cells `cuda.is_available()` is called, not in their prose."""
+    return [
+        path.stem
+        for path in sorted(BOOK.glob("*.md"))
+        if any(re.search(rf"\b{re.escape(ASKS)}", c) for c, _ in cells(path))
+    ]
+
+
+def cells(path):
+    """(code, may it fail) of each."""
+    for body in re.findall(r"^`{3,}\{code-cell\}[^\n]*\n(.*?)^`{3,}\s*$", path.read_text(encoding="utf8"), re.S | re.M):
+        lines = body.splitlines()
+        options = [line for line in lines if re.match(r":[\w-]+:", line)]
+        yield "\n".join(lines[len(options) :]), any("raises-exception" in line for line in options)
+
+
+def run(name):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance(display_banner=False)
+    for number, (code, may_fail) in enumerate(cells(BOOK / f"{name}.md"), 1):
+        done = shell.run_cell(code)
+        if not done.success and not may_fail:
+            print(f"{name}: cell {number} failed:\n{code}", flush=True)
+            return False
+    print(f"{name}: {number} cells", flush=True)
+    return True
+
+
+def main(chosen):
+    os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp())
+    os.chdir(BOOK)
+    if len(chosen) == 1:
+        return not run(chosen[0])
+    done = [
+        os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-m", __spec__.name, name]) for name in chosen or names()
+    ]
+    return any(done)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
