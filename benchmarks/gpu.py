@@ -2,8 +2,9 @@
 
 Bandwidths are compared with that of a copy from device to device, the product of matrices and the training
 steps with PyTorch if it is there and was built for CUDA. Each number is the median of several runs, timed by
-events of the device. The results go to benchmarks/results/gpu/benchmarks.json. No run has been recorded yet:
-see the README.md there.
+events of the device, which has so much to do before the first event that the host does not count; what a call
+costs the host stands beside it. The results go to benchmarks/results/gpu/benchmarks.json. No run has been
+recorded yet: see the README.md there.
 
 Bars: pointwise, copies and reductions at 2^26 float32 reach 85 % of the copy's bandwidth, softmax and
 layer_norm 80 %; float32 matmul of 4096³ half of cuBLAS's speed (without TF32); training steps of GPT (6
@@ -25,13 +26,18 @@ COUNT = 1 << 26
 ROUNDS = 20
 
 
-def milliseconds(T, run, rounds=ROUNDS):
-    """The median time of `run` on the device, by events of library T."""
+def milliseconds(T, run, rounds, ahead=lambda: None):
+    """The median time of `run` on the device, by events of library T.
+
+    Between two events lies also the time that the device waits for the host. `ahead` puts so much work on the stream before
+    that the host is done when the device comes to the first event.
+    """
     for _ in range(3):
         run()
     times = []
     for _ in range(rounds):
         start, end = T.cuda.Event(enable_timing=True), T.cuda.Event(enable_timing=True)
+        ahead()
         start.record()
         run()
         end.record()
@@ -40,16 +46,39 @@ def milliseconds(T, run, rounds=ROUNDS):
     return statistics.median(times)
 
 
+def copies(T, count=8):
+    """Work for `ahead`: at 3 TB/s, some 0.2 ms each."""
+    a, b = T.empty(COUNT, device="cuda"), T.empty(COUNT, device="cuda")
+
+    def copy():
+        for _ in range(count):
+            a.copy_(b)
+
+    return copy
+
+
+def host_microseconds(T, run, rounds):
+    """The median time that the host needs for `run`, while the device does not keep it waiting."""
+    times = []
+    for _ in range(rounds):
+        T.cuda.synchronize()
+        began = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - began) * 1e6)
+    return statistics.median(times)
+
+
 # ------------------------------------------------------------------------------------------------------
 # bandwidth
 
 
-def copy_bandwidth(rt):
+def copy_bandwidth(rt, rounds, ahead):
     """GB/s of the driver's own copy on the device."""
     from readtorch.c10.cuda.device_memory import copy_bytes
 
     a, b = rt.empty(COUNT, device="cuda"), rt.empty(COUNT, device="cuda")
-    return 8 * COUNT / milliseconds(rt, lambda: copy_bytes(a.device, b._array, a._array, 4 * COUNT)) / 1e6
+    run = lambda: copy_bytes(a.device, b._array, a._array, 4 * COUNT)
+    return 8 * COUNT / milliseconds(rt, run, rounds, ahead) / 1e6
 
 
 def memory_bound(rt):
@@ -77,21 +106,23 @@ def memory_bound(rt):
     }
 
 
-def bandwidth_rows(rt):
-    best = copy_bandwidth(rt)
+def bandwidth_rows(rt, rounds):
+    ahead = copies(rt)
+    best = copy_bandwidth(rt, rounds, ahead)
     rows = {"device to device": {"GB/s": best}}
     for name, (run, nbytes, bar) in memory_bound(rt).items():
-        speed = nbytes / milliseconds(rt, run) / 1e6
+        speed = nbytes / milliseconds(rt, run, rounds, ahead) / 1e6
         rows[name] = {"GB/s": speed, "of the copy": speed / best, "bar": bar, "reached": speed >= bar * best}
+        rows[name]["host, µs"] = host_microseconds(rt, run, rounds)
     return rows
 
 
 # ------------------------------------------------------------------------------------------- next to PyTorch
 
 
-def teraflops(T, n=4096):
+def teraflops(T, rounds, n=4096):
     a, b = (T.randn(n, n, device="cuda") for _ in range(2))
-    return 2 * n**3 / milliseconds(T, lambda: T.mm(a, b)) / 1e9
+    return 2 * n**3 / milliseconds(T, lambda: T.mm(a, b), rounds, copies(T)) / 1e9
 
 
 def training_step(T, name):
@@ -123,10 +154,11 @@ def beside(ours, reference, bar, more_is_better):
     return row
 
 
-def comparison_rows(rt, torch):
-    rows = {"matmul 4096 float32, TFLOP/s": beside(teraflops(rt), torch and teraflops(torch), 0.5, True)}
+def comparison_rows(rt, torch, rounds):
+    ours, theirs = (T and teraflops(T, rounds) for T in (rt, torch))
+    rows = {"matmul 4096 float32, TFLOP/s": beside(ours, theirs, 0.5, True)}
     for name in ("GPT", "ResNet-18"):
-        ours, theirs = (T and milliseconds(T, training_step(T, name), 10) for T in (rt, torch))
+        ours, theirs = (T and milliseconds(T, training_step(T, name), min(rounds, 10)) for T in (rt, torch))
         rows[f"{name} training step, ms"] = beside(ours, theirs, 3.0, False)
     return rows
 
@@ -199,7 +231,8 @@ def main():
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="the file that they are written to")
-    where = parser.parse_args().results
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="a number is the median of so many")
+    options = parser.parse_args()
 
     if not rt.cuda.is_available() or rt.cuda.get_device_properties(0).simulated:
         print("There is no GPU here; nothing was measured.")
@@ -208,13 +241,13 @@ def main():
     results = {
         "about": about(rt, torch),
         "allocation": allocation_row(),
-        "bandwidth": bandwidth_rows(rt),
-        "beside PyTorch": comparison_rows(rt, torch),
+        "bandwidth": bandwidth_rows(rt, options.rounds),
+        "beside PyTorch": comparison_rows(rt, torch, options.rounds),
     }
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(json.dumps(results, indent=1) + "\n")
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(results, indent=1))
-    print(f"{time.time() - began:.0f} s; written to {where}")
+    print(f"{time.time() - began:.0f} s; written to {options.results}")
 
 
 if __name__ == "__main__":

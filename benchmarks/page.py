@@ -164,8 +164,10 @@ def gpu(folder=RESULTS / "gpu"):
     parts = [f"On {data['about']['device']}, {data['about']['date']}:"]
     for title, rows in data.items():
         if title != "about":
-            rows = rows if isinstance(rows, list) else [{"what": title, **rows}]
-            parts.append(table(list(rows[0]), [[_number(value) for value in row.values()] for row in rows]))
+            several = all(isinstance(row, dict) for row in rows.values())
+            rows = [{"what": what, **row} for what, row in (rows if several else {title: rows}).items()]
+            columns = list(dict.fromkeys(column for row in rows for column in row))
+            parts.append(table(columns, [[_number(row.get(column, "–")) for column in columns] for row in rows]))
     return "\n\n".join(parts)
 
 

@@ -110,6 +110,8 @@ def test_pages_say_what_was_missed(tmp_path):
     )
     assert page.gpu(tmp_path).startswith("No run on a real GPU")
     (tmp_path / "benchmarks.json").write_text(
-        '{"about": {"device": "a GPU", "date": "2026-01-01"}, "allocation": {"bar": 20, "reached": true}}'
+        '{"about": {"device": "a GPU", "date": "2026-01-01"}, "allocation": {"bar": 20, "reached": true},'
+        '"bandwidth": {"copy": {"GB/s": 3000.0}, "add": {"GB/s": 2700.0, "bar": 0.85}}}'
     )
     assert "a GPU" in page.gpu(tmp_path) and "| allocation | 20 | True |" in page.gpu(tmp_path)
+    assert "| copy | 3,000 | – |\n| add | 2,700 | 0.85 |" in page.gpu(tmp_path)
