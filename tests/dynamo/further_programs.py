@@ -776,3 +776,41 @@ def in_place_numbers_of_an_object(lib, compile, out):
     for _ in range(6):
         out(compiled(lib.ones(2)))
     out((schedule.step, schedule.rate))
+
+
+@program
+def autocast_inside(lib, compile, out):
+    layer = lib.nn.Linear(3, 3)
+
+    @lib.autocast("cpu", dtype=lib.bfloat16)
+    def decorated(x):
+        return x @ x.t()
+
+    def f(x, enabled):
+        with lib.autocast("cpu", dtype=lib.bfloat16, enabled=enabled):
+            y = layer(x)
+        return y.dtype is lib.bfloat16, decorated(x).dtype is lib.bfloat16, (y.float().sum() > 0).dtype is lib.bool
+
+    compiled = compile(f)
+    for enabled in (True, False, True):
+        out(compiled(lib.ones(2, 3), enabled))
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            out(compiled(lib.ones(2, 3), enabled))
+
+
+@program
+def error_within_autocast(lib, compile, out):
+    def f(x):
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            y = x @ x.t()
+            if x.shape[0] == 3:
+                raise ValueError("three")
+            return x @ y
+
+    compiled = compile(f)
+    for rows, columns in ((2, 2), (3, 3), (4, 5), (2, 2)):
+        try:
+            out(compiled(lib.ones(rows, columns)).dtype is lib.bfloat16)
+        except (ValueError, RuntimeError) as error:
+            out(type(error).__name__)
+        out(lib.is_autocast_enabled("cpu"))

@@ -14,7 +14,7 @@ import readtorch
 from readtorch._dynamo.bytecode_transformation import handler_at
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
-from readtorch._dynamo.guards import Guard, GuardBuilder
+from readtorch._dynamo.guards import Guard, GuardBuilder, autocast_state
 from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
 from readtorch._dynamo.source import GetItemSource, LocalSource, Source
@@ -23,6 +23,7 @@ from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
 from readtorch._dynamo.variables.misc import CellVariable
 from readtorch.aten.codegen import compile_function
+from readtorch.csrc.autograd import autocast_init
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
 from readtorch.fx import GraphModule
 
@@ -117,6 +118,29 @@ def _value_of(source, state, closure, args):
     lines = "\n".join([*writer.lines, f"    return {name}"])
     text = f"def value({', '.join(['__closure', *state.parameters])}):\n{lines}\n"
     return compile_function("value", text, writer.held)(closure, *args)
+
+
+def leaves_autocast(run):
+    """`run`, which may raise within a region that it has entered."""
+
+    def run_and_leave(*inputs):
+        (states, cache), nesting = autocast_state(), autocast_init.autocast_increment_nesting()
+        try:
+            return run(*inputs)
+        except BaseException:
+            for kind, (enabled, dtype) in zip(("cpu", "cuda"), states):
+                autocast_init.set_autocast_enabled(kind, enabled)
+                autocast_init.set_autocast_dtype(kind, dtype)
+            autocast_init.set_autocast_cache_enabled(cache)
+            while autocast_init.autocast_decrement_nesting() >= nesting:
+                pass
+            autocast_init.autocast_increment_nesting()
+            raise
+        finally:
+            if autocast_init.autocast_decrement_nesting() == 0:
+                autocast_init.clear_autocast_cache()
+
+    return run_and_leave
 
 
 def has_backedge(instructions, number, offset):
@@ -247,6 +271,7 @@ class _Capture:
         output.graph.output(tuple(outputs))
         module = GraphModule(readtorch.nn.Module(), output.graph)
         run = self.state.settings.backend(module, [tensor for *_, tensor in output.inputs.values()])
+        run = leaves_autocast(run) if output.has_autocast else run
         names = "".join(f"{name}, " for name in codegen.graph_outputs.values())
         call = f"{writer.hold(run)}({', '.join(_read(writer, key) for key in output.inputs)})"
         lines = ["    try:", f"        {names + '= ' if names else ''}{call}", "    except Exception:"]

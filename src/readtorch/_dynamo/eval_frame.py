@@ -21,7 +21,7 @@ from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.nn_module import GLOBAL_HOOKS, OWN_HOOKS
 from readtorch.aten.codegen import compile_function
-from readtorch.c10.local_dispatch_key_set import any_autocast_enabled, tls, trace_under_way
+from readtorch.c10.local_dispatch_key_set import tls, trace_under_way
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
 
 log = logging.getLogger("readtorch._dynamo")
@@ -180,8 +180,8 @@ class ExtraState:
 
 
 def is_watched():
-    """Whether this thread is in a state that fake tensors do not know: a mode of functions, a transform, a trace, autocast."""
-    return bool(tls.function_modes or tls.functorch or any_autocast_enabled()) or trace_under_way() is not None
+    """Whether this thread is in a state that fake tensors do not know: a mode of functions, a transform, a trace."""
+    return bool(tls.function_modes or tls.functorch) or trace_under_way() is not None
 
 
 class _compiling:

@@ -14,6 +14,7 @@ import math
 from readtorch.c10 import scalar_type, tensor_impl
 from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
+from readtorch.csrc.autograd import autocast_init
 
 from .source import is_held
 
@@ -93,6 +94,14 @@ DESCRIPTIONS = {
 }
 
 
+def autocast_state():
+    """(whether autocast is on, and its dtype) for each kind of device that has it, and whether it keeps casts."""
+    kinds = [
+        (autocast_init.is_autocast_enabled(kind), autocast_init.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")
+    ]
+    return kinds, autocast_init.is_autocast_cache_enabled()
+
+
 def cell_is_empty(cell):
     try:
         cell.cell_contents
@@ -129,6 +138,9 @@ class GuardBuilder:
         hold = self.writer.hold
         mask = f"({hold(tls)}.mask if {hold(threads_with_modes)} else {DEFAULT_MASK}) != {seen[0]}"
         return f"{mask} or {hold(scalar_type)}._default is not {hold(seen[1])}"
+
+    def AUTOCAST(self, source, seen):
+        return f"{self.writer.hold(autocast_state)}() != {self.writer.hold(seen)}"
 
     def TYPE_MATCH(self, source, seen):
         return f"type({self.writer.get(source)}) is not {self.writer.hold(seen)}"

@@ -3,13 +3,14 @@
 In PyTorch: `torch/_dynamo/output_graph.py`.
 """
 
+import contextlib
 import math
 import operator
 
 import readtorch
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
-from readtorch._dynamo.guards import Guard, needs_no_guard
+from readtorch._dynamo.guards import Guard, autocast_state, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
 from readtorch._dynamo.source import ConstantSource, GetItemSource, is_held
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
@@ -24,7 +25,8 @@ from readtorch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
-from readtorch.c10.local_dispatch_key_set import AutoGradMode, tls
+from readtorch.amp.autocast_mode import autocast
+from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph
 
@@ -84,10 +86,21 @@ class OutputGraph:
         self.assumed, self.assumed_count = assumed, 0
         self.first_operator, self.read_sources = None, []
         self.op_count, self.switched_grad_mode = 0, False
+        self.autocast_regions, self.has_autocast = [], False  # the arguments of those that have been entered
         self.guard_thread()
 
     def guard_thread(self):
         self.guard("GLOBAL_STATE", None, (tls.mask, readtorch.get_default_dtype()))
+        if any_autocast_enabled():
+            self.guard("AUTOCAST", None, autocast_state())
+
+    @contextlib.contextmanager
+    def in_autocast_regions(self):
+        """Within the regions that the program has entered and not left."""
+        with contextlib.ExitStack() as regions:
+            for arguments in self.autocast_regions:
+                regions.enter_context(autocast(*arguments))
+            yield
 
     # ------------------------------------------------------------------------------------------ guards, variables
 
@@ -294,7 +307,7 @@ class OutputGraph:
 
     def run_fake(self, name, function, args, kwargs):
         try:
-            with self.fake_mode, AutoGradMode(self.grad_mode):
+            with self.in_autocast_regions(), self.fake_mode, AutoGradMode(self.grad_mode):
                 return function(*args, **kwargs)
         except DynamicOutputShapeException as error:
             why, explanation = "Dynamic shape operator", str(error)

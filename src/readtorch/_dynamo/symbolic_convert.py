@@ -24,7 +24,7 @@ from readtorch._dynamo.source import ConstantSource, GetItemSource
 from readtorch._dynamo.variables.base import NULL, NullVariable
 from readtorch._dynamo.variables.builtin import binary, call_getattr, call_isinstance, unary
 from readtorch._dynamo.variables.constant import ConstantVariable
-from readtorch._dynamo.variables.ctx_manager import GradModeVariable
+from readtorch._dynamo.variables.ctx_manager import ContextWrappingVariable, GradModeVariable
 from readtorch._dynamo.variables.dicts import ConstDictVariable, SetVariable, key_of
 from readtorch._dynamo.variables.functions import (
     FunctionParts,
@@ -693,7 +693,7 @@ class InstructionTranslatorBase(Operations):
 
     def BEFORE_WITH(self, instruction):
         manager = self.pop()
-        if isinstance(manager, GradModeVariable):
+        if isinstance(manager, ContextWrappingVariable):
             self.push(GetAttrVariable(manager, "__exit__"))
             self.push(manager.enter(self))
             return

@@ -45,6 +45,7 @@ SKIPPED_ROOMS = set(
 )
 # Rooms of this package whose Python is interpreted.
 INLINED_ROOMS = (
+    "amp.autocast_mode",
     "nn.modules",
     "autograd.grad_mode",
     "nn.utils.parametrize",

@@ -14,6 +14,7 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import TensorFacts
 from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, is_held
+from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.device import device
 from readtorch.c10.layout import strided
 from readtorch.c10.size import Size
@@ -23,7 +24,7 @@ from . import optimizer
 from .base import VariableTracker
 from .builtin import BuiltinVariable, is_hashable_builtin
 from .constant import ConstantVariable, EnumVariable
-from .ctx_manager import GradModeVariable
+from .ctx_manager import AutocastModeVariable, GradModeVariable
 from .dicts import ConstDictVariable, HashableTracker, SetVariable
 from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunctionVariable, UserMethodVariable
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
@@ -352,8 +353,16 @@ class VariableBuilder:
             made.previous = value.previous
         return made
 
+    def autocast(self, value, source):
+        self.guard("TYPE_MATCH", source, autocast)
+        fields = ("device", "fast_dtype", "_enabled", "_cache_enabled")
+        for name in fields:
+            self.wrap(getattr(value, name), AttrSource(source, name)).realize()
+        return AutocastModeVariable(tuple(getattr(value, name) for name in fields), source)
+
 
 MAKERS = {
+    autocast: VariableBuilder.autocast,
     list: VariableBuilder.sequence,
     tuple: VariableBuilder.sequence,
     collections.deque: VariableBuilder.sequence,

@@ -3,11 +3,13 @@
 import random
 
 import readtorch
+from readtorch._dynamo.guards import autocast_state
+from readtorch.amp.autocast_mode import autocast
 from readtorch.autograd import grad_mode
 from readtorch.c10.local_dispatch_key_set import trace_under_way
 
 from .constant import ConstantVariable
-from .ctx_manager import GradModeVariable
+from .ctx_manager import AutocastModeVariable, GradModeVariable
 from .misc import UnknownVariable
 from .tensor import SymNodeVariable
 
@@ -48,7 +50,16 @@ def call_trace_under_way(tx):
 
 def call_is_autocast_enabled(tx, *args):
     """The thread's state is guarded."""
-    return tx.fold_call(readtorch.is_autocast_enabled, args, {})
+    with tx.output.in_autocast_regions():
+        return tx.fold_call(readtorch.is_autocast_enabled, args, {})
+
+
+def call_autocast(tx, *args, **kwargs):
+    """What the thread's state decides is guarded."""
+    with tx.output.in_autocast_regions():
+        made = autocast(*map(tx.known, args), **{name: tx.known(value) for name, value in kwargs.items()})
+    tx.output.guard("AUTOCAST", None, autocast_state())
+    return AutocastModeVariable((made.device, made.fast_dtype, made._enabled, made._cache_enabled))
 
 
 def call_has_torch_function(tx, *args):
@@ -84,6 +95,7 @@ def number_of_chance(function):
 
 
 FUNCTIONS = {
+    autocast: call_autocast,
     random.randint: number_of_chance(random.randint),
     random.uniform: number_of_chance(random.uniform),
     readtorch.is_grad_enabled: call_is_grad_enabled,

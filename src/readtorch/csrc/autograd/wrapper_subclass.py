@@ -15,6 +15,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
 from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import (
+    AUTOCAST,
     BACKENDS,
     CPU,
     CPU_TENSOR,
@@ -160,9 +161,11 @@ def ask_its_class(t, device, *, dispatch_sizes_strides_policy=None, dispatch_dev
     """device: the one as whose tensor `t` is dispatched.
 
     What lies on the Meta device stays there: its kernels are the only ones that do without elements. In PyTorch: the key of the
-    other device, and FakeTensorMode includes Meta around each kernel.
+    other device, and FakeTensorMode includes Meta around each kernel. Autocast is that of the other device here, too.
     """
     check_policy(dispatch_sizes_strides_policy)
+    if device is not None and key_set(t) & META:
+        set_key_set(t, key_set(t) | backend_keys(Device(device)) & AUTOCAST)
     if device is not None and not key_set(t) & META:
         set_key_set(t, key_set(t) & ~BACKENDS | backend_keys(Device(device)) & BACKENDS)
 
