@@ -1,8 +1,10 @@
 """batch_norm, in training and in evaluation, forward and backward.
 
-x is (N, C, …), seen as (N, C, spatial). Grid: one block for each channel, or several where a channel has much
-to sum (their partial sums are added by a second launch); block: whole warps, up to 256 threads, which walk
-along the elements of the channel. The elementwise parts run over all elements with a grid-stride loop.
+x is (N, C, …), seen as (N, C, spatial). Sums: one block for each channel, or several where a channel has much to sum (their
+partial sums are added by a second launch); block: whole warps, up to 256 threads, of which a power of two goes along the channel's
+elements of a sample, and what is left along the samples: no position is divided. The elementwise parts run over all
+elements with a grid-stride loop, four at a time where these are of one channel and 16 bytes; the channel is found by
+multiplication: Note [ Division by multiplication ] in offset_calculator.py.
 
 In PyTorch: `aten/src/ATen/native/cuda/Normalization.cuh`, `aten/src/ATen/native/cuda/Normalization.cu`.
 """
@@ -18,9 +20,11 @@ from readtorch.c10.cuda.launch import blocks_of, launch, scratch, strided
 from .block_reduce import block_sum, whole_warps
 from .layer_norm_kernel import rows_to_fill, zero
 from .loops import pointwise
+from .memory_access import in_fours, load, load4, store, store4
+from .offset_calculator import LARGEST, divided, divider, laid_out, remainder
 from .reduce import SUM, reduce
 from .register_dispatch_key import cuda_impl, operator_named
-from .rows import contiguous
+from .rows import contiguous, flat
 from .softmax import row, wide
 
 THREADS = 256
@@ -42,7 +46,7 @@ def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, e
         pointwise(inverse_root, [running_var], invstd, (number(eps),))
     affine = (weight is not None, bias is not None)
     weight, bias = (mean if a is None else a for a in (weight, bias))
-    launch(transform_kernel(*affine), blocks_of(x.size, THREADS), THREADS, x, mean, invstd, weight, bias, result)
+    for_elements(lambda fours: transform_kernel(*affine, fours), [x, result], (mean, invstd, weight, bias))
 
 
 def batch_norm_backward(grad, x, weight, training, mean, invstd, grad_input, grad_weight, grad_bias):
@@ -57,28 +61,42 @@ def batch_norm_backward(grad, x, weight, training, mean, invstd, grad_input, gra
     channel_sums(grad, x, *by_sample, grad_bias, grad_weight)
     grad, x = by_channel(grad), by_channel(x)
     scale = x.dtype.type(1 / (x.shape[0] * x.shape[2]) if training else 0)
-    launch(
-        backward_kernel(weight is not None),
-        blocks_of(x.size, THREADS),
-        THREADS,
-        grad,
-        x,
-        mean,
-        invstd,
-        mean if weight is None else weight,
-        grad_weight,
-        grad_bias,
-        scale,
-        by_channel(grad_input),
-    )
+    channel = (mean, invstd, mean if weight is None else weight, grad_weight, grad_bias)
+    arrays = [grad, x, by_channel(grad_input)]
+    for_elements(lambda fours: backward_kernel(weight is not None, fours), arrays, channel, scale)
+
+
+def for_elements(kernel_of, arrays, channel, *numbers):
+    """Launch over contiguous arrays (N, C, spatial), with arrays that have a number for each channel."""
+    for *parts, params in in_32_bits_by_channel(arrays, channel):
+        _, channels, spatial = parts[0].shape
+        fours = spatial % 4 == 0 and in_fours(*parts)
+        count = parts[0].size // 4 if fours else parts[0].size
+        kernel, rows = kernel_of(fours), [flat(a) for a in parts]
+        dividers = divider(spatial // 4 if fours else spatial), divider(channels)
+        launch(kernel, blocks_of(count, THREADS), THREADS, *rows, *params, *numbers, count, dividers)
+
+
+def in_32_bits_by_channel(arrays, channel):
+    """(*arrays, channel), or halves of them, and so on, whose elements can be counted in 31 bits."""
+    shape = arrays[0].shape
+    if arrays[0].size <= LARGEST:
+        yield *arrays, channel
+        return
+    outermost = next(d for d, n in enumerate(shape) if n > 1)
+    for half in (slice(shape[outermost] // 2), slice(shape[outermost] // 2, None)):
+        parts = [a[(slice(None),) * outermost + (half,)] for a in arrays]
+        yield from in_32_bits_by_channel(parts, [c[half] for c in channel] if outermost == 1 else channel)
 
 
 def channel_sums(grad, x, mean, invstd, grad_bias, grad_weight):
     """Σ grad and Σ grad · y of each channel, y the normalized x. mean, invstd: (N, C)."""
     grad, x = by_channel(grad), by_channel(x)
-    parts = parts_of(x)
-    sums = [scratch(x, (parts, x.shape[1]), x.dtype) for _ in range(2)]
-    launch(sums_kernel(x.dtype.type), (x.shape[1], parts), threads_of(x, parts), grad, x, mean, invstd, *sums)
+    *parts, threads, bits = division_of(x)
+    sums = [scratch(x, (math.prod(parts), x.shape[1]), x.dtype) for _ in range(2)]
+    (mean, (step, _)), (invstd, _) = laid_out(mean), laid_out(invstd)
+    arrays = flat(grad), flat(x), mean, invstd, *sums
+    launch(sums_kernel(x.dtype.type), (x.shape[1], *parts), threads, *arrays, x.shape, step, bits)
     for part, out in zip(sums, (grad_bias, grad_weight)):
         if out is not None:
             reduce(SUM, part, (0,), out)
@@ -86,10 +104,10 @@ def channel_sums(grad, x, mean, invstd, grad_bias, grad_weight):
 
 def statistics(x, mean, variance):
     """Mean and variance (of the elements themselves, not an estimate) of each channel."""
-    parts = parts_of(x)
-    partial = scratch(x, (parts, x.shape[1]), x.dtype)
+    *parts, threads, bits = division_of(x)
+    partial = scratch(x, (math.prod(parts), x.shape[1]), x.dtype)
     for result, term in ((mean, itself), (variance, squared_distance)):
-        launch(total_kernel(term, x.dtype.type), (x.shape[1], parts), threads_of(x, parts), x, mean, partial)
+        launch(total_kernel(term, x.dtype.type), (x.shape[1], *parts), threads, flat(x), mean, partial, x.shape, bits)
         reduce(SUM, partial, (0,), result)
         pointwise(divided_by, [result], result, (x.dtype.type(x.shape[0] * x.shape[2]),))
 
@@ -111,12 +129,14 @@ def by_channel(x):
     return strided(x, (x.shape[0], channels, spatial), strides)
 
 
-def parts_of(x):
-    return max(1, min(x.shape[0] * x.shape[2] // LEAST_PART, 64))
-
-
-def threads_of(x, parts):
-    return whole_warps(x.shape[0] * x.shape[2] // parts)
+def division_of(x):
+    """(parts of the samples, parts of a sample's elements, threads, of which 2 to this power go along a sample)."""
+    samples, _, spatial = x.shape
+    parts = max(1, min(samples * spatial // LEAST_PART, 64))
+    of_samples = min(parts, samples)
+    bits = min(8, (spatial - 1).bit_length())
+    of_spatial = min(parts // of_samples, spatial)
+    return of_samples, of_spatial, whole_warps(-(-samples // of_samples) << bits), bits
 
 
 def inverse_root(variance, scalars):
@@ -132,44 +152,79 @@ def exponential_average(running, new, scalars):
 
 
 def times(v, weight, c):
-    return v * weight[c]
+    return v * load(weight, c)
 
 
 def plus(v, bias, c):
-    return v + bias[c]
+    return v + load(bias, c)
 
 
 def without(v, parameter, c):
     return v
 
 
+def channel_of(e, dividers):
+    """The channel of element e, given (elements of a channel in a sample, channels) as dividers."""
+    plane = divided(e, dividers[0])
+    return remainder(plane, divided(plane, dividers[1]), dividers[1])
+
+
 @functools.cache
-def transform_kernel(has_weight, has_bias):
+def transform_kernel(has_weight, has_bias, fours):
     scaled, shifted = times if has_weight else without, plus if has_bias else without
 
-    def transform(x, mean, invstd, weight, bias, out):
-        channels, spatial = x.shape[1], x.shape[2]
-        for e in range(cuda.grid(1), x.size, cuda.gridsize(1)):
-            i, c, s = e // (channels * spatial), e // spatial % channels, e % spatial
-            out[i, c, s] = shifted(scaled((x[i, c, s] - mean[c]) * invstd[c], weight, c), bias, c)
+    def normalized(x, mean, invstd, weight, bias, c):
+        return shifted(scaled((x - load(mean, c)) * load(invstd, c), weight, c), bias, c)
 
-    return transform
+    def transform(x, out, mean, invstd, weight, bias, count, dividers):
+        for e in range(cuda.grid(1), count, cuda.gridsize(1)):
+            c = channel_of(e, dividers)
+            store(out, e, normalized(load(x, e), mean, invstd, weight, bias, c))
+
+    def transform_fours(x, out, mean, invstd, weight, bias, count, dividers):
+        for q in range(cuda.grid(1), count, cuda.gridsize(1)):
+            c, v = channel_of(q, dividers), load4(x, 4 * q)
+            store4(
+                out,
+                4 * q,
+                normalized(v[0], mean, invstd, weight, bias, c),
+                normalized(v[1], mean, invstd, weight, bias, c),
+                normalized(v[2], mean, invstd, weight, bias, c),
+                normalized(v[3], mean, invstd, weight, bias, c),
+            )
+
+    return transform_fours if fours else transform
 
 
 @functools.cache
-def backward_kernel(has_weight):
+def backward_kernel(has_weight, fours):
     """invstd · weight (grad - (Σ grad + y Σ grad y) / count); `scale` is 1 / count, and 0 in evaluation."""
     scaled = times if has_weight else without
 
-    def backward(grad, x, mean, invstd, weight, grad_weight, grad_bias, scale, out):
-        channels, spatial = x.shape[1], x.shape[2]
-        for e in range(cuda.grid(1), x.size, cuda.gridsize(1)):
-            i, c, s = e // (channels * spatial), e // spatial % channels, e % spatial
-            y = (x[i, c, s] - mean[c]) * invstd[c]
-            g = grad[i, c, s] - scale * (grad_bias[c] + y * grad_weight[c])
-            out[i, c, s] = scaled(g * invstd[c], weight, c)
+    def gradient(grad, x, mean, invstd, weight, grad_weight, grad_bias, scale, c):
+        y = (x - load(mean, c)) * load(invstd, c)
+        g = grad - scale * (load(grad_bias, c) + y * load(grad_weight, c))
+        return scaled(g * load(invstd, c), weight, c)
 
-    return backward
+    def backward(grad, x, out, mean, invstd, weight, grad_weight, grad_bias, scale, count, dividers):
+        for e in range(cuda.grid(1), count, cuda.gridsize(1)):
+            c = channel_of(e, dividers)
+            g = gradient(load(grad, e), load(x, e), mean, invstd, weight, grad_weight, grad_bias, scale, c)
+            store(out, e, g)
+
+    def backward_fours(grad, x, out, mean, invstd, weight, grad_weight, grad_bias, scale, count, dividers):
+        for q in range(cuda.grid(1), count, cuda.gridsize(1)):
+            c, g, v = channel_of(q, dividers), load4(grad, 4 * q), load4(x, 4 * q)
+            store4(
+                out,
+                4 * q,
+                gradient(g[0], v[0], mean, invstd, weight, grad_weight, grad_bias, scale, c),
+                gradient(g[1], v[1], mean, invstd, weight, grad_weight, grad_bias, scale, c),
+                gradient(g[2], v[2], mean, invstd, weight, grad_weight, grad_bias, scale, c),
+                gradient(g[3], v[3], mean, invstd, weight, grad_weight, grad_bias, scale, c),
+            )
+
+    return backward_fours if fours else backward
 
 
 def itself(x, center):
@@ -180,22 +235,38 @@ def squared_distance(x, center):
     return (x - center) * (x - center)
 
 
+def own_samples(samples, bits):
+    """(first, end, step) of the samples that this thread sums."""
+    part = (samples + cuda.gridDim.y - 1) // cuda.gridDim.y
+    first = cuda.blockIdx.y * part + (cuda.threadIdx.x >> bits)
+    return first, min((cuda.blockIdx.y + 1) * part, samples), cuda.blockDim.x >> bits
+
+
+def own_elements(spatial, bits):
+    """(first, end, step) of the elements of each."""
+    part, across = (spatial + cuda.gridDim.z - 1) // cuda.gridDim.z, 1 << bits
+    first = cuda.blockIdx.z * part + (cuda.threadIdx.x & (across - 1))
+    return first, min((cuda.blockIdx.z + 1) * part, spatial), across
+
+
 @functools.cache
 def total_kernel(term, dtype):
     """Each part's sum of a channel, to be divided later; `term`: what an element adds to it, given the channel's mean."""
 
-    def total(x, mean, partial):
+    def total(x, mean, partial, shape, bits):
         shared = cuda.shared.array(32, dtype)
-        c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
-        length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
-        total, center = dtype(0), mean[c]
-        for e in range(
-            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
-        ):
-            total += term(x[e // spatial, c, e % spatial], center)
+        c, total, center = cuda.blockIdx.x, dtype(0), load(mean, cuda.blockIdx.x)
+        i, samples, down = own_samples(shape[0], bits)
+        first, end, across = own_elements(shape[2], bits)
+        while i < samples:
+            s, begin = first, (i * shape[1] + c) * shape[2]
+            while s < end:
+                total += term(load(x, begin + s), center)
+                s += across
+            i += down
         total = block_sum(total, shared, dtype(0))
         if cuda.threadIdx.x == 0:
-            partial[part, c] = total
+            partial[cuda.blockIdx.y * cuda.gridDim.z + cuda.blockIdx.z, c] = total
 
     return total
 
@@ -204,20 +275,23 @@ def total_kernel(term, dtype):
 def sums_kernel(dtype):
     """Each part's Σ grad and Σ grad · y of a channel."""
 
-    def sums(grad, x, mean, invstd, totals, alongs):
+    def sums(grad, x, mean, invstd, totals, alongs, shape, step, bits):
         shared = cuda.shared.array(32, dtype)
-        c, part, spatial = cuda.blockIdx.x, cuda.blockIdx.y, x.shape[2]
-        length = (x.shape[0] * spatial + cuda.gridDim.y - 1) // cuda.gridDim.y
-        total, along = dtype(0), dtype(0)
-        for e in range(
-            part * length + cuda.threadIdx.x, min((part + 1) * length, x.shape[0] * spatial), cuda.blockDim.x
-        ):
-            i, s = e // spatial, e % spatial
-            total += grad[i, c, s]
-            along += grad[i, c, s] * (x[i, c, s] - mean[i, c]) * invstd[i, c]
-        total = block_sum(total, shared, dtype(0))
-        along = block_sum(along, shared, dtype(0))
+        c, total, along = cuda.blockIdx.x, dtype(0), dtype(0)
+        i, samples, down = own_samples(shape[0], bits)
+        first, end, across = own_elements(shape[2], bits)
+        while i < samples:
+            s, begin = first, (i * shape[1] + c) * shape[2]
+            center, scale = load(mean, i * step + c), load(invstd, i * step + c)
+            while s < end:
+                g = load(grad, begin + s)
+                total += g
+                along += g * (load(x, begin + s) - center) * scale
+                s += across
+            i += down
+        total, along = block_sum(total, shared, dtype(0)), block_sum(along, shared, dtype(0))
         if cuda.threadIdx.x == 0:
+            part = cuda.blockIdx.y * cuda.gridDim.z + cuda.blockIdx.z
             totals[part, c], alongs[part, c] = total, along
 
     return sums
