@@ -467,6 +467,9 @@ case("native_batch_norm_backward", GRAD, IMAGE, CHANNELS, OTHER, OTHER + 1, *SAV
 case("native_batch_norm_backward", GRAD, IMAGE, CHANNELS, OTHER, OTHER + 1, *SAVED, False, 0.02, [True, True, True])
 case("batch_norm_backward", GRAD, IMAGE, CHANNELS, OTHER, OTHER + 1, *SAVED, True, 0.02, [True, True, True],
      torch.zeros(0, dtype=torch.uint8))  # fmt: skip
+ODD, ODD_GRAD = IMAGE[:, :, :3, 1:].contiguous(), GRAD[:, :, :3, 1:].contiguous()  # not four of a channel at a time
+case("native_batch_norm", ODD, CHANNELS, OTHER, OTHER, OTHER + 1, True, 0.3, 0.02)
+case("native_batch_norm_backward", ODD_GRAD, ODD, CHANNELS, OTHER, OTHER + 1, *SAVED, False, 0.02, [True, True, True])
 case("native_layer_norm", ROWS, [5], values(5), values(5, shift=0.2), 0.02)
 case("native_layer_norm_backward", values(2, 5), ROWS, [5], *aten.native_layer_norm(ROWS, [5], None, None, 0.02)[1:],
      values(5), values(5, shift=0.2), [True, True, True])  # fmt: skip
