@@ -23,7 +23,7 @@ class Intrinsic:
     """A function that exists twice: `simulated` in Python, `device()` as numba makes instructions of it."""
 
     def __init__(self, simulated, make):
-        self.simulated, self.device = simulated, functools.cache(make)
+        self.simulated, self.make, self.device = simulated, make, functools.cache(make)
         self.__doc__ = simulated.__doc__
 
 

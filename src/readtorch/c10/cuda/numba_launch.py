@@ -19,7 +19,9 @@ import threading
 
 import numpy as np
 
+from . import cubin_cache
 from .compile import compiled, signature_of
+from .cuda_exception import AcceleratorError
 
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_…: how a launch says where its parameters are
 _LETTERS = {"l": "q", "L": "Q", "E": "f"}  # NumPy's types by struct's names; a bfloat16 number travels as float32
@@ -29,10 +31,8 @@ _entries = {}  # key -> CompiledLaunch
 class CompiledLaunch:
     """A kernel that is compiled for the types of some arguments, and the buffer that launches put theirs into."""
 
-    def __init__(self, kernel, arguments):
-        made = compiled(kernel).compile(signature_of(arguments))
-        self.code = made  # keeps the module loaded
-        self.handle = int(made._codelibrary.get_cufunc().kernel.handle)
+    def __init__(self, driver, device, kernel, arguments):
+        self.handle, self.code = handle_of(driver, device, kernel, arguments)
         self.struct = struct.Struct("@" + "".join(letters(arguments)))
         self.buffer = ctypes.create_string_buffer(self.struct.size)
         self.size = ctypes.c_size_t(self.struct.size)
@@ -47,13 +47,33 @@ class CompiledLaunch:
             call(self.handle, *three(grid), *three(block), shared, stream, 0, self.extra)
 
 
-def launch(call, device, stream, kernel, grid, block, arguments, shared):
-    """Put a kernel on a stream of the current context, which is the device's. `call`: the driver's `cuLaunchKernel`."""
+def launch(driver, device, stream, kernel, grid, block, arguments, shared):
+    """Put a kernel on a stream of the current context, which is the device's."""
     key = kernel, device, key_of(arguments)
     entry = _entries.get(key)
     if entry is None:
-        entry = _entries[key] = CompiledLaunch(kernel, arguments)
-    entry.launch(call, stream, grid, block, arguments, shared)
+        with driver.stream_capture_mode_guard():  # to load code is unsafe while a graph is captured
+            entry = _entries[key] = CompiledLaunch(driver, device, kernel, arguments)
+    entry.launch(driver.launch_kernel, stream, grid, block, arguments, shared)
+
+
+def handle_of(driver, device, kernel, arguments):
+    """(the driver's handle of the kernel's code for a device, whose context is the current one, what keeps it loaded). The code is
+    on disk, or compiled now."""
+    properties = driver.get_device_properties(device)
+    key = cubin_cache.key_of(kernel, arguments, (properties.major, properties.minor))
+    kept = key and cubin_cache.load(key)
+    if kept:
+        try:
+            return driver.module_function(*kept), None
+        except AcceleratorError:  # made for another driver
+            pass
+    made = compiled(kernel).compile(signature_of(arguments))
+    library = made._codelibrary
+    handle = int(library.get_cufunc().kernel.handle)
+    if key:
+        cubin_cache.save(key, made.entry_name, bytes(library.get_cubin().code))
+    return handle, made
 
 
 def three(size):

@@ -234,7 +234,7 @@ class RealDriver(Driver):
 
         try:
             with self._on(device):
-                launch(self._launch, device, stream, kernel, grid, block, arguments, shared)
+                launch(self, device, stream, kernel, grid, block, arguments, shared)
         except AcceleratorError:
             raise
         except Exception as error:  # numba compiled and loaded the kernel
@@ -252,7 +252,11 @@ class RealDriver(Driver):
         message = check_message(text.decode(), name[0])
         return AcceleratorError(f"{message}\n{_INSTALL}" if name[0] in _TOO_OLD else message)
 
-    def _launch(self, *arguments):
+    def module_function(self, name, cubin):
+        """The handle of a kernel in code that is loaded into the current context, and stays there."""
+        return int(self._call("cuModuleGetFunction", self._call("cuModuleLoadData", cubin), name.encode()))
+
+    def launch_kernel(self, *arguments):
         """`cuLaunchKernel`; what is wrong with a grid or a block has a name of its own, as in CUDA's runtime."""
         (status,) = self.cuda.cuLaunchKernel(*arguments)
         if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:
