@@ -13,6 +13,7 @@ import subprocess
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILT = ROOT / "_build" / "fake_gpu"
+RUNTIME = HERE / "driver" / "ptx_runtime.h"
 _FLAGS = ("-O2", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
 _LIBRARY = ("-fPIC", "-shared", "-fvisibility=hidden", "-mfma", "-mf16c", "-Wl,-soname,libcuda.so.1")
 SETTINGS = (
@@ -40,8 +41,7 @@ def missing():
 def build():
     """The folder with libcuda.so.1, which is built anew when its sources have changed."""
     sources = sorted((HERE / "driver").glob("*.[ch]"))
-    key = hashlib.sha1(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    folder = BUILT / key
+    folder = BUILT / digest(*sources)
     if (folder / "libcuda.so.1").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,6 +52,10 @@ def build():
     return folder
 
 
+def digest(*files):
+    return hashlib.sha1(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16]
+
+
 def environment(**settings):
     """This process's environment, with fake GPUs. The settings are those of README.md, FAKE_GPU_DEVICES as `devices`."""
     unknown = settings.keys() - set(SETTINGS)
@@ -59,7 +63,7 @@ def environment(**settings):
     found = {name: value for name, value in os.environ.items() if not name.startswith("READTORCH_SIMULATE")}
     before(found, "LD_LIBRARY_PATH", build())
     before(found, "PYTHONPATH", ROOT, ROOT / "src", HERE / "hook")
-    found.setdefault("FAKE_GPU_KERNELS", str(BUILT / "kernels"))
+    found.setdefault("FAKE_GPU_KERNELS", str(BUILT / "kernels" / digest(*(HERE / "ptx").glob("*.py"), RUNTIME)))
     return found | {f"FAKE_GPU_{name.upper()}": str(value) for name, value in settings.items()}
 
 

@@ -151,16 +151,18 @@ static void check_parameters(const struct Kernel *kernel, const char *sizes) {
     complain("%s: %d parameters in PTX, %d in the cubin", kernel->name, count, kernel->parameters);
 }
 
-static void find_code(struct Library *library, const u8 *cubin) {
+// Whether there is any, or none is wanted. A module of a cubin without code is refused, so that whoever kept the cubin on disk
+// compiles its kernel anew and hands over the PTX.
+static int find_code(struct Library *library, const u8 *cubin, int must) {
   static char name[8192], sizes[32768];
   char path[4096], symbol[64];
   Code code;
-  if (!*settings.kernels) return;
+  if (!*settings.kernels) return 1;
   snprintf(path, sizeof path, "%s/%016llx.code", settings.kernels, (unsigned long long)fake_gpu_hash(cubin));
   FILE *file = fopen(path, "r");
   if (!file) {
-    complain("a cubin whose PTX nobody has seen (%s): its kernels do nothing", path);
-    return;
+    if (!must) complain("a cubin whose PTX nobody has seen (%s): its kernels do nothing", path);
+    return !must;
   }
   while (fscanf(file, "%8191s %4095s %63s %d %u %u %32767s", name, path, symbol, &code.meets, &code.shared, &code.local,
                 sizes) == 7) {
@@ -173,10 +175,11 @@ static void find_code(struct Library *library, const u8 *cubin) {
     check_parameters(kernel, sizes);
   }
   fclose(file);
+  return 1;
 }
 
 // ------------------------------------------------------------------------------------------------- modules and libraries
-static CUresult load(struct Library **library, const void *image) {
+static CUresult load(struct Library **library, const void *image, int must_run) {
   enum { ABI_OF_CUDA_13 = 8 };
   const u8 *bytes = image;
   if (memcmp(bytes, ELFMAG, SELFMAG))
@@ -187,15 +190,14 @@ static CUresult load(struct Library **library, const void *image) {
   }
   *library = calloc(1, sizeof **library);
   read_kernels(*library, bytes);
-  find_code(*library, bytes);
-  return CUDA_SUCCESS;
+  return find_code(*library, bytes, must_run) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 API cuLibraryLoadData(CUlibrary *library, const void *image, void *options, void **values, unsigned count,
                       void *library_options, void **library_values, unsigned library_count) {
   ENTER;
   (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
-  CUresult error = load(library, image);
+  CUresult error = load(library, image, 0);
   if (error) FAIL(error);
   return CUDA_SUCCESS;
 }
@@ -244,7 +246,7 @@ API cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, c
 
 API cuModuleLoadData(CUmodule *module, const void *image) {
   ENTER_CONTEXT;
-  CUresult error = load(module, image);
+  CUresult error = load(module, image, 1);
   if (error) FAIL(error);
   return CUDA_SUCCESS;
 }

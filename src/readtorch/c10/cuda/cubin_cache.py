@@ -159,6 +159,8 @@ class Text:
             self.value(value.simulated)
             self.value((user.__code__.co_filename, user.__code__.co_firstlineno))
             self.value(assertions_in(user.__code__.co_filename))
+        elif isinstance(value, functools.partial):
+            self.value((value.func, value.args, tuple(sorted(value.keywords.items()))))
         elif isinstance(value, tuple | list):
             self.lines.append(f"{type(value).__name__} of {len(value)}")
             for one in value:
