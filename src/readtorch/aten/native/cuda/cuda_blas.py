@@ -159,16 +159,17 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
             z, part = piece // parts, piece % parts
             for r in range(results):
                 totals[r] = dtype(0)
-            begin, end = part * length, min((part + 1) * length, depth)
+            begin, end = i32(part * length), i32(min((part + 1) * length, depth))
             place_a, place_b = start_a(geometry, z, top, rows, t), start_b(geometry, z, left, columns, t)
             fetch_a(held, a, geometry, z, place_a, begin, end)
             stow_a(strips, 0, t, held)
             fetch_b(held, b, geometry, z, place_b, begin, end)
             stow_b(strips, 2 * strip, t, held)
             cuda.syncthreads()
-            now = 0
-            for k0 in range(begin + DEPTH, end + DEPTH, DEPTH):
-                more, then = k0 < end, strip - now
+            now, k0 = i32(0), begin
+            while k0 < end:
+                k0 = i32(k0 + DEPTH)
+                more, then = k0 < end, i32(strip - now)
                 if more:
                     fetch_a(held, a, geometry, z, place_a, k0, end)
                 multiply(totals, strips, now, x, y)
@@ -272,15 +273,16 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     number = out.dtype.type
     columns = strided(b, (b.shape[0], b.shape[2], b.shape[1]), (b.strides[0], b.strides[2], b.strides[1]))
     (row_a, steps_a), (row_b, steps_b) = laid_out(a), laid_out(columns)
+    ways = way_of(a), way_of(columns)
     run_tiles(
-        [functools.partial(matrix, which, *way(x)) for which, x in enumerate((a, columns))],
+        [functools.partial(matrix, which, *way) for which, way in enumerate(ways)],
         sizes,
         (row_a, row_b, extra, result),
         tuple(Numbers(number(alpha), steps_a, steps_b)),
         number,
         store,
         quarters=quarters,
-        blocks=2 if number is np.float32 else 1,
+        blocks=2 if all(in_fours for _, in_fours in ways) else 1,  # reading one by one takes more registers
     )
 
 
@@ -291,7 +293,7 @@ def on_tensor_cores(dtype):
     )
 
 
-def way(x):
+def way_of(x):
     """(does the memory of this stack of rows run along K, may it be read in fours)"""
     along_k = x.strides[2] <= x.strides[1]
     fast, slow = (2, 1) if along_k else (1, 2)

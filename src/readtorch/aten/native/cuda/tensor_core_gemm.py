@@ -174,7 +174,7 @@ def tensor_core_kernel(kind, a_along_k, b_along_k, put):
     def tensor_core_tiles(a, b, extra, out, geometry, sizes):
         strips = cuda.shared.array(ROOM, u32, alignment=16)
         totals, held = cuda.local.array(64, f32), cuda.local.array(8, u32)
-        products, rows, columns, end = sizes
+        products, rows, columns, end = sizes[0], i32(sizes[1]), i32(sizes[2]), i32(sizes[3])
         t = i32(cuda.threadIdx.x)
         lane, warp = i32(t % 32), i32(t // 32)
         down, across = i32(warp // 4 * 64), i32(warp % 4 * 32)
@@ -188,9 +188,11 @@ def tensor_core_kernel(kind, a_along_k, b_along_k, put):
             fetch_b(held, b, geometry[2], place_b, 0, end)
             stow_b(strips, 2 * STRIP, t, held)
             cuda.syncthreads()
-            now = 0
-            for k0 in range(depth, end + depth, depth):
-                more, then = k0 < end, STRIP - now
+            now = i32(0)
+            k0 = i32(0)
+            while k0 < end:
+                k0 = i32(k0 + depth)
+                more, then = k0 < end, i32(STRIP - now)
                 if more:
                     fetch_a(held, a, geometry[1], place_a, k0, end)
                 multiply(totals, strips, now, 0, down, across, lane)
@@ -207,7 +209,7 @@ def tensor_core_kernel(kind, a_along_k, b_along_k, put):
                     spread(strips, totals, across, lane)
                 cuda.syncthreads()
                 for s in range(64 * SIDE // THREADS):
-                    e = t + s * THREADS
+                    e = i32(t + s * THREADS)
                     row, column = top + 64 * q + e // SIDE, left + e % SIDE
                     if row < rows and column < columns:
                         total = as_float(strips[unsigned(e // SIDE * OUT_PITCH + e % SIDE)])
