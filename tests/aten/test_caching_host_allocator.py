@@ -279,6 +279,28 @@ def test_a_loader_s_batches_are_pinned_by_it(device):
     assert cuda.host_memory_stats()["active_requests.current"] == 0
 
 
+def test_a_captured_copy_keeps_its_block():
+    cuda.simulate(1, "64MiB", kernels=True)
+    try:
+        there, graph = rt.zeros(1000, device="cuda"), cuda.CUDAGraph()
+        waits = rt.ones(4, pin_memory=True)
+        waits.to("cuda", non_blocking=True)
+        del waits
+        with cuda.graph(graph):
+            source, other = rt.ones(1000, pin_memory=True), rt.ones(1000, pin_memory=True)
+            there.copy_(source, non_blocking=True)
+            addresses = source.data_ptr(), other.data_ptr()
+            del source, other
+        cuda.synchronize()
+        again = [rt.full((1000,), 7.0, pin_memory=True) for _ in range(3)]
+        assert addresses[0] not in [t.data_ptr() for t in again] and addresses[1] in [t.data_ptr() for t in again]
+        graph.replay()
+        assert there.sum().item() == 1000
+    finally:
+        gc.collect()
+        cuda.simulate(0)
+
+
 @pytest.mark.parametrize("call", ["t.pin_memory()", "t.is_pinned()", "m.pin_memory()", "m.is_pinned()"])
 def test_without_a_device_it_is_as_in_the_reference(call):
     outcomes = []

@@ -10,11 +10,14 @@ a stream therefore says so (`record_event`), and `free` puts an event on every s
 in a queue until the devices have reached all of them; the queue is looked through whenever memory is asked for. So the
 host never waits, and never overwrites what a device has not read.
 
+While a graph is captured nothing runs and no event may be asked. A block that a captured copy uses is never handed out again:
+each replay uses its address.
+
 Simulated devices have the same allocator: what it hands out is then plain host memory, and when an event is reached their
 clock decides (Note [ Virtual time ]).
 
-In PyTorch: `aten/src/ATen/core/CachingHostAllocator.h`, `aten/src/ATen/cuda/CachingHostAllocator.cpp`. There a graph that
-is captured has pools of its own, and with `pinned_use_background_threads` a thread looks through the queue.
+In PyTorch: `aten/src/ATen/core/CachingHostAllocator.h`, `aten/src/ATen/cuda/CachingHostAllocator.cpp`. There a capture
+has a pool of its own, which ends with the graph, and with `pinned_use_background_threads` a thread looks through the queue.
 """
 
 import threading
@@ -26,6 +29,7 @@ import numpy as np
 from readtorch.c10.caching_device_allocator import DurationStat, Stat
 from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError
+from readtorch.c10.cuda.cuda_graphs_c10_utils import current_stream_capture_id
 from readtorch.c10.cuda.sizes import MIB
 from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
 
@@ -37,7 +41,7 @@ COUNTED = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
 class HostBlock:
     """A run of page-locked bytes."""
 
-    __slots__ = ("address", "size", "registered", "allocated", "event_count", "streams")
+    __slots__ = ("address", "size", "registered", "allocated", "event_count", "streams", "in_capture")
 
     def __init__(self, address, size, registered=None):
         self.address = address
@@ -45,6 +49,7 @@ class HostBlock:
         self.registered = registered  # the array whose pages were locked afterwards; None if the driver made the memory
         self.allocated = True  # whether the program has it
         self.event_count = 0  # how many marks the devices must still reach before it can be used again
+        self.in_capture = False  # whether the current stream captured when it was handed out
         self.streams = set()  # (device, handle) of the streams that copy from it or to it
 
     @property
@@ -128,6 +133,7 @@ class CachingHostAllocator:
             size = self._round_size(nbytes)
             block = self._free_block(size) or self._new_block(size)
             self._activate(block)
+            block.in_capture = current_stream_capture_id() is not None
             return block
 
     def free(self, block):
@@ -137,7 +143,7 @@ class CachingHostAllocator:
                 block.allocated = False
                 streams, block.streams = block.streams, set()
                 block.event_count += len(streams)
-                for device, stream in streams:
+                for device, stream in () if block.in_capture else streams:
                     self._pending.appendleft((self._mark(device, stream), device, block))
                 if not streams:
                     self._cache(block)
@@ -216,7 +222,7 @@ class CachingHostAllocator:
 
     def _process_events(self):
         """Look through the queue from its oldest event up to the first that has not been reached."""
-        while self._pending:
+        while self._pending and current_stream_capture_id() is None:
             event, device, block = self._pending[-1]
             if not self.driver.event_query(event):
                 return
@@ -246,9 +252,11 @@ class CachingHostAllocator:
                 memory = np.empty(size, np.uint8)
                 memory[::PAGE] = 0  # the system finds its pages now. In PyTorch: by pinned_num_register_threads threads
                 block = HostBlock(address_of(memory), size, memory)
-                self.driver.host_register(block.address, size)
+                with self.driver.stream_capture_mode_guard():
+                    self.driver.host_register(block.address, size)
             else:
-                block = HostBlock(self.driver.host_alloc(size), size)
+                with self.driver.stream_capture_mode_guard():
+                    block = HostBlock(self.driver.host_alloc(size), size)
         except MemoryAllocationError:
             raise AcceleratorError("CUDA error: out of memory") from None
         self.stats.host_alloc_time.increase(self.driver.microseconds() - began)
