@@ -133,7 +133,6 @@ class CachingHostAllocator:
             size = self._round_size(nbytes)
             block = self._free_block(size) or self._new_block(size)
             self._activate(block)
-            block.in_capture = current_stream_capture_id() is not None
             return block
 
     def free(self, block):
@@ -195,7 +194,7 @@ class CachingHostAllocator:
         return found
 
     def _activate(self, block):
-        block.allocated = True
+        block.allocated, block.in_capture = True, current_stream_capture_id() is not None
         self.stats.active_requests[block.index].increase(1)
         self.stats.active_bytes[block.index].increase(block.size)
 
