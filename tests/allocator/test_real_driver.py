@@ -362,7 +362,7 @@ def test_a_device_s_name_ends_where_c_ends_it(bindings):
 def test_a_launch_that_the_driver_refuses(bindings):
     bindings.cuLaunchKernel = lambda *arguments: (INVALID,)
     with pytest.raises(AcceleratorError, match="CUDA error: invalid configuration argument"):
-        RealDriver(bindings)._launch(1, 2, 3)
+        RealDriver(bindings).launch_kernel(1, 2, 3)
 
 
 class DynamicLibNotFoundError(RuntimeError):

@@ -92,8 +92,7 @@ class RealDriver(Driver):
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryAllocationError
         if status != self.cuda.CUresult.CUDA_SUCCESS:
-            _, text = self.cuda.cuGetErrorString(status)
-            raise AcceleratorError(check_message(text.decode(), status.name))
+            raise self._error_of(status)
 
     def _on(self, device):
         """Inside, the device's primary context is this thread's current one."""
@@ -246,11 +245,12 @@ class RealDriver(Driver):
             return RuntimeError(f"{error}\nKernels are compiled when they are first used. {_INSTALL}")
         name = re.search("CUDA_ERROR_[A-Z0-9_]+", str(error))
         status = name and getattr(self.cuda.CUresult, name[0], None)
-        if not status:
-            return error
+        return self._error_of(status) if status else error
+
+    def _error_of(self, status):
         _, text = self.cuda.cuGetErrorString(status)
-        message = check_message(text.decode(), name[0])
-        return AcceleratorError(f"{message}\n{_INSTALL}" if name[0] in _TOO_OLD else message)
+        message = check_message(text.decode(), status.name)
+        return AcceleratorError(f"{message}\n{_INSTALL}" if status.name in _TOO_OLD else message)
 
     def module_function(self, name, cubin):
         """The handle of a kernel in code that is loaded into the current context, and stays there."""
