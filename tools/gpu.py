@@ -43,15 +43,19 @@ def environment(**more):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}
 
 
-def run(*arguments, **more):
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment(**more)).returncode
+def run(*arguments, stderr=None, **more):
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment(**more), stderr=stderr).returncode
 
 
 def tests():
-    """The files with tests that are marked so. No others are loaded: the machine need not have what they import."""
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    """The files with tests that are marked so, and without PyTorch those that do not need it. No others are loaded: the machine
+    need not have what they import."""
+    texts = {file: file.read_text(encoding="utf8") for file in sorted((ROOT / "tests/cuda").glob("test_*.py"))}
+    has_reference = run("-c", "import torch", stderr=subprocess.DEVNULL) == 0
     return [
-        file for file in files if "pytest.mark.gpu" in file.read_text(encoding="utf8") and file.parent.name != "gpu"
+        file
+        for file, text in texts.items()
+        if "pytest.mark.gpu" in text and (has_reference or "\nimport torch\n" not in text)
     ]
 
 

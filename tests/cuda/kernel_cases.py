@@ -3,13 +3,16 @@ with settings that differ from the defaults and from one another, so that two th
 
 `case("add.Tensor sub.Tensor", X, Y, alpha=3)` appends one call to each of these operators. An in-place operator
 without cases of its own takes those of its functional form. Tensors are PyTorch's; test_registered_kernels.py
-calls both sides.
+calls both sides. Where there is no PyTorch, a machine with a GPU perhaps, they are ours.
 """
 
 import collections
 import math
 
-import torch
+try:
+    import torch
+except ImportError:
+    import readtorch as torch
 
 CASES = collections.defaultdict(list)
 aten = torch.ops.aten
@@ -25,6 +28,10 @@ NOT_COMPARED = {
         "memory as it comes: sizes and strides are compared",
     ),
 }
+
+
+# The number of a tensor that stays on the host.
+ON_THE_HOST = {"_pack_padded_sequence": 1}
 
 
 def case(names, *arguments, see=lambda result: result, **settings):
@@ -674,3 +681,9 @@ case("poisson", W.abs() * 3)
 case("binomial", tensor(5.0, 12.0), tensor(0.3, 0.8))
 case("_standard_gamma", W.abs() + 0.3)
 case("_sample_dirichlet", X.abs() + 0.3)
+
+
+def cases_of(name):
+    """An in-place operator takes those of its functional form."""
+    base, dot, which = name.partition(".")
+    return DRAWN.get(name) or CASES.get(name) or CASES.get(base.removesuffix("_") + dot + which, [])

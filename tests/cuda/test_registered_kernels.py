@@ -20,7 +20,7 @@ from readtorch.aten.native.cuda import register_cuda, register_dispatch_key, sor
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.c10.dispatch_key import CUDA
-from tests.cuda.kernel_cases import CASES, DRAWN, NOT_COMPARED
+from tests.cuda.kernel_cases import DRAWN, NOT_COMPARED, ON_THE_HOST, cases_of
 from tests.reference import assert_close, own_copy, rebuild, tensors_on, to_readtorch, to_torch
 
 REGISTERED = [name.removeprefix("aten::") for name, operator in registry.items() if CUDA in operator.kernels]
@@ -49,16 +49,6 @@ def device():
 def overload(namespace, name):
     base, _, which = name.partition(".")
     return getattr(getattr(namespace.ops.aten, base), which or "default")
-
-
-def cases_of(name):
-    """An in-place operator takes those of its functional form."""
-    base, dot, which = name.partition(".")
-    return DRAWN.get(name) or CASES.get(name) or CASES.get(base.removesuffix("_") + dot + which, [])
-
-
-# The number of a tensor that stays on the host.
-ON_THE_HOST = {"_pack_padded_sequence": 1}
 
 
 def run(name, arguments, settings):

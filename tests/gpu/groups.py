@@ -1,6 +1,6 @@
 """Groups of what needs a GPU. Each is a process of its own, which alone sees the fake device.
 
-What `make test` runs of it takes about seven minutes of one core; `make fake-gpu` runs all of it.
+What `make test` runs of it takes about six minutes of one core; `make fake-gpu` runs all of it.
 """
 
 import re
@@ -9,9 +9,10 @@ import sys
 
 from .fake import ROOT, environment
 
+OPERATORS, REST = "tests/cuda/test_gpu_operators.py", "tests/cuda/test_gpu.py"
 # Operators whose samples take longest.
 LONG = "grid_sample or unique or norm or svd or bilinear or det or addmm or max_pool2d or linear or conv3d or bmm or median"
-FEW = "operators[mul] or operators[mm] or operators[sum] or operators[softmax] or operators[sort] or operators[cat]"
+FEW = "[mul] or [mm] or [sum] or [softmax] or [sort] or [cat]"
 
 
 def run(*command, **settings):
@@ -21,10 +22,8 @@ def run(*command, **settings):
     return done.returncode, done.stdout
 
 
-def check_tests(expression, **settings):
-    """The tests marked gpu that pytest's -k chooses: all pass, and none is skipped for want of a GPU."""
-    status, said = run(
-        "pytest", "tests/cuda", "-m", "gpu", "-k", expression, "-q", "-p", "no:cacheprovider", **settings
-    )
+def check_tests(file, choice="", **settings):
+    """The tests of a file that pytest's -k chooses: all pass, and none is skipped for want of a GPU."""
+    status, said = run("pytest", file, "-k", choice, "-q", "-p", "no:cacheprovider", **settings)
     assert status == 0, said[-6000:]
     assert re.search(r"\d+ passed", said) and "needs an NVIDIA GPU" not in said, said[-2000:]

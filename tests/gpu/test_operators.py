@@ -1,9 +1,9 @@
-"""Operators on the fake GPU, against PyTorch on the CPU: tests/cuda/test_gpu.py in a process that has one."""
+"""Operators on the fake GPU, against PyTorch on the CPU: tests/cuda/test_gpu_operators.py in a process that has one."""
 
 import pytest
 
 from .fake import missing
-from .groups import LONG, check_tests
+from .groups import LONG, OPERATORS, check_tests
 
 pytestmark = [pytest.mark.skipif(missing() is not None, reason=str(missing())), pytest.mark.slow]
 
@@ -14,4 +14,4 @@ def same_seed_everywhere():
 
 
 def test_operators():
-    check_tests(f"test_operators and not ({LONG})")
+    check_tests(OPERATORS, f"not ({LONG})")

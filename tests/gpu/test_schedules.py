@@ -7,7 +7,7 @@ import json
 import pytest
 
 from .fake import missing
-from .groups import FEW, check_tests, run
+from .groups import FEW, OPERATORS, REST, check_tests, run
 
 pytestmark = [pytest.mark.skipif(missing() is not None, reason=str(missing())), pytest.mark.slow]
 
@@ -17,11 +17,16 @@ def same_seed_everywhere():
     """In place of the suite's fixture of that name: nothing is computed here."""
 
 
-@pytest.mark.parametrize(
-    "settings", [{"devices": 2}, {"order": "reversed", "hold": 1}], ids=["in order", "reversed, held"]
-)
-def test_everything_but_operators(settings):
-    check_tests(f"not test_operators or {FEW}" if "order" in settings else "not test_operators", **settings)
+HELD = {"order": "reversed", "hold": 1, "devices": 2}
+
+
+def test_streams_memory_and_the_like():
+    check_tests(REST, "not training", devices=2)
+
+
+def test_threads_reversed_and_work_held_back():
+    check_tests(REST, **HELD)
+    check_tests(OPERATORS, FEW, **HELD)
 
 
 @pytest.mark.parametrize("name", ["cuda_kernels", "caching_allocator"])
