@@ -1,0 +1,26 @@
+"""Programs of the mutation table whose graphs and recompilations are not as many as PyTorch's, or which pass with fullgraph=True
+there and not here: each with its reason. Those in which PyTorch's result is not that of the program as it is written differ for
+that reason alone, and are not listed.
+
+A test holds the list to what differs.
+"""
+
+DIFFERENCES = {
+    "generator_returned": "a generator that outlives the call is not made anew: the function runs as it is written",
+    "raise_through_inlined": "`super().__init__()` of an exception breaks PyTorch's graph; ours follows it",
+    "string_formatting": "a symbol as text: PyTorch leaves the function to Python, ours guards the number by its value",
+    "mask_indexing": "a size that elements decide has a symbol in PyTorch, with fullgraph=True; here the graph breaks",
+    "numpy_argument": "PyTorch treats arrays of NumPy as tensors; here what is done with one breaks the graph",
+    "callback_from_c": "functions that C calls (a key of `sort`) are compiled by PyTorch's frame hook; here they run as they are written",
+    "custom_getattribute": "an object whose class has a `__getattribute__` of its own breaks the graph",
+    "tensors_that_were_seen": "a tensor in a set is guarded by its identity; PyTorch guards which of them are one",
+    "property_with_a_setter": "`min` of a number that changes is decided, with a guard; PyTorch keeps it as an expression",
+    "module_of_python_swapped": "a number in a module of Python stays a constant; PyTorch makes a symbol of it when it has changed",
+    "walrus_in_conditions": "an empty cell breaks PyTorch's graph",
+    "match_statements": "a class pattern that takes its subject as it is (`int(k)`): PyTorch leaves the call to Python",
+    "iterators_of_the_program": "a call without an operator has no graph here",
+    "class_state_written_inside": "an assignment to an attribute of a class breaks the graph",
+    "a_subclass_of_dict": "an object of a class that inherits from `dict` breaks the graph",
+    "counters_and_chains": "`collections.Counter` breaks the graph",
+    "cached_function": "PyTorch follows the function behind `lru_cache`; here Python asks the cache, which may hold another result",
+}
