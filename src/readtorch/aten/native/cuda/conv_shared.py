@@ -11,7 +11,7 @@ Note [ What is worked out once ]
 Of a pixel one must know image, row and column, of an offset channel, row and column of the window: that takes divisions.
 Eight numbers (or four) that a thread brings in a step have one of the two in common. So an operand is read by two
 functions: `fixed` works out what they share, once for all steps if it is the place along M or N, once a step if it is the
-place along K; `element` does the rest. What is left of divisions is made by multiplications (integer_divider.py).
+place along K; `element` does the rest. What is left of divisions is made by multiplications (Note [ Division by multiplication ]).
 
 `Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1;
 naive_convolution_transpose3d.py says how three are read.
@@ -29,8 +29,8 @@ from readtorch.aten.native.math import add, copy
 from readtorch.c10.cuda.launch import address, scratch, strided
 
 from .cuda_blas import DEPTH, THREADS, Operand, matrix, run_tiles, unsigned
-from .integer_divider import divider, quotient
 from .loops import pointwise
+from .offset_calculator import divided, divider
 from .reduce import SUM, reduce
 from .rows import flat
 
@@ -217,6 +217,10 @@ def geometry(x, weight, out, stride, padding, dilation, groups):
 def divisors(window, seen, size, stride):
     """Of an offset into the window, of a pixel of the output, of the input; and the strides."""
     return window[1], math.prod(window), seen[1], math.prod(seen), size[1], math.prod(size), *stride
+
+
+def quotient(place, by):
+    return i32(divided(place, by))
 
 
 def parts_of(place, by_columns, by_window):

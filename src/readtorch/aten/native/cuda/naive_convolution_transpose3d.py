@@ -13,9 +13,16 @@ import math
 
 import numpy as np
 
-from .conv_shared import Elements, convolve, convolve_backward_input, convolve_backward_weight, strided_element
+from .conv_shared import (
+    Elements,
+    convolve,
+    convolve_backward_input,
+    convolve_backward_weight,
+    quotient,
+    strided_element,
+)
 from .cuda_blas import unsigned
-from .integer_divider import divider, quotient
+from .offset_calculator import divider
 
 i32 = np.int32
 
