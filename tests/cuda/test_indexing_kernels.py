@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import embedding, index_kernel, loss, scan_kernels, scatter_gather_kernel, shape
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.cuda_device_assertion import DeviceAssert
-from tests.cuda.launches import checked, floats
+from tests.cuda.launches import aligned, checked, floats
 
 
 def tensor(x):
@@ -154,6 +156,16 @@ def test_scans(shape, dim):
     whole = np.zeros(shape, np.int64)
     checked(scan_kernels.cumsum, x > 0, dim, whole)
     np.testing.assert_array_equal(whole, np.cumsum(x > 0, dim))
+
+
+@given(rows=st.integers(1, 4), n=st.integers(1, 1300), step=st.integers(1, 2), offset=st.sampled_from([0, 1, 4]))
+@settings(max_examples=20, deadline=None)
+def test_scans_of_any_rows(rows, n, step, offset):
+    """Rows with gaps within them or without, at any place of memory, of several pieces."""
+    x = aligned(floats(offset + rows * n * step))[offset:].reshape(rows, n * step)[:, ::step]
+    out = aligned(np.zeros((rows, n), np.float32))
+    checked(scan_kernels.cumsum, x, 1, out)
+    np.testing.assert_allclose(out, np.cumsum(x, 1, np.float64), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (2, 4, 3), (1, 1), (2, 3, 2, 2)])

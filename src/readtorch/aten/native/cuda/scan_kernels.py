@@ -1,8 +1,9 @@
 """cumsum, cumprod and logcumsumexp; cummax and cummin, which also tell where the extreme was met.
 
-Grid: one block for each row; block: 256 threads, which take the row in pieces of 256. Inside a piece each
-warp scans by shuffles (after step k a lane holds the sum of the 2ᵏ⁺¹ lanes up to itself), the warps' totals
-are scanned by the first warp, and what came before the piece is carried along.
+Grid: one block for each row; block: up to 256 threads, which take the row in pieces. A thread has four neighbours of a piece
+(of the extremes, one) and scans them alone; then each warp scans its lanes' totals by shuffles (after step k a lane holds
+the sum of the 2ᵏ⁺¹ lanes up to itself), the warps' totals are scanned by the first warp, and what came before the piece is
+carried along.
 
 In PyTorch: `aten/src/ATen/native/cuda/ScanKernels.cpp`, `aten/src/ATen/native/cuda/ScanUtils.cuh`.
 """
@@ -19,7 +20,11 @@ from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .block_reduce import ALL_LANES, WARP, plus, times, whole_warps
-from .reduce_ops import converted, store, wide_enough
+from .memory_access import load, load4, store, store4
+from .offset_calculator import laid_out
+from .persistent_softmax import rows_in_fours
+from .reduce_ops import converted, wide_enough
+from .reduce_ops import store as store_in
 from .register_dispatch_key import cuda_impl, operator_named
 from .rows import as_rows
 
@@ -68,12 +73,18 @@ def scan(combine, identity, x, dim, out):
     if out.size == 0:
         return
     x, out = as_rows(x, dim), as_rows(out, dim)
-    rows = min(x.shape[0] * x.shape[2], 65535)
-    launch(scan_kernel(combine, out.dtype.type), rows, whole_warps(x.shape[1]), x, out, out.dtype.type(identity))
+    outer, n, inner = x.shape
+    close = inner == 1 and n % 4 == 0 and all(a.strides[1] == a.itemsize for a in (x, out))
+    kernel = scan_kernel(combine, out.dtype.type, close and all(rows_in_fours(a[:, :, 0]) for a in (x, out)))
+    (source, source_steps), (target, target_steps) = laid_out(x), laid_out(out)
+    arguments = source, target, x.shape, source_steps, target_steps, out.dtype.type(identity)
+    launch(kernel, (inner, min(outer, 65535)), whole_warps(-(-n // 4)), *arguments)
 
 
 @functools.cache
-def scan_kernel(combine, dtype):
+def scan_kernel(combine, dtype, fours):
+    load_four, store_four = (fours_of, set_fours) if fours else (ones_of, set_ones)
+
     def scan_warp(value):
         lane, distance = cuda.threadIdx.x % WARP, 1
         while distance < WARP:
@@ -82,28 +93,73 @@ def scan_kernel(combine, dtype):
             distance *= 2
         return value
 
-    def scan(x, out, identity):
-        shared = cuda.shared.array(32, dtype)
-        t, inner = cuda.threadIdx.x, x.shape[2]
-        lane, warp, warps = t % WARP, t // WARP, cuda.blockDim.x // WARP
-        for r in range(cuda.blockIdx.x, x.shape[0] * inner, cuda.gridDim.x):
-            i, j, carry = r // inner, r % inner, identity
-            for begin in range(0, x.shape[1], cuda.blockDim.x):
-                k = begin + t
-                value = scan_warp(dtype(x[i, k, j]) if k < x.shape[1] else identity)
-                if lane == WARP - 1:
-                    shared[warp] = value
-                cuda.syncthreads()
-                if warp == 0:
-                    shared[lane] = scan_warp(shared[lane] if lane < warps else identity)
-                cuda.syncthreads()
-                before = combine(carry, shared[warp - 1]) if warp > 0 else carry
-                if k < x.shape[1]:
-                    out[i, k, j] = combine(before, value)
-                carry = combine(carry, shared[warps - 1])
-                cuda.syncthreads()
+    def before_thread(total, carry, shared, identity):
+        """(what comes before this thread's elements, what comes before the next piece), given the thread's total."""
+        lane, warp, warps = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
+        total = scan_warp(total)
+        if lane == WARP - 1:
+            shared[warp] = total
+        before = cuda.shfl_up_sync(ALL_LANES, total, 1)
+        cuda.syncthreads()
+        if warp == 0:
+            shared[lane] = scan_warp(shared[lane] if lane < warps else identity)
+        cuda.syncthreads()
+        of_warps = combine(carry, shared[warp - 1]) if warp > 0 else carry
+        carry = combine(carry, shared[warps - 1])
+        cuda.syncthreads()
+        return combine(of_warps, before) if lane > 0 else of_warps, carry
+
+    def scan(x, out, shape, steps, out_steps, identity):
+        shared, j, n = cuda.shared.array(32, dtype), cuda.blockIdx.x, shape[1]
+        for i in range(cuda.blockIdx.y, shape[0], cuda.gridDim.y):
+            source, target = i * steps[0] + j * steps[2], i * out_steps[0] + j * out_steps[2]
+            carry, piece = identity, 0
+            while piece < n:
+                k = piece + 4 * cuda.threadIdx.x
+                a, b, c, d = load_four(x, source, k, n, steps[1], identity)
+                b = combine(a, b)
+                c = combine(b, c)
+                d = combine(c, d)
+                before, carry = before_thread(d, carry, shared, identity)
+                a, b, c, d = combine(before, a), combine(before, b), combine(before, c), combine(before, d)
+                store_four(out, target, k, n, out_steps[1], a, b, c, d)
+                piece += 4 * cuda.blockDim.x
 
     return scan
+
+
+def fours_of(x, begin, k, n, step, identity):
+    """Elements k … k + 3 of a row, and the identity beyond its end."""
+    return load4(x, begin + k) if k < n else (identity, identity, identity, identity)
+
+
+def ones_of(x, begin, k, n, step, identity):
+    a = b = c = d = identity
+    if k < n:
+        a = type(identity)(load(x, begin + k * step))
+    if k + 1 < n:
+        b = type(identity)(load(x, begin + (k + 1) * step))
+    if k + 2 < n:
+        c = type(identity)(load(x, begin + (k + 2) * step))
+    if k + 3 < n:
+        d = type(identity)(load(x, begin + (k + 3) * step))
+    return a, b, c, d
+
+
+def set_fours(out, begin, k, n, step, a, b, c, d):
+    if k < n:
+        store4(out, begin + k, a, b, c, d)
+
+
+def set_ones(out, begin, k, n, step, a, b, c, d):
+    if k < n:
+        store(out, begin + k * step, a)
+    if k + 1 < n:
+        store(out, begin + (k + 1) * step, b)
+    if k + 2 < n:
+        store(out, begin + (k + 2) * step, c)
+    if k + 3 < n:
+        store(out, begin + (k + 3) * step, d)
 
 
 @functools.cache
@@ -151,7 +207,7 @@ def extreme_kernel(wins, dtype):
 
 
 def cumulative(run, self, dim, out):
-    store(lambda array: run(self._array, wrap_dim(dim, self._array.ndim), array), out)
+    store_in(lambda array: run(self._array, wrap_dim(dim, self._array.ndim), array), out)
 
 
 cuda_impl(operator_named("cumsum"))(lambda self, dim, dtype, out: cumulative(cumsum, self, dim, out))
@@ -169,7 +225,7 @@ def running_extreme_operator(name, wins):
     @cuda_impl(operator_named(name))
     def kernel(self, dim, values, indices):
         x, dim = converted(self, wide_enough(self._array.dtype))._array, wrap_dim(dim, self._array.ndim)
-        store(lambda array: running_extreme(wins, x, dim, array, indices._array), values)
+        store_in(lambda array: running_extreme(wins, x, dim, array, indices._array), values)
 
 
 running_extreme_operator("cummax", at_least)
