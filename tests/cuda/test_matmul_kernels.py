@@ -1,9 +1,13 @@
 """Matrix products as CUDA kernels, on the simulator, against NumPy."""
 
+import types
+
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
+from readtorch.aten.native.cuda import cuda_blas
 from readtorch.aten.native.cuda.cuda_blas import gelu, matmul, relu
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
@@ -76,6 +80,26 @@ def test_bias_scale_and_activation():
 def test_float64():
     a, b = floats(5, 20).astype(float), floats(20, 6).astype(float)
     np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype, first", [(np.float16, 2048), (ml_dtypes.bfloat16, 256)])
+def test_16_bits_without_tensor_cores(monkeypatch, dtype, first):
+    """On chips before sm_80. Sums are float32: added one by one in 16 bits, ones would not change the first number."""
+    monkeypatch.setattr(cuda_blas, "on_tensor_cores", lambda dtype: False)
+    a, b = np.ones((3, 33), dtype), np.ones((33, 2), dtype)
+    a[:, 0] = first
+    assert (product(a, b).astype(float) == first + 32).all()
+
+
+def test_which_chips_have_tensor_cores(monkeypatch):
+    half = np.dtype(np.float16)
+    assert cuda_blas.on_tensor_cores(half) and not cuda_blas.on_tensor_cores(np.dtype(np.float64))
+    for major in (7, 9):
+        properties = types.SimpleNamespace(major=major)
+        driver = types.SimpleNamespace(get_device_properties=lambda index, properties=properties: properties)
+        monkeypatch.setattr(cuda_blas.runtime, "is_available", lambda: True)
+        monkeypatch.setattr(cuda_blas.runtime, "driver", lambda driver=driver: driver)
+        assert cuda_blas.on_tensor_cores(half) == (major == 9)
 
 
 def test_no_bank_conflicts():

@@ -40,7 +40,10 @@ import numpy as np
 from numba import cuda
 
 from readtorch.aten.float32_precision import float32_precision
+from readtorch.aten.native.tensor_iterator import WIDENED
+from readtorch.c10.cuda import runtime
 from readtorch.c10.cuda.launch import address, launch, strided
+from readtorch.c10.device import current_device
 
 from . import tensor_core_gemm
 from .loops import broadcast
@@ -270,7 +273,7 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
         tensor_core_gemm.multiply(a, b, result, extra, alpha, store)
         return
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
-    number = out.dtype.type
+    number = WIDENED.get(out.dtype, out.dtype).type
     columns = strided(b, (b.shape[0], b.shape[2], b.shape[1]), (b.strides[0], b.strides[2], b.strides[1]))
     (row_a, steps_a), (row_b, steps_b) = laid_out(a), laid_out(columns)
     ways = way_of(a), way_of(columns)
@@ -287,7 +290,9 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
 
 
 def on_tensor_cores(dtype):
-    """16-bit numbers always; float32 if products may be rounded to TF32."""
+    """16-bit numbers, and float32 if products may be rounded to TF32: where the chip has what mma.py needs (sm_80)."""
+    if runtime.is_available() and runtime.driver().get_device_properties(current_device.index).major < 8:
+        return False
     return dtype.name in ("float16", "bfloat16") or (
         dtype.name == "float32" and float32_precision.get("cuda", "matmul") == "tf32"
     )
