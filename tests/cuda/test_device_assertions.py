@@ -45,6 +45,8 @@ CALLS = {
     "embedding_bag": lambda x: F.embedding_bag(on_device([[3]]), x),
     "embedding_bag, max": lambda x: F.embedding_bag(on_device([[0, 3]]), x, mode="max"),
     "cross_entropy": lambda x: F.cross_entropy(x, on_device([0, 4, 1])),
+    "binary_cross_entropy": lambda x: F.binary_cross_entropy(x * 1.5, x),
+    "binary_cross_entropy, target": lambda x: F.binary_cross_entropy(x, -x),
     "nll_loss2d": lambda x: F.nll_loss(x.view(1, 3, 2, 2), on_device([[[0, 1], [2, -1]]])),
 }
 
@@ -76,6 +78,7 @@ def test_an_index_out_of_bounds(name, capfd):
         lambda x: x.index_fill(0, on_device([-3]), 1.0),
         lambda x: F.embedding(on_device([2, 0]), x, padding_idx=0),
         lambda x: F.cross_entropy(x, on_device([0, -100, 3])),
+        lambda x: F.binary_cross_entropy(x, x * 0),
     ],
 )
 def test_indices_that_are_within(call, capfd):

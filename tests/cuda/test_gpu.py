@@ -72,6 +72,22 @@ def test_copies_from_pinned_memory_need_not_be_waited_for():
     assert not rt.ones(2).is_pinned()
 
 
+WITHOUT_SIMULATOR = """
+import sys, warnings
+sys.modules["greenlet"] = None
+import readtorch as rt
+warnings.simplefilter("error")
+warnings.simplefilter("ignore", ResourceWarning)
+x = rt.ones(3, device="cuda")
+print((x + x).softmax(0).sum().item())
+"""
+
+
+def test_neither_greenlet_nor_a_warning_comes_with_a_launch():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_SIMULATOR], capture_output=True, text=True, timeout=300)
+    assert float(done.stdout) == pytest.approx(1) and "Warning" not in done.stderr, done.stderr
+
+
 ENDS_BADLY = """
 import readtorch as rt
 x = rt.ones(3, 4, device="cuda")

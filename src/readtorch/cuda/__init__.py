@@ -3,7 +3,7 @@
 Without a GPU there are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them):
 see Note [ Two kinds of simulated devices ]. Until then `is_available()` is False, and using one is PyTorch's error of a
 build without CUDA. Real GPUs are looked for at the first use, through NVIDIA's Python bindings, which come with
-numba-cuda; no run on one has been recorded yet.
+numba-cuda: `pip install readtorch[cu13]`, or `[cu12]` for drivers older than 580. No run on one has been recorded yet.
 
 In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """

@@ -153,10 +153,19 @@ elementwise("soft_margin_loss", f.soft_margin, f.soft_margin_backward)
 
 @cuda_kernel(operator_named("binary_cross_entropy"))
 def binary_cross_entropy_cuda(self, target, weight, reduction):
-    """Logarithms are not less than -100."""
     check_same_dtype(self, target)
-    losses = (target - 1) * (1 - self).log().clamp(min=-100) - target * self.log().clamp(min=-100)
-    return weighed(losses, weight, reduction)
+    return weighed(apply(cross_entropy_of_pair, [self, target]), weight, reduction)
+
+
+def cross_entropy_of_pair(x, y, scalars):
+    """Of a probability and what it should be. Logarithms are not less than -100."""
+    x, y, least = probability(x), probability(y), type(x)(-100)
+    return (y - type(x)(1)) * max(math.log1p(-x), least) - y * max(math.log(x), least)
+
+
+def probability(x):
+    cuda_kernel_assert(0 <= x <= 1)
+    return x
 
 
 @cuda_kernel(operator_named("binary_cross_entropy_backward"))
