@@ -1,0 +1,210 @@
+"""What a kernel can reach: the roofline of a chip, and how much of it the resident threads can keep busy (the chapter
+"Fast kernels").
+
+The chips' numbers are NVIDIA's data sheets', without sparsity. The time that memory takes to answer is assumed, as in
+benchmarks/sass.py; `tests/viz/test_roofline.py` compares the resident blocks with NVIDIA's own example.
+"""
+
+import math
+from typing import NamedTuple
+
+from readtorch.viz.figure_kit import Figure
+from readtorch.viz.inputs import Choice, Integer, Refusal
+from readtorch.viz.picture import box, drawing, tag, text
+
+
+class Chip(NamedTuple):
+    name: str
+    multiprocessors: int
+    shared: int  # KiB of a multiprocessor
+    bandwidth: float  # GB/s
+    peak: dict  # units -> TFLOP/s
+
+
+FMA, TF32, BF16 = "fma", "tf32", "bf16"
+CHIPS = {
+    "h100": Chip("H100 SXM", 132, 228, 3350.0, {FMA: 66.9, TF32: 494.7, BF16: 989.4}),
+    "a100": Chip("A100 80 GB", 108, 164, 2039.0, {FMA: 19.5, TF32: 156.0, BF16: 312.0}),
+}
+UNITS = {FMA: "float32", TF32: "TF32, tensor cores", BF16: "bfloat16, tensor cores"}
+NAMES = {FMA: "float32 units", TF32: "TF32 tensor cores", BF16: "bfloat16 tensor cores"}
+BYTES = {FMA: 4, TF32: 4, BF16: 2}  # of an element
+LATENCY = 0.6  # µs until memory answers (assumed)
+WARP, WARPS, BLOCKS, QUARTERS, REGISTERS = 32, 64, 32, 4, 16384  # of a multiprocessor; registers of a quarter of it
+ADD, SOFTMAX, MATMUL, SCORES, FLASH = "add", "softmax", "matmul", "scores", "flash"
+WORK = {
+    ADD: "x + y, n × n",
+    SOFTMAX: "softmax, n × n",
+    MATMUL: "a @ b, n × n",
+    SCORES: "attention, scores in memory",
+    FLASH: "attention, tile by tile",
+}
+HEAD, ROWS = 64, 128  # of attention: numbers of a query, queries of a block
+
+
+def model(inputs):
+    chip, threads = CHIPS[inputs["chip"]], inputs["threads"]
+    flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), BYTES[inputs["units"]])
+    blocks, limit = resident_blocks(threads, inputs["registers"], inputs["shared"], chip.shared)
+    if blocks == 0:
+        raise Refusal(f"Not one block fits on a multiprocessor: {limit} are not enough.")
+    warps = blocks * -(-threads // WARP)
+    asked = blocks * threads * int(inputs["asked"]) / 1024
+    needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024
+    kept = min(1.0, asked / needed)
+    peak = chip.peak[inputs["units"]]
+    moving, computing = moved / (chip.bandwidth * 1000), flops / (peak * 1000000)  # µs
+    result = {
+        "flops": flops,
+        "bytes": moved,
+        "intensity": flops / moved,
+        "ridge": peak * 1000 / chip.bandwidth,
+        "peak": peak,
+        "bandwidth": chip.bandwidth,
+        "kept": kept,
+        "blocks": blocks,
+        "warps": warps,
+        "limit": limit,
+        "asked": asked,
+        "needed": needed,
+        "moving": moving / kept,
+        "computing": computing,
+        "reached": flops / max(moving / kept, computing) / 1000000,  # TFLOP/s
+    }
+    return result | {"say": sentence(result, inputs)}
+
+
+# ---- the work
+
+
+def cost(work, n, tile, size):
+    """(operations, bytes moved between the chip's memory and its multiprocessors). An exp counts as one operation."""
+    if work == ADD:
+        return n * n, 3 * n * n * size
+    if work == SOFTMAX:
+        return 5 * n * n, 2 * n * n * size
+    if work == MATMUL:
+        return 2 * n * n * n, (2 * n * n * -(-n // tile) + n * n) * size
+    operations, ends = 4 * n * n * HEAD + 5 * n * n, 4 * n * HEAD
+    if work == SCORES:  # written, read, written as probabilities, read
+        return operations, (ends + 4 * n * n) * size
+    return operations, (2 * n * HEAD + 2 * n * HEAD * -(-n // ROWS)) * size  # keys and values again for each block
+
+
+# ---- what fits on a multiprocessor
+
+
+def resident_blocks(threads, registers, shared, memory):
+    """(how many blocks, what allows no more). shared: KiB of a block; memory: KiB of the multiprocessor."""
+    warps = -(-threads // WARP)
+    of_a_warp = -(-WARP * registers // 256) * 256  # registers are given 256 at a time
+    limits = [
+        (BLOCKS, "places for blocks"),
+        (WARPS // warps, "places for warps"),
+        (QUARTERS * (REGISTERS // of_a_warp) // warps, "registers"),
+        (memory // (shared + 1), "KiB of shared memory"),  # one of each block is the system's
+    ]
+    return min(limits, key=lambda limit: limit[0])
+
+
+# ---- words
+
+
+def sentence(result, inputs):
+    bound = "memory" if result["moving"] >= result["computing"] else "arithmetic"
+    slower = max(result["moving"], result["computing"])
+    waits = (
+        "enough to keep memory busy"
+        if result["kept"] == 1
+        else f"memory could be kept busy only with {short(result['needed'])}"
+    )
+    return (
+        f"{short(result['intensity'])} operations a byte; the corner lies at {short(result['ridge'])}. "
+        f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads fit on a multiprocessor, {result['warps']} of {WARPS} warps "
+        f"({percent(result['warps'] / WARPS)}); no more because of {result['limit']}. They ask for {short(result['asked'])} KiB at once: {waits}. "
+        f"At best {duration(slower)}, bound by {bound}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {NAMES[inputs['units']]}."
+    )
+
+
+def short(x):
+    """Three digits or so, the same in both languages."""
+    if x >= 100:
+        return f"{int(x + 0.5):,}"
+    if x >= 10:
+        tenths = int(10 * x + 0.5)
+        return f"{tenths // 10}.{tenths % 10}"
+    hundredths = int(100 * x + 0.5)
+    return f"{hundredths // 100}.{hundredths % 100:02}"
+
+
+def duration(us):
+    return f"{short(us / 1000)} ms" if us >= 1000 else f"{short(us)} µs"
+
+
+def percent(share):
+    return f"{int(100 * share + 0.5 + 1e-9)} %"
+
+
+def plural(n, word):
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
+# ---- the still picture
+
+LEFT, RIGHT, LOW, HIGH = -2.0, 4.0, -2.0, 3.5  # powers of ten: operations a byte, TFLOP/s
+
+
+def across(intensity):
+    return 40 + 300 * (min(max(math.log10(intensity), LEFT), RIGHT) - LEFT) / (RIGHT - LEFT)
+
+
+def down(tflops):
+    return 10 + 150 * (HIGH - min(max(math.log10(tflops), LOW), HIGH)) / (HIGH - LOW)
+
+
+def picture(result, step):
+    low, ridge, peak = 10**LEFT, result["ridge"], result["peak"]
+    corner = f"L{across(ridge):.1f} {down(peak):.1f} L340 {down(peak):.1f}"
+    start = down(low * result["bandwidth"] / 1000)
+    parts = [
+        box(40, 10, 300, 150, "bare"),
+        tag("path", d=f"M40 {start:.1f} {corner}", class_="bare"),
+        tag("circle", cx=f"{across(result['intensity']):.1f}", cy=f"{down(result['reached']):.1f}", r=5, class_="pick"),
+        text("operations a byte (10⁻² … 10⁴)", 190, 176, "dim mid"),
+        text("TFLOP/s", 44, 24, "dim"),
+    ]
+    for warp in range(WARPS):
+        parts.append(
+            box(350 + warp % 4 * 11, 10 + warp // 4 * 9.5, 10, 8, "pick" if warp < result["warps"] else "free")
+        )
+    return drawing(400, 184, *parts)
+
+
+def sample(random):
+    return {
+        "n": random.choice([64, 100, 1024, 4096, 65536]),
+        "threads": random.choice([32, 33, 128, 256, 320, 1000, 1024]),
+        "registers": random.choice([16, 32, 37, 64, 128, 255]),
+        "shared": random.choice([0, 1, 16, 48, 100, 163, 227]),
+    }
+
+
+FIGURE = Figure(
+    name="roofline",
+    title="What a kernel can reach",
+    inputs=(
+        Choice("chip", "chip", "h100", {name: chip.name for name, chip in CHIPS.items()}),
+        Choice("work", "work", MATMUL, WORK, hint=f"attention: one head of {HEAD}, n queries and n keys"),
+        Integer("n", "n", 4096, low=64, high=65536),
+        Choice("tile", "tile", "1", {side: f"{side} × {side}" for side in ("1", "16", "32", "64", "128", "256")}, only=("work", MATMUL),
+               hint="results that share what a block has read"),
+        Choice("units", "computed in", FMA, UNITS),
+        Integer("threads", "threads a block", 256, low=32, high=1024),
+        Integer("registers", "registers a thread", 32, low=16, high=255),
+        Integer("shared", "shared KiB a block", 0, low=0, high=227),
+        Choice("asked", "asked for at once", "16", {n: f"{n} bytes a thread" for n in ("4", "8", "16", "32", "64", "128")}),
+    ),
+    model=model,
+    picture=picture,
+    sample=sample,
+)  # fmt: skip

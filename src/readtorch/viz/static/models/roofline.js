@@ -1,0 +1,85 @@
+// What a kernel can reach: the roofline of a chip, and the blocks that fit on a multiprocessor: as figures/roofline.py.
+const CHIPS = {
+  h100: { multiprocessors: 132, shared: 228, bandwidth: 3350, peak: { fma: 66.9, tf32: 494.7, bf16: 989.4 } },
+  a100: { multiprocessors: 108, shared: 164, bandwidth: 2039, peak: { fma: 19.5, tf32: 156, bf16: 312 } },
+};
+const NAMES = { fma: "float32 units", tf32: "TF32 tensor cores", bf16: "bfloat16 tensor cores" };
+const BYTES = { fma: 4, tf32: 4, bf16: 2 };
+const LATENCY = 0.6,
+  WARP = 32,
+  WARPS = 64,
+  BLOCKS = 32,
+  QUARTERS = 4,
+  REGISTERS = 16384,
+  HEAD = 64,
+  ROWS = 128;
+
+const model = (inputs) => {
+  const chip = CHIPS[inputs.chip];
+  const [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), BYTES[inputs.units]);
+  const [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, inputs.shared, chip.shared);
+  if (blocks === 0) refuse(`Not one block fits on a multiprocessor: ${limit} are not enough.`);
+  const warps = blocks * Math.ceil(inputs.threads / WARP),
+    asked = (blocks * inputs.threads * Number(inputs.asked)) / 1024,
+    needed = (((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024,
+    kept = Math.min(1, asked / needed),
+    peak = chip.peak[inputs.units],
+    moving = bytes / (chip.bandwidth * 1000) / kept,
+    computing = flops / (peak * 1000000);
+  const result = {
+    flops, bytes, intensity: flops / bytes, ridge: (peak * 1000) / chip.bandwidth, peak, bandwidth: chip.bandwidth,
+    kept, blocks, warps, limit, asked, needed, moving, computing,
+    reached: flops / Math.max(moving, computing) / 1000000,
+  }; // prettier-ignore
+  return { ...result, say: rooflineSentence(result, inputs) };
+};
+
+// ---- the work
+
+function workCost(work, n, tile, size) {
+  if (work === "add") return [n * n, 3 * n * n * size];
+  if (work === "softmax") return [5 * n * n, 2 * n * n * size];
+  if (work === "matmul") return [2 * n * n * n, (2 * n * n * Math.ceil(n / tile) + n * n) * size];
+  const operations = 4 * n * n * HEAD + 5 * n * n;
+  if (work === "scores") return [operations, (4 * n * HEAD + 4 * n * n) * size];
+  return [operations, (2 * n * HEAD + 2 * n * HEAD * Math.ceil(n / ROWS)) * size];
+}
+
+// ---- what fits on a multiprocessor
+
+function residentBlocks(threads, registers, shared, memory) {
+  const warps = Math.ceil(threads / WARP),
+    ofAWarp = Math.ceil((WARP * registers) / 256) * 256;
+  const limits = [
+    [BLOCKS, "places for blocks"],
+    [Math.floor(WARPS / warps), "places for warps"],
+    [Math.floor((QUARTERS * Math.floor(REGISTERS / ofAWarp)) / warps), "registers"],
+    [Math.floor(memory / (shared + 1)), "KiB of shared memory"],
+  ];
+  return limits.reduce((least, limit) => (limit[0] < least[0] ? limit : least));
+}
+
+// ---- words
+
+function rooflineSentence(result, inputs) {
+  const bound = result.moving >= result.computing ? "memory" : "arithmetic",
+    slower = Math.max(result.moving, result.computing);
+  const waits = result.kept === 1 ? "enough to keep memory busy" : `memory could be kept busy only with ${shortText(result.needed)}`;
+  const blocks = `${commas(result.blocks)} block${result.blocks === 1 ? "" : "s"}`;
+  return (
+    `${shortText(result.intensity)} operations a byte; the corner lies at ${shortText(result.ridge)}. ` +
+    `${blocks} of ${inputs.threads} threads fit on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
+    `(${shareText(result.warps / WARPS)}); no more because of ${result.limit}. They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
+    `At best ${durationText(slower)}, bound by ${bound}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${NAMES[inputs.units]}.`
+  );
+}
+
+function shortText(x) {
+  if (x >= 100) return commas(Math.floor(x + 0.5));
+  const [unit, places] = x >= 10 ? [10, 1] : [100, 2],
+    parts = Math.floor(unit * x + 0.5);
+  return `${Math.floor(parts / unit)}.${String(parts % unit).padStart(places, "0")}`;
+}
+
+const durationText = (us) => (us >= 1000 ? `${shortText(us / 1000)} ms` : `${shortText(us)} µs`);
+const shareText = (share) => `${Math.floor(100 * share + 0.5 + 1e-9)} %`;

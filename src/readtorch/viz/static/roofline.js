@@ -1,0 +1,72 @@
+// What a kernel can reach: the roof of a chip with the kernel under it, and beside it the warps of a multiprocessor.
+
+const LEFT = -2, RIGHT = 4, LOW = -2, HIGH = 3.5, // powers of ten: operations a byte, TFLOP/s
+  BOX = { x: 46, y: 8, width: 400, height: 210 },
+  PLACES = { x: 470, y: 22, side: 12, columns: 8 }; // prettier-ignore
+
+const held = (value, low, high) => Math.min(Math.max(value, low), high);
+const atIntensity = (x) => BOX.x + (BOX.width * (held(Math.log10(x), LEFT, RIGHT) - LEFT)) / (RIGHT - LEFT);
+const atSpeed = (y) => BOX.y + (BOX.height * (HIGH - held(Math.log10(y), LOW, HIGH))) / (HIGH - LOW);
+const POWERS = { "-2": "0.01", "-1": "0.1", 0: "1", 1: "10", 2: "100", 3: "1,000", 4: "10,000" };
+
+const grid = () => [
+  [-2, -1, 0, 1, 2, 3, 4].map((power) => [
+    s("line", { class: "rt-rf-grid", x1: atIntensity(10 ** power), x2: atIntensity(10 ** power), y1: BOX.y, y2: BOX.y + BOX.height }),
+    s("text", { class: "rt-rf-tick rt-rf-mid", x: atIntensity(10 ** power), y: BOX.y + BOX.height + 13 }, POWERS[power]),
+  ]),
+  [-2, -1, 0, 1, 2, 3].map((power) => [
+    s("line", { class: "rt-rf-grid", x1: BOX.x, x2: BOX.x + BOX.width, y1: atSpeed(10 ** power), y2: atSpeed(10 ** power) }),
+    s("text", { class: "rt-rf-tick rt-rf-end", x: BOX.x - 5, y: atSpeed(10 ** power) + 4 }, POWERS[power]),
+  ]),
+];
+
+// The slope of memory from the left edge, and the flat roof of the units from the corner on.
+function roofLine(bandwidth, peak) {
+  const corner = (peak * 1000) / bandwidth;
+  return `M${BOX.x} ${atSpeed((10 ** LEFT * bandwidth) / 1000)}L${atIntensity(corner)} ${atSpeed(peak)}L${BOX.x + BOX.width} ${atSpeed(peak)}`;
+}
+
+function kernelPoint(result) {
+  const x = atIntensity(result.intensity),
+    roof = Math.min(result.peak, (result.intensity * result.bandwidth) / 1000);
+  return [
+    s("line", { class: "rt-rf-gap", x1: x, x2: x, y1: atSpeed(roof), y2: atSpeed(result.reached) }),
+    s("circle", { class: "rt-rf-point", cx: x, cy: atSpeed(result.reached), r: 6 }),
+  ];
+}
+
+const warpPlaces = ({ warps, blocks }) =>
+  Array.from({ length: WARPS }, (_, warp) => {
+    const block = Math.floor(warp / (warps / blocks)),
+      kind = warp >= warps ? "rt-rf-empty" : block % 2 ? "rt-rf-odd" : "rt-rf-even";
+    return s("rect", {
+      class: kind, width: PLACES.side - 2, height: PLACES.side - 2,
+      x: PLACES.x + (warp % PLACES.columns) * PLACES.side, y: PLACES.y + Math.floor(warp / PLACES.columns) * PLACES.side,
+    }); // prettier-ignore
+  });
+
+function askedBar({ asked, needed }) {
+  const width = PLACES.columns * PLACES.side - 2,
+    most = Math.max(asked, needed),
+    y = PLACES.y + 8 * PLACES.side + 34;
+  return [
+    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y - 6 }, "KiB asked for at once"),
+    s("rect", { class: "rt-rf-asked", x: PLACES.x, y, width: (width * asked) / most, height: 12 }),
+    s("line", { class: "rt-rf-needed", x1: PLACES.x + (width * needed) / most, x2: PLACES.x + (width * needed) / most, y1: y - 3, y2: y + 15 }),
+    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y + 28 }, `${shortText(asked)} of ${shortText(needed)} needed`),
+  ];
+}
+
+const draw = ({ result, inputs }) =>
+  s("svg", { class: "rt-rf", viewBox: "0 0 580 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
+    grid(),
+    Object.values(CHIPS[inputs.chip].peak).map((peak) => s("path", { class: "rt-rf-other", d: roofLine(result.bandwidth, peak) })),
+    s("path", { class: "rt-rf-roof", d: roofLine(result.bandwidth, result.peak) }),
+    kernelPoint(result),
+    s("text", { class: "rt-rf-tick rt-rf-mid", x: BOX.x + BOX.width / 2, y: BOX.y + BOX.height + 28 }, "operations a byte"),
+    s("text", { class: "rt-rf-tick", x: BOX.x + 5, y: BOX.y + 12 }, "TFLOP/s"),
+    s("text", { class: "rt-rf-tick", x: PLACES.x, y: PLACES.y - 8 }, "places for warps"),
+    warpPlaces(result),
+    askedBar(result)); // prettier-ignore
+
+export default { render: figure(model, draw) };

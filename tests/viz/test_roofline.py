@@ -1,0 +1,53 @@
+"""The figure "What a kernel can reach": what fits on a multiprocessor, and the work's bytes against the simulator's."""
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from readtorch.c10.cuda import simulator
+from readtorch.viz.figures import roofline as figure
+from readtorch.viz.inputs import Refusal
+
+
+@pytest.mark.parametrize(("threads", "registers", "blocks"), [(128, 32, 16), (128, 37, 12), (320, 37, 4)])
+def test_resident_blocks_are_those_of_nvidias_example(threads, registers, blocks):
+    """From the CUDA C++ Best Practices Guide, "Calculating Occupancy"; its chips have as many registers and warps."""
+    assert figure.resident_blocks(threads, registers, 0, 228)[0] == blocks
+
+
+def test_shared_memory_and_places_for_blocks_are_limits_too():
+    assert figure.resident_blocks(32, 16, 0, 228) == (32, "places for blocks")
+    assert figure.resident_blocks(256, 32, 100, 228) == (2, "KiB of shared memory")
+    with pytest.raises(Refusal, match="Not one block"):
+        figure.FIGURE.result(chip="a100", shared=200)
+
+
+def tiled_product(a, b, out):
+    tile_a, tile_b = cuda.shared.array((8, 8), np.float32), cuda.shared.array((8, 8), np.float32)
+    column, row = cuda.grid(2)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    total = np.float32(0)
+    for k in range(0, a.shape[1], 8):
+        tile_a[y, x] = a[row, k + x]
+        tile_b[y, x] = b[k + y, column]
+        cuda.syncthreads()
+        for j in range(8):
+            total += tile_a[y, j] * tile_b[j, x]
+        cuda.syncthreads()
+    out[row, column] = total
+
+
+def test_a_tiled_product_moves_as_many_bytes_as_the_figure_says():
+    a, b, out = (np.ones((16, 16), np.float32) for _ in range(3))
+    recording = simulator.record(tiled_product, (2, 2), (8, 8), a, b, out)
+    of_global = [access for access in recording.accesses if access.space == "global"]
+    assert 4 * len(of_global) == figure.cost(figure.MATMUL, 16, 8, 4)[1]
+
+
+def test_what_the_chapter_says():
+    naive = figure.FIGURE.result()
+    assert naive["moving"] > naive["computing"] and naive["warps"] == 64
+    tiled = figure.FIGURE.result(tile="128", registers=128, shared=33, asked="64")
+    assert tiled["moving"] < tiled["computing"] and tiled["blocks"] == 2
+    assert figure.FIGURE.result(work=figure.ADD, units=figure.BF16)["moving"] > 0
+    assert figure.FIGURE.result(work=figure.SCORES)["bytes"] > 10 * figure.FIGURE.result(work=figure.FLASH)["bytes"] / 4
