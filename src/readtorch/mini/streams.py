@@ -2,7 +2,7 @@
 
 
 class Stream:
-    """A queue of a device: when what it was given will be done."""
+    """A queue of a device: when its work will be done."""
 
     def __init__(self):
         self.free_at = 0.0

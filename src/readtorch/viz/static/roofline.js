@@ -50,7 +50,7 @@ function askedBar({ asked, needed }) {
     most = Math.max(asked, needed),
     y = PLACES.y + 8 * PLACES.side + 34;
   return [
-    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y - 6 }, "KiB asked for at once"),
+    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y - 6 }, "KiB asked for"),
     s("rect", { class: "rt-rf-asked", x: PLACES.x, y, width: (width * asked) / most, height: 12 }),
     s("line", { class: "rt-rf-needed", x1: PLACES.x + (width * needed) / most, x2: PLACES.x + (width * needed) / most, y1: y - 3, y2: y + 15 }),
     s("text", { class: "rt-rf-tick", x: PLACES.x, y: y + 28 }, `${shortText(asked)} of ${shortText(needed)} needed`),
@@ -58,7 +58,7 @@ function askedBar({ asked, needed }) {
 }
 
 const draw = ({ result, inputs }) =>
-  s("svg", { class: "rt-rf", viewBox: "0 0 580 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
+  s("svg", { class: "rt-rf", viewBox: "0 0 620 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
     grid(),
     Object.values(CHIPS[inputs.chip].peak).map((peak) => s("path", { class: "rt-rf-other", d: roofLine(result.bandwidth, peak) })),
     s("path", { class: "rt-rf-roof", d: roofLine(result.bandwidth, result.peak) }),
