@@ -120,6 +120,35 @@ def test_an_assertion_of_a_kernel(blocking):
     assert ("might be asynchronously reported" in done.stdout) != blocking
 
 
+def test_a_graph_does_at_each_replay_what_was_captured():
+    x, weight = rt.ones(8, device="cuda"), rt.randn(8, 8, device="cuda")
+
+    def forward():
+        return (x @ weight).relu() + 1
+
+    side = cuda.Stream()
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):  # what is made at the first call is no part of a graph
+        forward()
+    cuda.current_stream().wait_stream(side)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = forward()
+    for value in (2.0, -3.0):
+        x.fill_(value)
+        graph.replay()
+        assert rt.allclose(y, forward(), atol=1e-5)
+
+
+def test_a_capture_forbids_to_wait():
+    x = rt.ones(8, device="cuda")
+    x.sum()
+    with pytest.raises(cuda.AcceleratorError, match="operation failed due to a previous error during capture"):
+        with cuda.graph(cuda.CUDAGraph()):
+            x.sum().item()
+    assert (x + 1).sum().item() == 16
+
+
 def test_numba_takes_our_memory():
     from numba import cuda as numba_cuda
 
@@ -194,4 +223,5 @@ def test_tensor_cores(mma, dtype, from_rows):
 def test_tensor_cores_of_tf32():
     random = np.random.default_rng(0)
     a, b = random.standard_normal((16, 8)).astype(np.float32), random.standard_normal((8, 8)).astype(np.float32)
-    np.testing.assert_allclose(product_of(by_tf32, a, b), a @ b, rtol=2e-3, atol=5e-3)
+    words = a.view(np.uint32), b.view(np.uint32)
+    np.testing.assert_allclose(product_of(by_tf32, *words), a @ b, rtol=2e-3, atol=5e-3)
