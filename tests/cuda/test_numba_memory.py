@@ -70,20 +70,24 @@ def test_parameters_lie_where_the_compiled_kernel_looks():
     bits = [int(size) for size in re.findall(r"\.param \.[a-z]+(\d+) ", entry)]
     written = re.sub(r"(\d+)(.)", lambda m: int(m[1]) * m[2], "".join(numba_launch.letters(ARGUMENTS)))
     assert [8 * struct.calcsize(letter) for letter in written] == bits
-    values = numba_launch.parameters(ARGUMENTS, [])
+    values = parameters(ARGUMENTS)
     assert len(values) == len(bits)
     struct.pack("@" + written, *values)
 
 
+def parameters(arguments):
+    return list(numba_launch.parameters_of(arguments)(arguments))
+
+
 def test_an_array_is_seven_numbers_or_more():
     array = np.zeros((4, 6), np.float32)[::2, 1:]
-    assert numba_launch.parameters([array], []) == [0, 0, 10, 4, array.ctypes.data, 2, 5, 48, 4]
-    assert numba_launch.parameters([array[:0]], [])[2:6] == [0, 4, 0, 0]  # of nothing, nobody asks where it is
+    assert parameters((array,)) == [0, 0, 10, 4, array.ctypes.data, 2, 5, 48, 4]
+    assert parameters((array[:0],))[2:6] == [0, 4, 0, 0]  # of nothing, nobody asks where it is
 
 
 def test_a_number_in_bfloat16_travels_as_float32():
     half = ml_dtypes.bfloat16(1.5)
-    assert "".join(numba_launch.letters([half])) == "f" and numba_launch.parameters([half], []) == [1.5]
+    assert "".join(numba_launch.letters([half])) == "f" and parameters((half,)) == [1.5]
     assert [str(one) for one in compile.signature_of((half,))] == ["float32"]
 
 
@@ -100,7 +104,7 @@ def test_a_number_in_bfloat16_travels_as_float32():
     ],
 )
 def test_what_was_compiled_serves_arguments_of_the_same_types(one, other, same):
-    assert (numba_launch.key_of(one) == numba_launch.key_of(other)) is same
+    assert (numba_launch.key_of((one,)) == numba_launch.key_of((other,))) is same
     assert (compile.signature_of([one]) == compile.signature_of([other])) is same
 
 

@@ -34,6 +34,7 @@ class CompiledLaunch:
     def __init__(self, driver, device, kernel, arguments):
         self.handle, self.code = handle_of(driver, device, kernel, arguments)
         self.struct = struct.Struct("@" + "".join(letters(arguments)))
+        self.parameters = parameters_of(arguments)
         self.buffer = ctypes.create_string_buffer(self.struct.size)
         self.size = ctypes.c_size_t(self.struct.size)
         places = _BUFFER_POINTER, ctypes.addressof(self.buffer), _BUFFER_SIZE, ctypes.addressof(self.size), _END
@@ -43,7 +44,7 @@ class CompiledLaunch:
 
     def launch(self, call, stream, grid, block, arguments, shared):
         with self.lock:
-            self.struct.pack_into(self.buffer, 0, *parameters(arguments, []))
+            self.struct.pack_into(self.buffer, 0, *self.parameters(arguments))
             call(self.handle, *three(grid), *three(block), shared, stream, 0, self.extra)
 
 
@@ -80,26 +81,42 @@ def three(size):
     return (size, 1, 1) if not isinstance(size, tuple) else size + (1,) * (3 - len(size))
 
 
-def key_of(value):
-    """Values with equal keys are arguments of the same types."""
-    if type(value) is np.ndarray:
-        return value.dtype.num, value.ndim, value.flags.c_contiguous
-    return tuple([key_of(one) for one in value]) if type(value) is tuple else type(value)
+def key_of(values):
+    """Arguments with equal keys are of the same types."""
+    return tuple(
+        [
+            (value.dtype.num, value.ndim, value.flags.c_contiguous)
+            if type(value) is np.ndarray
+            else (key_of(value) if type(value) is tuple else type(value))
+            for value in values
+        ]
+    )
 
 
-def parameters(values, into):
-    """The numbers that a launch hands over, in order."""
-    for value in values:
-        if type(value) is np.ndarray:
-            address = value.__array_interface__["data"][0] if value.size else 0
-            into += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
-        elif type(value) is tuple:
-            parameters(value, into)
-        elif isinstance(value, complex | np.complexfloating):
-            into += (value.real, value.imag)
+def parameters_of(arguments):
+    """A function of arguments of these types: the numbers that a launch hands over, in order.
+
+    For a matrix of float32 and a tuple of two numbers it is made of this text:
+
+        lambda a: (0, 0, a[0].size, 4, a[0].__array_interface__["data"][0] if a[0].size else 0, *a[0].shape, *a[0].strides, *a[1])
+    """
+    return eval(f"lambda a: ({''.join([f'{each}, ' for each in expressions(arguments, 'a')])})")
+
+
+def expressions(values, name):
+    """The text of each parameter."""
+    if not any(isinstance(value, np.ndarray | tuple | complex | np.complexfloating) for value in values):
+        yield f"*{name}"
+        return
+    for i, value in enumerate(values):
+        one = f"{name}[{i}]"
+        if isinstance(value, np.ndarray):
+            address = f'{one}.__array_interface__["data"][0] if {one}.size else 0'
+            yield f"0, 0, {one}.size, {value.itemsize}, {address}, *{one}.shape, *{one}.strides"
+        elif isinstance(value, tuple):
+            yield from expressions(value, one)
         else:
-            into.append(value.item() if isinstance(value, np.generic) else value)
-    return into
+            yield f"{one}.real, {one}.imag" if isinstance(value, complex | np.complexfloating) else one
 
 
 def letters(values):
