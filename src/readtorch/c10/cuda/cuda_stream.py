@@ -4,6 +4,7 @@ In PyTorch: `c10/cuda/CUDAStream.cpp`; for devices `c10/cuda/CUDAFunctions.cpp` 
 the chapter "The caching allocator".
 """
 
+import functools
 import threading
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ class StreamImpl(NamedTuple):
     priority: int
 
 
+@functools.cache
 def default_stream(device_index):
     return StreamImpl(device_index, 0, DEFAULT_STREAM, 0)
 

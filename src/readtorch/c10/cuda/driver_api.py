@@ -13,6 +13,8 @@ import contextlib
 import dataclasses
 import time
 
+from .cuda_exception import launches_block
+
 DEFAULT_STREAM = 0
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # cudaStreamCaptureMode
 
@@ -172,6 +174,11 @@ class Driver(abc.ABC):
         """What is put on the stream from now on waits for the event."""
 
     # -------------------------------------------------------------------------------------------- kernels
+
+    @property
+    def launches_block(self):
+        """Whether the host waits for every kernel. The CUDA driver asks for CUDA_LAUNCH_BLOCKING once, when it is loaded."""
+        return launches_block()
 
     runs_kernels = True  # whether operators compute with CUDA kernels: Note [ Two kinds of simulated devices ]
 

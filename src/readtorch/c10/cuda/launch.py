@@ -17,10 +17,8 @@ import contextvars
 import numpy as np
 
 from readtorch.c10.device import current_device
-from readtorch.c10.storage_impl import address_of
 
 from . import runtime
-from .cuda_exception import launches_block
 from .cuda_graphs_c10_utils import current_stream_capture_id
 from .cuda_stream import current_stream
 from .device_memory import DeviceMemory, device_array
@@ -53,7 +51,7 @@ def on_device(kernel, grid, block, *arguments, shared=0):
     stream = current_stream(device).handle
     driver = runtime.driver()
     driver.launch(device, stream, kernel, grid, block, arguments, shared)
-    if launches_block() and current_stream_capture_id(device) is None:
+    if driver.launches_block and current_stream_capture_id(device) is None:
         driver.stream_synchronize(device, stream)
 
 
@@ -76,8 +74,9 @@ def strided(array, shape, strides):
     if isinstance(array, np.ndarray):
         whole = array.base
         if type(whole) is np.ndarray and whole.flags.c_contiguous:  # three times as fast as `as_strided`
-            begin = (whole.base if type(whole.base) is DeviceMemory else whole).__array_interface__["data"][0]
-            return np.ndarray(shape, array.dtype, whole, address_of(array) - begin, strides)
+            memory = whole.base if type(whole.base) is DeviceMemory else whole
+            start = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+            return np.ndarray(shape, array.dtype, whole, start, strides)
         return np.lib.stride_tricks.as_strided(array, shape, strides)
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 

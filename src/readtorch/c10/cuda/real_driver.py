@@ -13,7 +13,8 @@ import re
 
 import numpy as np
 
-from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message
+from . import numba_launch
+from .cuda_exception import AcceleratorError, MemoryAllocationError, check_message, launches_block
 from .driver_api import DeviceProperties, Driver, MemoryAt
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
@@ -70,6 +71,7 @@ class RealDriver(Driver):
             from cuda.bindings import driver as bindings
         self.cuda = bindings
         self._call("cuInit", 0)
+        self._launches_block = launches_block()
         self._devices = [self._call("cuDeviceGet", i) for i in range(self._call("cuDeviceGetCount"))]
         self._guards = {}  # device -> _ContextGuard
         self._properties = [self._read_properties(device) for device in self._devices]
@@ -89,10 +91,11 @@ class RealDriver(Driver):
         return True
 
     def _check(self, status):
+        if not status:  # CUDA_SUCCESS
+            return
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryAllocationError
-        if status != self.cuda.CUresult.CUDA_SUCCESS:
-            raise self._error_of(status)
+        raise self._error_of(status)
 
     def _on(self, device):
         """Inside, the device's primary context is this thread's current one."""
@@ -228,12 +231,14 @@ class RealDriver(Driver):
 
     # --------------------------------------------------------------------------------------------- kernels
 
-    def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
-        from .numba_launch import launch
+    @property
+    def launches_block(self):
+        return self._launches_block
 
+    def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         try:
             with self._on(device):
-                launch(self, device, stream, kernel, grid, block, arguments, shared)
+                numba_launch.launch(self, device, stream, kernel, grid, block, arguments, shared)
         except AcceleratorError:
             raise
         except Exception as error:  # numba compiled and loaded the kernel
@@ -259,6 +264,8 @@ class RealDriver(Driver):
     def launch_kernel(self, *arguments):
         """`cuLaunchKernel`; what is wrong with a grid or a block has a name of its own, as in CUDA's runtime."""
         (status,) = self.cuda.cuLaunchKernel(*arguments)
+        if not status:
+            return
         if status == self.cuda.CUresult.CUDA_ERROR_INVALID_VALUE:
             raise AcceleratorError(check_message("invalid configuration argument", "CUDA_ERROR_INVALID_CONFIGURATION"))
         self._check(status)

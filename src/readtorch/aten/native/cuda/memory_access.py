@@ -10,8 +10,12 @@ others.
 In PyTorch: `aten/src/ATen/native/cuda/MemoryAccess.cuh`.
 """
 
+import numpy as np
+
 from readtorch.c10.cuda.compile import Intrinsic
 from readtorch.c10.cuda.launch import address
+
+FLOAT32 = np.dtype(np.float32)
 
 GLOBAL = 1  # the number of global memory among LLVM's address spaces for NVIDIA
 
@@ -134,4 +138,4 @@ load4, store4 = Intrinsic(load_four, make_load), Intrinsic(store_four, make_stor
 
 def in_fours(*arrays):
     """May these be read four numbers at a time?"""
-    return all(a.dtype == "float32" and a.flags.c_contiguous and address(a) % 16 == 0 for a in arrays)
+    return all([a.dtype == FLOAT32 and a.flags.c_contiguous and address(a) % 16 == 0 for a in arrays])

@@ -12,6 +12,8 @@ In PyTorch: `aten/src/ATen/cuda/detail/OffsetCalculator.cuh`, `aten/src/ATen/cud
 `aten/src/ATen/native/CanUse32BitIndexMath.cpp`.
 """
 
+import functools
+
 import numpy as np
 
 from readtorch.c10.cuda.launch import strided
@@ -20,6 +22,7 @@ u32, u64, i32 = np.uint32, np.uint64, np.int32
 LARGEST = (1 << 31) - 1
 
 
+@functools.cache
 def divider(d):
     """What a kernel divides by d with, 1 ≤ d < 2³¹: Note [ Division by multiplication ]."""
     shift = (d - 1).bit_length()
@@ -52,6 +55,9 @@ def offset_of(place, steps):
 
 def with_steps(x):
     """(all memory of an array of four dimensions as one row, `steps` for `offset_of`); strides may be negative."""
+    if min(x.strides) >= 0:
+        row, steps = laid_out(x)
+        return row, (i32(0), *map(i32, steps))
     lowest = x[tuple(slice(None, None, -1 if step < 0 else 1) for step in x.strides)]
     row, _ = laid_out(lowest)
     steps = [step // x.itemsize for step in x.strides]
@@ -79,8 +85,9 @@ def laid_out(x):
     """(all of its memory as one row, its strides in elements); strides are not negative, as a tensor's never
     are.
     """
-    steps = tuple(s // x.itemsize for s in x.strides)
-    reach = 1 + sum((n - 1) * s for n, s in zip(x.shape, steps)) if x.size else 0
+    itemsize = x.itemsize
+    steps = tuple([s // itemsize for s in x.strides])
+    reach = 1 + sum([(n - 1) * s for n, s in zip(x.shape, steps)]) if x.size else 0
     return strided(x, (reach,), (x.itemsize,)), steps
 
 

@@ -74,6 +74,8 @@ def on_device(operator, function, below=below_autograd, launches=True):
     device_place = next((i for i, a in enumerate(arguments) if a.name == "device"), None)
     generator_place = next((i for i, a in enumerate(arguments) if a.name == "generator"), None)
 
+    copies = operator.schema.name in COPIES
+
     def kernel(*values):
         if device_place is not None and (values[device_place] is not None or not places):
             place = resolve(values[device_place])
@@ -87,7 +89,7 @@ def on_device(operator, function, below=below_autograd, launches=True):
                 results = function(*values)
                 if launches:
                     launched(operator, values, results, place)
-                if operator.schema.name in COPIES:
+                if copies:
                     wait_for_copy(operator, values, place)
             except AcceleratorError as error:
                 if not hasattr(error, "__notes__"):  # an operator inside has said so

@@ -6,6 +6,8 @@ others.
 
 import math
 
+import numpy as np
+
 from readtorch.aten.native.math import copy
 from readtorch.c10.cuda.launch import scratch, strided
 
@@ -60,4 +62,4 @@ def matrix(x, columns):
 def flat(x):
     """x as one contiguous row."""
     x = contiguous(x)
-    return strided(x, (math.prod(x.shape),), (x.itemsize,))
+    return x.reshape(-1) if isinstance(x, np.ndarray) else strided(x, (math.prod(x.shape),), (x.itemsize,))
