@@ -263,6 +263,26 @@ def no_grad_inside(x):
     return x * 2 + 1
 
 
+def test_what_does_not_depend_on_a_parameter_has_no_history():
+    """Though one kernel computes both."""
+
+    def function(x, y):
+        return x * y + 1, (y + 1) * 2, (x > 0).float() * y
+
+    compiled, x = readtorch.compile(function), readtorch.ones(3, requires_grad=True)
+    for _ in range(3):
+        y = readtorch.rand(3)
+        found, expected = compiled(x, y), function(x, y)
+        assert [t.requires_grad for t in found] == [t.requires_grad for t in expected] == [True, False, False]
+        assert_close(found[1], to_torch(expected[1]))
+
+
+def test_numbers_that_are_computed_from_sizes_stay_numbers():
+    compiled = readtorch.compile(lambda x, n: (x + 1, (x + 1).shape[0] * n))
+    for size, n in ((3, 1), (4, 2), (5, 3), (5, 4), (7, 4)):
+        assert compiled(readtorch.ones(size), n)[1] == size * n
+
+
 def test_a_number_that_changes_is_an_input_of_the_kernel():
     compiled = readtorch.compile(lambda x, k: readtorch.tanh(x * k + 1) * 0.5)
     for k in (2.0, 3.0, 4.0, 4.0, -1.0):

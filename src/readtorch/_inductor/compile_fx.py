@@ -7,12 +7,14 @@ group finds its own gradient, see `csrc/jit/tensorexpr/autodiff.py`.
 import operator
 
 from readtorch._inductor.graph import GraphLowering
+from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
 from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.graph_executor import DEFAULT_PASSES, GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
 from readtorch.csrc.jit.tensorexpr.lowerings import lowering_of
+from readtorch.fx import Node
 
 ARITHMETIC = {operator.add, operator.sub, operator.mul, operator.truediv}
 MOST_SHAPES = 16  # for which a graph whose sizes may change is lowered anew
@@ -92,9 +94,14 @@ def _why_not(module):
         if node.op.startswith("call_") and "example_value" not in node.meta:
             return f"{node.target} computes no tensor"
         if node.op == "placeholder" and isinstance(node.meta["example_value"], (int, float)):
-            if not all(user.target in ARITHMETIC and user.args[0] is not node for user in node.users):
-                return f"{node.name} is no operand"
+            if not all(map(_has_tensor_on_the_left, node.users)):
+                return f"{node.name} is no operand beside a tensor"
     return None
+
+
+def _has_tensor_on_the_left(node):
+    left = node.args[0] if node.target in ARITHMETIC else None
+    return isinstance(left, Node) and isinstance(left.meta.get("example_value"), TensorImpl)
 
 
 def _without_schema(graph):

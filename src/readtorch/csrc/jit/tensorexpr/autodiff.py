@@ -70,13 +70,31 @@ def differentiable(group, values, edges):
     node.numbers = [None if isinstance(v, TensorImpl) else v for v in values]
     node.needs = tuple([edge is not NO_EDGE for edge in edges])
     node._shape, node._dtype = [r.shape for r in results], [r.dtype for r in results]
-    for k, output in enumerate(outputs):
-        if output._array.dtype.kind == "f":
+    for k, (output, depends) in enumerate(zip(outputs, outputs_with_gradient(group, node.needs))):
+        if depends and output._array.dtype.kind == "f":
             output._edge = (node, k)
             output._keys |= HISTORY
     if watchers:
         notify_watchers(node)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def outputs_with_gradient(group, needs):
+    """Which outputs are computed from inputs that need a gradient, by way of floating-point numbers."""
+    if needs not in group.depends:
+        reached = {value for value, need in zip(group.graph.inputs(), needs) if need}
+        for node in group.graph.nodes():
+            if node.kind() != "aten::detach" and not reached.isdisjoint(node.inputs()):
+                reached.update(value for value in node.outputs() if _scalar_type(value) not in WHOLE)
+        group.depends[needs] = [value in reached for value in group.graph.outputs()]
+    return group.depends[needs]
+
+
+WHOLE = ("Byte", "Char", "Short", "Int", "Long", "Bool")
+
+
+def _scalar_type(value):
+    return value.type().scalarType() if hasattr(value.type(), "scalarType") else None
 
 
 def again_differentiable(group, values, needs, grads):

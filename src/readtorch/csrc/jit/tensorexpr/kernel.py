@@ -46,6 +46,7 @@ class TensorExprKernel:
         self.fast, self.on_arrays = [], []
         self.plans = {}
         self.reasons = []
+        self.depends = {}  # which operands need a gradient -> whether each output has one
         self.gradients = {}  # what is differentiated, and for which operands -> what computes the gradients
         self._code = None
 
