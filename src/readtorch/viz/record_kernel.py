@@ -162,8 +162,8 @@ def step(item, arrays, sources):
 
 
 def cost_of(item):
-    """Sectors moved and the fewest that would do, or turns of shared memory and 1."""
-    return (item.sectors, item.fewest_sectors) if item.space == "global" else (item.turns, 1)
+    """Sectors moved and the fewest that would do, or turns of shared memory and the fewest."""
+    return (item.sectors, item.fewest_sectors) if item.space == "global" else (item.turns, item.fewest_turns)
 
 
 def progressions(cells):

@@ -24,7 +24,7 @@ def model(inputs):
     warp, size = min(inputs["warp"], warps - 1), int(inputs["size"])
     of_warps = [lanes_of(inputs, one, threads) for one in range(warps)]
     one, costs = of_warps[warp], [cost(addresses, size) for addresses in of_warps]
-    sectors, least, turns = (sum(column) for column in zip(*costs))
+    sectors, least, turns, _ = (sum(column) for column in zip(*costs))
     result = {
         "warps": warps,
         "warp": warp,
@@ -34,6 +34,7 @@ def model(inputs):
         "sectors": costs[warp][0],
         "least": costs[warp][1],
         "turns": costs[warp][2],
+        "leastTurns": costs[warp][3],
         "all": {"sectors": sectors, "least": least, "turns": turns},
         "used": share_of(of_warps, size, sectors),
     }
@@ -68,12 +69,12 @@ def units(addresses, size, unit):
 
 
 def cost(addresses, size):
-    """(sectors moved, fewest that would do, turns of the banks)"""
+    """(sectors moved, fewest that would do, turns of the banks, fewest)"""
     least = -(-len(set(addresses)) * size // SECTOR)
     together = max(1, ROW // max(size, WORD))  # lanes that are served at once
     parts = [addresses[i : i + together] for i in range(0, len(addresses), together)]
-    turns = sum(max(words_in_banks(part, size)) for part in parts) - len(parts) + 1
-    return len(units(addresses, size, SECTOR)), least, turns
+    turns = sum(max(words_in_banks(part, size)) for part in parts)
+    return len(units(addresses, size, SECTOR)), least, turns, len(parts)
 
 
 def words_in_banks(addresses, size):
@@ -104,7 +105,7 @@ def sentence(result, size):
     count, sectors, turns = len(result["lanes"]), result["sectors"], result["turns"]
     moved = f"{plural(sectors, 'sector')} of {SECTOR} bytes"
     fewest = "as few as can be" if sectors == result["least"] else f"{result['least']} would do"
-    banks = "one turn, no bank conflict" if turns == 1 else f"{turns} turns, a bank conflict"
+    banks = f"{plural(turns, 'turn')}, {'no' if turns == result['leastTurns'] else 'a'} bank conflict"
     whole = result["all"]
     return (
         f"Warp {result['warp']} of {result['warps']} asks for {plural(count, 'element')} of {plural(size, 'byte')}: from global memory {moved}, {fewest}; "
@@ -134,10 +135,12 @@ def picture(result, step):
             parts.append(box(50 + sector * 8 * width, y, 8 * width, height, "pale"))
         parts += [box(50 + word * width, y + 1, width - 1, height - 2, "pick") for word in words]
     below = 20 + len(lines) * height
-    most = max(result["banks"])
+    most, conflict = max(result["banks"]), result["turns"] > result["leastTurns"]
     for bank, count in enumerate(result["banks"]):
         tall = 30 * count / most
-        parts.append(box(50 + bank * width, below + 30 - tall, width - 1, tall, "gold" if count > 1 else "pale"))
+        parts.append(
+            box(50 + bank * width, below + 30 - tall, width - 1, tall, "gold" if conflict and count > 1 else "pale")
+        )
     return drawing(410, below + 36, *parts)
 
 

@@ -107,7 +107,7 @@ function bankBars({ address, itemsize }, cells, top, width) {
     return n ? `M${1 + bank * (wide + 1)} ${top + 22 - tall}h${wide}v${tall}h-${wide}z` : "";
   });
   const base = s("path", { class: "rt-gridline", d: `M1 ${top + 22.5}h${width}` });
-  return [base, s("path", { class: tallest > 1 ? "rt-k-conflict" : "rt-k-bank", d: d.join("") })];
+  return [base, s("path", { class: tallest > Math.max(1, itemsize / 4) ? "rt-k-conflict" : "rt-k-bank", d: d.join("") })];
 }
 
 // Scroll a box of source so that a line of it can be seen.

@@ -256,7 +256,7 @@ function render({ model, el }) {
   // ---- words
   function cost([kind, warp, place, array, , cost, least]) {
     if (run().arrays[array].space === "shared")
-      return cost > 1 ? `${cost} turns: a bank conflict` : "one turn, no bank conflict";
+      return cost > least ? `${cost} turns: a bank conflict` : `${plural(cost, "turn")}, no bank conflict`;
     const fewest = cost > least ? `; ${least} would do` : ", as few as can be";
     return `${plural(cost, "sector")} of 32 bytes${fewest}`;
   }

@@ -17,11 +17,11 @@ function memoryRows({ lines }) {
   });
 }
 
-function bankBars({ banks }, top) {
+function bankBars({ banks, turns, leastTurns }, top) {
   const most = Math.max(...banks);
   return banks.map((count, bank) => {
     const height = (BARS * count) / most;
-    const kind = count > 1 ? "rt-is-gold" : "rt-is-pale";
+    const kind = turns > leastTurns && count > 1 ? "rt-is-gold" : "rt-is-pale";
     return s("rect", { class: kind, x: LEFT + bank * CELL + 1, y: top + BARS - height, width: CELL - 2, height },
       s("title", {}, `bank ${bank}: ${plural(count, "word")}`),
     ); // prettier-ignore

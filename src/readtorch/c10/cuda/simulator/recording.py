@@ -9,7 +9,7 @@ loop this is how a warp could have run.
 Global memory moves in sectors of 32 bytes: an access of the warp costs as many sectors as its addresses
 touch. Shared memory has 32 banks, each gives one word of 4 bytes at a time: an access takes as many turns as
 the fullest bank has different words to give. Accesses of 8 or 16 bytes are served 128 bytes at a time, in two
-or four parts of the warp.
+or four parts of the warp: so they take two or four turns where nothing conflicts.
 """
 
 import typing
@@ -71,12 +71,21 @@ class WarpAccess(typing.NamedTuple):
 
     @property
     def turns(self):
-        """How often shared memory has to be asked: 1 without a bank conflict."""
+        """How often shared memory has to be asked: `fewest_turns` without a bank conflict."""
+        return sum(fullest_bank(part) for part in self.parts)
+
+    @property
+    def fewest_turns(self):
+        """A turn for each part of the warp that is served by itself: 1, where elements have up to 4 bytes."""
+        return len(self.parts)
+
+    @property
+    def parts(self):
         together = max(1, BANKS * WORD // max(self.accesses[0].size, WORD))
         parts = defaultdict(list)
         for access in self.accesses:
             parts[access.linear % WARP // together].append(access)
-        return sum(fullest_bank(part) for part in parts.values()) - len(parts) + 1
+        return list(parts.values())
 
 
 def fullest_bank(accesses):
@@ -140,8 +149,8 @@ class Recording:
         return self._by_line("global", lambda access: (access.sectors, access.fewest_sectors))
 
     def bank_conflicts(self):
-        """For each line and shared array: (turns taken, accesses of a warp); equal: nothing conflicts."""
-        return self._by_line("shared", lambda access: (access.turns, 1))
+        """For each line and shared array: (turns taken, fewest that would have done); equal: nothing conflicts."""
+        return self._by_line("shared", lambda access: (access.turns, access.fewest_turns))
 
     def _by_line(self, space, cost):
         totals = {}

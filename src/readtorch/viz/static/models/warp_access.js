@@ -22,7 +22,7 @@ const model = (inputs) => {
   const different = ofWarps.reduce((sum, addresses) => sum + new Set(addresses).size, 0);
   const result = {
     warps, warp, lanes, lines: linesOf(lanes, size), banks: wordsInBanks(lanes, size),
-    sectors: costs[warp][0], least: costs[warp][1], turns: costs[warp][2],
+    sectors: costs[warp][0], least: costs[warp][1], turns: costs[warp][2], leastTurns: costs[warp][3],
     all: { sectors, least, turns }, used: (different * size) / (sectors * SECTOR),
   }; // prettier-ignore
   return { ...result, say: accessSentence(result, size) };
@@ -53,9 +53,9 @@ function unitsOf(addresses, size, unit) {
 function costOf(addresses, size) {
   const least = Math.ceil((new Set(addresses).size * size) / SECTOR);
   const together = Math.max(1, Math.floor(ROW / Math.max(size, WORD)));
-  let turns = 1;
-  for (let i = 0; i < addresses.length; i += together) turns += Math.max(...wordsInBanks(addresses.slice(i, i + together), size)) - 1;
-  return [unitsOf(addresses, size, SECTOR).length, least, turns];
+  let turns = 0;
+  for (let i = 0; i < addresses.length; i += together) turns += Math.max(...wordsInBanks(addresses.slice(i, i + together), size));
+  return [unitsOf(addresses, size, SECTOR).length, least, turns, Math.ceil(addresses.length / together)];
 }
 
 function wordsInBanks(addresses, size) {
@@ -75,9 +75,9 @@ function linesOf(addresses, size) {
 
 // ---- words
 
-function accessSentence({ lanes, warp, warps, sectors, least, turns, used, all }, size) {
+function accessSentence({ lanes, warp, warps, sectors, least, turns, leastTurns, used, all }, size) {
   const fewest = sectors === least ? "as few as can be" : `${least} would do`;
-  const banks = turns === 1 ? "one turn, no bank conflict" : `${turns} turns, a bank conflict`;
+  const banks = `${some(turns, "turn")}, ${turns === leastTurns ? "no" : "a"} bank conflict`;
   return (
     `Warp ${warp} of ${warps} asks for ${some(lanes.length, "element")} of ${some(size, "byte")}: from global memory ${some(sectors, "sector")} of ${SECTOR} bytes, ${fewest}; ` +
     `from shared memory ${banks}. The whole block moves ${commas(all.sectors * SECTOR)} bytes and uses ${percentOf(used)} of them; ` +
