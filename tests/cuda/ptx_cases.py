@@ -434,6 +434,7 @@ IN_FLOAT64 = (
     "pointwise polynomial",
 )  # a whole number times a float32 is a float64
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
+FEW_SPILLS = {("matmul tn 128", (8, 0)): 64}  # bytes, once a tile: outside of the loop over K
 
 
 def cases():

