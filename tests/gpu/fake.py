@@ -32,10 +32,10 @@ SETTINGS = (
 
 
 def missing():
-    """What stands in the way of a fake GPU here; None: nothing."""
+    """What stands in the way of a fake GPU here; None: nothing. Where CI is set gcc must be there: tests do not skip."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return "the fake GPU is for Linux on x86-64"
-    return None if shutil.which("gcc") else "the fake GPU needs gcc"
+    return None if shutil.which("gcc") or os.environ.get("CI") else "the fake GPU needs gcc"
 
 
 def build():
