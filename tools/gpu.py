@@ -18,7 +18,7 @@ RESULTS = ROOT / ("_build/fake_gpu/results" if IS_FAKE else "benchmarks/results/
 DEVICES = """
 import sys, readtorch as rt
 if not rt.cuda.is_available():
-    sys.exit(1)
+    sys.exit(3)
 for i in range(rt.cuda.device_count()):
     about = rt.cuda.get_device_properties(i)
     print(f"{i}: {about.name}, sm_{about.major}{about.minor}, {about.total_memory >> 20} MiB", flush=True)
@@ -30,7 +30,8 @@ def unpack():
     if IS_FAKE or not WHEELS.is_dir() or UNPACKED.is_dir():
         return
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
-    subprocess.run([*pip, "--target", UNPACKED, *sorted(WHEELS.glob("*.whl"))], check=True)
+    if subprocess.run([*pip, "--target", UNPACKED, *sorted(WHEELS.glob("*.whl"))]).returncode:
+        print(f"the wheels in {WHEELS} are for another Python: they are left out")
 
 
 def environment(**more):
@@ -61,9 +62,12 @@ def tests():
 
 def main(arguments):
     unpack()
-    if run("-c", DEVICES):
-        print("no NVIDIA GPU is visible here: nothing was run")
+    found = run("-c", DEVICES)
+    if found == 3:
+        print("no NVIDIA GPU is visible here, or numba-cuda is not installed: nothing was run")
         return 0
+    if found:
+        return found
     RESULTS.mkdir(parents=True, exist_ok=True)
     junit = f"--junit-xml={RESULTS / 'tests.xml'}"
     failed = run("-m", "pytest", *tests(), "-m", "gpu", "-p", "no:cacheprovider", junit, *arguments)
