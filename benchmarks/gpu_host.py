@@ -3,8 +3,8 @@
     … --rounds 7      --only "x + y"
 
 Both are asked in turns, each in a process of its own, for the CPU time of the same calls; a row is the median of each, and
-the median over the rounds of new / old. The device's work does not count, so it may be one that computes nothing: a chip, or a
-stand-in for the CUDA driver. "replay" is the replay of the captured training step, beside the older commit's step; "first
+the median over the rounds of new / old. The device's work does not count: without a GPU the fake one of `tests/gpu` will do, with its
+kernels off (FAKE_GPU_RUN=0 FAKE_GPU_POISON=0 python -m tests.gpu python -m benchmarks.gpu_host COMMIT). "replay" is the replay of the captured training step, beside the older commit's step; "first
 step" is the time, by the clock, from the start of a second process to the end of its first training step.
 
 Bars: `x + y` at most 0.4 of the launch path before the first one of our own (commit 0ca3faf2~1), fused AdamW of 64 tensors 0.12,
@@ -167,14 +167,15 @@ def write(commit, rows):
 
 
 def about(rt, commit):
-    """On what it was measured. `computes`: whether the device is a chip, or what stands in for one says it is none."""
+    """On what it was measured. load: of the machine, a minute's average at the end."""
     import numba_cuda
 
     return {
         "device": rt.cuda.get_device_name()
-        + (" (a stand-in; kernels off)" if os.environ.get("FAKEGPU_RUN") == "0" else ""),
+        + (" (the fake GPU of tests/gpu, kernels off)" if os.environ.get("FAKE_GPU_RUN") == "0" else ""),
         "date": datetime.date.today().isoformat(),
         "old": commit,
+        "load": round(os.getloadavg()[0], 1),
         "python": sys.version.split()[0],
         "numba-cuda": numba_cuda.__version__,
         "unit": "µs of the host's CPU time for one call; first step: seconds",
