@@ -76,4 +76,4 @@ function facts({ result, step }) {
 
 const draw = (parts) => [program(parts), chart(parts), facts(parts)];
 
-export default { render: figure(model, draw) };
+export default { render: figure(model, draw, { typing: "goes to the last step" }) };
