@@ -43,6 +43,14 @@ def test_transposed_and_sliced(transpose_a, transpose_b):
     close(product(a, b), a @ b)
 
 
+@pytest.mark.parametrize("m, k, n", [(70, 40, 65), (3, 33, 5), (1, 100, 1)])
+def test_complex_numbers_of_sixteen_bytes(m, k, n):
+    """Two pairs of strips do not fit for them: the other way through the kernel."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape) + 1j * random.standard_normal(shape) for shape in ((m, k), (k, n)))
+    np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-12, atol=1e-12)
+
+
 def test_without_a_race():
     a, b, out = floats(10, 20), floats(20, 9, seed=1), np.zeros((10, 9), np.float32)
     checked(matmul, a, b, out)

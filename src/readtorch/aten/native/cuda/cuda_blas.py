@@ -56,6 +56,7 @@ unsigned = np.uint64  # an index that cannot be negative needs no test for it
 LANES = 16  # threads along each side of a block
 THREADS = LANES * LANES
 DEPTH = 16  # how much of K in one step
+SHARED = 48 << 10  # bytes of shared memory that a block has without asking for more
 LARGE = 1 << 20  # results from which on tiles of 128 leave no part of the chip without work
 
 
@@ -99,10 +100,15 @@ def own_line(quarters, pitch, dtype):
     return own_numbers
 
 
+def pairs_of_strips(pitch, dtype):
+    """Two, or one where two do not fit into the 48 KiB that a block has: complex128."""
+    return 2 if 4 * DEPTH * pitch * np.dtype(dtype).itemsize <= SHARED else 1
+
+
 def arithmetic(quarters, dtype):
     """multiply(totals, strips, at, x, y): what half a step adds to a thread's results."""
     own, pitch = 4 * quarters, 64 * quarters + 4
-    own_numbers, of_b = own_line(quarters, pitch, dtype), 2 * DEPTH * pitch
+    own_numbers, of_b = own_line(quarters, pitch, dtype), pairs_of_strips(pitch, dtype) * DEPTH * pitch
 
     def add_line(totals, strips, at, x, y):
         """What one line of the strips adds to the thread's results."""
@@ -144,13 +150,14 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
     side, own = 64 * quarters, 4 * quarters  # of the tile, of a thread's part of it
     pitch = side + 4
     strip, results, share = DEPTH * pitch, own * own, side * DEPTH // THREADS  # sizes of arrays are constants
-    room = 4 * strip
+    pairs = pairs_of_strips(pitch, dtype)
+    room, of_b, ahead = 2 * pairs * strip, pairs * strip, pairs == 2
     start_a, fetch_a, stow_a = operand_a
     start_b, fetch_b, stow_b = operand_b
     multiply, spread = arithmetic(quarters, dtype), way_out(quarters, dtype)
 
     def tiles(a, b, extra, out, geometry, sizes, parts):
-        strips = cuda.shared.array(room, dtype, alignment=16)  # two of a, then two of b
+        strips = cuda.shared.array(room, dtype, alignment=16)  # those of a, then those of b
         totals = cuda.local.array(results, dtype)
         held = cuda.local.array(share, dtype)
         products, rows, columns, depth = sizes
@@ -167,32 +174,43 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
             fetch_a(held, a, geometry, z, place_a, begin, end)
             stow_a(strips, 0, t, held)
             fetch_b(held, b, geometry, z, place_b, begin, end)
-            stow_b(strips, 2 * strip, t, held)
+            stow_b(strips, of_b, t, held)
             cuda.syncthreads()
             now, k0 = i32(0), begin
             while k0 < end:
                 k0 = i32(k0 + DEPTH)
-                more, then = k0 < end, i32(strip - now)
-                if more:
+                more, then = k0 < end, i32(strip - now if ahead else 0)
+                if more and ahead:
                     fetch_a(held, a, geometry, z, place_a, k0, end)
                 multiply(totals, strips, now, x, y)
-                if more:
+                if more and ahead:
                     stow_a(strips, then, t, held)
                     fetch_b(held, b, geometry, z, place_b, k0, end)
                 multiply(totals, strips, now + strip // 2, x, y)
+                if more and not ahead:  # where these strips are, once all have used them
+                    cuda.syncthreads()
+                    fetch_a(held, a, geometry, z, place_a, k0, end)
+                    stow_a(strips, then, t, held)
+                    fetch_b(held, b, geometry, z, place_b, k0, end)
                 if more:
-                    stow_b(strips, 2 * strip + then, t, held)
+                    stow_b(strips, of_b + then, t, held)
                 now = then
                 cuda.syncthreads()
-            for q in range(quarters):
-                spread(strips, totals, q, x, y)
-                cuda.syncthreads()
-                for step in range(64 * side // THREADS):
-                    e = t + step * THREADS
-                    row, column = top + 64 * q + e // side, left + e % side
+            if ahead:
+                for q in range(quarters):
+                    spread(strips, totals, q, x, y)
+                    cuda.syncthreads()
+                    for step in range(64 * side // THREADS):
+                        e = t + step * THREADS
+                        row, column = top + 64 * q + e // side, left + e % side
+                        if row < rows and column < columns:
+                            put(out, extra, geometry, z, part, row, column, strips[unsigned(e)])
+                    cuda.syncthreads()
+            else:  # nor do the results fit: each thread stores its own
+                for r in range(results):
+                    row, column = top + 4 * y + r // own, left + 4 * x + r % own
                     if row < rows and column < columns:
-                        put(out, extra, geometry, z, part, row, column, strips[unsigned(e)])
-                cuda.syncthreads()
+                        put(out, extra, geometry, z, part, row, column, totals[r])
 
     tiles.launch_bounds = (THREADS, blocks) if blocks > 1 else None
     return tiles
