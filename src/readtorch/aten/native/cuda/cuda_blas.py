@@ -101,7 +101,7 @@ def own_line(quarters, pitch, dtype):
 
 
 def pairs_of_strips(pitch, dtype):
-    """Two, or one where two do not fit into the 48 KiB that a block has: complex128."""
+    """Two, or one where two, and the results on their way out, do not fit into the 48 KiB that a block has: complex128."""
     return 2 if 4 * DEPTH * pitch * np.dtype(dtype).itemsize <= SHARED else 1
 
 
@@ -128,20 +128,41 @@ def arithmetic(quarters, dtype):
     return multiply
 
 
-def way_out(quarters, dtype):
-    """spread(strips, totals, q, x, y): what a thread has in 64 rows of the tile, to shared memory."""
+def way_out(quarters, dtype, put):
+    """leave(strips, totals, out, extra, geometry, where, bounds, x, y): store what a thread has of a tile. where: z, part,
+    the tile's first row and column; bounds: the result's."""
     side, own = 64 * quarters, 4 * quarters
     store = store4 if dtype is np.float32 else store_four
 
-    def spread(strips, totals, q, x, y):
+    def leave_by_rows(strips, totals, out, extra, geometry, where, bounds, x, y):
         """64 rows of the tile to shared memory, where the strips were. From there neighbors store what are neighbors; and
         the loop that stores need not index registers, which have no addresses."""
-        for i in range(4):
-            for p in range(quarters):
-                r, at = (4 * q + i) * own + 4 * p, (4 * y + i) * side + 64 * p + 4 * x
-                store(strips, at, totals[r], totals[r + 1], totals[r + 2], totals[r + 3])
+        z, part, top, left = where
+        rows, columns = bounds
+        for q in range(quarters):
+            for i in range(4):
+                for p in range(quarters):
+                    r, at = (4 * q + i) * own + 4 * p, (4 * y + i) * side + 64 * p + 4 * x
+                    store(strips, at, totals[r], totals[r + 1], totals[r + 2], totals[r + 3])
+            cuda.syncthreads()
+            for step in range(64 * side // THREADS):
+                e = cuda.threadIdx.x + step * THREADS
+                row, column = top + 64 * q + e // side, left + e % side
+                if row < rows and column < columns:
+                    put(out, extra, geometry, z, part, row, column, strips[unsigned(e)])
+            cuda.syncthreads()
 
-    return spread
+    def leave_alone(strips, totals, out, extra, geometry, where, bounds, x, y):
+        """Each thread stores its own results."""
+        z, part, top, left = where
+        rows, columns = bounds
+        for i in range(own):
+            for j in range(own):
+                row, column = top + 4 * y + i, left + 4 * x + j
+                if row < rows and column < columns:
+                    put(out, extra, geometry, z, part, row, column, totals[i * own + j])
+
+    return leave_by_rows if pairs_of_strips(side + 4, dtype) == 2 else leave_alone
 
 
 @functools.cache
@@ -154,7 +175,7 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
     room, of_b, ahead = 2 * pairs * strip, pairs * strip, pairs == 2
     start_a, fetch_a, stow_a = operand_a
     start_b, fetch_b, stow_b = operand_b
-    multiply, spread = arithmetic(quarters, dtype), way_out(quarters, dtype)
+    multiply, leave = arithmetic(quarters, dtype), way_out(quarters, dtype, put)
 
     def tiles(a, b, extra, out, geometry, sizes, parts):
         strips = cuda.shared.array(room, dtype, alignment=16)  # those of a, then those of b
@@ -196,21 +217,7 @@ def tile_kernel(quarters, operand_a, operand_b, put, dtype, blocks):
                     stow_b(strips, of_b + then, t, held)
                 now = then
                 cuda.syncthreads()
-            if ahead:
-                for q in range(quarters):
-                    spread(strips, totals, q, x, y)
-                    cuda.syncthreads()
-                    for step in range(64 * side // THREADS):
-                        e = t + step * THREADS
-                        row, column = top + 64 * q + e // side, left + e % side
-                        if row < rows and column < columns:
-                            put(out, extra, geometry, z, part, row, column, strips[unsigned(e)])
-                    cuda.syncthreads()
-            else:  # nor do the results fit: each thread stores its own
-                for r in range(results):
-                    row, column = top + 4 * y + r // own, left + 4 * x + r % own
-                    if row < rows and column < columns:
-                        put(out, extra, geometry, z, part, row, column, totals[r])
+            leave(strips, totals, out, extra, geometry, (z, part, top, left), (rows, columns), x, y)
 
     tiles.launch_bounds = (THREADS, blocks) if blocks > 1 else None
     return tiles
