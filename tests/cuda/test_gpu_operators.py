@@ -26,6 +26,7 @@ def missing_kernel(finding):
 
 
 # Two devices draw other numbers from one seed; samples of factories name the CPU; a device's max_pool1d is a view, the CPU's is not.
+# Samples of `to` copy to the host with non_blocking=True, and look at the numbers without waiting.
 RANDOM = (
     "multinomial",
     "rand_like",
@@ -36,7 +37,7 @@ RANDOM = (
     "nn.functional.dropout2d",
 )
 FACTORIES = ("zeros", "ones", "full", "eye", "arange", "linspace", "empty")
-OTHER_ON_DEVICES = (*RANDOM, *FACTORIES, "nn.functional.scaled_dot_product_attention", "nn.functional.max_pool1d")
+OTHER_ON_DEVICES = (*RANDOM, *FACTORIES, "nn.functional.scaled_dot_product_attention", "nn.functional.max_pool1d", "to")
 
 
 @pytest.mark.parametrize(
