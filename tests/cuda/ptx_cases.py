@@ -433,7 +433,7 @@ IN_FLOAT64 = (
     "pointwise y1",
     "pointwise polynomial",
 )  # a whole number times a float32 is a float64
-NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
+NO_SPILLS = ("softmax", "_norm", "matmul", "conv2d")
 FEW_SPILLS = {("matmul tn 128", (8, 0)): 64}  # bytes, once a tile: outside of the loop over K
 
 
