@@ -21,15 +21,7 @@ from readtorch.c10.cuda.launch import on_chip
 from tests.cuda import networks
 from tests.cuda.test_tensor_cores import by_tf32, halves
 
-pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    if os.environ.get("READTORCH_SIMULATE_CUDA") or not cuda.is_available():
-        pytest.skip("needs an NVIDIA GPU")
-    yield
-    cuda.synchronize()
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
 @pytest.mark.parametrize("name", networks.NETWORKS)

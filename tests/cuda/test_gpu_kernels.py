@@ -1,26 +1,15 @@
 """Every operator that has a CUDA kernel, on a real GPU, against our own kernels on the CPU. It needs no PyTorch."""
 
-import os
-
 import pytest
 
 import readtorch as rt
-from readtorch import cuda
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.native.cuda import register_cuda  # noqa: F401  (registers all)
 from readtorch.c10.dispatch_key import CUDA
 from tests.cuda.kernel_cases import DRAWN, NOT_COMPARED, ON_THE_HOST, cases_of
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 REGISTERED = [name.removeprefix("aten::") for name, operator in registry.items() if CUDA in operator.kernels]
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    if os.environ.get("READTORCH_SIMULATE_CUDA") or not cuda.is_available():
-        pytest.skip("needs an NVIDIA GPU")
-    yield
-    cuda.synchronize()
 
 
 def moved(value, device):

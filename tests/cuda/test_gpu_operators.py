@@ -1,23 +1,12 @@
 """Operators on a real GPU, called as PyTorch's own list of samples says, against PyTorch on the CPU."""
 
-import os
-
 import pytest
 import torch
 
-from readtorch import cuda
 from tests.conformance import catalog, runner
 from tests.reference import tensors_on
 
-pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    if os.environ.get("READTORCH_SIMULATE_CUDA") or not cuda.is_available():
-        pytest.skip("needs an NVIDIA GPU")
-    yield
-    cuda.synchronize()
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
 def missing_kernel(finding):
