@@ -177,6 +177,30 @@ def test_why_am_i_out_of_memory_although_enough_is_free(device):
         rt.ones(8 * MIB // 4, device=device)
 
 
+def test_why_does_nvidia_smi_show_more_than_memory_allocated(device):
+    x = rt.ones(1, device=device)
+    free, total = rt.cuda.mem_get_info()
+    assert total - free >= rt.cuda.memory_reserved() == 2 * MIB > rt.cuda.memory_allocated() == 512
+    assert x.item() == 1
+
+
+def test_what_do_the_numbers_of_cuda_out_of_memory_mean(device):
+    parts = [rt.ones(4 * MIB // 4, device=device) for _ in range(15)]
+    del parts[::2]
+    with pytest.raises(rt.OutOfMemoryError) as caught:
+        rt.ones(8 * MIB // 4, device=device)
+    message = str(caught.value)
+    free, total = rt.cuda.mem_get_info()
+    holes = rt.cuda.memory_reserved() - rt.cuda.memory_allocated()
+    for words in (
+        "Tried to allocate 20.00 MiB",  # a segment: what is asked of the driver
+        f"total capacity of {total / MIB:.2f} MiB of which {free / MIB:.2f} MiB is free",
+        f"{rt.cuda.memory_allocated() / MIB:.2f} MiB is allocated by PyTorch",
+        f"{holes / MIB:.2f} MiB is reserved by PyTorch but unallocated",
+    ):
+        assert words in message
+
+
 def test_how_do_i_find_out_what_uses_the_memory(device):
     rt.cuda.memory._record_memory_history()
     x = rt.ones(1000, device=device)

@@ -25,6 +25,7 @@ NOT_RUN = {
     "Why does a CUDA error name the wrong line?": A_GPU,
     "What does `non_blocking=True` do?": A_GPU,
     "What is a stream?": A_GPU,
+    "When do I need `record_stream`?": SOURCE,
     "Why are neighbouring threads to read neighbouring addresses?": A_GPU,
     "`DataParallel` or `DistributedDataParallel`?": A_GPU,
     "Are gradients summed or averaged over the ranks?": SOURCE,

@@ -6,6 +6,12 @@ is written anew. A digest that does not fit makes it damaged: the same, with a w
 once each put a whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in
 cache_dir_utils.py.
 
+Note [ One name, one machine code ]
+Machine code calls other machine code by its name, and a name that is there already is used, also by code that brings a function
+of that name along. numba's names are a function's module, its qualified name and a number that counts functions in a
+process. Two functions that are made from different texts may have the same in two processes: what one of them has kept would
+call, in the other, another function. So a kept function's qualified name ends with a digest of what it is made from.
+
 Files stand in no `__pycache__`, where numba by itself puts them: those can be written to by everyone who may write to
 the source, and are read-only where a package is installed for all.
 
@@ -51,7 +57,7 @@ class KernelCache(_Cache):
 
     def __init__(self, function, shared, directory, source):
         self.function, self.shared, self.directory, self.source = function, shared, directory, source
-        self.enabled = True
+        self.enabled, self.named = True, False
 
     def enable(self):
         self.enabled = True
@@ -70,6 +76,7 @@ class KernelCache(_Cache):
     # numba calls `load_overload` before it compiles, `save_overload` afterwards.
 
     def load_overload(self, sig, target_context):
+        self.name_by_content()
         target_context.refresh()
         path = self.path(sig, target_context.codegen())
         data = cache_dir_utils.read(path) if path else None
@@ -89,6 +96,13 @@ class KernelCache(_Cache):
         if path and not data.library.has_dynamic_globals and all(lifted.can_cache for lifted in data.lifted):
             pickled = dumps((sig, data._reduce()))
             cache_dir_utils.write(path, self.stamp + hashlib.sha256(pickled).digest() + pickled)
+
+    def name_by_content(self):
+        """Give the function its name among all machine code, once. See Note [ One name, one machine code ]"""
+        if not self.named:
+            content = hashlib.sha256(self.stamp + self.closed_over()).hexdigest()[:12]
+            self.function.__qualname__ += f"_{content}"
+            self.named = True
 
     # ------------------------------------------------------------------------------------------ which file it is
 
