@@ -2,7 +2,7 @@
 
 # What Tab must reach: of a group of radio buttons only one. (It may reach more: the browser stops at what scrolls.)
 STOPS = """figure => [...figure.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter(one =>
-    one.tabIndex >= 0 && !one.disabled && one.getClientRects().length && getComputedStyle(one).visibility === 'visible'
+    one.tabIndex >= 0 && !one.disabled && one.checkVisibility({visibilityProperty: true})
     && !(one.type === 'radio' && !one.checked && figure.querySelector(`input[name="${one.name}"]:checked`)))"""
 LEFT_OUT = f"figure => ({STOPS})(figure).filter(one => !one.rtReached).map(one => one.outerHTML.slice(0, 120))"
 MOST_STOPS = 200
@@ -53,7 +53,8 @@ def enter(page, figure):
 
 
 def walk(page, figure):
-    """Tab through the figure: (what each stop looked like with and without focus, what was not reached)"""
+    """Tab through the figure, its folds open: (what each stop looked like with and without focus, what was not reached)"""
+    page.evaluate("figure => figure.querySelectorAll('details').forEach(one => { one.open = true; })", figure)
     enter(page, figure)
     looks = []
     while page.evaluate(INSIDE, figure) and len(looks) < MOST_STOPS:
