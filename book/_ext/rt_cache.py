@@ -20,6 +20,8 @@ LIBRARIES = ["torch", "numpy", "numba", "ml_dtypes", "matplotlib", "anywidget", 
 RESULTS = [
     "tests/conformance/results.json",
     "tests/conformance/page.py",
+    "tests/dynamo/page.py",
+    "tests/dynamo/table.json",
     "tests/lockstep/results.json",
     "tests/allocator/results.json",
     "benchmarks/page.py",
