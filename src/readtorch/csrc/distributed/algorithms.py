@@ -1,4 +1,4 @@
-"""All-reduce made of sends and receives, three ways, and what each costs.
+"""All-reduce made of sends and receives, four ways, and what each costs.
 
 PyTorch has no such file: the libraries behind its backends (Gloo, NCCL, MPI) choose among these. Explained in the chapter
 "Process groups, DDP and SyncBatchNorm".
@@ -19,8 +19,9 @@ send:
     ring                  2 (n - 1)                2 B (n - 1) / n        nearly the least possible
     recursive doubling    log2 n                   B log2 n
     tree                  2 log2 n                 up to B log2 n, by the root on the way down
+    halving and doubling  2 log2 n                 2 B (n - 1) / n        the ring's bytes in fewer messages
 
-So libraries take a tree or doubling for small arrays and a ring for large ones.
+So libraries take a tree or doubling for small arrays, and a ring or halving for large ones.
 R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH (2005).
 """
 
@@ -137,7 +138,62 @@ def combine_in_order(op, array, incoming, mine_first):
         array[...] = incoming
 
 
-ALL_REDUCE = {"ring": ring_all_reduce, "tree": tree_all_reduce, "recursive doubling": recursive_doubling_all_reduce}
+# ------------------------------------------------------------------------- recursive halving and doubling
+
+
+def halving_doubling_all_reduce(links, array, op=RedOpType.SUM):
+    """R. Rabenseifner's: partners exchange the half that the other keeps, the farthest first, until each rank has the sums of one
+    part; then the same way back. Ranks beyond the largest power of two stand aside as in `recursive_doubling_all_reduce`.
+    """
+    power = 1 << (links.size.bit_length() - 1)
+    if links.rank >= power:
+        links.send(array, links.rank - power)
+        links.recv(array, links.rank - power)
+        return
+    if links.rank + power < links.size:
+        incoming = np.empty_like(array)
+        links.recv(incoming, links.rank + power)
+        combine(op, array, incoming)
+    ends = np.cumsum([0, *map(len, np.array_split(array, power))])
+    halve(links, array, ends, op, power)
+    double(links, array, ends, power)
+    if links.rank + power < links.size:
+        links.send(array, links.rank + power)
+
+
+def piece(array, ends, part, count):
+    """The parts part … part + count."""
+    return array[ends[part] : ends[part + count]]
+
+
+def halve(links, array, ends, op, power):
+    """Reduce-scatter: afterwards part `rank` is complete on this rank."""
+    bit = power // 2
+    while bit:
+        partner = links.rank ^ bit
+        kept = piece(array, ends, links.rank & ~(bit - 1), bit)
+        incoming = np.empty_like(kept)
+        links.exchange(piece(array, ends, partner & ~(bit - 1), bit), partner, incoming, partner)
+        combine(op, kept, incoming)
+        bit //= 2
+
+
+def double(links, array, ends, power):
+    """All-gather: each exchange doubles what is complete."""
+    bit = 1
+    while bit < power:
+        partner = links.rank ^ bit
+        mine, theirs = (piece(array, ends, rank & ~(bit - 1), bit) for rank in (links.rank, partner))
+        links.exchange(mine, partner, theirs, partner)
+        bit *= 2
+
+
+ALL_REDUCE = {
+    "ring": ring_all_reduce,
+    "tree": tree_all_reduce,
+    "recursive doubling": recursive_doubling_all_reduce,
+    "halving and doubling": halving_doubling_all_reduce,
+}
 
 
 # ------------------------------------------------------------------------- cost
@@ -164,7 +220,20 @@ def recursive_doubling_cost(ranks, bytes_, alpha, beta, gamma=0.0):
     return rounds * (one + gamma * bytes_) + fold
 
 
-COST = {"ring": ring_cost, "tree": tree_cost, "recursive doubling": recursive_doubling_cost}
+def halving_doubling_cost(ranks, bytes_, alpha, beta, gamma=0.0):
+    """Seconds that `halving_doubling_all_reduce` takes."""
+    power = 1 << (ranks.bit_length() - 1)
+    rounds, moved = power.bit_length() - 1, bytes_ * (power - 1) / power
+    fold = 0 if ranks == power else 2 * (alpha + beta * bytes_) + gamma * bytes_
+    return 2 * (rounds * alpha + beta * moved) + gamma * moved + fold
+
+
+COST = {
+    "ring": ring_cost,
+    "tree": tree_cost,
+    "recursive doubling": recursive_doubling_cost,
+    "halving and doubling": halving_doubling_cost,
+}
 
 
 class GroupLinks:
