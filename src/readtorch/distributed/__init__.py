@@ -19,6 +19,7 @@ from readtorch.csrc.distributed.tcp_store import TCPStore
 from readtorch.csrc.distributed.timeline import Timeline, hidden_share
 from readtorch.csrc.distributed.timeline import record as record_timeline
 
+from .device_mesh import DeviceMesh, init_device_mesh
 from .distributed_c10d import *  # noqa: F403
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .thread_ranks import run_threads

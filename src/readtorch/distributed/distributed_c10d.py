@@ -365,7 +365,9 @@ def new_group(
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
         )
-    if len(set(ranks)) != len(ranks) or any(not 0 <= r < default.size() for r in ranks):
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks}")
+    if any(not 0 <= r < default.size() for r in ranks):
         raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     if backend is not None and Backend(backend) != default.backend_name:
         raise ValueError(f"a group over {backend} beside one over {default.backend_name} is not supported")
@@ -485,6 +487,14 @@ def _ranks_of(group):
 def get_process_group_ranks(group):
     """The global ranks of the group, in the group's order."""
     return list(_ranks_of(_group_or_default_group(group)))
+
+
+def _resolve_process_group(group_name):
+    """This rank's group of that name."""
+    for group in current.world.groups:
+        if group.group_name == group_name:
+            return group
+    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
 
 
 def get_pg_count():

@@ -1,0 +1,9 @@
+"""Tensors over the ranks of a mesh. In PyTorch: `torch/distributed/tensor/__init__.py`."""
+
+from readtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from . import _ops
+from ._api import DTensor, distribute_module, distribute_tensor
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
+
+__all__ = ["DTensor", "distribute_tensor", "distribute_module", "Shard", "Replicate", "Partial", "Placement"]
