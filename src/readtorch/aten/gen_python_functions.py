@@ -34,7 +34,25 @@ def make_binding(packet, is_method):
         binding.__name__ = binding.__qualname__ = packet.name
     if not is_method:
         public.function = binding
+        if public.parameters is None:  # the others are Python's in PyTorch, too
+            binding.__wrapped__ = BuiltinFunction(packet.name)
     return binding
+
+
+class BuiltinFunction:
+    """What `inspect` finds behind the function of an operator: in PyTorch these are written in C, and have no signature."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"<built-in function {self.name}>"
+
+    @property
+    def __signature__(self):
+        raise ValueError(f"no signature found for builtin {self!r}")
 
 
 # In PyTorch these methods are written in Python; `/` has one method for two of its names.

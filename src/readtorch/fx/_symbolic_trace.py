@@ -344,7 +344,7 @@ class Tracer(TracerBase):
                 self.graph._co_fields = {name: getattr(code, name) for name in names}
             self.tensor_attrs = {}
             self._collect_tensor_attrs(self.root, [])
-            if not isinstance(fn, FunctionType):
+            if not isinstance(inspect.unwrap(fn), FunctionType):  # an operator is none, either
                 raise AssertionError(f"Expected FunctionType, got {type(fn)}")
             run, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
             with _new_patcher() as patcher:
