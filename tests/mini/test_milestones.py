@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
@@ -238,6 +239,24 @@ def allocator():
     return f"{len(places)} requests, {failed} in vain\nsum of addresses {sum(place or 0 for place in places):,}\n"
 
 
+def traced_program():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)
+            self.scale = torch.nn.Parameter(torch.tensor([3.0, 5.0]))
+
+        def forward(self, x):
+            h = self.first(x)
+            h * h
+            return self.scale * self.second(h + 1) + self.second(h)
+
+    traced = torch.fx.symbolic_trace(Net())
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines()) + "True\n"
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -255,6 +274,7 @@ MILESTONES = {
     "mixed_precision": mixed_precision,
     "classifier": classifier,
     "allocator": allocator,
+    "fx": traced_program,
 }
 
 

@@ -13,7 +13,7 @@ A sigmoid in place of each relu:
         node.target = readtorch.sigmoid
     traced.recompile()
 
-More of it: `passes`, and `experimental` with `make_fx`.
+More of it: `passes`, and `experimental` with `make_fx`. Explained in the chapter "FX".
 """
 
 from . import immutable_collections

@@ -1,0 +1,175 @@
+"""Written in the chapter "FX": its cells are this file, put together by `tools/mini.py`."""
+
+import contextlib
+import operator
+
+from .module import Linear, Module, Parameter
+
+
+class Node:
+    """One step: what is done (op, target), and to what."""
+
+    def __init__(self, name, op, target, args):
+        self.name, self.op = name, op
+        self.target, self.args = target, args
+
+    def __repr__(self):
+        return self.name
+
+
+class Graph:
+    def __init__(self):
+        self.nodes = []
+
+    def create_node(self, op, target, args=()):
+        name = getattr(target, "__name__", target)
+        name = free = name.replace(".", "_")
+        taken, number = {n.name for n in self.nodes}, 0
+        while free in taken:
+            number += 1
+            free = f"{name}_{number}"
+        self.nodes.append(Node(free, op, target, args))
+        return self.nodes[-1]
+
+    def users(self, node):
+        return [n for n in self.nodes if node in n.args]
+
+
+class Proxy:
+    """Stands for a value that nobody knows yet."""
+
+    def __init__(self, node, tracer):
+        self.node, self.tracer = node, tracer
+
+    @classmethod
+    def instead(cls, function, kinds, args):
+        proxy = next(a for a in args if isinstance(a, cls))
+        return proxy.tracer.proxy("call_function", function, args)
+
+    def __getattr__(self, name):
+        return lambda *args: self.tracer.proxy(
+            "call_method", name, (self, *args))
+
+    def __bool__(self):
+        raise TypeError("nobody knows this value yet")
+
+    def __add__(self, other):
+        return self.instead(operator.add, (), (self, other))
+
+    def __radd__(self, other):
+        return self.instead(operator.add, (), (other, self))
+
+    def __mul__(self, other):
+        return self.instead(operator.mul, (), (self, other))
+
+    def __rmul__(self, other):
+        return self.instead(operator.mul, (), (other, self))
+
+
+class Tracer:
+    def is_leaf(self, module):
+        return isinstance(module, Linear)
+
+    def proxy(self, op, target, args=()):
+        args = tuple(self.argument(a) for a in args)
+        node = self.graph.create_node(op, target, args)
+        return Proxy(node, self)
+
+    def argument(self, a):
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, int | float | str | None):
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def trace(self, root):
+        self.graph, code = Graph(), type(root).forward.__code__
+        names = code.co_varnames[1:code.co_argcount]
+        inputs = [self.proxy("placeholder", n) for n in names]
+        with watched(self, root):
+            output = self.argument(root.forward(*inputs))
+        self.graph.create_node("output", "output", (output,))
+        return self.graph
+
+
+@contextlib.contextmanager
+def watched(tracer, root):
+    """Calls and parameters of modules: the tracer first."""
+    call, get = Module.__call__, Module.__getattr__
+    paths = {m: path for path, m in root.named_modules()}
+    names = {p: name for name, p in root.named_parameters()}
+
+    def module_call(module, *args):
+        if tracer.is_leaf(module):
+            path = paths[module]
+            return tracer.proxy("call_module", path, args)
+        return call(module, *args)
+
+    def module_getattr(module, name):
+        value = get(module, name)
+        if isinstance(value, Parameter):
+            return tracer.proxy("get_attr", names[value])
+        return value
+
+    Module.__call__ = module_call
+    Module.__getattr__ = module_getattr
+    try:
+        yield
+    finally:
+        Module.__call__, Module.__getattr__ = call, get
+
+
+SIGNS = {operator.add: "+", operator.mul: "*"}
+
+
+def line(node):
+    args = [str(a) for a in node.args]
+    if node.op == "output":
+        return f"return {args[0]}"
+    if node.target in SIGNS:
+        value = f" {SIGNS[node.target]} ".join(args)
+    elif node.op == "call_function":
+        value = f"{node.target.__name__}({', '.join(args)})"
+    elif node.op == "call_method":
+        value = f"{args[0]}.{node.target}({', '.join(args[1:])})"
+    else:
+        value = f"self.{node.target}"
+        if node.op == "call_module":
+            value += f"({', '.join(args)})"
+    return f"{node.name} = {value}"
+
+
+class GraphModule:
+    """A function that is written from a graph, and its code."""
+
+    def __init__(self, root, graph):
+        self.root, self.graph = root, graph
+        self.recompile()
+
+    def recompile(self):
+        inputs, body, names = ["self"], [], {}
+        for node in self.graph.nodes:
+            if node.op == "placeholder":
+                inputs.append(node.name)
+            else:
+                body.append("    " + line(node))
+            if node.op == "call_function":
+                names[node.target.__name__] = node.target
+        head = f"def forward({', '.join(inputs)}):"
+        self.code = "\n".join([head, *body])
+        exec(self.code, names)
+        self.forward = names["forward"]
+
+    def __call__(self, *args):
+        return self.forward(self.root, *args)
+
+
+def symbolic_trace(root):
+    return GraphModule(root, Tracer().trace(root))
+
+
+def eliminate_dead_code(graph):
+    for node in reversed(list(graph.nodes)):
+        kept = node.op in ("placeholder", "output")
+        if not kept and not graph.users(node):
+            graph.nodes.remove(node)
