@@ -12,7 +12,7 @@ from readtorch.viz.figures import fx_passes
 from readtorch.viz.figures.fx_passes import EXAMPLE, EXAMPLES, FIRST, SCALE, WEIGHT
 from readtorch.viz.inputs import Refusal
 
-PROGRAMS = 50
+PROGRAMS = 40
 
 
 class Root(torch.nn.Module):
