@@ -94,3 +94,37 @@ def test_who_never_meets():
 
     with pytest.raises(RuntimeError, match="they never meet: .*'the end': 16"):
         launch(half, 1, 32, np.zeros(1))
+
+
+def test_who_is_out_of_bounds():
+    def double(me, x, out):
+        out[me.number] = 2 * x[me.number]
+
+    with pytest.raises(IndexError, match=r"^thread 36 of block 1 reads x\[100\] of 100$"):
+        launch(double, 2, 64, np.ones(100), np.zeros(100))
+
+    def before(me, x):
+        x[me.number - 1] = 0
+
+    with pytest.raises(IndexError, match=r"^thread 0 of block 0 writes x\[-1\] of 8$"):
+        launch(before, 1, 8, np.ones(8))
+
+
+def test_what_a_thread_may_wait_for():
+    def bare(me, x):
+        yield
+
+    with pytest.raises(TypeError, match="^thread 0 of block 0 waits for None$"):
+        launch(bare, 1, 4, np.zeros(4))
+
+    def absent(me, x):
+        yield Shuffle(0x1, 1, 0)
+
+    with pytest.raises(ValueError, match="^thread 1 of block 0: lane 1 is not in its mask 0x1$"):
+        launch(absent, 1, 4, np.zeros(4))
+
+    def from_outside(me, x):
+        yield Shuffle(0xF, 1, 4)
+
+    with pytest.raises(ValueError, match="^thread 0 of block 0: lane 4 is not in its mask 0xf$"):
+        launch(from_outside, 1, 4, np.zeros(4))

@@ -42,6 +42,13 @@ def test_a_thread_of_a_block():
     assert picture.count("<circle") == 8 and picture.count("<path") == 4
 
 
+def test_global_memory_alone():
+    arrays = np.zeros(8, f32), np.zeros(8, f32)
+    picture = shown(turned, 2, 4, *arrays, thread=1, of_block=1, shared=False)
+    assert "Thread 1 of block 1 reads a[5], writes out[5]." in picture and "shared" not in picture
+    assert filled(picture) == ["#2f7fc1", "#c4711b"] and picture.count("<path") == 2
+
+
 def test_several_arrays_are_one_verb():
     picture = shown(outer, 1, (4, 3), np.zeros((3, 1), f32), np.zeros((1, 4), f32), np.zeros((3, 4), f32), thread=6)
     assert "Thread 6 reads a[1, 0] and b[0, 2], writes out[1, 2]." in picture

@@ -61,6 +61,27 @@ def test_costs_are_those_of_a_recorded_kernel(seed):
         "least": sum(access.fewest_sectors for access in accesses),
         "turns": sum(access.turns for access in accesses),
     }
+    held = [
+        {sector for a in access.accesses for sector in sectors_of(a.address - begin, x.itemsize)} for access in accesses
+    ]
+    assert result["different"] == len(set().union(*held))
+    assert sum(map(max, result["banks"])) == result["turns"]  # the bars are what the number says
+
+
+def sectors_of(address, size):
+    return range(address // 32, (address + size - 1) // 32 + 1)
+
+
+def test_eight_warps_ask_for_the_same_sectors():
+    result = figure.FIGURE.result(pattern=figure.COLUMNS, pitch=32)
+    assert (result["all"]["sectors"], result["different"]) == (256, 32)
+    assert "asks for 256 sectors, 32 different: without a cache 8,192 bytes, 13 % of them used" in result["say"]
+    assert "8 sectors, all different" in figure.FIGURE.result(pattern=figure.ROWS, pitch=32, down=2)["say"]
+
+
+def test_half_a_warp_of_elements_of_eight_bytes():
+    result = figure.FIGURE.result(pattern=figure.COLUMNS, size="8", across=16, down=16, pitch=32)
+    assert (len(result["banks"]), [max(part) for part in result["banks"]], result["turns"]) == (2, [16, 16], 32)
 
 
 def test_what_the_chapter_says():

@@ -5,8 +5,12 @@ from collections import Counter, defaultdict, namedtuple
 import numpy as np
 
 WARP = 32
-BARRIER = "the barrier"
+BARRIER, LEFT = "the barrier", "the end"
 Shuffle = namedtuple("Shuffle", "mask value source")
+
+
+def lanes_in(mask):
+    return {lane for lane in range(WARP) if mask >> lane & 1}
 
 
 class Thread:
@@ -17,7 +21,10 @@ class Thread:
         self.shared = shared
         self.number = block * width + index  # in the grid
         self.warp, self.lane = divmod(index, WARP)
-        self.stop = None  # what it waits for
+        self.stop = LEFT  # what it waits for
+
+    def __repr__(self):
+        return f"thread {self.index} of block {self.block}"
 
     def start(self, kernel, arguments):
         self.steps = kernel(self, *arguments)
@@ -28,7 +35,21 @@ class Thread:
         try:
             self.stop = self.steps.send(answer)
         except StopIteration:
-            self.stop = None  # it has left the kernel
+            self.stop = LEFT
+        else:
+            self.check_stop()
+
+    def check_stop(self):
+        if self.stop is BARRIER:
+            return
+        mask = getattr(self.stop, "mask", None)
+        if mask is None:
+            raise TypeError(f"{self} waits for {self.stop!r}")
+        source = getattr(self.stop, "source", self.lane)
+        for lane in (self.lane, source):
+            if lane not in lanes_in(mask):
+                raise ValueError(f"{self}: lane {lane} is not in"
+                                 f" its mask {mask:#x}")
 
 
 def all_at_the_barrier(threads):
@@ -46,20 +67,18 @@ def lanes_that_meet(threads):
                     if isinstance(t.stop, Shuffle)
                     and (t.warp, t.stop.mask)
                     == (one.warp, one.stop.mask)}
-            named = [lane for lane in range(WARP)
-                     if one.stop.mask >> lane & 1]
-            if all(lane in here for lane in named):
+            if lanes_in(one.stop.mask) <= here.keys():
                 return [(t, here[t.stop.source].stop.value)
                         for t in here.values()]
     return []
 
 
 def run_block(threads, watch):
-    while any(thread.stop for thread in threads):
+    while any(thread.stop != LEFT for thread in threads):
         if ready := all_at_the_barrier(threads):
             watch.barrier(threads[0].block)
         elif not (ready := lanes_that_meet(threads)):
-            stops = Counter(t.stop or "the end" for t in threads)
+            stops = Counter(t.stop for t in threads)
             raise RuntimeError(f"they never meet: {dict(stops)}")
         for thread, answer in ready:
             watch.running = thread
@@ -98,26 +117,33 @@ class Watch:
 
 
 class Watched:
-    """An array that reports each access."""
+    """An array that checks and reports each access."""
 
     def __init__(self, name, data, watch):
         self.name, self.data, self.watch = name, data, watch
         self.size = data.size
 
+    def touch(self, i, what):
+        if not 0 <= i < self.size:
+            raise IndexError(f"{self.watch.running} {what} "
+                             f"{self.name}[{i}] of {self.size}")
+        self.watch.access(self.name, i, what)
+
     def __getitem__(self, i):
-        self.watch.access(self.name, i, "reads")
+        self.touch(i, "reads")
         return self.data[i]
 
     def __setitem__(self, i, value):
-        self.watch.access(self.name, i, "writes")
+        self.touch(i, "writes")
         self.data[i] = value
 
 
 def launch(kernel, grid, width, *arrays, shared=0):
     """Run a kernel; the Watch knows what it did."""
     watch = Watch()
-    given = [Watched(f"array {k}", array, watch)
-             for k, array in enumerate(arrays)]
+    names = kernel.__code__.co_varnames[1:]  # `me` comes first
+    given = [Watched(name, array, watch)
+             for name, array in zip(names, arrays)]
     for block in range(grid):
         fresh = np.full(shared, np.nan, np.float32)
         memory = Watched(f"shared {block}", fresh, watch)

@@ -343,15 +343,16 @@ def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Thre
     return AccessViewer(data, title=title, run=run, step=step, thread=thread)
 
 
-def kernel_picture(kernel, grid, block, *arguments, thread=0, of_block=0):
+def kernel_picture(kernel, grid, block, *arguments, thread=0, of_block=0, shared=True):
     """What one thread of a kernel reads and writes, as a still picture (the chapter "CUDA kernels with numba").
 
     The kernel is run once on the kernel simulator and writes into its arguments; an error of the kernel is raised.
-    Arrays of up to 512 elements are drawn. thread, of_block: their numbers, x counting first.
+    Arrays of up to 512 elements are drawn. thread, of_block: their numbers, x counting first. shared: with
+    shared memory, or global memory alone.
     """
     from .draw_kernel import draw_kernel
 
-    return draw_kernel(kernel, grid, block, arguments, thread, of_block)
+    return draw_kernel(kernel, grid, block, arguments, thread, of_block, shared)
 
 
 def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):

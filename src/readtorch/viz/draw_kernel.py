@@ -20,29 +20,30 @@ BLUE, ORANGE = "#2f7fc1", "#c4711b"  # as in plots.py: to be told from a white a
 MOST = 512  # elements of an array
 
 
-def draw_kernel(kernel, grid, block, arrays, thread=0, of_block=0):
+def draw_kernel(kernel, grid, block, arrays, thread=0, of_block=0, shared=True):
     """The Plot of one thread, both numbers counting along x first. ValueError for arrays too large to draw."""
     at = tuple(map(int, np.unravel_index(of_block, padded(grid)[::-1])))[::-1]
     run = simulate(kernel, grid, block, arrays, 0, at)
     if run.error is not None:
         raise run.error
-    drawing = Drawing(run, thread, of_block)
+    drawing = Drawing(run, thread, of_block, ("global", "shared") if shared else ("global",))
     return Plot(drawing.svg())
 
 
 class Drawing:
     """Rows of boxes, filled from above; then the lines between them."""
 
-    def __init__(self, run, thread, of_block):
+    def __init__(self, run, thread, of_block, spaces):
         self.run, self.thread, self.of_block = run, thread, of_block
-        self.own = [a for a in run.watch.accesses if a.block == run.watch.block and a.linear == thread]
+        own = [a for a in run.watch.accesses if a.block == run.watch.block and a.linear == thread]
+        self.own = [a for a in own if a.space in spaces]
         self.parts, self.cells, self.height, self.width = [], {}, 4, 0
         written = {a.array for a in run.watch.accesses if a.space == "global" and a.kind != "read"}
         names = [name for space, name in run.launch.arrays if space == "global"]
         shared = [name for space, name in run.launch.arrays if space == "shared"]
         self.row([("global", name) for name in names if name not in written])
         self.threads()
-        self.row([("shared", name) for name in shared])
+        self.row([("shared", name) for name in shared if "shared" in spaces])
         self.row([("global", name) for name in names if name in written])
 
     # ---- boxes

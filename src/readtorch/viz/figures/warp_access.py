@@ -30,12 +30,13 @@ def model(inputs):
         "warp": warp,
         "lanes": one,
         "lines": lines_of(one, size),
-        "banks": words_in_banks(one, size),
+        "banks": [words_in_banks(part, size) for part in parts_of(one, size)],
         "sectors": costs[warp][0],
         "least": costs[warp][1],
         "turns": costs[warp][2],
         "leastTurns": costs[warp][3],
         "all": {"sectors": sectors, "least": least, "turns": turns},
+        "different": len(set().union(*(units(addresses, size, SECTOR) for addresses in of_warps))),
         "used": share_of(of_warps, size, sectors),
     }
     return result | {"say": sentence(result, size)}
@@ -69,12 +70,17 @@ def units(addresses, size, unit):
 
 
 def cost(addresses, size):
-    """(sectors moved, fewest that would do, turns of the banks, fewest)"""
+    """(sectors asked for, fewest that would do, turns of the banks, fewest)"""
     least = -(-len(set(addresses)) * size // SECTOR)
-    together = max(1, ROW // max(size, WORD))  # lanes that are served at once
-    parts = [addresses[i : i + together] for i in range(0, len(addresses), together)]
+    parts = parts_of(addresses, size)
     turns = sum(max(words_in_banks(part, size)) for part in parts)
     return len(units(addresses, size, SECTOR)), least, turns, len(parts)
+
+
+def parts_of(addresses, size):
+    """The lanes that the banks serve at once: a warp, of 8 bytes each half a warp, of 16 a quarter."""
+    together = max(1, ROW // max(size, WORD))
+    return [addresses[i : i + together] for i in range(0, len(addresses), together)]
 
 
 def words_in_banks(addresses, size):
@@ -94,7 +100,7 @@ def lines_of(addresses, size):
 
 
 def share_of(of_warps, size, sectors):
-    """What part of the bytes moved is used."""
+    """What part of the bytes asked for is used."""
     return sum(len(set(addresses)) for addresses in of_warps) * size / (sectors * SECTOR)
 
 
@@ -106,10 +112,11 @@ def sentence(result, size):
     moved = f"{plural(sectors, 'sector')} of {SECTOR} bytes"
     fewest = "as few as can be" if sectors == result["least"] else f"{result['least']} would do"
     banks = f"{plural(turns, 'turn')}, {'no' if turns == result['leastTurns'] else 'a'} bank conflict"
-    whole = result["all"]
+    whole, different = result["all"], result["different"]
+    apart = "all different" if different == whole["sectors"] else f"{different:,} different"
     return (
         f"Warp {result['warp']} of {result['warps']} asks for {plural(count, 'element')} of {plural(size, 'byte')}: from global memory {moved}, {fewest}; "
-        f"from shared memory {banks}. The whole block moves {whole['sectors'] * SECTOR:,} bytes and uses {percent(result['used'])} of them; "
+        f"from shared memory {banks}. The block asks for {plural(whole['sectors'], 'sector')}, {apart}: without a cache {whole['sectors'] * SECTOR:,} bytes, {percent(result['used'])} of them used; "
         f"its shared accesses take {plural(whole['turns'], 'turn')}."
     )
 
@@ -135,12 +142,13 @@ def picture(result, step):
             parts.append(box(50 + sector * 8 * width, y, 8 * width, height, "pale"))
         parts += [box(50 + word * width, y + 1, width - 1, height - 2, "pick") for word in words]
     below = 20 + len(lines) * height
-    most, conflict = max(result["banks"]), result["turns"] > result["leastTurns"]
-    for bank, count in enumerate(result["banks"]):
-        tall = 30 * count / most
-        parts.append(
-            box(50 + bank * width, below + 30 - tall, width - 1, tall, "gold" if conflict and count > 1 else "pale")
-        )
+    high, most = 32 // len(result["banks"]) - 2, max(map(max, result["banks"]))
+    for part, counts in enumerate(result["banks"]):
+        foot = below + (part + 1) * (high + 2)
+        for bank, count in enumerate(counts):
+            tall = high * count / most
+            kind = "gold" if count > 1 else "pale"
+            parts.append(box(50 + bank * width, foot - tall, width - 1, tall, kind))
     return drawing(410, below + 36, *parts)
 
 

@@ -21,9 +21,10 @@ const model = (inputs) => {
   const [sectors, least, turns] = [0, 1, 2].map((i) => costs.reduce((sum, cost) => sum + cost[i], 0));
   const different = ofWarps.reduce((sum, addresses) => sum + new Set(addresses).size, 0);
   const result = {
-    warps, warp, lanes, lines: linesOf(lanes, size), banks: wordsInBanks(lanes, size),
+    warps, warp, lanes, lines: linesOf(lanes, size), banks: partsOf(lanes, size).map((part) => wordsInBanks(part, size)),
     sectors: costs[warp][0], least: costs[warp][1], turns: costs[warp][2], leastTurns: costs[warp][3],
-    all: { sectors, least, turns }, used: (different * size) / (sectors * SECTOR),
+    all: { sectors, least, turns }, different: new Set(ofWarps.flatMap((addresses) => unitsOf(addresses, size, SECTOR))).size,
+    used: (different * size) / (sectors * SECTOR),
   }; // prettier-ignore
   return { ...result, say: accessSentence(result, size) };
 };
@@ -52,10 +53,15 @@ function unitsOf(addresses, size, unit) {
 
 function costOf(addresses, size) {
   const least = Math.ceil((new Set(addresses).size * size) / SECTOR);
+  const parts = partsOf(addresses, size);
+  const turns = parts.reduce((sum, part) => sum + Math.max(...wordsInBanks(part, size)), 0);
+  return [unitsOf(addresses, size, SECTOR).length, least, turns, parts.length];
+}
+
+// The lanes that the banks serve at once: a warp, of 8 bytes each half a warp, of 16 a quarter.
+function partsOf(addresses, size) {
   const together = Math.max(1, Math.floor(ROW / Math.max(size, WORD)));
-  let turns = 0;
-  for (let i = 0; i < addresses.length; i += together) turns += Math.max(...wordsInBanks(addresses.slice(i, i + together), size));
-  return [unitsOf(addresses, size, SECTOR).length, least, turns, Math.ceil(addresses.length / together)];
+  return Array.from({ length: Math.ceil(addresses.length / together) }, (_, i) => addresses.slice(together * i, together * (i + 1)));
 }
 
 function wordsInBanks(addresses, size) {
@@ -75,12 +81,13 @@ function linesOf(addresses, size) {
 
 // ---- words
 
-function accessSentence({ lanes, warp, warps, sectors, least, turns, leastTurns, used, all }, size) {
+function accessSentence({ lanes, warp, warps, sectors, least, turns, leastTurns, different, used, all }, size) {
   const fewest = sectors === least ? "as few as can be" : `${least} would do`;
   const banks = `${some(turns, "turn")}, ${turns === leastTurns ? "no" : "a"} bank conflict`;
+  const apart = different === all.sectors ? "all different" : `${commas(different)} different`;
   return (
     `Warp ${warp} of ${warps} asks for ${some(lanes.length, "element")} of ${some(size, "byte")}: from global memory ${some(sectors, "sector")} of ${SECTOR} bytes, ${fewest}; ` +
-    `from shared memory ${banks}. The whole block moves ${commas(all.sectors * SECTOR)} bytes and uses ${percentOf(used)} of them; ` +
+    `from shared memory ${banks}. The block asks for ${some(all.sectors, "sector")}, ${apart}: without a cache ${commas(all.sectors * SECTOR)} bytes, ${percentOf(used)} of them used; ` +
     `its shared accesses take ${some(all.turns, "turn")}.`
   );
 }
