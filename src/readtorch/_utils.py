@@ -257,7 +257,10 @@ def cloned_wrapper(t):
             "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for clone() "
             "to return an instance of a different type."
         )
-    return cloned.detach().requires_grad_(t.requires_grad) if t.requires_grad else cloned
+    copied = cloned.detach().requires_grad_(t.requires_grad) if t.requires_grad else cloned
+    own = {name: value for name, value in t.__dict__.items() if name not in copied.__dict__}
+    copied.__dict__.update(copy.deepcopy(own))  # a Parameter's mark, say
+    return copied
 
 
 class KeyErrorMessage(str):

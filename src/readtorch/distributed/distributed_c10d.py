@@ -94,10 +94,14 @@ __all__ = [
 default_pg_timeout = DEFAULT_TIMEOUT
 
 
+_world_numbers = itertools.count()
+
+
 class World:
-    """The groups of one rank."""
+    """The groups of one rank. number: tells it from every other one of this process, of ranks that have ended, too."""
 
     def __init__(self):
+        self.number = next(_world_numbers)
         self.default_pg = None
         self.groups = {}  # ProcessGroup -> {global rank: rank in the group}
         # for names: the same on all ranks, since all make the same groups in the same order

@@ -3,7 +3,24 @@
 from readtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from . import _ops
-from ._api import DTensor, distribute_module, distribute_tensor
+from ._api import DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
-__all__ = ["DTensor", "distribute_tensor", "distribute_module", "Shard", "Replicate", "Partial", "Placement"]
+__all__ = [
+    "DTensor",
+    "distribute_tensor",
+    "distribute_module",
+    "Shard",
+    "Replicate",
+    "Partial",
+    "Placement",
+    "ones",
+    "empty",
+    "full",
+    "rand",
+    "randn",
+    "zeros",
+]
+
+for _public in (DTensor, distribute_tensor, distribute_module, ones, empty, full, rand, randn, zeros):
+    _public.__module__ = __name__  # where they are documented to be, as in PyTorch

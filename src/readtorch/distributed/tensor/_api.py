@@ -9,17 +9,24 @@ import warnings
 
 import readtorch
 from readtorch import Tensor
+from readtorch.distributed._mesh_layout import contiguous
 from readtorch.distributed.device_mesh import _mesh_resources
 from readtorch.nn.parameter import Parameter
 
 from ._collective_utils import check_tensor_meta, mesh_broadcast
 from ._dispatch import OpDispatcher
 from ._dtensor_spec import DTensorSpec, TensorMeta
+from ._random import draw
 from ._redistribute import Redistribute, redistribute_local_tensor
-from ._utils import assert_no_mixed_partial_types, compute_global_tensor_info
+from ._utils import (
+    assert_no_mixed_partial_types,
+    compute_global_tensor_info,
+    compute_local_shape_and_global_offset,
+    normalize_to_torch_size,
+)
 from .placement_types import Partial, Replicate, _is_shard_like
 
-__all__ = ["DTensor", "distribute_tensor", "distribute_module"]
+__all__ = ["DTensor", "distribute_tensor", "distribute_module", "ones", "empty", "full", "rand", "randn", "zeros"]
 
 
 def _normalize_placements_for_grad(placements):
@@ -337,3 +344,65 @@ def _replicate_module_params_buffers(module, mesh):
     for key, buffer in module._buffers.items():
         if buffer is not None and not isinstance(buffer, DTensor):
             module._buffers[key] = distribute_tensor(buffer, mesh, everywhere)
+
+
+# ------------------------------------------------------------------------- new tensors
+
+
+def _dtensor_init_helper(init_op, size, device_mesh=None, placements=None, **options):
+    """A new DTensor: each rank makes its part with `init_op`."""
+    device_mesh = device_mesh or _mesh_resources.get_current_mesh()
+    placements = placements or [Replicate()] * device_mesh.ndim
+    if device_mesh.ndim != len(placements):
+        raise AssertionError("mesh dimension does not match the length of placements")
+    if options["layout"] != readtorch.strided:
+        raise AssertionError("layout value not supported!")
+    dtype = options["dtype"] or readtorch.get_default_dtype()
+    spec = DTensorSpec(device_mesh, placements, TensorMeta(size, tuple(contiguous(size)), dtype))
+    options = options | {"device": device_mesh.device_type}
+    if init_op in (readtorch.rand, readtorch.randn):
+        local = draw(init_op, spec, **options)
+    else:
+        shape, _ = compute_local_shape_and_global_offset(size, device_mesh, placements, skip_offset=True)
+        value = [options.pop("fill_value")] if "fill_value" in options else []
+        local = init_op(shape, *value, **options)
+    spec = spec.shallow_copy_with_tensor_meta(spec.tensor_meta._replace(dtype=local.dtype))
+    return DTensor(local, spec, requires_grad=options["requires_grad"])
+
+
+def ones(*size, dtype=None, layout=readtorch.strided, requires_grad=False, device_mesh=None, placements=None):
+    """A DTensor of ones. size: numbers, or a list of them. placements: by default every rank has all of it."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.ones, size, device_mesh, placements, **options)
+
+
+def empty(*size, dtype=None, layout=readtorch.strided, requires_grad=False, device_mesh=None, placements=None):
+    """A DTensor whose elements are not set. size, placements: as of `ones`."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.empty, size, device_mesh, placements, **options)
+
+
+def full(
+    size, fill_value, *, dtype=None, layout=readtorch.strided, requires_grad=False, device_mesh=None, placements=None
+):
+    """A DTensor all of whose elements are `fill_value`. size, placements: as of `ones`."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.full, size, device_mesh, placements, fill_value=fill_value, **options)
+
+
+def rand(*size, requires_grad=False, dtype=None, layout=readtorch.strided, device_mesh=None, placements=None):
+    """A DTensor of random numbers from 0 to 1, whose shards differ. size, placements: as of `ones`."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.rand, size, device_mesh, placements, **options)
+
+
+def randn(*size, requires_grad=False, dtype=None, layout=readtorch.strided, device_mesh=None, placements=None):
+    """A DTensor of normally distributed random numbers, whose shards differ. size, placements: as of `ones`."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.randn, size, device_mesh, placements, **options)
+
+
+def zeros(*size, requires_grad=False, dtype=None, layout=readtorch.strided, device_mesh=None, placements=None):
+    """A DTensor of zeros. size, placements: as of `ones`."""
+    size, options = normalize_to_torch_size(size), {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+    return _dtensor_init_helper(readtorch.zeros, size, device_mesh, placements, **options)

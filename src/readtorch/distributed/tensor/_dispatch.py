@@ -35,7 +35,7 @@ class OpDispatcher:
     def __init__(self):
         self.sharding_propagator = ShardingPropagator()
         self._custom_op_handlers = {aten.as_strided.default: _as_strided_handler}
-        self._regions = {}  # OpOverload -> context manager within which it runs: random numbers
+        self._regions = {}  # OpOverload -> what makes the `with` block in which it draws random numbers
         self._settings = _Settings()
 
     @property
@@ -47,10 +47,16 @@ class OpDispatcher:
     def _allow_implicit_replication(self, value):
         self._settings.allow_implicit_replication = value
 
+    def draws_in(self, op_call, region):
+        """Run an operator within `region(schema, local kwargs)`: it draws random numbers."""
+        self._regions[op_call] = region
+
     def dispatch(self, cls, op_call, args, kwargs):
         """Run an operator of which an argument is a DTensor (a `cls`)."""
         if op_call in self._custom_op_handlers:
             return self._custom_op_handlers[op_call](cls, op_call, args, kwargs)
+        if op_call._opname.startswith("_foreach_"):
+            return _one_by_one(op_call, args, kwargs)
         schema, local_args, local_kwargs = self.unwrap(cls, op_call, args, kwargs)
         try:
             sharding = self.sharding_propagator.propagate_op_sharding(schema)
@@ -71,6 +77,8 @@ class OpDispatcher:
     def unwrap(self, cls, op_call, args, kwargs):
         """(the call as an OpSchema, positional arguments with local tensors, the same by name)"""
         mesh = _mesh_of(cls, op_call, args, kwargs)
+        if not op_call._schema.is_mutable:
+            args, kwargs = tree_map_only(cls, _without_masks, (args, kwargs))
 
         def spec_of(tensor):
             return tensor._spec if isinstance(tensor, cls) else self._replicated(op_call, tensor, mesh)
@@ -141,6 +149,7 @@ class OpDispatcher:
                 if result.ndim != 0:
                     raise AssertionError("output tensor should be scalar!")
                 return result
+            spec = DTensorSpec(spec.mesh, [p.of_result() for p in spec.placements], spec.tensor_meta)
             return cls(result, spec, requires_grad=result.requires_grad)
         if isinstance(result, list | tuple):
             kind = list if isinstance(result, list) else tuple
@@ -163,12 +172,37 @@ class OpDispatcher:
         return self.wrap(cls, local, specs)
 
 
+_BY_ANOTHER_NAME = {"_foreach_norm": aten.linalg_vector_norm, "_foreach_max": aten.max, "_foreach_clone": aten.clone}
+
+
+def _one_by_one(op_call, args, kwargs):
+    """An operator on lists of tensors: the operator on each of them. The meshes of two elements may differ."""
+    name = op_call._opname
+    single = _BY_ANOTHER_NAME.get(name) or getattr(aten, name.removeprefix("_foreach_"))
+    named = {argument.name: value for argument, value in zip(op_call._schema.arguments, args, strict=False)} | kwargs
+    results = []
+    for i in range(len(named["self"])):
+        own = {k: v[i] if isinstance(v, list | tuple) else v for k, v in named.items()}
+        by_name = {k: own.pop(k) for k in ("alpha", "value") if k in own}
+        if name.startswith("_foreach_addc") and "scalars" in own:
+            by_name["value"] = own.pop("scalars")
+        results.append(single(*own.values(), **by_name))
+    return None if name.endswith("_") else results
+
+
 def _mesh_of(cls, op_call, args, kwargs):
     leaves, _ = tree_flatten((args, kwargs))
     for leaf in leaves:
         if isinstance(leaf, cls):
             return leaf._spec.mesh
     raise AssertionError(f"found no DeviceMesh from dtensor args for {op_call}!")
+
+
+def _without_masks(tensor):
+    """The rows that were looked up, summed over the ranks. In PyTorch they wait, with a mask that fits the first operator alone."""
+    if not any(p.needs_rows for p in tensor.placements):
+        return tensor
+    return tensor.redistribute(placements=[Replicate() if p.needs_rows else p for p in tensor.placements])
 
 
 def _writes_first(op_call):

@@ -94,10 +94,9 @@ class OpSchema:
         return isinstance(other, OpSchema) and self._key == other._key
 
     def __str__(self):
-        shown = ", ".join(_shown(arg) for arg in self.args_schema)
-        specs = (*self.args_spec, *self.kwargs_spec)
-        mesh = f" on {specs[0].mesh!s})" if specs else ")"
-        return f"{self.op}({shown}){mesh}"
+        direct = [arg for arg in self.args_schema if _is_spec(arg)]
+        mesh = direct[-1].mesh if direct else None
+        return f"{self.op}({', '.join(map(str, self.args_schema))}) on {mesh})"
 
 
 def _specs(tree):
@@ -119,12 +118,6 @@ def _frozen(value):
     if isinstance(value, dict):
         return tuple((k, _frozen(v)) for k, v in value.items())
     return value if _is_spec(value) else (type(value), value)
-
-
-def _shown(arg):
-    if isinstance(arg, list | tuple):
-        return f"[{', '.join(_shown(a) for a in arg)}]"
-    return str(arg)
 
 
 class OutputSharding:

@@ -10,6 +10,7 @@ import math
 from readtorch.distributed.device_mesh import _get_device_handle
 
 from ._redistribute import _gen_transform_infos
+from .placement_types import _is_shard_like
 
 BANDWIDTH, LATENCY = 87.7, 0.6  # GB/s and µs within a host
 SLOWER_BETWEEN_HOSTS, LATENCY_BETWEEN_HOSTS = 0.22, 2.7
@@ -38,17 +39,17 @@ def _cost(gigabytes, devices, hops, link):
 def _step_cost(current, target, devices, link, gigabytes):
     """(cost of one step along a dimension of the mesh, gigabytes a rank afterwards)"""
     hops = devices - 1
-    if current.is_shard() and target.is_replicate():
+    if _is_shard_like(current) and target.is_replicate():
         return _cost(gigabytes * devices, devices, hops, link), gigabytes * devices
-    if current.is_shard() and target.is_shard():
+    if _is_shard_like(current) and _is_shard_like(target):
         return _cost(gigabytes, devices, hops, link) + SHARD_TO_SHARD, gigabytes
     if current.is_partial() and target.is_replicate():
         return _cost(gigabytes, devices, 2 * hops, link), gigabytes
-    if current.is_partial() and target.is_shard():
+    if current.is_partial() and _is_shard_like(target):
         return _cost(gigabytes, devices, hops, link), gigabytes / devices
     if target.is_partial() and not current.is_replicate():
         return math.inf, gigabytes
-    if current.is_replicate() and target.is_shard():
+    if current.is_replicate() and _is_shard_like(target):
         return 0.0, gigabytes / devices
     return 0.0, gigabytes
 

@@ -45,10 +45,12 @@ class ShardingPropagator:
         self.tag_strategy_funcs[tag] = strategy_func
 
     def rule_of(self, op):
-        """The rule of an operator, or None."""
+        """The rule of an operator, or None. One that writes to its first argument has that of the operator that does not."""
         if op in self.op_strategy_funcs:
             return self.op_strategy_funcs[op]
-        return next((rule for tag, rule in self.tag_strategy_funcs.items() if tag in op.tags), None)
+        plain = getattr(aten, op._opname.removesuffix("_"), None) if op.namespace == "aten" else None
+        same = [op] + ([getattr(plain, op._overloadname)] if plain and op._overloadname in plain.overloads() else [])
+        return next((rule for tag, rule in self.tag_strategy_funcs.items() if any(tag in o.tags for o in same)), None)
 
     @lru_cache(maxsize=8192)  # noqa: B019
     def propagate_op_sharding(self, schema):

@@ -25,6 +25,12 @@ class Placement:
     Placements are values: they compare equal, and have the same hash, if they say the same.
     """
 
+    needs_rows = False  # whether a rank without any row of what is looked up could not do its part
+
+    def of_result(self):
+        """The placement of one result; what a placement remembers of one call is its own."""
+        return self
+
     def is_shard(self, dim=None):
         """Whether it is a `Shard`, and along this dimension of the tensor if one is named."""
         return isinstance(self, Shard) and (dim is None or self.dim == dim)

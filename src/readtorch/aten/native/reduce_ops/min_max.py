@@ -59,7 +59,7 @@ def select_backward(grad, dim, indices, self_sym_sizes, keepdim):
     """Gradient of selecting elements along `dim`: zeros, with grad at `indices`."""
     if not keepdim and self_sym_sizes:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return at.zeros(self_sym_sizes, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
+    return grad.new_zeros(self_sym_sizes).scatter(dim, indices, grad)
 
 
 # ------------------------------------------------------------------------------------------ along a dimension

@@ -50,7 +50,12 @@ PARTIAL_RULES = [
 ]
 
 # pointwise, but without the tag
-UNTAGGED = "_conj.default float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor exponential_.default where.self"
+UNTAGGED = (
+    "_conj.default float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor exponential_.default where.self "
+    "masked_fill_.Scalar fill.Scalar isclose.default hardswish.default elu_backward.default hardshrink_backward.default "
+    "hardsigmoid_backward.default hardswish_backward.default hardtanh_backward.default leaky_relu_backward.default "
+    "mish_backward.default softplus_backward.default softshrink_backward.default"
+)
 
 
 def pointwise_ways(op, args, kwargs, partial_rules=()):

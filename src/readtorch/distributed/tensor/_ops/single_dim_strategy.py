@@ -15,7 +15,7 @@ shards among its inputs never needs one.
 
 from readtorch.distributed.tensor.placement_types import Placement, Replicate, Shard, _StridedShard
 
-from .utils import expand_to_full_mesh_op_strategy, propagator
+from .utils import expand_to_full_mesh_op_strategy, propagator, several
 
 
 class Along:
@@ -72,7 +72,7 @@ def _with_replication(ways, outputs, inputs, metas):
     """The ways, and first of all that with everything replicated. Outputs that are not computed have no placement."""
     if any(all(p is None or isinstance(p, Replicate) for p in way) for way in ways):
         return ways
-    missing = [isinstance(metas, list | tuple) and i < len(metas) and metas[i] is None for i in range(outputs)]
+    missing = [several(metas) and i < len(metas) and metas[i] is None for i in range(outputs)]
     return [[None if m else Replicate() for m in missing] + [Replicate()] * inputs, *ways]
 
 

@@ -1,13 +1,15 @@
 """What rules have in common. In PyTorch: `torch/distributed/tensor/_ops/utils.py`."""
 
 import itertools
+from types import SimpleNamespace
 
 import readtorch
 from readtorch.distributed.tensor._api import DTensor
 from readtorch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-from readtorch.distributed.tensor._op_schema import OpSpec
+from readtorch.distributed.tensor._op_schema import OpSchema, OpSpec
 from readtorch.distributed.tensor._sharding_prop import costs
-from readtorch.distributed.tensor.placement_types import Replicate, _is_shard_like, _StridedShard
+from readtorch.distributed.tensor._utils import compute_local_shape_and_global_offset, compute_local_stride
+from readtorch.distributed.tensor.placement_types import Replicate, Shard, _is_shard_like, _StridedShard
 
 propagator = DTensor._op_dispatcher.sharding_propagator
 
@@ -48,6 +50,85 @@ def ops_with_rules():
     packets = [getattr(aten, name) for name in dir(aten)]
     ops = [getattr(p, o) for p in packets if hasattr(p, "overloads") for o in p.overloads()]
     return sorted((op for op in ops if propagator.rule_of(op) is not None), key=str)
+
+
+def overloads(names):
+    """The operators of these names: "mm.default addmm.default"."""
+    return [getattr(getattr(readtorch.ops.aten, packet), overload) for packet, overload in map(_split, names.split())]
+
+
+def _split(name):
+    packet, _, overload = name.partition(".")
+    return packet, overload or "default"
+
+
+def arguments(op, args, kwargs):
+    """A call's arguments by name, with their defaults."""
+    named = {}
+    for i, argument in enumerate(op._schema.arguments):
+        if i < len(args) and not argument.kwarg_only:
+            named[argument.name] = args[i]
+        else:
+            named[argument.name] = kwargs.get(argument.name, argument.default_value)
+    return SimpleNamespace(**named)
+
+
+def several(metas):
+    """Whether an operator has several outputs (a TensorMeta is a tuple, too)."""
+    return isinstance(metas, list | tuple) and not isinstance(metas, TensorMeta)
+
+
+def shape_adjuster(shape_argument, stride_argument=None):
+    """What makes the sizes among a call's arguments, which are those of the whole result, this rank's. Arguments: their positions."""
+
+    def adjust(schema, output):
+        if not output.is_sharded():
+            return schema
+        args = list(schema.args_schema)
+        shape, _ = compute_local_shape_and_global_offset(output.shape, output.mesh, output.placements, skip_offset=True)
+        args[shape_argument] = list(shape)
+        if stride_argument is not None:
+            args[stride_argument] = list(compute_local_stride(output.stride, shape))
+        return OpSchema(schema.op, tuple(args), schema.kwargs_schema)
+
+    return adjust
+
+
+def moved(placement, dim):
+    """The same kind of cut along another dimension."""
+    if isinstance(placement, _StridedShard):
+        return _StridedShard(dim, split_factor=placement.split_factor)
+    return Shard(dim)
+
+
+def unshard_tensor_dim(placements, *dims):
+    """The placements without cuts along these dimensions."""
+    return tuple(Replicate() if _is_shard_like(p) and p.dim in dims else p for p in placements)
+
+
+def replicate_reduction_dims(placements, dims):
+    """The placements without cuts along these dimensions and without sums that are not added up."""
+    return tuple(Replicate() if p.is_partial() else p for p in unshard_tensor_dim(placements, *dims))
+
+
+def shift_shard_dims_after_insert(placements, insert_dim=0):
+    """The placements of a tensor that has got another dimension."""
+    return tuple(moved(p, p.dim + 1) if _is_shard_like(p) and p.dim >= insert_dim else p for p in placements)
+
+
+def shift_shard_dims_after_remove(placements, remove_dim=0):
+    """The placements of a tensor that has lost a dimension."""
+    return tuple(moved(p, p.dim - 1) if _is_shard_like(p) and p.dim > remove_dim else p for p in placements)
+
+
+def one_way(schema, output, inputs):
+    """The only way to run an operator. output, inputs: placements; output may be a list of them, of several outputs."""
+    mesh = schema.get_mesh_from_args()
+    given = (*schema.args_spec, *schema.kwargs_spec)
+    specs = [DTensorSpec(mesh, p, own.tensor_meta) for p, own in zip(inputs, given, strict=True)]
+    several = isinstance(output, list)
+    outputs = tuple(DTensorSpec(mesh, p) for p in output) if several else DTensorSpec(mesh, output)
+    return [OpSpec(outputs, specs, costs(schema, specs))]
 
 
 def normalize_dim(dim, ndim):
@@ -91,6 +172,17 @@ def is_tensor_evenly_shardable(shape, spec):
     return True
 
 
+def has_empty_shards(spec):
+    """Whether a rank has nothing of the tensor."""
+    sizes = [{size} for size in spec.shape]
+    for i, placement in enumerate(spec.placements):
+        if _is_shard_like(placement):
+            n = spec.mesh.size(i)
+            parts = (placement._sizes(size, n) for size in sizes[placement.dim])
+            sizes[placement.dim] = {size for each in parts for size in each}
+    return any(0 in each for each in sizes) and 0 not in spec.shape
+
+
 def is_tensor_dim_sharded(spec, dim):
     return any(_is_shard_like(placement) and placement.dim == dim for placement in spec.placements)
 
@@ -127,6 +219,8 @@ def expand_to_full_mesh_op_strategy(
             held_by_writing = True
             continue
         if not all(_can_be_cut(own, spec, allow_uneven_sharding) for own, spec in zip(given, inputs, strict=True)):
+            continue
+        if any(p.needs_rows for spec in inputs for p in spec.placements) and any(map(has_empty_shards, inputs)):
             continue
         outputs = outputs[0] if num_outputs == 1 else tuple(outputs) or None
         if is_valid is None or is_valid(inputs, outputs):
