@@ -1,4 +1,5 @@
-"""python -m benchmarks.sass_products: the machine code of matrix products and convolutions, and what it allows. Needs no GPU.
+"""python -m benchmarks.sass_products: the machine code of matrix products, convolutions and attention, and what it allows.
+Needs no GPU.
 
     python -m benchmarks.sass_products            every case; the table goes to benchmarks/results/gpu/sass_products.json
     python -m benchmarks.sass_products tensor     cases whose name contains one of these words, printed only
@@ -12,6 +13,14 @@ reported for Hopper; `wgmma` reaches the rest). The bound is that, or the tensor
 step. Both say nothing of waiting: for memory, at barriers, for shared memory. Nothing here is a measurement.
 
 How often an inner loop runs is not in the code, but a step's FFMA are known: 16 for each result of a thread.
+
+Note [ What attention's machine code allows ]
+Its loop over tiles of keys has the products, and between them the softmax. Four things are busy in it: the tensor core; shared
+memory, which gives a multiprocessor 128 bytes a cycle, so that a scheduler may have 512 (an `ldmatrix` of four, or a store of 16
+bytes a lane) every 16 cycles; the unit for exp2, which takes 8 cycles for a warp; and the scheduler itself. If warps overlapped
+perfectly, the busiest would be the bound: "of the peak". If nothing overlapped, all would add up: "TFLOP/s at least", as far as
+nobody waits for memory or at a barrier. What it is compared with is FlashAttention-2 on an H100, forward, head dimension 128, no
+mask, 16,384 positions: 370 TFLOP/s (J. Shah and others: FlashAttention-3, 2024, arXiv 2407.08608, figure 5).
 """
 
 import argparse
@@ -19,15 +28,19 @@ import collections
 import functools
 import typing
 
+import ml_dtypes
 import numpy as np
 
 from benchmarks import record, sass
 from benchmarks.sass_loops import loops
 from readtorch.aten.float32_precision import float32_precision
 from readtorch.aten.native.cuda import conv_shared, cuda_blas
+from readtorch.aten.native.transformers.cuda.flash_attn import flash_api
 
-PEAK = {"FFMA": 59.3, "TF32": 495, "halves": 989}  # TFLOP/s
+PEAK = {"FFMA": 59.3, "TF32": 495, "halves": 989, "attention": 989}  # TFLOP/s
 CYCLES_OF_MMA, BY_MMA_SYNC = 3.84, 0.62
+CYCLES_OF_SHARED, CYCLES_OF_EXP = 16, 8
+FLASH_ATTENTION_2 = 370  # TFLOP/s: Note [ What attention's machine code allows ]
 RESULTS = 64  # of a thread, in tiles of 128
 SIDE = 4096
 
@@ -75,8 +88,14 @@ def convolutions():
     yield "conv2d backward weight", Case("FFMA", conv_shared.conv2d_backward_weight, (x, x, *how, weight))
 
 
+def attention():
+    for name, numbers, causal in (("128", 128, False), ("128 causal", 128, True), ("64", 64, False)):
+        x, logsumexp = room(4, 16, SIDE, numbers, dtype=ml_dtypes.bfloat16), room(4, 16, SIDE)
+        yield f"attention forward {name}", Case("attention", flash_api.mha_fwd, (x, x, x, x, logsumexp, 0.1, causal))
+
+
 def cases():
-    return dict([*products(), *convolutions()])
+    return dict([*products(), *convolutions(), *attention()])
 
 
 def step(instructions, labels, unit):
@@ -98,7 +117,26 @@ def bound(counts, unit):
     started = sum(counts.values())
     if unit == "FFMA":
         return counts["FFMA"] / started
+    if unit == "attention":
+        return CYCLES_OF_MMA * counts["HMMA"] / max(busy(counts).values())
     return min(BY_MMA_SYNC, CYCLES_OF_MMA * counts["HMMA"] / started)
+
+
+def busy(counts):
+    """Cycles of a scheduler for a step of attention, by what is busy in them."""
+    shared = counts["LDSM"] + counts["STS"] + counts["LDS"]
+    return {
+        "tensor core": CYCLES_OF_MMA * counts["HMMA"] / BY_MMA_SYNC,
+        "shared memory": CYCLES_OF_SHARED * shared,
+        "exp2": CYCLES_OF_EXP * counts["MUFU"],
+        "scheduler": sum(counts.values()),
+    }
+
+
+def compared(counts):
+    """The lower bound of attention, and what part of FlashAttention-2 it is."""
+    least = PEAK["attention"] * CYCLES_OF_MMA * counts["HMMA"] / sum(busy(counts).values())
+    return {"TFLOP/s at least": round(least), "of FlashAttention-2": round(least / FLASH_ATTENTION_2, 2)}
 
 
 def row_of(name, case):
@@ -117,11 +155,12 @@ def row_of(name, case):
         "HMMA": counts["HMMA"],
         "of the peak": round(share, 2),
         "TFLOP/s at most": round(share * PEAK[case.unit]),
+        **(compared(counts) if case.unit == "attention" else {}),
     }
 
 
 SHOWN = {"case": 24, "registers": 9, "spills": 6, "shared": 6, "instructions a step": 19, "FFMA": 5, "HMMA": 5,
-         "of the peak": 11, "TFLOP/s at most": 15}  # fmt: skip
+         "of the peak": 11, "TFLOP/s at most": 15, "TFLOP/s at least": 16, "of FlashAttention-2": 19}  # fmt: skip
 
 
 def main():
@@ -135,7 +174,7 @@ def main():
     for name, case in cases().items():
         if not words or any(word in name for word in words):
             rows.append(row_of(name, case))
-            print(" ".join(str(rows[-1][key]).ljust(width) for key, width in SHOWN.items()), flush=True)
+            print(" ".join(str(rows[-1].get(key, "")).ljust(width) for key, width in SHOWN.items()), flush=True)
     if not words:
         print(record.write("sass_products", rows, sass.RESULTS))
 

@@ -498,6 +498,22 @@ case(
 case("native_group_norm", IMAGE, CHANNELS, OTHER, 2, 2, 20, 1, 0.02)
 case("native_group_norm_backward", GRAD, IMAGE, *aten.native_group_norm(IMAGE, None, None, 2, 2, 20, 2, 0.02)[1:],
      CHANNELS, 2, 2, 20, 2, [True, True, True])  # fmt: skip
+QUERIES = values(1, 2, 5, 8).to(torch.float16) / 20
+KEYS, GRADS = values(1, 2, 6, 8, shift=0.5).to(torch.float16) / 30, values(1, 2, 5, 8, shift=1.0).to(torch.float16) / 20
+case("_scaled_dot_product_flash_attention", QUERIES, KEYS, KEYS.flip(2), scale=0.4, see=lambda result: result[:2])
+case(
+    "_scaled_dot_product_flash_attention",
+    QUERIES,
+    KEYS[:, :, 1:],
+    KEYS[:, :, :5],
+    0.0,
+    True,
+    see=lambda result: result[:2],
+)
+for keys, causal in ((KEYS, False), (KEYS[:, :, 1:], True)):
+    forward = aten._scaled_dot_product_flash_attention_for_cpu(QUERIES, keys, keys, 0.0, causal, scale=0.3)
+    case("_scaled_dot_product_flash_attention_backward", GRADS, QUERIES, keys, keys, *forward, torch.zeros(0), torch.zeros(0), 5,
+         keys.shape[2], 0.0, causal, torch.zeros(2), torch.zeros(()), scale=0.3)  # fmt: skip
 case("_transform_bias_rescale_qkv", values(1, 2, 12), values(12), 2)
 HEADS = values(12, 4) / 7, values(12) / 7, values(4, 4) / 7, values(4)
 case("_native_multi_head_attention", *[values(1, 2, 4)] * 3, 4, 2, *HEADS)

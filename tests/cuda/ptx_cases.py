@@ -55,6 +55,7 @@ from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.reduce import reduce
 from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
+from readtorch.aten.native.transformers.cuda.flash_attn import flash_api
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
@@ -165,6 +166,13 @@ def matmul_cases():
         yield f"tensor cores {name}", cuda_blas.matmul, (x, y, half)
     yield "matmul bias", cuda_blas.matmul, (a, b.T, out, out[0])
     yield "matmul double", cuda_blas.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
+
+
+def attention_cases():
+    q, k, rows = (aligned(np.ones((1, 2, n, 32), np.float16)) for n in (5, 7, 5))
+    numbers = floats(1, 2, 5), floats(1, 2, 5)
+    yield "attention", flash_api.mha_fwd, (q, k, k, rows, numbers[0], 0.5, True)
+    yield "attention backward", flash_api.mha_bwd, (q, q, k, k, *numbers, q, k, k, 0.5, False)
 
 
 def indexing_cases():
@@ -404,6 +412,7 @@ FAMILIES = [
     softmax_cases,
     norm_cases,
     matmul_cases,
+    attention_cases,
     indexing_cases,
     loss_cases,
     random_cases,
@@ -433,7 +442,7 @@ IN_FLOAT64 = (
     "pointwise y1",
     "pointwise polynomial",
 )  # a whole number times a float32 is a float64
-NO_SPILLS = ("softmax", "_norm", "matmul", "conv2d")
+NO_SPILLS = ("softmax", "_norm", "matmul", "attention", "conv2d")
 FEW_SPILLS = {("matmul tn 128", (8, 0)): 64}  # bytes, once a tile: outside of the loop over K
 
 

@@ -220,3 +220,19 @@ def test_tensor_cores_of_tf32():
     a, b = random.standard_normal((16, 8)).astype(np.float32), random.standard_normal((8, 8)).astype(np.float32)
     words = a.view(np.uint32), b.view(np.uint32)
     np.testing.assert_allclose(product_of(by_tf32, *words), a @ b, rtol=2e-3, atol=5e-3)
+
+
+def test_attention():
+    """The fused kernels: several tiles, heads that share keys, and backward."""
+    q, k, v, grad = (
+        rt.randn(1, heads, length, 24).bfloat16() for heads, length in ((2, 70), (1, 130), (1, 130), (2, 70))
+    )
+
+    def trained(device, dtype):
+        inputs = [x.to(device, dtype).requires_grad_() for x in (q, k, v)]
+        out = rt.nn.functional.scaled_dot_product_attention(*inputs, enable_gqa=True)
+        out.backward(grad.to(device, dtype))
+        return [x.detach().cpu().double() for x in (out, *(i.grad for i in inputs))]
+
+    for found, expected in zip(trained("cuda", rt.bfloat16), trained("cpu", rt.float64)):
+        np.testing.assert_allclose(found, expected, rtol=2**-7, atol=2**-6)

@@ -167,7 +167,7 @@ _NAMES = {
         var_mean.dim""",
     Tag.nondeterministic_seeded: """
         _fused_sdp_choice _sample_dirichlet _scaled_dot_product_attention_math
-        _scaled_dot_product_flash_attention_for_cpu _standard_gamma alpha_dropout alpha_dropout_ bernoulli
+        _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu _standard_gamma alpha_dropout alpha_dropout_ bernoulli
         bernoulli.out bernoulli.p bernoulli_.Tensor bernoulli_.float binomial cauchy_ dropout dropout_ exponential_
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ geometric_ gru.data gru.input
         log_normal_ lstm.data lstm.input multinomial multinomial.out native_dropout normal.Tensor_Tensor

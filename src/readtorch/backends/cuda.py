@@ -9,7 +9,10 @@ import warnings
 from readtorch.aten.blas_backend import BlasBackend, LinalgBackend, ROCmFABackend
 from readtorch.aten.context import check_bool, context
 from readtorch.aten.float32_precision import float32_precision
+from readtorch.aten.native.transformers.cuda.sdp_utils import why_not_flash
 from readtorch.aten.sdp_backend import SDPBackend
+from readtorch.c10.cuda import runtime
+from readtorch.c10.dispatch_key import CUDA
 from readtorch.cuda import current_device, device_count
 from readtorch.cuda._utils import _get_device_index
 
@@ -267,8 +270,8 @@ def fp16_bf16_reduction_math_sdp_allowed():
 
 
 def is_flash_attention_available() -> bool:
-    """Whether the build has the kernel for GPUs of that name."""
-    return False
+    """Whether there is a GPU that runs the kernel of that name. In PyTorch: whether the build has it."""
+    return runtime.is_available() and runtime.driver().runs_kernels
 
 
 def is_ck_sdpa_available() -> bool:
@@ -288,8 +291,14 @@ SDPAParams.__qualname__ = "_SDPAParams"  # as in C++, where the class has that n
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Whether the kernel for GPUs could: it is not there."""
-    return False
+    """Whether the kernel for GPUs could. debug: say why not, in a warning."""
+    if not params.query._keys & CUDA:
+        return False
+    p = params
+    reason = why_not_flash(p.query, p.key, p.value, p.attn_mask, p.dropout, p.is_causal, p.enable_gqa)
+    if reason is not None and debug:
+        warnings.warn(reason, stacklevel=2)
+    return reason is None
 
 
 def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:

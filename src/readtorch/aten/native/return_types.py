@@ -112,6 +112,10 @@ histogram, histogramdd = (return_type(name, "hist bin_edges") for name in ("hist
 geqrf = return_type("geqrf", "a tau")
 _unpack_dual = return_type("_unpack_dual", "primal tangent")
 linalg_lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
+_scaled_dot_product_flash_attention = return_type(
+    "_scaled_dot_product_flash_attention",
+    "output logsumexp cum_seq_q cum_seq_k max_q max_k rng_state unused debug_attn_mask",
+)
 _scaled_dot_product_flash_attention_for_cpu = return_type(
     "_scaled_dot_product_flash_attention_for_cpu", "output logsumexp"
 )
@@ -123,6 +127,7 @@ _WITHOUT_OUT = (
     histogramdd,
     _lu_with_info,
     _unpack_dual,
+    _scaled_dot_product_flash_attention,
     _scaled_dot_product_flash_attention_for_cpu,
     _scaled_dot_product_flash_attention_for_cpu_backward,
 )

@@ -48,6 +48,7 @@ class Formulas:
         self.outputs = (
             ["result"] if len(schema.returns) == 1 else [r.name or f"result{i}" for i, r in enumerate(schema.returns)]
         )
+        self.returns = dict(zip(self.outputs, schema.returns))
         self.forward = {name: rule for name, rule in vars(cls).items() if set(joint(name)) <= set(self.outputs)}
         self.functions = {
             name: f for name, f in vars(cls).items() if inspect.isfunction(f) and name not in self.forward
@@ -84,7 +85,7 @@ class Formulas:
             kind = self.arguments[name].type
             return ("list" if kind.is_list else "tensor") if kind.is_tensor else "plain"
         if name in self.outputs:
-            return "output"
+            return "output" if self.returns[name].type.is_tensor else "plain"
         owner = next((a for a in self.arguments if name.startswith(a + "_") and name[len(a) + 1 :] in FACTS), None)
         if owner is None:
             raise ValueError(f"{self.name}: a formula asks for {name!r}, which {self.operator.schema} does not have")

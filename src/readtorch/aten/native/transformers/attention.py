@@ -13,10 +13,13 @@ from readtorch.aten.native.tensor_iterator import WIDENED
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device, only_geometry
 from readtorch.aten.sdp_backend import SDPBackend
+from readtorch.c10.dispatch_key import CUDA
 from readtorch.c10.scalar_type import BOOL, C_TYPE_NAMES, float32
 from readtorch.c10.scalar_type import bool as bool_type
 from readtorch.c10.tensor_impl import dtype_of
 
+from .cuda.attention import _scaled_dot_product_flash_attention
+from .cuda.sdp_utils import select_sdp_backend
 from .flash_attention import _scaled_dot_product_flash_attention_for_cpu
 from .sdp_utils import choose_backend
 
@@ -43,9 +46,11 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
     q, v = query._array, value._array
     if not q.shape[-2] or not v.size:
         return nothing_to_attend_to(query, key, value)
-    backend = choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa)
+    backend = chosen_backend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
     if attn_mask is not None:
         attn_mask = as_added_mask(attn_mask, query.dtype)
+    if backend is SDPBackend.FLASH_ATTENTION and query._keys & CUDA:
+        return fused_on_cuda(query, key, value, dropout_p, is_causal, scale)
     if backend is SDPBackend.FLASH_ATTENTION:
         return _scaled_dot_product_flash_attention_for_cpu.call(
             query, key, value, dropout_p, is_causal, attn_mask, scale
@@ -58,7 +63,23 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
 @_fused_sdp_choice.kernel
 @only_geometry
 def fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-    return int(choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa))
+    return int(chosen_backend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa))
+
+
+def chosen_backend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
+    if query._keys & CUDA:
+        return select_sdp_backend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    return choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa)
+
+
+def fused_on_cuda(query, key, value, dropout_p, is_causal, scale):
+    """Its kernel reads sixteen bytes at a time: rows get zeros behind them, up to a multiple of eight numbers."""
+    width = query._array.shape[-1]
+    scale = 1 / math.sqrt(width) if scale is None else scale
+    if width % 8:
+        query, key, value = (at.pad(t, (0, -width % 8)) for t in (query, key, value))
+    out = _scaled_dot_product_flash_attention.call(query, key, value, dropout_p, is_causal, False, scale)[0]
+    return out[..., :width] if width % 8 else out
 
 
 def check(query, key, value, attn_mask):

@@ -1,4 +1,5 @@
-"""Which backend computes attention: the fused kernel if its conditions are met, else the one made of operators.
+"""Which backend computes attention: the fused kernel if its conditions are met, else the one made of operators. On GPUs
+`cuda/sdp_utils.py` says so.
 
 In PyTorch: `aten/src/ATen/native/transformers/sdp_utils.h`, `aten/src/ATen/native/transformers/sdp_utils_cpp.cpp`.
 """
@@ -7,8 +8,7 @@ import warnings
 
 from readtorch.aten.context import context
 from readtorch.aten.sdp_backend import SDPBackend
-from readtorch.c10.dispatch_key import CUDA
-from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, strides_of
 
 
@@ -38,17 +38,11 @@ def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
     "" is a reason, too: one that PyTorch does not report.
     """
     q, k, v = query._array, key._array, value._array
-    if query._keys & CUDA:
-        return Reason("readtorch has no fused attention for CUDA devices.")
     if dropout_p > 0:
         return "Both fused kernels do not support non-zero dropout."
-    if not q.ndim == k.ndim == v.ndim == 4:
-        return (
-            f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
-            f"{q.ndim}, Key dim: {k.ndim}, Value dim: {v.ndim} instead."
-        )
     return (
-        why_not_these_heads(q.shape, k.shape, v.shape, enable_gqa)
+        why_not_these_dimensions(q, k, v)
+        or why_not_these_heads(q.shape, k.shape, v.shape, enable_gqa)
         or attn_mask is not None
         and why_not_this_mask(attn_mask, q.shape, k.shape)
         or why_not_these_rows(query, key, value, attn_mask)
@@ -62,6 +56,16 @@ class Reason(str):
 
     def __bool__(self):
         return True
+
+
+NO_POSITIONS = "All fused kernels do not support zero seq_len_q or seq_len_kv."
+
+
+def why_not_these_dimensions(q, k, v):
+    return not q.ndim == k.ndim == v.ndim == 4 and Reason(
+        "All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
+        f"{q.ndim}, Key dim: {k.ndim}, Value dim: {v.ndim} instead."
+    )
 
 
 def why_not_these_heads(q, k, v, enable_gqa):
@@ -111,7 +115,7 @@ def why_not_these_rows(query, key, value, attn_mask):
             f"Got Query.size(-1): {q[3]}, Key.size(-1): {k[3]}, Value.size(-1): {v[3]} instead."
         )
     if not q[2] or not k[2]:
-        return Reason("All fused kernels do not support zero seq_len_q or seq_len_kv.")
+        return Reason(NO_POSITIONS)
     steps = [step_in_row(t) for t in (query, key, value)]
     ending = (
         ""
@@ -127,12 +131,12 @@ def why_not_these_rows(query, key, value, attn_mask):
     )
 
 
-def why_not_this_type(query, key, value):
-    if dtype_of(query).is_floating_point:
+def why_not_this_type(query, key, value, wanted=("Float", "Double", "BFloat16", "Half")):
+    if SCALAR_TYPE_NAMES[dtype_of(query)] in wanted:
         return None
     names = [C_TYPE_NAMES[dtype_of(t)] for t in (query, key, value)]
     return Reason(
-        "Expected query, key and value to all be of dtype: {Float, Double, BFloat16, Half}. "
+        f"Expected query, key and value to all be of dtype: {{{', '.join(wanted)}}}. "
         f"Got Query dtype: {names[0]}, Key dtype: {names[1]}, and Value dtype: {names[2]} instead."
     )
 
