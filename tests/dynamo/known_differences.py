@@ -22,5 +22,10 @@ DIFFERENCES = {
     "class_state_written_inside": "an assignment to an attribute of a class breaks the graph",
     "a_subclass_of_dict": "an object of a class that inherits from `dict` breaks the graph",
     "counters_and_chains": "`collections.Counter` breaks the graph",
+    "descriptor_state": "PyTorch has no graph where the `__dict__` of an object is asked by a descriptor; here it is followed",
+    "module_getattr_hook": "a number in a module of Python stays a constant; PyTorch makes a symbol of it when it has changed",
+    "inference_tensors": "one graph serves tensors with and without a count of versions; PyTorch compiles anew",
+    "yield_from_and_return": "`yield from` a generator that returns something leaves no graph in PyTorch; here it is followed",
+    "steps_of_other_optimizers": "`Optimizer.step` asks PyTorch's compiler to break the graph; here the step is captured whole",
     "cached_function": "PyTorch follows the function behind `lru_cache`; here Python asks the cache, which may hold another result",
 }

@@ -6,6 +6,8 @@ import collections
 import dataclasses
 import enum
 import functools
+import sys
+import types
 
 import readtorch as rt
 
@@ -1246,3 +1248,24 @@ def strides_of_one_element(compile, out):
     compiled = compile(f)
     for x in (rt.rand(3, 3).t().unsqueeze(0), rt.rand(2, 3), rt.ones(1, 2).expand(4, 2), rt.rand(0, 2)):
         out(compiled(x))
+
+
+@program
+def imports_that_fail_later(compile, out):
+    found = sys.modules["imported_by_a_program"] = types.ModuleType("imported_by_a_program")
+    found.k = 1.0
+
+    def f(x):
+        from imported_by_a_program import k
+
+        return x * k
+
+    compiled = compile(f)
+    out(compiled(rt.ones(2)))
+    del found.k
+    for _ in range(2):
+        try:
+            out(compiled(rt.ones(2)))
+        except ImportError as error:
+            out(type(error).__name__)
+        sys.modules.pop("imported_by_a_program", None)

@@ -165,6 +165,12 @@ class _Capture:
 
     def attempt(self, stop_at, reason):
         output = OutputGraph(stop_at, self.assumed, self.state)
+        try:
+            return self.attempt_with(output, stop_at, reason)
+        finally:
+            output.cleanup()
+
+    def attempt_with(self, output, stop_at, reason):
         tx = self.translator(output)
         try:
             outcome = tx.run()

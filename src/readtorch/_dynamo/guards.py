@@ -9,6 +9,7 @@ Absence is guarded like presence (a key that is not in a dictionary, a name that
 (`torch/csrc/dynamo/guards.cpp`).
 """
 
+import abc
 import math
 
 from readtorch.c10 import scalar_type, tensor_impl
@@ -138,6 +139,10 @@ class GuardBuilder:
         hold = self.writer.hold
         mask = f"({hold(tls)}.mask if {hold(threads_with_modes)} else {DEFAULT_MASK}) != {seen[0]}"
         return f"{mask} or {hold(scalar_type)}._default is not {hold(seen[1])}"
+
+    def ABC_TOKEN(self, source, seen):
+        """No class has been registered with an abstract one."""
+        return f"{self.writer.hold(abc.get_cache_token)}() != {seen}"
 
     def AUTOCAST(self, source, seen):
         return f"{self.writer.hold(autocast_state)}() != {self.writer.hold(seen)}"

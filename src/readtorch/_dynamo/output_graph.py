@@ -89,6 +89,12 @@ class OutputGraph:
         self.autocast_regions, self.has_autocast = [], False  # the arguments of those that have been entered
         self.guard_thread()
 
+    def cleanup(self):
+        """Let go of the program's objects. Variables refer to this and this to them: they would live on until a collection finds
+        them, and a weak reference of the program would not die when it must.
+        """
+        vars(self).clear()
+
     def guard_thread(self):
         self.guard("GLOBAL_STATE", None, (tls.mask, readtorch.get_default_dtype()))
         if any_autocast_enabled():

@@ -427,10 +427,18 @@ class InstructionTranslatorBase(Operations):
         if level.as_python_constant() or name not in sys.modules:
             unimplemented("Unsupported import", context=name)
         is_from = self.truth(names)
-        self.push(PythonModuleVariable(sys.modules[name if is_from else name.partition(".")[0]]))
+        self.push(self.imported(name if is_from else name.partition(".")[0]))
+
+    def imported(self, name):
+        modules = ConstantSource(sys.modules)
+        self.output.guard("DICT_CONTAINS", modules, name)
+        return self.output.read(sys.modules[name], GetItemSource(modules, name)).realize()
 
     def IMPORT_FROM(self, instruction):
-        self.push(self.stack[-1].realize().var_getattr(self, instruction.argval))
+        module = self.stack[-1].realize()
+        if not isinstance(module, PythonModuleVariable) or instruction.argval not in vars(module.value):
+            unimplemented("Unsupported import", context=instruction.argval)
+        self.push(module.var_getattr(self, instruction.argval))
 
     def LOAD_ASSERTION_ERROR(self, instruction):
         self.push(self.held(AssertionError))

@@ -55,6 +55,8 @@ INLINED_ROOMS = (
     "backends.mha",
     "optim.optimizer",
     "optim.sgd",
+    "optim.rmsprop",
+    "optim.adadelta",
     "utils._foreach_utils",
 )
 

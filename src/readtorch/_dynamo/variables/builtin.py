@@ -3,15 +3,19 @@
 In PyTorch: `torch/_dynamo/variables/builtin.py`.
 """
 
+import abc
 import builtins
 import collections
+import enum
 import functools
 import itertools
 import math
 import operator
+import sys
 import types
 import typing
 
+from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import ObservedException, unimplemented
 
 from .constant import ConstantVariable
@@ -128,6 +132,9 @@ def binary(tx, symbol, a, b):
     if symbol in ("==", "!=") and isinstance(a, BaseListVariable) and isinstance(b, BaseListVariable):
         return tx.constant(same_items(tx, a, b) == (symbol == "=="))
     x, y = a.as_python_constant(), b.as_python_constant()
+    for value in (x, y):
+        if isinstance(value, type) and type(value) is not type:  # its metaclass may say what is equal
+            tx.output.guard_class(type(value))
     if plain != symbol and isinstance(x, (list, dict, set)):
         unimplemented("Unsupported in-place operator on a container")
     return tx.fold(OPERATORS[symbol], x, y)
@@ -218,8 +225,37 @@ def of_objects(tx, symbol, plain, a, b):
 # -------------------------------------------------------------------------------------------- functions of builtins
 
 
+def asked_of_the_class(tx, value, classes, name):
+    """The answer of a class that says itself what its instances are (`__instancecheck__`), as a metaclass in Python may let it; None
+    for the classes that Python judges. What classes of `abc` answer changes when one is registered.
+    """
+    if isinstance(classes, (tuple, types.UnionType)):
+        parts = classes if isinstance(classes, tuple) else typing.get_args(classes)
+        if not any(asks_python(each, name) for each in parts):
+            return None
+        ask = call_isinstance if name == "__instancecheck__" else call_issubclass
+        return any(tx.truth(ask(tx, value, tx.held(each))) for each in parts)
+    if isinstance(classes, abc.ABCMeta) and classes.__module__.partition(".")[0] not in sys.stdlib_module_names:
+        tx.output.guard("ABC_TOKEN", None, abc.get_cache_token())
+    if not asks_python(classes, name):
+        return None
+    if name == "__instancecheck__" and value.python_type() is classes:  # Python does not ask then
+        return True
+    return tx.truth(tx.call(tx.class_function(type(classes), name), [tx.held(classes), value], {}))
+
+
+def asks_python(cls, name):
+    meta = type(cls)
+    if meta in (type, abc.ABCMeta, types.UnionType) or isinstance(cls, enum.EnumMeta) or trace_rules.is_ours(meta):
+        return False
+    return isinstance(getattr(meta, name, None), types.FunctionType)
+
+
 def call_isinstance(tx, value, classes):
     value, classes = value.realize(), classes.realize().as_python_constant()
+    answer = asked_of_the_class(tx, value, classes, "__instancecheck__")
+    if answer is not None:
+        return tx.constant(answer)
     if isinstance(value, UnknownVariable):
         value.unknown("isinstance()")
     if isinstance(value, ConstantVariable):
@@ -332,6 +368,9 @@ def call_callable(tx, value):
 
 
 def call_issubclass(tx, cls, classes):
+    answer = asked_of_the_class(tx, cls.realize(), classes.realize().as_python_constant(), "__subclasscheck__")
+    if answer is not None:
+        return tx.constant(answer)
     return tx.fold(issubclass, cls.realize().as_python_constant(), classes.realize().as_python_constant())
 
 

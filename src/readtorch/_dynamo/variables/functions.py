@@ -78,7 +78,7 @@ class UserFunctionVariable(ConstantVariable):
 
     def var_getattr(self, tx, name):
         if name in PLAIN_ATTRIBUTES:
-            return tx.constant(getattr(self.value, name))
+            return tx.output.read(getattr(self.value, name), AttrSource(self.place, name))
         if name in self.value.__dict__:
             return tx.output.read(self.value.__dict__[name], AttrSource(self.place, name))
         if name in ("__defaults__", "__kwdefaults__"):

@@ -6,6 +6,7 @@ In PyTorch: `torch/_dynamo/variables/misc.py`.
 import types
 import weakref
 
+from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.source import AttrSource, ConstantSource, WeakRefCallSource
 
@@ -21,8 +22,16 @@ class PythonModuleVariable(ConstantVariable):
         written = tx.output.side_effects.global_written(self.value.__dict__, name)
         if written is not None:
             return written
-        if name in self.value.__dict__:
-            return tx.output.read(self.value.__dict__[name], AttrSource(ConstantSource(self.value), name))
+        members, source = self.value.__dict__, ConstantSource(self.value)
+        if name in members:
+            return tx.output.read(members[name], AttrSource(source, name))
+        if name != "__dict__" and not hasattr(types.ModuleType, name):
+            tx.output.guard("DICT_NOT_CONTAINS", ConstantSource(members), name)
+            if not isinstance(members.get("__getattr__"), types.FunctionType):
+                tx.output.guard("NO_HASATTR", source, name)
+            elif not trace_rules.is_ours(members["__getattr__"]):
+                getter = tx.output.read(members["__getattr__"], AttrSource(source, "__getattr__"))
+                return tx.call(getter, [tx.constant(name)], {})
         return tx.fold(getattr, self.value, name)
 
     def var_setattr(self, tx, name, value):

@@ -81,6 +81,13 @@ class UserDefinedClassVariable(ConstantVariable):
         return f"UserDefinedClassVariable({self.value})"
 
     def call_bool(self, tx):
+        meta = type(self.value)
+        if meta is not type and not isinstance(self.value, enum.EnumMeta):
+            tx.output.guard_class(meta)
+            for name in ("__bool__", "__len__"):
+                method = class_function(tx, meta, name)
+                if method is not None:
+                    return tx.truth(tx.call(method, [self], {}))
         return True
 
     def call_iter(self, tx):
@@ -90,11 +97,13 @@ class UserDefinedClassVariable(ConstantVariable):
 
     def var_getattr(self, tx, name):
         cls = self.value
+        owner, found = lookup(cls, name)
         if isinstance(cls, enum.EnumMeta):
-            return tx.fold(getattr, cls, name)
+            return self.of_enum(tx, name, owner, found)
+        if name in OF_TYPE and cls.__flags__ & IS_HEAP_TYPE and isinstance(getattr(cls, name), str):
+            return tx.output.read(getattr(cls, name), AttrSource(ConstantSource(cls), name))
         if name in OF_TYPE:
             return tx.fold(getattr, cls, name)
-        owner, found = lookup(cls, name)
         if owner is None:
             if hasattr(cls, name):
                 self.unknown(f"attribute {name}, which its metaclass has,")
@@ -103,6 +112,13 @@ class UserDefinedClassVariable(ConstantVariable):
         if not cls.__flags__ & IS_HEAP_TYPE and not isinstance(found, types.FunctionType):
             return tx.fold(getattr, cls, name)
         return bind(tx, cls, owner, found, name, None)
+
+    def of_enum(self, tx, name, owner, found):
+        """Members stay what they are; what else a class statement has put there may be replaced."""
+        is_own = isinstance(owner, enum.EnumMeta) and not owner.__module__ == "enum" and not name.startswith("__")
+        if not is_own or name in self.value.__members__:
+            return tx.fold(getattr, self.value, name)
+        return bind(tx, self.value, owner, found, name, None)
 
     def getitem(self, tx, key):
         if isinstance(self.value, enum.EnumMeta):
@@ -188,7 +204,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return self.written(tx, name)
         if is_slot:
             return self.slot(tx, found, name)
-        own = getattr(self.original, "__dict__", {})
+        own = self.own_dict(tx)
         if name in own:
             return tx.output.read(own[name], AttrSource(self.source, name))
         if found is not MISSING:
@@ -198,6 +214,13 @@ class UserDefinedObjectVariable(VariableTracker):
                 return BuiltinMethodVariable(self, name, owner)
             return bind(tx, self.cls, owner, found, name, self)
         return self.absent(tx, name)
+
+    def own_dict(self, tx):
+        """The object's `__dict__` as it was before the call."""
+        own = getattr(self.original, "__dict__", {})
+        if self.dict_taken and tx.output.tracked[id(own)] in tx.output.side_effects:
+            self.unknown("use of an attribute after its __dict__ was written to")
+        return own
 
     def written(self, tx, name):
         if self.attributes[name] is MISSING:
@@ -232,7 +255,7 @@ class UserDefinedObjectVariable(VariableTracker):
             self.unknown(f"use of __dict__, where {name} is behind a descriptor,")
         if name in self.attributes:
             return None if self.attributes[name] is MISSING else self.attributes[name]
-        own = getattr(self.original, "__dict__", {})
+        own = self.own_dict(tx)
         if name in own:
             return tx.output.read(own[name], AttrSource(self.source, name))
         if self.source is not None:
@@ -376,7 +399,7 @@ class InstanceDictVariable(VariableTracker):
         return found
 
     def var_getattr(self, tx, name):
-        if name in ("get", "__contains__", "__getitem__"):
+        if name in ("get", "update", "__contains__", "__getitem__"):
             return tx.method_of(self, name)
         return self.whole(tx).var_getattr(tx, name)
 
@@ -385,6 +408,10 @@ class InstanceDictVariable(VariableTracker):
             return tx.constant(self.contains(tx, args[0]))
         if name == "__getitem__":
             return self.getitem(tx, args[0])
+        if name == "update":
+            for key, value in tx.call(tx.held(dict), args, kwargs).realize().items.items():
+                self.setitem(tx, tx.constant(key), value)
+            return tx.constant(None)
         found = self.owner.own_attribute(tx, args[0].realize().as_python_constant())
         default = args[1] if len(args) > 1 else tx.constant(None)
         return default if found is None else found
@@ -392,17 +419,35 @@ class InstanceDictVariable(VariableTracker):
     def whole(self, tx):
         return self.owner.instance_dict(tx)
 
+    def names(self, tx):
+        """The names of all attributes, in the order of the dictionary."""
+        owner = self.owner
+        if not owner.attributes:
+            return [tx.known(key) for key in tx.iterate(self.whole(tx))]
+        if MISSING in owner.attributes.values():
+            self.unknown("the order of names, some of which were deleted,")
+        before = list(owner.own_dict(tx))
+        if owner.source is not None:
+            tx.output.guard("DICT_KEYS_MATCH", AttrSource(owner.source, "__dict__"), before)
+        return list(dict.fromkeys([*before, *owner.attributes]))
+
     def call_iter(self, tx):
-        return self.whole(tx).call_iter(tx)
+        return tx.iterator_over([tx.constant(name) for name in self.names(tx)], self)
 
     def call_len(self, tx):
-        return self.whole(tx).call_len(tx)
+        return tx.constant(len(self.names(tx)))
 
     def call_bool(self, tx):
-        return self.whole(tx).call_bool(tx)
+        return bool(self.names(tx))
 
     def setitem(self, tx, key, value):
-        self.whole(tx).setitem(tx, key, value)
+        """Written as an attribute where that does the same."""
+        owner, name = self.owner, key.realize().as_python_constant()
+        is_plain = type(name) is str and name.isidentifier() and not owner.dict_taken and not owner.keeps_setter()
+        if is_plain and lookup(owner.cls, name)[1] is MISSING:
+            owner.store(tx, name, value)
+        else:
+            self.whole(tx).setitem(tx, key, value)
 
     def delitem(self, tx, key):
         self.whole(tx).delitem(tx, key)
