@@ -63,6 +63,17 @@ class _output_logsumexp(NamedTuple):
     output: Tensor
     logsumexp: Tensor
 
+class _output_logsumexp_cum_seq_q_cum_seq_k_max_q_max_k_rng_state_unused_debug_attn_mask(NamedTuple):
+    output: Tensor
+    logsumexp: Tensor
+    cum_seq_q: Tensor
+    cum_seq_k: Tensor
+    max_q: _int
+    max_k: _int
+    rng_state: Tensor
+    unused: Tensor
+    debug_attn_mask: Tensor
+
 class _primal_tangent(NamedTuple):
     primal: Tensor
     tangent: Tensor
@@ -391,6 +402,7 @@ def _reshape_alias(input: Tensor, size: Sequence[_int], stride: Sequence[_int]) 
 def _safe_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None) -> Tensor: ...
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor: ...
 def _scaled_dot_product_attention_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, dropout_mask: Tensor | None = None, *, scale: _float | None = None, enable_gqa: _bool = False) -> tuple[Tensor, Tensor]: ...
+def _scaled_dot_product_flash_attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: _float = 0.0, is_causal: _bool = False, return_debug_mask: _bool = False, *, scale: _float | None = None) -> _output_logsumexp_cum_seq_q_cum_seq_k_max_q_max_k_rng_state_unused_debug_attn_mask: ...
 def _scaled_dot_product_flash_attention_for_cpu(query: Tensor, key: Tensor, value: Tensor, dropout_p: _float = 0.0, is_causal: _bool = False, *, attn_mask: Tensor | None = None, scale: _float | None = None) -> _output_logsumexp: ...
 def _segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _Number | None = None) -> Tensor: ...
 def _segment_reduce_backward(grad: Tensor, output: Tensor, data: Tensor, reduce: str, *, lengths: Tensor | None = None, offsets: Tensor | None = None, axis: _int = 0, initial: _Number | None = None) -> Tensor: ...
