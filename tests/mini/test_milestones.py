@@ -1,5 +1,7 @@
 """What the reader's program can do at the end of a chapter, with the files of that stage alone, is what PyTorch does."""
 
+import contextlib
+import io
 import logging
 import math
 import random
@@ -257,6 +259,35 @@ def traced_program():
     return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines()) + "True\n"
 
 
+def trace():
+    """The same graphs: those with a product are of the function, those without of what goes on behind the break."""
+    graphs = []
+
+    def keep(graph_module, inputs):
+        graphs.append([node.target.__name__ for node in graph_module.graph.nodes if node.op == "call_function"])
+        return graph_module.forward
+
+    class Config:
+        pass
+
+    def twice(x):
+        return x + x
+
+    def noisy(x):
+        y = twice(x) * config.scale
+        print("seen", y.shape[0])
+        return y + 1
+
+    config, x = Config(), torch.tensor([1.0, 2.0, 3.0])
+    compiled, printed = torch.compile(noisy, backend=keep), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for config.scale in (2.0, 2.0, 3, 3.0):
+            print(config.scale, compiled(x).tolist())
+        whole = sum("mul" in graph for graph in graphs)
+        print(whole, len(graphs) - whole)
+    return printed.getvalue()
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -275,6 +306,7 @@ MILESTONES = {
     "classifier": classifier,
     "allocator": allocator,
     "fx": traced_program,
+    "trace": trace,
 }
 
 

@@ -1,5 +1,4 @@
-"""The implementation of `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to
-torch.compile".
+"""The implementation of `readtorch.compile`. Explained in the chapter "Dynamo".
 
 A function's bytecode is interpreted, and what it does with tensors becomes a graph:
 

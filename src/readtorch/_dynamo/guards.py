@@ -5,8 +5,8 @@
     if type(t2) is not float or t2 != 2.0: return MISS
 
 Absence is guarded like presence (a key that is not in a dictionary, a name that no global shadows), and a type before a value:
-`t2 != 2.0` would call a method of an unknown object. In PyTorch: `torch/_dynamo/guards.py`, checked in C++
-(`torch/csrc/dynamo/guards.cpp`).
+`t2 != 2.0` would call a method of an unknown object. Explained in the chapter "Dynamo". In PyTorch: `torch/_dynamo/guards.py`,
+checked in C++ (`torch/csrc/dynamo/guards.cpp`).
 """
 
 import abc

@@ -7,7 +7,7 @@
 An instruction that cannot be interpreted raises Unsupported. Whatever was done is thrown away then, the capture begins again and
 stops at that instruction: what Python does there, and how the program goes on, is written by `convert_frame.py`.
 
-In PyTorch: `torch/_dynamo/symbolic_convert.py`.
+Explained in the chapter "Dynamo". In PyTorch: `torch/_dynamo/symbolic_convert.py`.
 """
 
 import builtins

@@ -1,0 +1,436 @@
+"""Written in the chapter "Dynamo": its cells are this file, put together by `tools/mini.py`."""
+
+import builtins
+import dis
+import operator
+import types
+
+from .autograd import Tensor, add, exp, log, matmul, mul
+
+
+class Break(Exception):
+    """An instruction that is left to Python."""
+
+
+class Known:
+    """A value that Python has. source: how to read it again."""
+
+    def __init__(self, value, source=None):
+        self.value, self.source = value, source
+
+
+class Traced:
+    """A tensor: its name in the new function, and one like it."""
+
+    def __init__(self, name, example):
+        self.name, self.example = name, example
+
+
+NULL = Known(None)  # CPython keeps a place below a function
+LITERALS = int, float, str, bool, types.NoneType
+METHODS = [getattr(Tensor, name) for name in
+           ("transpose", "reshape", "expand", "permute")]
+OPERATORS = [add, mul, exp, log, matmul, *METHODS]
+FOLDED = [range, len, min, max, abs, int, float, isinstance]
+
+
+def facts(t):
+    """What operators decide by, all but the elements."""
+    return t.shape, t.strides, str(t.dtype), t.requires_grad
+
+
+class Capture:
+    """What one run of the interpreter finds out."""
+
+    def __init__(self):
+        self.guards, self.graph = [], []
+        self.inputs, self.held = {}, {"facts": facts}
+
+    def hold(self, value):
+        """A name for an object, in the new function."""
+        name = getattr(value, "__name__", None) or getattr(
+            value, "name", "held")
+        if getattr(builtins, name, None) is value:
+            return name
+        for other, held in self.held.items():
+            if held is value:
+                return other
+        if (not name.isidentifier() or hasattr(builtins, name)
+                or name in self.held or name[1:].isdigit()
+                or len(name) == 1):  # L, G, R and t0 are taken
+            name = f"held_{len(self.held)}"
+        self.held[name] = value
+        return name
+
+    def guard(self, condition):
+        if condition not in self.guards:
+            self.guards.append(condition)
+
+    def read(self, value, source):
+        """The program has got to this value."""
+        if not isinstance(value, Tensor):
+            return Known(value, source)
+        if source not in self.inputs:
+            kind = self.hold(type(value))
+            self.guard(f"type({source}) is {kind}")
+            self.guard(f"facts({source}) == {facts(value)}")
+            self.inputs[source] = Traced(source, value)
+        return self.inputs[source]
+
+    def look(self, known):
+        """The program depends on what this value is."""
+        value, source = known.value, known.source
+        if source and isinstance(value, LITERALS):
+            kind = self.hold(type(value))
+            self.guard(f"type({source}) is {kind}")
+            self.guard(f"{source} == {value!r}")
+        elif source:
+            self.guard(f"{source} is {self.hold(value)}")
+        return value
+
+    def node(self, function, args):
+        """A line of the graph."""
+        examples = [a.example if isinstance(a, Traced)
+                    else self.look(a) for a in args]
+        texts = [a.name if isinstance(a, Traced)
+                 else repr(a.value) for a in args]
+        name = f"t{len(self.graph)}"
+        call = f"{self.hold(function)}({', '.join(texts)})"
+        self.graph.append(f"{name} = {call}")
+        return Traced(name, function(*examples))
+
+
+class Frame:
+    """The interpreter: a method for each instruction."""
+
+    def __init__(self, capture, function, locals):
+        self.capture, self.locals = capture, locals
+        self.globals, self.G = function.__globals__, "G"
+        self.stack, self.at = [], 0
+        self.steps = list(dis.get_instructions(function))
+        self.number = {s.offset: i
+                       for i, s in enumerate(self.steps)}
+
+    def run(self):
+        while True:
+            step = self.steps[self.at]
+            if step.opname == "RETURN_VALUE":
+                return self.stack.pop()
+            before = list(self.stack), len(self.capture.graph)
+            self.at += 1
+            try:
+                do = getattr(self, step.opname, self.unknown)
+                do(step)
+            except Break:
+                self.stack, count = before
+                del self.capture.graph[count:]
+                self.at -= 1
+                raise
+
+    def unknown(self, step):
+        raise Break(step.opname)
+
+    def nothing(self, step):
+        pass
+
+    RESUME = PRECALL = NOP = nothing
+
+    def pop(self, count):
+        at = len(self.stack) - count
+        popped = self.stack[at:]
+        del self.stack[at:]
+        return popped
+
+    def LOAD_CONST(self, step):
+        self.stack.append(Known(step.argval))
+
+    def LOAD_FAST(self, step):
+        self.stack.append(self.locals[step.argval])
+
+    def STORE_FAST(self, step):
+        self.locals[step.argval] = self.stack.pop()
+
+    def POP_TOP(self, step):
+        self.stack.pop()
+
+    def PUSH_NULL(self, step):
+        self.stack.append(NULL)
+
+    def LOAD_GLOBAL(self, step):
+        if step.arg & 1:
+            self.PUSH_NULL(step)
+        name = step.argval
+        if name in self.globals:
+            source = f"{self.G}[{name!r}]"
+            found = self.capture.read(self.globals[name], source)
+        else:  # a builtin, as long as no global hides it
+            self.capture.guard(f"{name!r} not in {self.G}")
+            found = Known(getattr(builtins, name))
+        self.stack.append(found)
+
+    def LOAD_ATTR(self, step):
+        (owner,), name = self.pop(1), step.argval
+        if isinstance(owner, Traced):
+            if name not in ("shape", "dtype", "requires_grad"):
+                raise Break(f"attribute {name} of a tensor")
+            found = Known(getattr(owner.example, name))
+        else:
+            found = self.attribute(owner, name)
+        self.stack.append(found)
+
+    def attribute(self, owner, name):
+        value, source = owner.value, owner.source
+        if isinstance(getattr(type(value), name, None), property):
+            raise Break(f"property {name}")
+        if source and isinstance(value, types.ModuleType):
+            self.capture.look(owner)
+        elif source:
+            kind = self.capture.hold(type(value))
+            self.capture.guard(f"type({source}) is {kind}")
+        found = getattr(value, name)
+        return self.capture.read(
+            found, f"{source or self.capture.hold(value)}.{name}")
+
+    def LOAD_METHOD(self, step):
+        owner = self.stack[-1]
+        if isinstance(owner, Traced):
+            self.pop(1)
+            method = getattr(type(owner.example), step.argval)
+            self.stack += [Known(method), owner]
+        else:
+            self.LOAD_ATTR(step)
+            self.stack.insert(-1, NULL)
+
+    def BINARY_OP(self, step):
+        a, b = self.pop(2)
+        symbol = step.argrepr
+        if isinstance(a, Traced) and symbol.endswith("="):
+            raise Break("a write to a tensor")
+        self.compute(SYMBOLS[symbol.rstrip("=")], [a, b])
+
+    def COMPARE_OP(self, step):
+        self.compute(SYMBOLS[step.argval], self.pop(2))
+
+    def BINARY_SUBSCR(self, step):
+        self.compute(operator.getitem, self.pop(2))
+
+    def compute(self, function, args):
+        """In the graph if a tensor takes part, else now."""
+        if any(isinstance(a, Traced) for a in args):
+            found = self.capture.node(function, args)
+        else:
+            values = [self.capture.look(a) for a in args]
+            found = Known(function(*values))
+        self.stack.append(found)
+
+    def POP_JUMP_FORWARD_IF_FALSE(self, step):
+        if not self.truth():
+            self.at = self.number[step.argval]
+
+    def POP_JUMP_FORWARD_IF_TRUE(self, step):
+        if self.truth():
+            self.at = self.number[step.argval]
+
+    def truth(self):
+        (condition,) = self.pop(1)
+        if isinstance(condition, Traced):
+            raise Break("a branch on a tensor's elements")
+        return bool(self.capture.look(condition))
+
+    def JUMP_FORWARD(self, step):
+        self.at = self.number[step.argval]
+
+    JUMP_BACKWARD = JUMP_FORWARD
+
+    def GET_ITER(self, step):
+        values = self.capture.look(*self.pop(1))
+        if not isinstance(values, (range, tuple)):
+            raise Break("a loop over something that may change")
+        self.stack.append(Known(iter(values)))
+
+    def FOR_ITER(self, step):
+        item = next(self.stack[-1].value, NULL)
+        if item is NULL:
+            self.pop(1)
+            self.at = self.number[step.argval]
+        else:
+            self.stack.append(Known(item))
+
+    def CALL(self, step):
+        args = self.pop(step.arg)
+        below, function = self.pop(2)
+        if below is not NULL:  # a method, and its object
+            function, args = below, [function, *args]
+        self.call(function, args)
+
+    def call(self, function, args):
+        value = getattr(function, "value", None)
+        if any(value is each for each in OPERATORS):
+            self.capture.look(function)
+            self.stack.append(self.capture.node(value, args))
+        elif any(value is each for each in FOLDED):
+            self.compute(value, args)
+        elif isinstance(value, types.FunctionType):
+            self.inline(function, args)
+        else:
+            name = getattr(value, "__name__", "an object")
+            raise Break(f"a call of {name}")
+
+    def inline(self, function, args):
+        """Interpret what is called, in a frame of its own."""
+        code = self.capture.look(function).__code__
+        if code.co_argcount != len(args) or not is_plain(code):
+            raise Break(f"a call of {code.co_name}")
+        locals = dict(zip(code.co_varnames, args))
+        inner = Frame(self.capture, function.value, locals)
+        if inner.globals is not self.globals:
+            inner.G = self.capture.hold(inner.globals)
+        self.stack.append(inner.run())
+
+
+def is_plain(code):
+    """No closure, generator, *args or try."""
+    optimized, newlocals, nested = 1, 2, 16
+    flags = code.co_flags & ~(optimized | newlocals | nested)
+    return not (flags or code.co_freevars or code.co_cellvars or
+                code.co_kwonlyargcount or code.co_exceptiontable)
+
+
+SYMBOLS = {"+": operator.add, "-": operator.sub,
+           "*": operator.mul, "/": operator.truediv,
+           "//": operator.floordiv, "%": operator.mod,
+           "**": operator.pow, "<": operator.lt,
+           "<=": operator.le, ">": operator.gt,
+           ">=": operator.ge, "==": operator.eq,
+           "!=": operator.ne}
+MISS = object()
+LIMIT = 8
+
+
+class Compiled:
+    """A function, and the new functions made of it so far."""
+
+    def __init__(self, function):
+        self.function, self.code = function, function.__code__
+        self.__name__ = function.__name__
+        self.entries, self.texts, self.resumes = [], [], {}
+
+    def __call__(self, *args):
+        code, G = self.code, self.function.__globals__
+        L = dict(zip(code.co_varnames, args))
+        for entry in self.entries:
+            result = entry(L, G)
+            if result is not MISS:
+                return result
+        is_call = code.co_argcount == len(args)
+        if (is_call and is_plain(code)
+                and len(self.entries) < LIMIT):
+            self.entries.append(self.translate(L))
+            result = self.entries[-1](L, G)
+            if result is not MISS:
+                return result
+        return self.function(*args)
+
+    def translate(self, L):
+        """A new function for calls like this one."""
+        capture = Capture()
+        frame = Frame(capture, self.function, {
+            name: capture.read(value, f"L[{name!r}]")
+            for name, value in L.items()})
+        try:
+            ending = [f"return {write(capture, frame.run())}"]
+        except Break as reason:
+            ending = self.after_break(frame, reason)
+        guards = "\n            and ".join(capture.guards)
+        text = "\n    ".join([
+            "def entry(L, G):", "try:",
+            f"    if not ({guards or True}):",
+            "        return MISS",
+            "except Exception:", "    return MISS",
+            *capture.graph, *ending])
+        names = {**capture.held, "MISS": MISS}
+        exec(text, names)
+        self.texts.append(text)
+        return names["entry"]
+
+    def left_to_python(self, frame, reason):
+        """The whole call, as it is written."""
+        capture, names = frame.capture, self.code.co_varnames
+        capture.graph.clear()
+        args = [f"L[{name!r}]"
+                for name in names[:self.code.co_argcount]]
+        function = capture.hold(self.function)
+        call = f"{function}({', '.join(args)})"
+        return [f"return {call}  # {reason}"]
+
+    def after_break(self, frame, reason):
+        """Python does the call; a resume function goes on."""
+        try:
+            return self.call_and_resume(frame, reason)
+        except Break as reason:
+            return self.left_to_python(frame, reason)
+
+    def call_and_resume(self, frame, reason):
+        step = frame.steps[frame.at]
+        if step.opname != "CALL":
+            raise reason
+
+        def written(variables):
+            return [write(frame.capture, v)
+                    for v in variables if v is not NULL]
+
+        at = len(frame.stack) - step.arg - 2
+        stack, called = frame.stack[:at], frame.stack[at:]
+        function, *args = written(called)
+        none = Known(None)
+        values = [frame.locals.get(name, none)
+                  for name in self.code.co_varnames]
+        after = frame.steps[frame.at + 1].offset
+        resume = self.resume(after, [v is NULL for v in stack])
+        rest = ", ".join([*written(values + stack), "R"])
+        return [f"R = {function}({', '.join(args)})  # {reason}",
+                f"return {frame.capture.hold(resume)}({rest})"]
+
+    def resume(self, offset, nulls):
+        key = offset, *nulls
+        if key not in self.resumes:
+            function = enter(self.function, offset, nulls)
+            self.resumes[key] = Compiled(function)
+        return self.resumes[key]
+
+
+def write(capture, variable):
+    """The text of a value in the new function."""
+    if isinstance(variable, Traced):
+        return variable.name
+    if variable.source:
+        return variable.source
+    value = variable.value
+    parts = value if type(value) is tuple else [value]
+    if all(isinstance(part, LITERALS) for part in parts):
+        return repr(value)
+    if callable(value):
+        return capture.hold(value)
+    raise Break(f"a {type(value).__name__} cannot be written")
+
+
+def enter(function, offset, nulls):
+    """`function` entered in the middle. Its arguments: all its
+    variables, what is on its stack, and the call's result."""
+    code = function.__code__
+    names, prologue = list(code.co_varnames), ["RESUME", 0]
+    for null in [*nulls, False]:
+        if null:
+            prologue += ["PUSH_NULL", 0]
+        else:
+            prologue += ["LOAD_FAST", len(names)]
+            names.append(f"stack{len(names)}")
+    prologue += ["JUMP_FORWARD", offset // 2]
+    prologue = bytes(dis.opmap.get(x, x) for x in prologue)
+    entered = code.replace(
+        co_code=prologue + code.co_code, co_linetable=b"",
+        co_varnames=tuple(names), co_nlocals=len(names),
+        co_argcount=len(names), co_posonlyargcount=0,
+        co_stacksize=code.co_stacksize + len(nulls) + 1,
+        co_name=f"resume_in_{code.co_name}_at_{offset}")
+    return types.FunctionType(entered, function.__globals__)

@@ -1,0 +1,63 @@
+// Bytecode, stack, graph, guards: the calls as buttons, the function and its instructions, and what the interpreter holds.
+
+const outcomeOf = ({ made, fitted }) => [made && plural(made, "new graph"), fitted && `${fitted} reused`].filter(Boolean).join(", ");
+
+function callStrip({ result, step, go }) {
+  const now = result.steps[step].call;
+  const one = (call, i) => {
+    const [rows, fill, scale, offset] = call.values;
+    const isNow = i === now && step < result.steps.length - 1;
+    return h("li", {},
+      h("button", { type: "button", class: `rt-bc-call${isNow ? " rt-is-pick" : call.made ? " rt-is-gold" : " rt-is-pale"}`, "data-focus": `call-${i}`, "aria-current": isNow ? "step" : null,
+        title: `x is filled with ${fill}, OFFSET is ${offset}`, onclick: () => go(result.steps.findIndex((each) => each.call === i)) },
+        h("b", {}, `${i + 1} `), `scale ${scale}, ${plural(rows, "row")}: `, h("span", { class: "rt-bc-made" }, outcomeOf(call)))); // prettier-ignore
+  };
+  return h("ol", { class: "rt-bc-calls", "aria-label": "calls" }, result.calls.map(one));
+}
+
+function program({ result, step }) {
+  const { at } = result.steps[step],
+    line = at < 0 ? -1 : result.code[at][1];
+  return h("pre", { class: "rt-bc-source", "aria-label": "the function" },
+    result.source.map((words, i) => h("span", { class: i === line ? "rt-bc-line rt-bc-now" : "rt-bc-line" }, `${words}\n`))); // prettier-ignore
+}
+
+function instructions({ result, step }) {
+  const { at } = result.steps[step];
+  const rows = result.code.map(([offset, , name, argument], i) =>
+    h("li", { class: i === at ? "rt-is-pick" : null, "aria-current": i === at ? "step" : null },
+      h("span", { class: "rt-bc-offset" }, String(offset)), name.replace("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_IF_FALSE"), argument ? ` ${argument}` : "")); // prettier-ignore
+  const box = h("div", { class: "rt-bc-code", tabindex: 0, role: "group", "aria-label": "instructions" }, h("ol", {}, rows));
+  if (at >= 0) requestAnimationFrame(() => reveal(box, rows[at]));
+  return box;
+}
+
+function part(title, empty, items, kind) {
+  const rows = items.length ? items : [h("li", { class: "rt-dim" }, empty)];
+  return h("div", { class: `rt-bc-part rt-bc-${kind}` }, h("p", { class: "rt-bc-head" }, title), h("ol", {}, rows));
+}
+
+const MARKS = { ok: "✓ ", fails: "✗ ", "": "" };
+
+function draw(parts) {
+  const { result, step } = parts,
+    one = result.steps[step];
+  const before = step ? result.steps[step - 1] : { graph: [], guards: [] };
+  const isSame = before.entry === one.entry && before.frame === one.frame;
+  const fresh = (list, old) => list.map((_, i) => isSame && i >= old.length);
+  const isNew = { graph: fresh(one.graph, before.graph), guards: fresh(one.guards, before.guards) };
+  const stack = one.stack.toReversed().map((words) => h("li", { class: words === "NULL" ? "rt-is-free" : "rt-is-pale" }, words));
+  const graph = one.graph.map((line, i) => h("li", { class: isNew.graph[i] ? "rt-bc-new" : null }, line));
+  const guards = one.guards.map(({ words, state }, i) =>
+    h("li", { class: state === "fails" ? "rt-bc-fails" : isNew.guards[i] ? "rt-bc-new" : null }, MARKS[state], words)); // prettier-ignore
+  const entry = one.entry < 0 ? "" : ` of entry ${one.entry}`;
+  return h("div", { class: "rt-bc" },
+    callStrip(parts),
+    h("div", { class: "rt-bc-panes" },
+      h("div", { class: "rt-bc-left" }, program(parts), instructions(parts)),
+      h("div", { class: "rt-bc-right" },
+        h("p", { class: "rt-bc-frame" }, one.frame.replace(/,$/, "")),
+        part("stack, top first", "empty", stack, "stack"), part(`graph${entry}`, "empty", graph, "graph"), part(`guards${entry}`, "none", guards, "guards")))); // prettier-ignore
+}
+
+export default { render: figure(model, draw) };

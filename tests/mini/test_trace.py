@@ -1,0 +1,174 @@
+"""readtorch.mini.trace: what is compiled does what the function does, whatever changes between two calls."""
+
+import sys
+
+import pytest
+
+from readtorch.mini import trace
+from readtorch.mini.trace import Compiled, Tensor, exp, matmul
+
+pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="mini.trace reads the bytecode of Python 3.11")
+
+
+class Box:
+    scale = 2.0
+
+    def times(self, x):
+        return x * self.scale
+
+
+class Loud(Box):
+    @property
+    def scale(self):
+        print("asked")
+        return 3.0
+
+
+box = PLAIN = Box()
+OFFSET, seen = 1, []
+X = Tensor.of([[1.0, 2.0], [3.0, 4.0]])
+
+
+def double(x):
+    return x + x
+
+
+def setting(x):
+    return exp(x * box.scale) + OFFSET
+
+
+def method(x):
+    return box.times(double(x))
+
+
+def loop(x, n):
+    for i in range(n):
+        if i % 2 == 0:
+            x = x * i + len(x.shape)
+    return x
+
+
+def sizes(x):
+    return matmul(x, x.transpose(0, 1)) * x.shape[0]
+
+
+def breaks(x):
+    y = double(x) * box.scale
+    seen.append(y.shape[0])
+    z = y + OFFSET
+    print("seen", len(seen))
+    return exp(z) * 2
+
+
+def nested(x):
+    return double(x) + float(print("inner", OFFSET) or 1)
+
+
+def effects(x):
+    box.last = OFFSET
+    return x * 2
+
+
+def caught(x):
+    try:
+        return x * box.missing
+    except AttributeError:
+        return x
+
+
+def counts(x):
+    i = 0
+    while i < 3:
+        x = x * box.scale
+        i += 1
+    return x
+
+
+FIRST = {"box": PLAIN, "OFFSET": 1, "double": double}
+CHANGES = [
+    lambda: globals().update(FIRST) or globals().pop("len", None),
+    lambda: setattr(PLAIN, "scale", 3.0),
+    lambda: setattr(PLAIN, "scale", 3),
+    lambda: globals().update(OFFSET=2),
+    lambda: globals().update(double=lambda x: x * 3),
+    lambda: globals().update(box=Loud()),
+    lambda: globals().update(len=lambda x: 7),
+]
+
+
+@pytest.fixture(autouse=True)
+def as_it_was():
+    yield
+    CHANGES[0]()
+    vars(PLAIN).clear()
+    seen.clear()
+
+
+@pytest.mark.parametrize(
+    "function, more",
+    [
+        (setting, ()),
+        (method, ()),
+        (loop, (5,)),
+        (sizes, ()),
+        (breaks, ()),
+        (nested, ()),
+        (effects, ()),
+        (caught, ()),
+        (counts, ()),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_whatever_changes_the_result_is_the_functions(function, more, capsys):
+    compiled = Compiled(function)
+    for x in (X, X.transpose(0, 1), X[0:1], X):
+        for change in CHANGES:
+            change()
+            seen.clear()
+            expected = function(x, *more).tolist(), capsys.readouterr().out
+            seen.clear()
+            assert (compiled(x, *more).tolist(), capsys.readouterr().out) == expected, compiled.texts[-1]
+
+
+@pytest.mark.parametrize(
+    "function, captured, resumed",
+    [(setting, True, 0), (loop, True, 0), (breaks, True, 1), (effects, False, 0), (counts, False, 0)],
+)
+def test_what_is_captured_and_what_is_left_to_python(function, captured, resumed, capsys):
+    compiled = Compiled(function)
+    compiled(X, *([3] if function is loop else []))
+    assert (f"return {function.__name__}(" not in compiled.texts[0]) is captured
+    assert len(compiled.resumes) == resumed
+
+
+def test_a_second_call_captures_nothing():
+    compiled = Compiled(setting)
+    results = [compiled(X).tolist() for _ in range(3)]
+    assert len(compiled.texts) == 1 and results[0] == results[2] == setting(X).tolist()
+
+
+def test_there_is_a_limit():
+    compiled = Compiled(loop)
+    for n in range(2 * trace.LIMIT):
+        assert compiled(X, n).tolist() == loop(X, n).tolist()
+    assert len(compiled.texts) == trace.LIMIT
+
+
+def test_without_guards_it_is_stale(monkeypatch):
+    class Careless(trace.Capture):
+        def guard(self, condition):
+            pass
+
+    monkeypatch.setattr(trace, "Capture", Careless)
+    compiled = Compiled(setting)
+    compiled(X)
+    box.scale = 3.0
+    assert compiled(X).tolist() != setting(X).tolist()
+
+
+def test_the_program_raises_what_it_raises():
+    compiled = Compiled(sizes)
+    with pytest.raises(AttributeError):
+        compiled(3)
+    with pytest.raises(TypeError):
+        compiled(X, X)

@@ -1,0 +1,109 @@
+"""The figure of Dynamo's interpreter: its instructions are CPython's, its graphs and recompilations those of PyTorch."""
+
+import dis
+import random
+import sys
+
+import pytest
+import torch
+
+from readtorch.viz.figures import bytecode_capture
+from readtorch.viz.figures.bytecode_capture import PROGRAMS
+from readtorch.viz.inputs import Refusal
+
+
+class Settings:
+    pass
+
+
+def function(program):
+    """The program, and the dictionary of its globals."""
+    names = {"torch": torch, "cfg": Settings(), "OFFSET": 1}
+    exec("\n".join(PROGRAMS[program][0]), names)
+    return names["f"], names
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the figure shows the bytecode of Python 3.11")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_instructions_are_those_of_cpython(program):
+    def argument(one):
+        if "JUMP" in one.opname or one.opname == "LOAD_GLOBAL":
+            return one.argval
+        return one.arg if one.opname == "CALL" else one.argrepr
+
+    real = [
+        (one.offset, one.positions.lineno - 1, one.opname, argument(one))
+        for one in dis.get_instructions(function(program)[0])
+        if one.opname not in ("RESUME", "PRECALL")
+    ]
+    assert real == PROGRAMS[program][1]
+
+
+def in_pytorch(program, calls):
+    """For each call how many graphs are made; and the operators of all graphs."""
+    torch._dynamo.reset()
+    f, names = function(program)
+    graphs, counts = [], []
+
+    def keep(graph_module, inputs):
+        nodes = [n for n in graph_module.graph.nodes if n.op.startswith("call_") and n.target != "item"]
+        graphs.append([n.target if isinstance(n.target, str) else n.target.__name__ for n in nodes])
+        return graph_module.forward
+
+    compiled = torch.compile(f, backend=keep)
+    for rows, fill, scale, offset in calls:
+        before = len(graphs)
+        names["cfg"].scale, names["OFFSET"] = float(scale), offset
+        compiled(torch.full((rows, 2), float(fill)))
+        counts.append(len(graphs) - before)
+    return counts, graphs
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_graphs_are_made_where_pytorch_makes_them(program, capfd):
+    source = random.Random(3)
+    for _ in range(8):
+        inputs = {"program": program} | bytecode_capture.sample(source)
+        result = bytecode_capture.model(inputs)
+        counts, graphs = in_pytorch(program, [call["values"] for call in result["calls"]])
+        assert [call["made"] for call in result["calls"]] == counts, inputs
+        last = {}  # (call, frame, entry) -> the graph at the end of its capture
+        for one, say in zip(result["steps"], result["say"]):
+            if one["at"] >= 0:
+                last[one["call"], one["frame"], one["entry"]] = one["graph"]
+        ours = [[line.split(" = ")[0].removesuffix("_1") for line in graph] for graph in last.values()]
+        assert ours == graphs, inputs
+
+
+def failing(result, call):
+    return [
+        g["words"] for one in result["steps"] if one["call"] == call for g in one["guards"] if g["state"] == "fails"
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed, guards",
+    [
+        ({"scale": "2.0, 3.0"}, ["cfg.scale == 2.0"]),
+        ({"scale": "2.0, 3.0, 4.0"}, []),
+        ({"rows": "3, 4"}, ["x: a float32 tensor of [3, 2]"]),
+        ({"rows": "3, 4, 1"}, ["x: a float32 tensor of [s0, 2], s0 ≥ 2", "x: a float32 tensor of [3, 2]"]),
+        ({"program": "print", "offset": "1, 2"}, ["OFFSET == 1"]),
+        ({"program": "branch", "scale": "3.0, 4.0, 1.0"}, ["cfg.scale > 2", "cfg.scale == 3.0"]),
+    ],
+)
+def test_the_guard_that_fails(changed, guards):
+    inputs = {"program": "scale", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | changed
+    result = bytecode_capture.model(inputs)
+    assert failing(result, len(result["calls"]) - 1) == guards
+
+
+@pytest.mark.parametrize(
+    "name, words", [("rows", "3, 10"), ("scale", "2.0, x"), ("scale", "1.2345"), ("offset", "100"), ("fill", "")]
+)
+def test_a_bad_list_is_refused(name, words):
+    inputs = {"program": "scale", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | {name: words}
+    with pytest.raises(Refusal, match="one for each call"):
+        bytecode_capture.model(inputs)
+    with pytest.raises(Refusal, match="At most 5 calls"):
+        bytecode_capture.model(inputs | {name: "1, 1, 1, 1, 1, 1"})
