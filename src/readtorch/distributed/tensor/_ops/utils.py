@@ -220,7 +220,7 @@ def expand_to_full_mesh_op_strategy(
             continue
         if not all(_can_be_cut(own, spec, allow_uneven_sharding) for own, spec in zip(given, inputs, strict=True)):
             continue
-        if any(p.needs_rows for spec in inputs for p in spec.placements) and any(map(has_empty_shards, inputs)):
+        if not _every_rank_can_look_up(inputs):
             continue
         outputs = outputs[0] if num_outputs == 1 else tuple(outputs) or None
         if is_valid is None or is_valid(inputs, outputs):
@@ -261,6 +261,14 @@ def _would_move_what_is_written(schema, inputs, outputs):
             for out, spec in zip(outs, outputs, strict=True)
         )
     return False
+
+
+def _every_rank_can_look_up(inputs):
+    """A rank without rows cannot. Rows that two dimensions of the mesh have cut are not counted from where a mask does: in PyTorch such
+    lookups find the wrong ones.
+    """
+    masks = max((sum(p.needs_rows for p in spec.placements) for spec in inputs), default=0)
+    return masks == 0 or masks == 1 and not any(map(has_empty_shards, inputs))
 
 
 def _can_be_cut(own, wanted, allow_uneven_sharding):
