@@ -37,6 +37,11 @@ class CostModel:
             return max(self.shortest, max(t._array.nbytes for t in tensors) / self.route(flat(arguments), place))
         return max(self.shortest, moved / self.memory, operations(name, arguments, results) / self.arithmetic)
 
+    def collective(self, name, nbytes, ranks):
+        """Microseconds for a collective of `nbytes` a rank, counted as its source, along a ring of `ranks`."""
+        steps = {"all_gather": ranks - 1, "reduce_scatter": (ranks - 1) / ranks, "all_reduce": 2 * (ranks - 1) / ranks}
+        return self.shortest + steps.get(name, 1) * nbytes / self.peer
+
     def route(self, tensors, place):
         """The speed between the places of a copy. Its result does not count: it is on its way to `place` still."""
         others = {t.device for t in tensors} - {place}

@@ -3,6 +3,7 @@
 In PyTorch: `c10/core/StorageImpl.h`. Explained in the chapter "Tensor and Storage".
 """
 
+import mmap
 import weakref
 
 import numpy as np
@@ -79,6 +80,32 @@ class StorageImpl:
 
     def __reduce__(self):
         return (_rebuild, (self.buffer.tobytes(),))
+
+
+class ReturnableStorageImpl(StorageImpl):
+    """Bytes whose memory goes back to the system with `resize(0)` and comes again with `resize(n)`.
+
+    Note [ Memory that comes back to the same place ]
+
+    In PyTorch a tensor finds its bytes by way of the storage each time, so a storage that was emptied and filled again serves
+    all tensors that look at it, also those that a graph has saved. Ours keep an array, which knows an address. So these bytes
+    are pages of their own, mapped at one address for good: emptied, they are pages that the system has taken back
+    (`MADV_DONTNEED`) and that read as zeros until somebody writes to them. `fully_shard` frees whole parameters in this way.
+    """
+
+    __slots__ = ("pages",)
+
+    def __init__(self, nbytes, device=cpu):
+        self.pages = mmap.mmap(-1, max(nbytes, 1))
+        super().__init__(np.frombuffer(self.pages, np.uint8)[:nbytes], device)
+
+    def resize(self, nbytes):
+        whole = np.frombuffer(self.pages, np.uint8)
+        if nbytes > whole.nbytes:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if nbytes == 0 and hasattr(mmap, "MADV_DONTNEED"):
+            self.pages.madvise(mmap.MADV_DONTNEED)
+        self.buffer = whole[:nbytes]
 
 
 def _rebuild(data):

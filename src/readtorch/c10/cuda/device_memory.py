@@ -12,7 +12,7 @@ import numpy as np
 
 from readtorch.c10.device import cuda_device
 from readtorch.c10.dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
-from readtorch.c10.storage_impl import StorageImpl, address_of, owner_of
+from readtorch.c10.storage_impl import ReturnableStorageImpl, StorageImpl, address_of, owner_of
 from readtorch.c10.tensor_impl import contiguous_strides, storage_nbytes, wrap
 
 from . import runtime
@@ -136,6 +136,48 @@ class SimulatedCUDAStorageImpl(CUDAStorageImpl):
         if current_stream_capture_id(self.device.index) is not None:
             runtime.driver().stream_synchronize(self.device.index, current_stream(self.device.index).handle)
         return array
+
+
+class ReturnableCUDAStorageImpl(ReturnableStorageImpl):
+    """The same on a simulated device: its block of the allocator goes back and comes again; the address may be another one then.
+
+    What the elements are is the host's matter: Note [ Memory that comes back to the same place ].
+    """
+
+    __slots__ = ("allocator_of_block", "block")
+    keys = SIMULATED_CUDA_TENSOR
+
+    def __init__(self, device, nbytes):
+        super().__init__(nbytes, device)
+        self.allocator_of_block, self.block = runtime.allocator(), None
+        self._take(nbytes)
+
+    def _take(self, nbytes):
+        if nbytes:
+            index = self.device.index
+            self.block = self.allocator_of_block.malloc(index, nbytes, current_stream(index).handle)
+
+    def resize(self, nbytes):
+        if self.block is not None:
+            self.allocator_of_block.free(self.block)
+            self.block = None
+        super().resize(nbytes)
+        self._take(nbytes)
+
+    def data_ptr(self):
+        return self.block.address if self.block is not None else 0
+
+    def __del__(self):
+        if getattr(self, "block", None) is not None:
+            self.allocator_of_block.free(self.block)
+        super().__del__()
+
+
+def empty_returnable(device, count, numpy_dtype):
+    """A one-dimensional tensor whose storage gives its memory back: on the CPU or a simulated device that has no kernels."""
+    nbytes = count * numpy_dtype.itemsize
+    storage = ReturnableStorageImpl(nbytes) if device.type == "cpu" else ReturnableCUDAStorageImpl(device, nbytes)
+    return _over(storage, storage.as_strided(numpy_dtype, (count,), (1,), 0))
 
 
 def new_storage(device, nbytes):

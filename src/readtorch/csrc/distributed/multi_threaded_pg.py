@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 
+from .device_streams import occupy_streams
 from .exception import DistBackendError
 from .process_group import ProcessGroup
 from .process_group_wrapper import disagreement, offsets
@@ -113,6 +114,7 @@ class PendingCollective:
             PERFORM[calls[0].name](calls)
             for call in calls:
                 call.deliver()
+            occupy_streams(calls)
         except Exception as error:
             cause = error
             self.fail(lambda work: DistBackendError(f"{work.what} failed: {cause}"))

@@ -10,6 +10,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.c10.dispatch_key import CONJUGATE, CPU, MATH_BITS
 
+from .device_streams import stream_of
 from .exception import DistBackendError
 from .process_group_wrapper import Collective
 from .types import RedOpType, check_reduce_op
@@ -241,6 +242,7 @@ class ProcessGroup:
         self.sequence += 1
         collective.finger = collective.finger._replace(number=self.sequence)
         collective.copies = copies
+        collective.stream = stream_of(tensors)
         allowed = self._timeout if timeout is None else timeout.total_seconds()
         work = Work(self.what(collective.finger), tensors, allowed)
         self.start(collective, work)

@@ -36,7 +36,18 @@ class Collective:
     unequal length, counted in `source_counts` and `target_counts`.
     """
 
-    __slots__ = ("name", "source", "target", "op", "root", "source_counts", "target_counts", "copies", "finger")
+    __slots__ = (
+        "name",
+        "source",
+        "target",
+        "op",
+        "root",
+        "source_counts",
+        "target_counts",
+        "copies",
+        "finger",
+        "stream",
+    )
 
     def __init__(self, name, source, target, fits, op=None, root=None, source_counts=None, target_counts=None):
         self.name = name
@@ -47,6 +58,7 @@ class Collective:
         self.source_counts = source_counts  # elements for each rank
         self.target_counts = target_counts  # elements from each rank
         self.copies = []  # (tensor's array, part of target): copied when target is filled
+        self.stream = None  # (device, stream) of the caller, if its tensors are on a simulated device
         shape, dtype = ((), "") if fits is None else (fits.shape, fits.dtype.name)
         uneven = None if source_counts is None else (tuple(source_counts), tuple(target_counts))
         self.finger = Fingerprint(0, name, shape, dtype, "" if op is None else op.name, root, uneven)

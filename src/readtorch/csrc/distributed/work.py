@@ -41,6 +41,9 @@ class Work:
             if self._done.is_set():
                 return
             self._error, self.ended = error, time.perf_counter()
+            self.on_late = (
+                None  # it knows the collective, which knows this: tensors would wait for the garbage collector
+            )
             self._done.set()
             future = self._future
         if future is not None:
