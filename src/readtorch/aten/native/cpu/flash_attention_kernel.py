@@ -11,7 +11,7 @@ behind the last whole vector would cost as much as all others. What lies there i
 In PyTorch: `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`.
 """
 
-import functools
+import threading
 
 import numpy as np
 from numba import types
@@ -44,12 +44,15 @@ def any_strides(signature):
     left to itself, numba would compile anew for each mixture of contiguous arrays and others.
     """
     def decorate(function):
-        compiled = fast_kernel(function)
+        compiled, lock, done = fast_kernel(function), threading.Lock(), []
 
-        @functools.cache
         def kernel():
-            compiled.compile(signature)
-            compiled.disable_compile()
+            if not done:
+                with lock:  # several threads may ask first
+                    if not done:
+                        compiled.compile(signature)
+                        compiled.disable_compile()
+                        done.append(True)
             return compiled
         return kernel
     return decorate
