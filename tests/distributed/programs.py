@@ -215,6 +215,16 @@ def sync_batch_norm(api, rank):
     return all_cases(rank, SIZES[api.distributed.get_world_size()])
 
 
+def fully_sharded(api, rank):
+    """See tests/distributed/sharded_programs.py."""
+    from tests.distributed import sharded_programs
+
+    return {
+        "cases": sharded_programs.all_cases(api, rank),
+        "exchange": sharded_programs.exchange(api, rank, "ours", "theirs"),
+    }
+
+
 def main(name, api, backend, folder):
     api = importlib.import_module(api)
     api.distributed.init_process_group(backend, timeout=timedelta(seconds=200))

@@ -2,6 +2,8 @@
 
 import readtorch
 from readtorch import Tensor
+from readtorch.distributed.tensor import DTensor
+from readtorch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, MetadataIndex, TensorProperties
 from .planner import LoadItemType, ReadItem, TensorWriteData, WriteItem, WriteItemType
@@ -13,9 +15,11 @@ __all__ = ["create_read_items_for_chunk_list"]
 
 
 def _create_write_items(fqn, obj):
-    """What this rank would write of an entry. A DTensor says it itself: the box that this rank holds."""
+    """What this rank would write of an entry: of a DTensor the box that it holds. A class of one's own may say it itself."""
     if hasattr(obj, "__create_write_items__"):
         return obj.__create_write_items__(fqn, obj)
+    if isinstance(obj, DTensor):
+        return [_create_write_items_for_dtensor(fqn, obj)]
     if isinstance(obj, Tensor):
         return [_create_write_item_for_tensor(fqn, obj)]
     return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO)]
@@ -41,8 +45,8 @@ def _create_chunk_from_tensor(tensor):
 
 
 def _create_chunk_from_dtensor(tensor):
-    from readtorch.distributed.tensor._utils import compute_local_shape_and_global_offset
-
+    if any(placement.is_partial() for placement in tensor.placements):
+        raise ValueError("Any checkpointing related operations are not supported for DTensor with partial placements!")
     sizes, offsets = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
     return ChunkStorageMetadata(readtorch.Size(offsets), readtorch.Size(sizes))
 
@@ -51,6 +55,8 @@ def _create_chunk_list(tensor):
     """The boxes of a tensor that this rank holds."""
     if hasattr(tensor, "__create_chunk_list__"):
         return tensor.__create_chunk_list__()
+    if isinstance(tensor, DTensor):
+        return [_create_chunk_from_dtensor(tensor)]
     if isinstance(tensor, Tensor):
         return [_create_chunk_from_tensor(tensor)]
     raise ValueError(f"Unsupported Type, expecting one of [Tensor, DTensor, ShardedTensor] ,but got {type(tensor)}")
@@ -123,7 +129,7 @@ def _init_state_dict(obj):
 
 
 def _off_meta(tensor):
-    if not hasattr(tensor, "device_mesh"):
+    if not isinstance(tensor, DTensor):
         return readtorch.empty_like(tensor, device="cpu")
     local = readtorch.empty_like(tensor.to_local(), device="cpu")
     return type(tensor).from_local(

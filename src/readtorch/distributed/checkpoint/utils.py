@@ -5,6 +5,7 @@ import os
 
 from readtorch import Tensor
 from readtorch import distributed as dist
+from readtorch.distributed.tensor import DTensor
 
 from .api import CheckpointException, _is_wrapped_exception, _wrap_exception
 
@@ -131,6 +132,8 @@ def find_tensor_shard(tensor, index):
     """The box of a tensor that `index` names: of a DTensor the part of this rank."""
     if hasattr(tensor, "__get_tensor_shard__"):
         return tensor.__get_tensor_shard__(index)
+    if isinstance(tensor, DTensor):
+        return tensor._local_tensor
     if index.offset is not None and any(index.offset):
         raise ValueError(f"FQN: '{index.fqn}' is not a ShardedTensor, can't find by offset: '{index.offset}'")
     return tensor

@@ -1,0 +1,35 @@
+"""Policies. In PyTorch: `torch/distributed/fsdp/_fully_shard/_fsdp_api.py`."""
+
+from dataclasses import dataclass
+
+import readtorch
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """Dtypes of a module: shards and the optimizer keep the original one.
+
+    param_dtype: of whole parameters, so of computation and of the all-gather. reduce_dtype: of the gradients' reduction; by
+    default param_dtype. output_dtype: what the module's outputs are cast to. cast_forward_inputs: whether its inputs are
+    cast to param_dtype.
+    """
+
+    param_dtype: readtorch.dtype | None = None
+    reduce_dtype: readtorch.dtype | None = None
+    output_dtype: readtorch.dtype | None = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Nothing is offloaded."""
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Shards, gradients and optimizer state are on the CPU, and copied to the device for each all-gather.
+
+    pin_memory: in page-locked memory, so that copies need not be waited for.
+    """
+
+    pin_memory: bool = True
