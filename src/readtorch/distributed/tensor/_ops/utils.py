@@ -264,11 +264,16 @@ def _would_move_what_is_written(schema, inputs, outputs):
 
 
 def _every_rank_can_look_up(inputs):
-    """A rank without rows cannot. Rows that two dimensions of the mesh have cut are not counted from where a mask does: in PyTorch such
-    lookups find the wrong ones.
+    """A rank without rows cannot. And a mask is of what is cut before it: neither a second mask nor another cut may come behind it (in
+    PyTorch such lookups find the wrong rows).
     """
-    masks = max((sum(p.needs_rows for p in spec.placements) for spec in inputs), default=0)
-    return masks == 0 or masks == 1 and not any(map(has_empty_shards, inputs))
+    for spec in inputs:
+        masks = [i for i, p in enumerate(spec.placements) if p.needs_rows]
+        if masks and any(p.needs_rows or _is_shard_like(p) for p in spec.placements[masks[0] + 1 :]):
+            return False
+        if masks and any(map(has_empty_shards, inputs)):
+            return False
+    return True
 
 
 def _can_be_cut(own, wanted, allow_uneven_sharding):
