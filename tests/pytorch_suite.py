@@ -4,9 +4,11 @@
 
 The files are not part of this repository: give the path of a tree of PyTorch's source. Each runs in a process of its own, once with
 PyTorch and once with readtorch under the name torch, as under `readtorch run`. What the installed PyTorch lacks fails there, and is not
-counted. PyTorch's tools for tests, `torch.testing._internal`, are not part of readtorch; what is in this file stands in for them. Tests
-that PyTorch instantiates for each device and operator (`instantiate_device_type_tests`) are left out on both sides. "Not there" are
-tests that this side does not make: their file imports what readtorch lacks, or asks PyTorch's functions for annotations.
+counted. A busy machine needs more time for each test: PYTORCH_SUITE_SECONDS, 30 without it.
+
+PyTorch's tools for tests, `torch.testing._internal`, are not part of readtorch; what is in this file stands in for them. Tests that
+PyTorch instantiates for each device and operator (`instantiate_device_type_tests`) are left out on both sides. "Not there" are tests
+that this side does not make: their file imports what readtorch lacks, or asks PyTorch's functions for annotations.
 """
 
 import argparse
@@ -28,7 +30,7 @@ from pathlib import Path
 
 from tests import pytorch_suite_ranks as ranks
 
-SECONDS = 30  # for one test
+SECONDS = float(os.environ.get("PYTORCH_SUITE_SECONDS", 30))  # for one test
 
 
 # ---------------------------------------------------------------------------------------- one file, on one side
@@ -103,11 +105,15 @@ def tolerant(tree):
 def module_of(path):
     """The file as a module, which others may import by its name."""
     module = types.ModuleType(path.stem)
+    sys.modules[path.stem] = sys.modules["__main__"] = module  # pickle looks there
+    fill(module, path)
+    return module
+
+
+def fill(module, path):
     module.__file__ = str(path)
     module.__absent__, module.__tried__ = ABSENT, tried
-    sys.modules[path.stem] = sys.modules["__main__"] = module  # pickle looks there
     exec(compile(tolerant(ast.parse(path.read_text())), str(path), "exec"), vars(module))
-    return module
 
 
 def run_file(path, side):
@@ -116,8 +122,11 @@ def run_file(path, side):
         from readtorch import _as_torch
 
         _as_torch.install()
-        sys.meta_path.insert(0, StandIns())
+        sys.meta_path[:0] = [StandIns(), Siblings(path.parent)]
     import torch
+
+    if side == "readtorch" and path.parent.name == "distributed":
+        ranks.compile_before_forking(torch)
 
     use_stand_ins(torch, side)
     sys.path.insert(0, str(path.parent))
@@ -134,10 +143,10 @@ def run_file(path, side):
 
 def outcome(test):
     def too_long(*_):
-        raise TimeoutError(f"longer than {SECONDS} s")
+        raise TimeoutError(f"longer than {SECONDS:.0f} s")
 
     signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(SECONDS)
+    signal.alarm(round(SECONDS))
     result = unittest.TestResult()
     try:
         test.run(result)
@@ -302,6 +311,24 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         pass
+
+
+class Siblings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the files beside a file of the suite, which import what may not be there as well."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("test_") and (self.folder / f"{name}.py").exists():
+            return importlib.machinery.ModuleSpec(name, self)
+        return None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        fill(module, self.folder / f"{module.__name__}.py")
 
 
 def _named(name):

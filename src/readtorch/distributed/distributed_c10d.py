@@ -8,36 +8,70 @@ ranks that have shown one another that they know the group's secret: see Note [ 
 `csrc/distributed/authentication.py`. in PyTorch: for any ranks.
 """
 
+import contextlib
+import hashlib
 import io
 import itertools
+import logging
 import os
 import pickle
 import sys
 import threading
+import time
 import warnings
 import weakref
+from collections import namedtuple
 from datetime import timedelta
 
 import readtorch
 from readtorch import Tensor
 from readtorch.c10.autograd_state import autograd_state
 from readtorch.csrc.distributed.authentication import VARIABLE
+from readtorch.csrc.distributed.exception import DistStoreError
 from readtorch.csrc.distributed.full_mesh import check_in
 from readtorch.csrc.distributed.multi_threaded_pg import ProcessGroupThreads, ThreadWorld
 from readtorch.csrc.distributed.process_group import ProcessGroup
 from readtorch.csrc.distributed.store import PrefixStore, Store
-from readtorch.csrc.distributed.types import ReduceOp
+from readtorch.csrc.distributed.types import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    DebugLevel,
+    GatherOptions,
+    ReduceOp,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from readtorch.csrc.distributed.work import Work
 
 from .rendezvous import DEFAULT_TIMEOUT, rendezvous
 
 __all__ = [
+    "AllToAllOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
     "Backend",
+    "BackendConfig",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "DebugLevel",
+    "GatherOptions",
     "GroupMember",
     "P2POp",
     "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "ScatterOptions",
     "Work",
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
     "all_gather_single",
@@ -55,6 +89,8 @@ __all__ = [
     "gather_object",
     "get_backend",
     "get_backend_config",
+    "get_debug_level",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -88,6 +124,9 @@ __all__ = [
     "scatter_object_list",
     "send",
     "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
+    "split_group",
     "supports_complex",
 ]
 
@@ -95,6 +134,7 @@ default_pg_timeout = DEFAULT_TIMEOUT
 
 
 _world_numbers = itertools.count()
+logger = logging.getLogger(__name__)
 
 
 class World:
@@ -104,8 +144,18 @@ class World:
         self.number = next(_world_numbers)
         self.default_pg = None
         self.groups = {}  # ProcessGroup -> {global rank: rank in the group}
+        self.backends = {}  # ProcessGroup -> (name of its backend as it was asked for, BackendConfig)
         # for names: the same on all ranks, since all make the same groups in the same order
         self.group_count = 0
+        self.coalescing = {}  # ProcessGroup -> the calls that `_coalescing_manager` keeps for the end of its block
+
+    def add(self, pg, ranks, backend):
+        self.groups[pg] = ranks
+        self.backends[pg] = backend, BackendConfig(backend)
+
+    def remove(self, pg):
+        del self.groups[pg]
+        self.backends.pop(pg, None)
 
 
 class _Current(threading.local):
@@ -120,11 +170,11 @@ current = _Current()
 
 
 class Backend(str):
-    """The name of a backend, in lower case: `Backend("THREADS") == "threads"`.
+    """The name of a backend, in lower case: `Backend("GLOO") == "gloo"`.
 
-    threads: ranks are threads of one process. tcp: processes connected by sockets, also called by the name
-    "gloo" (in PyTorch: the library Gloo does that). mpi: processes started by mpirun, through mpi4py.
-    The others are PyTorch's: asked for, they raise RuntimeError.
+    gloo, also called tcp: processes connected by sockets (in PyTorch the library Gloo does that). mpi: processes started by
+    mpirun, through mpi4py. threads: ranks are threads of one process. `register_backend` adds others. The rest are PyTorch's:
+    asked for, they raise RuntimeError.
     """
 
     UNDEFINED = "undefined"
@@ -135,12 +185,97 @@ class Backend(str):
     UCC = "ucc"
     MPI = "mpi"
     XCCL = "xccl"
-    backend_list = [UNDEFINED, THREADS, TCP, GLOO, MPI]
+
+    _BackendPlugin = namedtuple("_BackendPlugin", ["creator_fn", "extended_api"])
+    _plugins = {}  # name in capitals -> what makes its groups
+
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    backend_capability = {
+        GLOO: ["cpu", "cuda"],
+        NCCL: ["cuda"],
+        XCCL: ["xpu"],
+        UCC: ["cpu", "cuda"],
+        MPI: ["cpu", "cuda"],
+        THREADS: ["cpu"],
+        TCP: ["cpu"],
+    }
+    backend_type_map = {
+        name: ProcessGroup.BackendType[name.upper()] for name in (UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI)
+    }
 
     def __new__(cls, name):
         if not isinstance(name, str):
             raise ValueError("Backend constructor parameter must be string-ish")
-        return str.__new__(cls, name.lower())
+        value = getattr(Backend, name.upper(), Backend.UNDEFINED)
+        return str.__new__(cls, name.lower() if value == Backend.UNDEFINED else value)
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None):
+        """Let `init_process_group(name)` make its groups by `func(store, rank, size, timeout)`, which returns a ProcessGroup; with
+        extended_api by `func(options, pg_options)`.
+
+        devices: the types of devices that it serves, a list of them or one.
+        """
+        if not hasattr(Backend, name.upper()):
+            setattr(Backend, name.upper(), name.lower())
+        if name.lower() not in Backend.backend_list:
+            Backend.backend_list.append(name.lower())
+        if devices is None:
+            warnings.warn(
+                f"Device capability of {name} unspecified, assuming `cpu` and `cuda` or `xpu`. Please specify it via the "
+                "`devices` argument of `register_backend`.",
+                stacklevel=2,
+            )
+        devices = [devices] if isinstance(devices, str) else devices
+        for device in devices or ():
+            Backend.default_device_backend_map.setdefault(device, name.lower())
+        Backend.backend_type_map[name.lower()] = ProcessGroup.BackendType.CUSTOM
+        Backend.backend_capability[name.lower()] = ["cpu", "cuda"] if devices is None else devices
+        Backend._plugins[name.upper()] = Backend._BackendPlugin(func, extended_api)
+
+
+class BackendConfig:
+    """Which backend serves which type of device: of "gloo", or of "cpu:gloo,cuda:nccl"."""
+
+    def __init__(self, backend):
+        backend = str(backend)
+        if backend == Backend.UNDEFINED:
+            self.device_backend_map = {"cpu": Backend(Backend.default_device_backend_map["cpu"])}
+        elif ":" in backend:
+            self.device_backend_map = _pairs(backend)
+        else:
+            devices = Backend.backend_capability.get(backend.lower())
+            if devices is None:
+                warnings.warn(
+                    f"Device capability of {backend} unknown, assuming `cpu` and `cuda`. You can specify it in "
+                    "`device:backend` format in `init_process_group` call.",
+                    stacklevel=2,
+                )
+            self.device_backend_map = dict.fromkeys(devices or ("cpu", "cuda", "xpu"), Backend(backend))
+
+    def __repr__(self):
+        return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
+
+    def get_device_backend_map(self):
+        """{type of device: Backend}"""
+        return self.device_backend_map
+
+
+def _pairs(text):
+    """{type of device: Backend} of "cpu:gloo,cuda:nccl"."""
+    found = {}
+    words = f"""The custom backend string argument is invalid: {text}.
+                Custom backend string is an experimental feature where the backend string must be in the format:
+                "<device_type1>:<backend1>,<device_type2>:<backend2>...". e.g. 'cpu:gloo,cuda:nccl'"""
+    for pair in text.lower().split(","):
+        device, colon, backend = pair.partition(":")
+        if not colon or ":" in backend:
+            raise ValueError(f"Invalid device:backend pairing: {pair}. {words}")
+        if device in found:
+            raise ValueError(f"Duplicate device type {device} in backend string: {text}. {words}")
+        found[device] = Backend(backend)
+    return found
 
 
 class _GroupMeta(type):
@@ -200,9 +335,22 @@ def is_xccl_available():
 
 
 def is_backend_available(backend):
-    """Whether the backend of that name can be used here."""
+    """Whether the backend of that name can be used here, or each of "cpu:gloo,cuda:nccl"."""
+    if ":" in backend:
+        return all(is_backend_available(name) for name in _pairs(backend).values())
     name = backend.lower()
-    return is_mpi_available() if name == "mpi" else name in (Backend.THREADS, Backend.TCP, Backend.GLOO)
+    asked = {"mpi": is_mpi_available, "nccl": is_nccl_available, "ucc": is_ucc_available, "xccl": is_xccl_available}
+    if name in asked:
+        return asked[name]()
+    return name in (Backend.THREADS, Backend.TCP, Backend.GLOO) or name in Backend.backend_list
+
+
+def get_default_backend_for_device(device):
+    """The backend that serves a device unless another one is asked for."""
+    kind = readtorch.device(device).type
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
 
 
 def is_torchelastic_launched():
@@ -244,11 +392,33 @@ def init_process_group(
     _check_valid_timeout(timeout)
     if backend is None:
         backend = Backend.TCP if current.threads is None else Backend.THREADS
-    default = _make_world(Backend(backend), init_method, timeout, world_size, rank, store)
+    name = Backend(backend)
+    backend = _one_backend(name)
+    default = _make_world(backend, init_method, timeout, world_size, rank, store, pg_options)
     current.world.default_pg = default
-    current.world.groups[default] = {r: r for r in range(default.size())}
-    if default.backend_name != Backend.THREADS:
+    current.world.add(default, {r: r for r in range(default.size())}, name)
+    if backend != Backend.THREADS:
         _report_failures(default.rank())
+
+
+def _one_backend(name):
+    """The backend that serves all tensors: that of the CPU, if types of devices are told apart.
+
+    in PyTorch: a group has one for each type of device.
+    """
+    if ":" not in name:
+        return name
+    of_device = _pairs(name)
+    for backend in of_device.values():
+        _check_is_built(backend)
+    return of_device.get("cpu") or next(iter(of_device.values()))
+
+
+def _check_is_built(backend):
+    if backend in (Backend.NCCL, Backend.UCC, Backend.XCCL):
+        raise RuntimeError(
+            f"Distributed package doesn't have {backend.upper()} built in: readtorch has threads, tcp (or gloo) and mpi"
+        )
 
 
 def _report_failures(rank):
@@ -269,29 +439,46 @@ def _report_failures(rank):
     sys.excepthook = hook
 
 
-def _make_world(backend, init_method, timeout, world_size, rank, store):
+def _make_world(backend, init_method, timeout, world_size, rank, store, pg_options):
     if backend == Backend.MPI:
         return _mpi_world(timeout, world_size, rank)
     if backend == Backend.THREADS and store is None and current.threads is not None:
         return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout, "default_pg")
-    if backend in (Backend.NCCL, Backend.UCC, Backend.XCCL):
-        raise RuntimeError(
-            f"Distributed package doesn't have {backend.upper()} built in: readtorch has threads, tcp (or gloo) and mpi"
-        )
-    if backend not in Backend.backend_list[1:]:
-        raise ValueError(f"Unknown backend {backend!r}: readtorch has threads, tcp (or gloo) and mpi")
+    _check_is_built(backend)
+    if backend not in (Backend.THREADS, Backend.TCP, Backend.GLOO) and backend.upper() not in Backend._plugins:
+        raise AssertionError(f"Unknown backend type {backend}")
     if store is None:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
         store.set_timeout(timeout)
     if backend == Backend.THREADS:
         return _thread_world(store, rank, world_size, timeout)
-    from readtorch.csrc.distributed.process_group_gloo import ProcessGroupTCP, Transport
-
     store = PrefixStore("default_pg", store)
+    if backend.upper() in Backend._plugins:
+        return _plugin_group(backend, store, rank, range(world_size), "0", timeout, "default_pg", pg_options)
+    from readtorch.csrc.distributed.process_group_gloo import ProcessGroupGloo, ProcessGroupTCP, Transport
+
     transport = Transport(store, rank, world_size, timeout.total_seconds())
-    world = ProcessGroupTCP(transport, range(world_size), "0", timeout.total_seconds(), store, "default_pg")
-    world.backend_name = backend
-    return world
+    kind = ProcessGroupGloo if backend == Backend.GLOO else ProcessGroupTCP
+    return kind.over(transport, range(world_size), "0", timeout.total_seconds(), store, "default_pg")
+
+
+_DistributedBackendOptions = namedtuple(
+    "_DistributedBackendOptions", ["store", "group_rank", "group_size", "timeout", "group_id", "global_ranks_in_group"]
+)
+
+
+def _plugin_group(backend, store, rank, ranks, name, timeout, desc, pg_options):
+    """A group of a backend that `Backend.register_backend` knows. ranks: global; rank: this one's number in the group."""
+    plugin = Backend._plugins[backend.upper()]
+    if plugin.extended_api:
+        options = _DistributedBackendOptions(store, rank, len(ranks), timeout, name, list(ranks))
+        pg = plugin.creator_fn(options, pg_options)
+    else:
+        pg = plugin.creator_fn(store, rank, len(ranks), timeout)
+    pg.ranks, pg.store, pg._timeout = list(ranks), store, timeout.total_seconds()
+    pg._set_group_name(name)
+    pg._set_group_desc(desc)
+    return pg
 
 
 def _mpi_world(timeout, world_size, rank):
@@ -334,12 +521,13 @@ def destroy_process_group(group=None):
     if pg is None or pg not in world.groups:
         raise ValueError("Invalid process group specified")
     if pg is not GroupMember.WORLD:
-        del world.groups[pg]
+        world.remove(pg)
         pg.shutdown()
         return
     for each in reversed(world.groups):
         each.shutdown()
     world.groups.clear()
+    world.backends.clear()
     world.default_pg, world.group_count = None, 0
 
 
@@ -364,31 +552,90 @@ def new_group(
     not exist.
     """
     world, default = current.world, _get_default_group()
-    ranks = list(range(default.size()) if ranks is None else sorted(ranks) if sort_ranks else ranks)
-    if len(ranks) > default.size():
+    name = Backend(backend) if backend else world.backends[default][0]
+    kind = _one_backend(name)
+    _check_is_built(kind)
+    if timeout is not None:
+        _check_valid_timeout(timeout)
+    if use_local_synchronization:
+        if kind == Backend.MPI:
+            raise ValueError("MPI backend doesn't support use_local_synchronization=True")
+        if ranks is not None and default.rank() not in ranks:
+            return None
+    ranks = _checked_ranks(ranks, default, sort_ranks)
+    group_name = _process_group_name(ranks, use_hashed_name=use_local_synchronization)
+    if default.rank() not in ranks:
+        return GroupMember.NON_GROUP_MEMBER
+    timeout = timedelta(seconds=default._timeout) if timeout is None else timeout
+    desc = group_desc or f"{world.group_count}"
+    pg = _subgroup(kind, default, ranks, group_name, timeout, desc, pg_options)
+    world.add(pg, {r: i for i, r in enumerate(ranks)}, name)
+    return pg
+
+
+def _subgroup(backend, default, ranks, name, timeout, desc, pg_options):
+    """Over the connections that the group of all ranks has, or made anew by a plugin."""
+    if backend.upper() in Backend._plugins:
+        store = PrefixStore(f"{name}/", default.store)
+        return _plugin_group(backend, store, ranks.index(default.rank()), ranks, name, timeout, desc, pg_options)
+    if backend != _one_backend(current.world.backends[default][0]) and {backend, default.name()} != {"tcp", "gloo"}:
+        raise ValueError(f"a group over {backend} beside one over {default.name()} is not supported")
+    return default.subgroup(ranks, name, timeout.total_seconds(), desc)
+
+
+def _checked_ranks(ranks, default, sort_ranks):
+    size = default.size()
+    ranks = list(range(size) if ranks is None else sorted(ranks) if sort_ranks else ranks)
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks}")
+    if len(ranks) > size:
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
         )
-    if len(set(ranks)) != len(ranks):
-        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks}")
-    if any(not 0 <= r < default.size() for r in ranks):
-        raise ValueError("The new group's rank should be within the world_size set by init_process_group")
-    if backend is not None and Backend(backend) != default.backend_name:
-        raise ValueError(f"a group over {backend} beside one over {default.backend_name} is not supported")
-    if timeout is not None:
-        _check_valid_timeout(timeout)
-    world.group_count += 1
-    if default.rank() not in ranks:
-        return GroupMember.NON_GROUP_MEMBER
-    seconds = default._timeout if timeout is None else timeout.total_seconds()
-    pg = default.subgroup(ranks, str(world.group_count), seconds, group_desc or f"{world.group_count}")
-    world.groups[pg] = {r: i for i, r in enumerate(ranks)}
-    return pg
+    for rank in ranks:
+        if not 0 <= rank < size:
+            raise ValueError(f"Rank {rank} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
+    return ranks
+
+
+def _process_group_name(ranks, use_hashed_name):
+    """The same on all members. Counted if all ranks make all groups; else made of the members, and counted among their like."""
+    world = current.world
+    if not use_hashed_name:
+        world.group_count += 1
+        return str(world.group_count)
+    name = hashlib.sha1(bytes("_".join(map(str, ranks)), "utf-8"), usedforsecurity=False).hexdigest()
+    while any(pg.group_name == name for pg in world.groups):
+        name = hashlib.sha1(bytes(name + "_", "utf-8"), usedforsecurity=False).hexdigest()
+    return name
+
+
+def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+    """The group of those of `split_ranks`, lists of ranks in `parent_pg`, that this rank is in; None if it is in none.
+
+    in PyTorch: for NCCL only, which splits a communicator.
+    """
+    if split_ranks is None or len(split_ranks) == 0:
+        raise ValueError("split_ranks cannot be None or empty")
+    parent = _group_or_default_group(parent_pg)
+    mine = None
+    for ranks in split_ranks:
+        if len(ranks) == 0:
+            raise ValueError("the split group cannot be empty")
+        if len(ranks) != len(set(ranks)):
+            raise ValueError("the split group cannot have duplicate ranks")
+        members = [get_global_rank(parent, rank) for rank in sorted(ranks)]
+        if get_rank() in members and mine is None:
+            mine = members
+    if mine is None:
+        return None
+    desc = group_desc or f"{parent.group_desc}:split"
+    return new_group(mine, timeout, backend, pg_options, use_local_synchronization=True, group_desc=desc)
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
     """Divide the ranks into groups of `group_size` neighbours: (this rank's group, all of them)."""
-    world_size = get_world_size()
+    world_size = get_world_size(group)
     if group_size is None:
         group_size = get_node_world_size()
     if group_size <= 0:
@@ -397,7 +644,8 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
         raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({world_size})")
     if world_size % group_size != 0:
         raise ValueError(f"The world size ({world_size}) must be divisible by 'group_size={group_size}'")
-    parts = [list(range(i, i + group_size)) for i in range(0, world_size, group_size)]
+    ranks = get_process_group_ranks(group)
+    parts = [ranks[i : i + group_size] for i in range(0, world_size, group_size)]
     return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
 
 
@@ -405,12 +653,12 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
     """A group for each list of ranks: (this rank's group or None, all of them). No rank may be in two."""
     if ranks_per_subgroup_list is None or len(ranks_per_subgroup_list) == 0:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    seen, mine, groups = set(), None, []
+    seen, mine, groups = {}, None, []
     for ranks in ranks_per_subgroup_list:
-        twice = seen & set(ranks)
+        twice = [rank for rank in ranks if rank in seen]
         if twice:
-            raise ValueError(f"Rank {min(twice)} has appeared in both subgroups")
-        seen |= set(ranks)
+            raise ValueError(f"Rank {twice[0]} has appeared in both subgroup {seen[twice[0]]} and {ranks}")
+        seen |= dict.fromkeys(ranks, ranks)
         groups.append(new_group(ranks, timeout, backend, pg_options, group_desc=group_desc))
         if get_rank() in ranks:
             mine = groups[-1]
@@ -458,12 +706,19 @@ def get_backend(group=None):
     pg = _group_or_default_group(group)
     if _rank_not_in_group(pg):
         raise ValueError("Invalid process group specified")
-    return Backend(pg.backend_name)
+    if pg not in current.world.backends:
+        raise ValueError(
+            f"Process group {pg} is not initialized in the world group map. Please initialize the group first."
+        )
+    return current.world.backends[pg][0]
 
 
 def get_backend_config(group=None):
     """Which backend serves which type of device."""
-    return f"cpu:{get_backend(group)}"
+    pg = _group_or_default_group(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified")
+    return str(current.world.backends[pg][1])
 
 
 def get_group_rank(group, global_rank):
@@ -499,6 +754,71 @@ def _resolve_process_group(group_name):
         if group.group_name == group_name:
             return group
     raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
+
+
+def _get_process_group_name(pg):
+    return pg.group_name if pg in current.world.groups else "None"
+
+
+def _get_process_group_store(pg):
+    """The store of a group's own: a part of that through which all ranks met."""
+    return pg.get_group_store()
+
+
+def _get_default_store():
+    """The store through which the ranks met."""
+    return _get_process_group_store(_get_default_group())
+
+
+def _get_default_timeout(backend):
+    return default_pg_timeout
+
+
+def _set_pg_timeout(timeout, group=None):
+    """How long a collective of the group may take from now on."""
+    group = _get_default_group() if group is None else group
+    if _rank_not_in_group(group):
+        raise ValueError("Invalid process group specified")
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    group.set_timeout(timeout)
+
+
+def _get_pg_config(group=None):
+    """What messages and dumps say of a group."""
+    pg = _group_or_default_group(group)
+    return {
+        "pg_name": _get_process_group_name(pg),
+        "pg_desc": pg.group_desc,
+        "backend_config": get_backend_config(pg),
+        "pg_size": pg.size(),
+        "ranks": get_process_group_ranks(pg),
+    }
+
+
+STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
+
+
+def _store_based_barrier(rank, store, group_name, rendezvous_count, timeout, logging_interval=timedelta(seconds=10)):
+    """Wait until so many have come to a store; DistStoreError after `timeout`."""
+    key = f"{STORE_BASED_BARRIER_PREFIX}:{group_name}"
+    last = f"{key}:last_worker"
+    if store.add(key, 1) == rendezvous_count:
+        store.set(last, "1")
+    began = time.monotonic()
+    while True:
+        left = timeout.total_seconds() - (time.monotonic() - began)
+        try:
+            store.wait([last], timedelta(seconds=max(0.01, min(left, logging_interval.total_seconds()))))
+            return
+        except RuntimeError as error:
+            came = store.add(key, 0)
+            if left <= logging_interval.total_seconds():
+                raise DistStoreError(
+                    f"Timed out initializing process group in store based barrier on rank {rank}, for key: {key} "
+                    f"(world_size={rendezvous_count}, num_workers_joined={came}, timeout={timeout} error={error})"
+                ) from None
+            logger.debug("rank %s waits at %s: %s of %s have come", rank, key, came, rendezvous_count)
 
 
 def get_pg_count():
@@ -554,19 +874,26 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
         return _warn_not_in_group("all_reduce")
     if tensor.is_complex() and not supports_complex(op):
         raise ValueError(f"all_reduce does not support {op} on complex tensors")
-    return _done(_group_or_default_group(group).allreduce([tensor], op), async_op)
+    group, opts = _group_or_default_group(group), AllreduceOptions()
+    opts.reduceOp, opts.asyncOp = op, async_op
+    if group in current.world.coalescing:
+        return _keep(group, all_reduce, tensor, None, op)
+    return _done(group.allreduce([_as_real(tensor)], opts), async_op)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
-    """Reduce several tensors, one after the other. in PyTorch: deprecated; flattened into one message."""
-    _check_tensor_list(tensors, "tensors")
+    """Reduce several tensors in one message. With async_op=True returns a Future."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    _check_tensor_list(tensors, "tensor")
     _ensure_all_tensors_same_dtype(tensors)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_reduce_coalesced")
-    works = [_group_or_default_group(group).allreduce([t], op) for t in tensors]
-    for work in works[:-1]:
-        work.wait()
-    return _done(works[-1], async_op)
+    if any(t.is_complex() for t in tensors) and not supports_complex(op):
+        raise ValueError(f"all_reduce does not support {op} on complex tensors")
+    opts = AllreduceCoalescedOptions()
+    opts.reduceOp, opts.asyncOp = op, async_op
+    work = _group_or_default_group(group).allreduce_coalesced([_as_real(t) for t in tensors], opts)
+    return work.get_future() if async_op else _done(work, False)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -576,7 +903,9 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce")
     root = _canonicalize_group_rank(group, dst, group_dst)
-    return _done(group.reduce([tensor], root, op), async_op)
+    opts = ReduceOptions()
+    opts.reduceOp, opts.rootRank, opts.asyncOp = op, root, async_op
+    return _done(group.reduce([_as_real(tensor)], opts), async_op)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
@@ -586,7 +915,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast")
     root = _canonicalize_group_rank(group, src, group_src)
-    return _done(group.broadcast([tensor], root), async_op)
+    opts = BroadcastOptions()
+    opts.rootRank, opts.rootTensor, opts.asyncOp = root, 0, async_op
+    return _done(group.broadcast([_as_real(tensor)], opts), async_op)
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
@@ -596,7 +927,29 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     _ensure_all_tensors_same_dtype(tensor_list, tensor)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather")
-    return _done(_group_or_default_group(group).allgather([tensor_list], [tensor]), async_op)
+    opts = AllgatherOptions()
+    opts.asyncOp = async_op
+    outputs = [_as_real(t) for t in tensor_list]
+    return _done(_group_or_default_group(group).allgather([outputs], [_as_real(tensor)], opts), async_op)
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """Copy several tensors of every rank into a list of as many for each rank, in one message. With async_op=True returns a Future."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_coalesced")
+    _check_tensor_list(input_tensor_list, "input_tensor_list")
+    _ensure_all_tensors_same_dtype(input_tensor_list)
+    if not isinstance(output_tensor_lists, list):
+        raise TypeError("Invalid function argument: output_tensor_lists should be a list")
+    for tensors in output_tensor_lists:
+        _check_tensor_list(tensors, "output_tensor_lists")
+        _ensure_all_tensors_same_dtype(tensors)
+    opts = AllgatherOptions()
+    opts.asyncOp = async_op
+    outputs = [[_as_real(t) for t in tensors] for tensors in output_tensor_lists]
+    inputs = [_as_real(t) for t in input_tensor_list]
+    work = _group_or_default_group(group).allgather_coalesced(outputs, inputs, opts)
+    return work.get_future() if async_op else _done(work, False)
 
 
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
@@ -609,11 +962,15 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     _ensure_all_tensors_same_dtype(output_tensor, input_tensor)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_single")
-    return _done(_group_or_default_group(group).all_gather_single(output_tensor, input_tensor), async_op)
+    group, opts = _group_or_default_group(group), AllgatherOptions()
+    opts.asyncOp = async_op
+    if group in current.world.coalescing:
+        return _keep(group, all_gather_single, input_tensor, output_tensor)
+    return _done(group.all_gather_single(_as_real(output_tensor), _as_real(input_tensor), opts), async_op)
 
 
 # in PyTorch: deprecated since 2.13, but what most programs still say
-all_gather_into_tensor = all_gather_single
+all_gather_into_tensor = _all_gather_base = all_gather_single
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -625,7 +982,10 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         return _warn_not_in_group("gather")
     root = _canonicalize_group_rank(group, 0 if dst is None and group_dst is None else dst, group_dst)
     _check_list_of_root(group.rank() == root, gather_list, "gather_list", "destination")
-    return _done(group.gather([gather_list] if gather_list else [], [tensor], root), async_op)
+    opts = GatherOptions()
+    opts.rootRank, opts.asyncOp = root, async_op
+    lists = [[_as_real(t) for t in gather_list]] if gather_list else []
+    return _done(group.gather(lists, [_as_real(tensor)], opts), async_op)
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
@@ -639,7 +999,10 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         return _warn_not_in_group("scatter")
     root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
     _check_list_of_root(group.rank() == root, scatter_list, "scatter_list", "source")
-    return _done(group.scatter([tensor], [scatter_list] if scatter_list else [], root), async_op)
+    opts = ScatterOptions()
+    opts.rootRank, opts.asyncOp = root, async_op
+    lists = [[_as_real(t) for t in scatter_list]] if scatter_list else []
+    return _done(group.scatter([_as_real(tensor)], lists, opts), async_op)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
@@ -649,7 +1012,9 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     _ensure_all_tensors_same_dtype(output, input_list)
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter")
-    return _done(_group_or_default_group(group).reduce_scatter([output], [input_list], op), async_op)
+    opts = ReduceScatterOptions()
+    opts.reduceOp, opts.asyncOp = op, async_op
+    return _done(_group_or_default_group(group).reduce_scatter([output], [input_list], opts), async_op)
 
 
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -658,10 +1023,15 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
     _check_single_tensor(input, "input")
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter_single")
-    return _done(_group_or_default_group(group).reduce_scatter_single(output, input, op), async_op)
+    group, opts = _group_or_default_group(group), ReduceScatterOptions()
+    opts.reduceOp, opts.asyncOp = op, async_op
+    if group in current.world.coalescing:
+        return _keep(group, reduce_scatter_single, input, output, op)
+    return _done(group.reduce_scatter_single(output, input, opts), async_op)
 
 
-reduce_scatter_tensor = reduce_scatter_single  # the older name, as with all_gather_into_tensor
+# the older names, as with all_gather_into_tensor
+reduce_scatter_tensor = _reduce_scatter_base = reduce_scatter_single
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
@@ -674,8 +1044,12 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
-    pg = _group_or_default_group(group)
-    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []), async_op)
+    if not (input.is_contiguous() and output.is_contiguous()):
+        raise ValueError("Tensors must be contiguous")
+    pg, opts = _group_or_default_group(group), AllToAllOptions()
+    opts.asyncOp = async_op
+    sizes = output_split_sizes or [], input_split_sizes or []
+    return _done(pg.all_to_all_single(_as_real(output), _as_real(input), *sizes, opts), async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -685,14 +1059,24 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     _ensure_all_tensors_same_dtype(output_tensor_list, input_tensor_list)
-    return _done(_group_or_default_group(group).alltoall(output_tensor_list, input_tensor_list), async_op)
+    opts = AllToAllOptions()
+    opts.asyncOp = async_op
+    outputs, inputs = [_as_real(t) for t in output_tensor_list], [_as_real(t) for t in input_tensor_list]
+    return _done(_group_or_default_group(group).alltoall(outputs, inputs, opts), async_op)
 
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     """Wait until all ranks have come here."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("barrier")
-    return _done(_group_or_default_group(group).barrier(timeout=timeout), async_op)
+    if isinstance(device_ids, int) or not isinstance(device_ids, (list, type(None))):
+        raise TypeError("Invalid function argument: device_ids type should be List[int]")
+    opts = BarrierOptions()
+    opts.asyncOp, opts.device_ids = async_op, device_ids or []
+    if timeout is not None:
+        _check_valid_timeout(timeout)
+        opts.timeout = timeout
+    return _done(_group_or_default_group(group).barrier(opts), async_op)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
@@ -707,14 +1091,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     pg = _group_or_default_group(group)
     timeout = timedelta(seconds=pg._timeout) if timeout is None else timeout
     _check_valid_timeout(timeout)
-    try:
-        pg.barrier(timeout=timeout).wait()
-    except RuntimeError as error:
-        raise RuntimeError(
-            f"[Rank {pg.ranks[pg.rank()]}]: failed to pass monitoredBarrier in "
-            f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n"
-            f"{error}"
-        ) from error
+    return pg.monitored_barrier(timeout, wait_all_ranks)
 
 
 def supports_complex(reduceOp):
@@ -728,8 +1105,14 @@ def supports_complex(reduceOp):
 def _done(work, async_op):
     if async_op:
         return work
-    work.wait()
+    if work is not None:  # backends of a program's own may have waited
+        work.wait()
     return None
+
+
+def _as_real(tensor):
+    """Complex numbers travel as pairs of real ones."""
+    return readtorch.view_as_real(tensor) if tensor.is_complex() and not tensor.is_sparse else tensor
 
 
 def _check_single_tensor(param, name):
@@ -765,6 +1148,87 @@ def _ensure_all_tensors_same_dtype(*tensors):
     for dtype in dtypes:
         if dtype is not dtypes[0]:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {dtypes[0]} and  {dtype}")
+
+
+# ------------------------------------------------------------------------- several collectives as one
+
+
+class _CoalescingManager:
+    """What `_coalescing_manager` gives: the Works of its block, when that is over."""
+
+    def __init__(self):
+        self.works = []
+
+    def append(self, work=None):
+        if work:
+            self.works.append(work)
+
+    def wait(self):
+        for work in self.works:
+            work.wait()
+
+
+_CollOp = namedtuple("_CollOp", ["op", "tensor", "dst_tensor", "redop"])
+
+
+def _keep(group, op, tensor, dst_tensor, redop=None):
+    """In a coalescing block a collective is not begun but kept for its end."""
+    current.world.coalescing[group].append(_CollOp(op, tensor, dst_tensor, redop))
+    return _IllegalWork()
+
+
+class _IllegalWork(Work):
+    """What a collective in a coalescing block returns: nothing to wait for."""
+
+    def __getattribute__(self, name):
+        if name in ("is_success", "exception", "wait", "source_rank", "result", "synchronize"):
+            raise ValueError(f"Illegal to call {name} on IllegalWork object")
+        return object.__getattribute__(self, name)
+
+
+@contextlib.contextmanager
+def _coalescing_manager(group=None, device=None, async_ops=False):
+    """Collectives of one kind within the block are begun at its end, as one: all_reduce, all_gather_single, reduce_scatter_single.
+
+    With a `device` all others are begun at once and count as one. With async_ops=True they are to be waited for by the manager.
+    """
+    group, kept = _group_or_default_group(group), current.world.coalescing
+    if kept.get(group):
+        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+    kept[group] = []
+    if device:
+        group._start_coalescing(device)
+    manager = _CoalescingManager()
+    try:
+        yield manager
+    finally:
+        calls = kept.pop(group)
+    work = _begin_kept(group, calls, async_ops) if calls else None
+    if device:
+        of_block = group._end_coalescing(device)
+        work = of_block if work is None else work
+    if async_ops:
+        manager.append(work)
+    elif work is not None:
+        work.wait()
+
+
+def _begin_kept(group, calls, async_ops):
+    if any(call.op is not calls[0].op for call in calls):
+        raise RuntimeError(
+            "Coalescing manager requires all collectives to be the same type, "
+            f"but got mixed types: {set(call.op.__name__ for call in calls)}"
+        )
+    if calls[0].op is all_reduce:
+        opts = AllreduceCoalescedOptions()
+        opts.reduceOp, opts.asyncOp = calls[0].redop, async_ops
+        return group.allreduce_coalesced([call.tensor for call in calls], opts)
+    outputs, inputs = [call.dst_tensor for call in calls], [call.tensor for call in calls]
+    if calls[0].op is all_gather_single:
+        return group.all_gather_single_coalesced(outputs, inputs, AllgatherOptions())
+    opts = ReduceScatterOptions()
+    opts.reduceOp = calls[0].redop
+    return group.reduce_scatter_single_coalesced(outputs, inputs, opts)
 
 
 # ------------------------------------------------------------------------- one rank sends, another receives
@@ -809,7 +1273,10 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     if work is None:
         return -1
     work.wait()
-    return get_global_rank(_group_or_default_group(group), work.source_rank())
+    group = _group_or_default_group(group)
+    if src is None and group_src is None:
+        return get_global_rank(group, work.source_rank())
+    return src if src is not None else get_global_rank(group, group_src)
 
 
 class P2POp:
@@ -847,6 +1314,7 @@ def batch_isend_irecv(p2p_op_list):
     if not all(p.group is p2p_op_list[0].group for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
     works = []
+    # receives first: a send may wait until the other side takes it
     for p in p2p_op_list:
         peer = {"group_dst" if p.op is isend else "group_src": p.group_peer}
         works.append(p.op(p.tensor, group=p.group, tag=p.tag, **peer))

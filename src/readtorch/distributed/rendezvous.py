@@ -77,7 +77,8 @@ def _tcp_handler(url, timeout=DEFAULT_TIMEOUT, **kwargs):
     if parts.port is None:
         raise _error("tcp", "port number missing")
     rank, world_size = _place("tcp", parts)
-    yield _tcp_store(parts.hostname, parts.port, rank, world_size, timeout), rank, world_size
+    store = _tcp_store(parts.hostname, parts.port, rank, world_size, timeout, _use_libuv(parts))
+    yield store, rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using tcp:// method")
 
 
@@ -86,8 +87,14 @@ def _env_handler(url, timeout=DEFAULT_TIMEOUT, **kwargs):
     rank = int(query.get("rank") or _variable("RANK"))
     world_size = int(query.get("world_size") or _variable("WORLD_SIZE"))
     host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
-    yield _tcp_store(host, port, rank, world_size, timeout), rank, world_size
+    yield _tcp_store(host, port, rank, world_size, timeout, _use_libuv(urlparse(url))), rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")
+
+
+def _use_libuv(parts):
+    """Which of PyTorch's servers is meant; see `TCPStore.libuvBackend`."""
+    given = dict(parse_qsl(parts.query)).get("use_libuv", os.environ.get("USE_LIBUV", "1"))
+    return given == "1"
 
 
 def _variable(name):
@@ -97,7 +104,7 @@ def _variable(name):
     return value
 
 
-def _tcp_store(host, port, rank, world_size, timeout):
+def _tcp_store(host, port, rank, world_size, timeout, use_libuv=True):
     """Rank 0 serves the store, unless the launcher already does."""
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
@@ -111,6 +118,7 @@ def _tcp_store(host, port, rank, world_size, timeout):
         timeout=timeout,
         wait_for_workers=False,
         multi_tenant=True,
+        use_libuv=use_libuv,
     )
 
 

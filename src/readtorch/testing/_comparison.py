@@ -202,6 +202,9 @@ def compare_tensors(actual, expected, checks, path):
     if actual.dtype != expected.dtype:
         common = readtorch.promote_types(*[promotable(t.dtype) for t in (actual, expected)])
         actual, expected = actual.to(common), expected.to(common)
+    if actual.is_sparse and expected.is_sparse:
+        compare_sparse(actual.coalesce(), expected.coalesce(), checks, path)
+        return
     if narrow(actual) and (rtol or atol):
         raise Mismatch(
             AssertionError,
@@ -215,6 +218,16 @@ def compare_tensors(actual, expected, checks, path):
     if actual.dim() == 0:
         raise Mismatch(AssertionError, describe_numbers(actual.item(), expected.item(), rtol, atol), path)
     raise Mismatch(AssertionError, describe_tensors(actual, expected, matches, rtol, atol), path)
+
+
+def compare_sparse(actual, expected, checks, path):
+    """Where they have elements, and which."""
+    counts = actual._nnz(), expected._nnz()
+    if counts[0] != counts[1]:
+        words = "The number of specified values in sparse COO tensors does not match: {} != {}".format(*counts)
+        raise Mismatch(AssertionError, words, path)
+    compare_tensors(actual.indices(), expected.indices(), checks, path)
+    compare_tensors(actual.values(), expected.values(), checks, path)
 
 
 def compare_attributes(actual, expected, checks, path):

@@ -12,6 +12,7 @@ import threading
 import time
 import zlib
 from collections import defaultdict, deque
+from datetime import timedelta
 
 import numpy as np
 
@@ -233,10 +234,15 @@ class ProcessGroupTCP(QueuedProcessGroup):
         self.mailbox = TCPMailbox(self)
         self.knows_its_peers = transport.knows_its_peers
 
-    def subgroup(self, ranks, name, timeout, desc):
-        group = ProcessGroupTCP(self.transport, ranks, name, timeout, self.store, desc)
-        group.backend_name = self.backend_name
+    @classmethod
+    def over(cls, *arguments):
+        """A group over connections that are there: the arguments of ProcessGroupTCP."""
+        group = cls.__new__(cls)
+        ProcessGroupTCP.__init__(group, *arguments)
         return group
+
+    def subgroup(self, ranks, name, timeout, desc):
+        return self.over(self.transport, ranks, name, timeout, self.store, desc)
 
     def perform(self, collective, deadline):
         PERFORM[collective.name](TCPLinks(self, deadline), collective)
@@ -251,6 +257,9 @@ class ProcessGroupTCP(QueuedProcessGroup):
                     )
 
     def start_send(self, array, peer, tag, work):
+        if peer == self._rank:
+            work.finish(DistBackendError(f"{work.what} failed: a rank has no connection to itself"))
+            return
         try:
             self.transport.send(self.ranks[peer], self.channel, tag, array, work.began + work.timeout)
         except OSError as error:
@@ -276,6 +285,45 @@ class ProcessGroupTCP(QueuedProcessGroup):
         super().shutdown()
         if self.group_name == "0":
             self.transport.close()
+
+
+class Device:
+    """A network interface, by which Gloo would connect. Here the way to the store says which: `own_address`."""
+
+    def __init__(self, hostname="", interface="", lazy_init=False):
+        self.hostname = hostname
+        self.interface = interface
+
+
+class ProcessGroupGloo(ProcessGroupTCP):
+    """The same under PyTorch's name, which others make by hand: all ranks with one store."""
+
+    backend_name = "gloo"
+    Device = Device
+
+    class _Options:
+        """What it may be made with."""
+
+        def __init__(self):
+            self._timeout, self._devices, self._threads = timedelta(minutes=30), [], 2
+
+    Options = _Options
+
+    def __init__(self, store, rank, size, timeout=None):
+        if isinstance(timeout, self._Options):
+            timeout = timeout._timeout
+        seconds = getattr(timeout, "total_seconds", lambda: 1800.0 if timeout is None else float(timeout))()
+        super().__init__(Transport(store, rank, size, seconds), range(size), "0", seconds, store)
+
+    @staticmethod
+    def create_device(hostname="", interface="", lazy_init=False):
+        return Device(hostname, interface)
+
+    create_default_device = create_device
+
+
+for _class in (Device, ProcessGroupGloo):
+    _class.__module__ = "readtorch.distributed"
 
 
 # ------------------------------------------------------------------------- the collectives, over links

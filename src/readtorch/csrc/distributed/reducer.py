@@ -36,6 +36,7 @@ from .future import Future
 from .sparse import empty_like, sparse_all_reduce
 
 DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
+DEFAULT_BUCKET_BYTES = 25 * 1024 * 1024
 
 # ------------------------------------------------------------------------- buckets
 
@@ -161,32 +162,34 @@ GradBucket.__module__ = "readtorch.distributed"
 
 
 class Reducer:
-    """Averages the gradients of `parameters` over the ranks of `process_group`.
+    """Averages the gradients of `params` over the ranks of `process_group`.
 
-    bucket_indices: which parameters travel together, the first bucket first. names: parameter index -> name,
-    for messages.
+    bucket_indices: which parameters travel together, the first bucket first; per_bucket_size_limits: what the buckets were filled
+    up to (not needed here). param_to_name_mapping: parameter index -> name, for messages. RuntimeError if a bucket has parameters
+    of several types.
     """
 
     def __init__(
         self,
-        parameters,
+        params,
         bucket_indices,
+        per_bucket_size_limits,
         process_group,
-        bucket_bytes_cap,
+        expect_sparse_gradients=(),
+        bucket_bytes_cap=DEFAULT_BUCKET_BYTES,
         find_unused_parameters=False,
         gradient_as_bucket_view=False,
-        names=None,
+        param_to_name_mapping=None,
         first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES,
-        bucket_size_limits_for_rebuilding=(),
-        expect_sparse_gradient=(),
+        bucket_bytes_cap_list=(),
     ):
-        self.parameters = list(parameters)
+        self.parameters = list(params)
         self.process_group = process_group
-        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap, bucket_bytes_cap]
-        self.expect_sparse = list(expect_sparse_gradient) or [False] * len(self.parameters)
+        self.rebuilding_limits = list(bucket_bytes_cap_list) or [first_bucket_bytes_cap, bucket_bytes_cap]
+        self.expect_sparse = list(expect_sparse_gradients) or [False] * len(self.parameters)
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
-        self.names = names or {}
+        self.names = param_to_name_mapping or {}
         self.static_graph = False
         self.iterations = 0
         self.comm_hook = None  # (state, hook)
@@ -220,6 +223,9 @@ class Reducer:
 
     def initialize_buckets(self, bucket_indices):
         """Make the buckets, and find each parameter's."""
+        for indices in bucket_indices:
+            if len({self.parameters[i].dtype for i in indices}) > 1:
+                raise RuntimeError("All parameters in a bucket must have the same dtype.")
         self.buckets = [Bucket(indices, self.parameters, self.expect_sparse[indices[0]]) for indices in bucket_indices]
         self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.indices}
         self.next_bucket = 0  # all before it are under way
@@ -240,6 +246,7 @@ class Reducer:
 
         Raises RuntimeError if the last backward left parameters without gradients.
         """
+        outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         if self.unfinished:
             raise unfinished_reduction(self)
         self.expects_hooks = True

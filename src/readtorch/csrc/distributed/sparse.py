@@ -27,6 +27,16 @@ def sparse_all_reduce(group, tensor):
     return at.sparse_coo_tensor(wrap(np.ascontiguousarray(indices)), wrap(values), list(tensor.shape)).coalesce()
 
 
+def sparse_all_reduce_into(group, tensors):
+    """The sum over all tensors of all ranks, in place of each."""
+    mine = tensors[0]
+    for other in tensors[1:]:
+        mine = mine + other
+    total = sparse_all_reduce(group, mine)
+    for tensor in tensors:
+        tensor.copy_(total)
+
+
 def gather_rows(group, array):
     """The arrays of all ranks: (ranks, *shape)"""
     rows = np.empty((group.size(), *array.shape), array.dtype)

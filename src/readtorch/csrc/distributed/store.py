@@ -10,6 +10,7 @@ import os
 import struct
 import threading
 import time
+from collections import defaultdict, deque
 from datetime import timedelta
 
 from .exception import DistStoreError, QueueEmptyError
@@ -20,40 +21,154 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 class Store:
     """Keys are str, values bytes (a str is stored as its UTF-8). `get` and `wait` block until a key is there.
 
-    A kind of store says how to `update` the dictionary atomically and how to wait until something changed;
-    all operations are made of these two.
+    A class of a program's own defines what it can do (`set`, `get`, `add`, `compare_set` …); the rest raises. `PrefixStore` finds
+    other ways for what such a store lacks.
     """
 
-    def __init__(self, timeout=DEFAULT_TIMEOUT):
-        self.timeout = timeout
+    def __init__(self):
+        self._timeout = DEFAULT_TIMEOUT
+
+    # ------------------------------------------------------------------------- operations
+
+    def set(self, key, value):
+        """Store `value` under `key`."""
+        raise RuntimeError("Not implemented.")
+
+    def get(self, key):
+        """The value under `key`, once it is there; DistStoreError after `timeout`."""
+        raise RuntimeError("Not implemented.")
+
+    def add(self, key, amount):
+        """Add to the counter under `key` (0 at first); returns the sum."""
+        raise _pure_virtual("add")
+
+    def compare_set(self, key, expected_value, desired_value):
+        """Store `desired_value` if `expected_value` is there, or if nothing is and that is expected ("").
+        Returns what is there afterwards; the expected value if nothing is.
+        """
+        raise RuntimeError("Not implemented.")
+
+    def wait(self, keys, timeout=None):
+        """Block until all `keys` are there; DistStoreError after `timeout` (a timedelta, by default the store's)."""
+        raise _pure_virtual("wait")
+
+    def check(self, keys):
+        """Whether all `keys` are there now."""
+        raise _pure_virtual("check")
+
+    def delete_key(self, key):
+        """Forget `key`; whether it was there."""
+        raise _pure_virtual("deleteKey")
+
+    def num_keys(self):
+        """How many keys there are."""
+        raise _pure_virtual("getNumKeys")
+
+    def list_keys(self):
+        """All keys."""
+        raise NotImplementedError("listKeys support is not implemented.")
+
+    def barrier(self, key, world_size, timeout=None):
+        """Block until `world_size` callers have come to `key`; DistStoreError after `timeout`."""
+        timeout = self._timeout if timeout is None else timeout
+        if self.add(key, 1) == world_size:
+            self.set(f"{key}/passed", "")
+        try:
+            self.wait([f"{key}/passed"], timeout)
+        except RuntimeError as error:
+            raise DistStoreError(f"barrier timeout after {milliseconds(timeout)}ms, key: {key}") from error
+
+    # The extended part, which `has_extended_api` is asked for.
+
+    def has_extended_api(self):
+        """Whether there are append, multi_get, multi_set and the queues."""
+        return False
+
+    def append(self, key, value):
+        """Put `value` behind what is under `key`."""
+        raise RuntimeError("Not implemented.")
+
+    def multi_get(self, keys):
+        """The values under `keys`."""
+        raise RuntimeError("Not implemented.")
+
+    def multi_set(self, keys, values):
+        """Store each value under its key, all at once."""
+        raise RuntimeError("Not implemented.")
+
+    def queue_push(self, key, value):
+        """Put `value` at the end of the queue `key`, which has nothing to do with the key of that name."""
+        raise NotImplementedError("queue support is not implemented.")
+
+    def queue_pop(self, key, block=True):
+        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError."""
+        raise NotImplementedError("queue support is not implemented.")
+
+    def queue_len(self, key):
+        """How many values the queue `key` holds."""
+        raise NotImplementedError("queue support is not implemented.")
+
+    # ------------------------------------------------------------------------- options
+
+    @property
+    def timeout(self):
+        """How long `get` and `wait` block, a timedelta."""
+        return self._timeout
+
+    def set_timeout(self, timeout):
+        """How long `get` and `wait` block."""
+        self._timeout = timeout
+
+    def clone(self):
+        """Another handle on the same entries."""
+        raise _pure_virtual("clone")
+
+
+def _pure_virtual(name):
+    return RuntimeError(f'Tried to call pure virtual function "::c10d::Store::{name}"')
+
+
+def _bytes(value):
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"a store holds str and bytes, not {type(value).__name__}")
+
+
+def milliseconds(timeout):
+    return round(timeout / timedelta(milliseconds=1))
+
+
+class DictionaryStore(Store):
+    """A store made of two things: how to change its dictionary atomically, and how to wait until something changed.
+
+    in PyTorch: each kind of store spells out all operations.
+    """
 
     def update(self, change):
         """`change(entries)` on the dictionary from key to bytes, while nobody else looks; returns its result."""
-        raise RuntimeError(f"{type(self).__name__} has no entries")
+        raise NotImplementedError
 
     def pause(self, deadline):
         """Wait a while for a change, at most until `deadline` (of time.monotonic)."""
         time.sleep(min(0.01, max(0, deadline - time.monotonic())))
 
     def timed_out(self, keys, timeout):
-        """The error that `wait` raises."""
+        """The error that `get` raises, and `wait` unless a kind of store has another one."""
         return DistStoreError("Wait timeout")
 
-    # ------------------------------------------------------------------------- operations
+    late_to_wait = timed_out
 
     def set(self, key, value):
-        """Store `value` under `key`."""
         value = _bytes(value)
         self.update(lambda entries: entries.__setitem__(key, value))
 
     def get(self, key):
-        """The value under `key`, once it is there; DistStoreError after `timeout`."""
-        self.wait([key])
+        self._wait([key], self._timeout, self.timed_out)
         return self.update(lambda entries: entries[key])
 
     def add(self, key, amount):
-        """Add to the counter under `key` (0 at first); returns the sum."""
-
         def change(entries):
             total = int(entries.get(key, b"0")) + amount
             entries[key] = str(total).encode()
@@ -62,9 +177,6 @@ class Store:
         return self.update(change)
 
     def compare_set(self, key, expected_value, desired_value):
-        """Store `desired_value` if `expected_value` is there, or if nothing is and that is expected ("").
-        Returns what is there afterwards; the expected value if nothing is.
-        """
         expected, desired = _bytes(expected_value), _bytes(desired_value)
 
         def change(entries):
@@ -74,114 +186,52 @@ class Store:
 
         return self.update(change)
 
-    def append(self, key, value):
-        """Put `value` behind what is under `key`."""
-        value = _bytes(value)
-        self.update(lambda entries: entries.__setitem__(key, entries.get(key, b"") + value))
-
     def wait(self, keys, timeout=None):
-        """Block until all `keys` are there; DistStoreError after `timeout` (a timedelta, by default the
-        store's).
-        """
-        timeout = self.timeout if timeout is None else timeout
+        self._wait(keys, self._timeout if timeout is None else timeout, self.late_to_wait)
+
+    def _wait(self, keys, timeout, late):
         deadline = time.monotonic() + timeout.total_seconds()
         while not self.check(keys):
             if time.monotonic() >= deadline:
-                raise self.timed_out(keys, timeout)
+                raise late(keys, timeout)
             self.pause(deadline)
 
     def check(self, keys):
-        """Whether all `keys` are there now."""
         return self.update(lambda entries: all(key in entries for key in keys))
 
     def delete_key(self, key):
-        """Forget `key`; whether it was there."""
         return self.update(lambda entries: entries.pop(key, None) is not None)
 
     def num_keys(self):
-        """How many keys there are."""
         return self.update(len)
 
     def list_keys(self):
-        """All keys."""
         return self.update(list)
 
+    def append(self, key, value):
+        value = _bytes(value)
+        self.update(lambda entries: entries.__setitem__(key, entries.get(key, b"") + value))
+
     def multi_get(self, keys):
-        """The values under `keys`."""
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys, values):
-        """Store each value under its key, all at once."""
-        pairs = [(key, _bytes(value)) for key, value in zip(keys, values, strict=True)]
+        if len(keys) != len(values):
+            raise DistStoreError("multiSet keys and values vectors must be of same size")
+        pairs = [(key, _bytes(value)) for key, value in zip(keys, values)]
         self.update(lambda entries: entries.update(pairs))
 
-    # Queues: values of a key with numbers behind it, taken in the order in which they were put.
-
-    def queue_push(self, key, value):
-        """Put `value` at the end of the queue `key`."""
-        value = _bytes(value)
-
-        def change(entries):
-            first, end = _queue_ends(entries, key)
-            entries[f"{key}/{end}"] = value
-            entries[key + "/ends"] = struct.pack("<qq", first, end + 1)
-
-        self.update(change)
-
-    def queue_pop(self, key, block=True):
-        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError."""
-        deadline = time.monotonic() + self.timeout.total_seconds()
-        while True:
-            value = self.update(lambda entries: _pop(entries, key))
-            if value is not None:
-                return value
-            if not block:
-                raise QueueEmptyError("queue is empty")
-            if time.monotonic() >= deadline:
-                raise self.timed_out([key], self.timeout)
-            self.pause(deadline)
-
-    def queue_len(self, key):
-        """How many values the queue `key` holds."""
-        return self.update(lambda entries: _queue_ends(entries, key)[1] - _queue_ends(entries, key)[0])
-
-    # ------------------------------------------------------------------------- options
-
-    def set_timeout(self, timeout):
-        """How long `get` and `wait` block."""
-        self.timeout = timeout
-
-    def has_extended_api(self):
-        """Whether there are append, multi_get, multi_set and the queues."""
-        return True
-
     def clone(self):
-        """Another handle on the same entries."""
         return self
 
 
-def _bytes(value):
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
-def _queue_ends(entries, key):
-    return struct.unpack("<qq", entries.get(key + "/ends", bytes(16)))
-
-
-def _pop(entries, key):
-    first, end = _queue_ends(entries, key)
-    if first == end:
-        return None
-    entries[key + "/ends"] = struct.pack("<qq", first + 1, end)
-    return entries.pop(f"{key}/{first}")
-
-
-class HashStore(Store):
+class HashStore(DictionaryStore):
     """Entries in this process: for ranks that are threads."""
 
     def __init__(self):
         super().__init__()
         self._entries = {}
+        self._queues = defaultdict(deque)
         self._changed = threading.Condition()
 
     def update(self, change):
@@ -194,8 +244,32 @@ class HashStore(Store):
         with self._changed:
             self._changed.wait(min(0.05, max(0, deadline - time.monotonic())))
 
+    def has_extended_api(self):
+        return True
 
-class FileStore(Store):
+    def queue_push(self, key, value):
+        with self._changed:
+            self._queues[key].append(_bytes(value))
+            self._changed.notify_all()
+
+    def queue_pop(self, key, block=True):
+        deadline = time.monotonic() + self._timeout.total_seconds()
+        while True:
+            with self._changed:
+                if self._queues.get(key):
+                    return self._queues[key].popleft()
+            if not block:
+                raise QueueEmptyError("queue is empty")
+            if time.monotonic() >= deadline:
+                raise self.timed_out([key], self._timeout)
+            self.pause(deadline)
+
+    def queue_len(self, key):
+        with self._changed:
+            return len(self._queues.get(key, ()))
+
+
+class FileStore(DictionaryStore):
     """Entries in a file that all processes can open, also over a network file system that can lock.
 
     The file is a log: each write appends (key, value) or (key, gone), and a reader goes on where it stopped.
@@ -243,7 +317,10 @@ class FileStore(Store):
                 self._entries[key] = file.read(value_length)
 
     def timed_out(self, keys, timeout):
-        return DistStoreError(f"Timeout waiting for key: {keys[0]} after {timeout / timedelta(milliseconds=1):.0f} ms")
+        return DistStoreError(f"Timeout waiting for key: {keys[0]} after {milliseconds(timeout)} ms")
+
+    def late_to_wait(self, keys, timeout):
+        return DistStoreError("Wait timeout")
 
     def __del__(self):
         with contextlib.suppress(Exception):  # the file or the interpreter may be gone already
@@ -267,66 +344,118 @@ class PrefixStore(Store):
     """
 
     def __init__(self, prefix, store):
-        super().__init__(store.timeout)
+        if store is None:
+            raise ValueError("store argument cannot be None")
+        super().__init__()
         self.prefix = prefix
-        self.underlying_store = store
+        self._underlying = store
 
-    def update(self, change):
-        raise RuntimeError("a PrefixStore has no entries of its own")
+    @property
+    def underlying_store(self):
+        """The store behind this one, which may be a PrefixStore, too."""
+        return self._underlying
+
+    @property
+    def _underlying_non_prefix_store(self):
+        store = self._underlying
+        while isinstance(store, PrefixStore):
+            store = store._underlying
+        return store
 
     def _full(self, key):
         return f"{self.prefix}/{key}"
 
     def set(self, key, value):
-        self.underlying_store.set(self._full(key), value)
+        self._underlying.set(self._full(key), _bytes(value))
 
     def get(self, key):
-        self.wait([key])
-        return self.underlying_store.get(self._full(key))
+        return self._underlying.get(self._full(key))
 
     def add(self, key, amount):
-        return self.underlying_store.add(self._full(key), amount)
+        return self._underlying.add(self._full(key), amount)
 
     def compare_set(self, key, expected_value, desired_value):
-        return self.underlying_store.compare_set(self._full(key), expected_value, desired_value)
-
-    def append(self, key, value):
-        self.underlying_store.append(self._full(key), value)
+        return self._underlying.compare_set(self._full(key), _bytes(expected_value), _bytes(desired_value))
 
     def wait(self, keys, timeout=None):
-        self.underlying_store.wait([self._full(key) for key in keys], self.timeout if timeout is None else timeout)
+        self._underlying.wait([self._full(key) for key in keys], self.timeout if timeout is None else timeout)
 
     def check(self, keys):
-        return self.underlying_store.check([self._full(key) for key in keys])
+        return self._underlying.check([self._full(key) for key in keys])
 
     def delete_key(self, key):
-        return self.underlying_store.delete_key(self._full(key))
+        return self._underlying.delete_key(self._full(key))
 
     def num_keys(self):
-        return self.underlying_store.num_keys()  # in PyTorch: counts the other users' keys as well
+        return self._underlying.num_keys()  # in PyTorch: counts the other users' keys as well
 
     def list_keys(self):
         full = self._full("")
-        return [key.removeprefix(full) for key in self.underlying_store.list_keys() if key.startswith(full)]
+        return [key.removeprefix(full) for key in self._underlying.list_keys() if key.startswith(full)]
 
-    def multi_set(self, keys, values):
-        self.underlying_store.multi_set([self._full(key) for key in keys], values)
+    @property
+    def timeout(self):
+        return self._underlying.timeout
 
-    def queue_push(self, key, value):
-        self.underlying_store.queue_push(self._full(key), value)
-
-    def queue_pop(self, key, block=True):
-        return self.underlying_store.queue_pop(self._full(key), block)
-
-    def queue_len(self, key):
-        return self.underlying_store.queue_len(self._full(key))
+    def set_timeout(self, timeout):
+        self._underlying.set_timeout(timeout)
 
     def has_extended_api(self):
-        return self.underlying_store.has_extended_api()
+        return self._underlying.has_extended_api()
+
+    # A store that lacks one of these three has simpler ones of which it can be made.
+
+    def append(self, key, value):
+        if defines(self._underlying, "append") or not defines(self._underlying, "compare_set"):
+            self._underlying.append(self._full(key), _bytes(value))
+            return
+        before = self.compare_set(key, b"", b"")
+        # who appends the same at the same time cannot be told from us, in PyTorch as well
+        while (after := self.compare_set(key, before, before + _bytes(value))) != before + _bytes(value):
+            before = after
+
+    def multi_get(self, keys):
+        if defines(self._underlying, "multi_get") or not defines(self._underlying, "get"):
+            return self._underlying.multi_get([self._full(key) for key in keys])
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys, values):
+        if defines(self._underlying, "multi_set") or not defines(self._underlying, "set"):
+            self._underlying.multi_set([self._full(key) for key in keys], [_bytes(value) for value in values])
+            return
+        for key, value in zip(keys, values):
+            self.set(key, value)
+
+    def queue_push(self, key, value):
+        self._underlying.queue_push(self._full(key), _bytes(value))
+
+    def queue_pop(self, key, block=True):
+        return self._underlying.queue_pop(self._full(key), block)
+
+    def queue_len(self, key):
+        return self._underlying.queue_len(self._full(key))
 
     def clone(self):
-        return PrefixStore(self.prefix, self.underlying_store.clone())
+        return PrefixStore(self.prefix, self._underlying.clone())
+
+
+def defines(store, name):
+    """Whether a kind of store has an operation of its own."""
+    return getattr(type(store), name) is not getattr(Store, name)
 
 
 for _store in (Store, HashStore, FileStore, PrefixStore):
     _store.__module__ = "readtorch.distributed"
+
+
+def test_python_store(store):
+    """Call the operations of a store of a program's own, in the way of PyTorch's C++: values are bytes."""
+    through = PrefixStore("", store)
+    through._full = lambda key: key
+    for key, amount in (("key", 1), ("key", 2), ("key", 3), ("key3", 1), ("key3", 2), ("key3", 3), ("key3", 4)):
+        through.add(key, amount)
+    for key in ("key0", "key1", "key2"):
+        through.set(key, key.replace("key", "value"))
+    for key, value in (("key", b"6"), ("key0", b"value0"), ("key1", b"value1"), ("key2", b"value2"), ("key3", b"10")):
+        if through.get(key) != value:
+            raise RuntimeError(f"unexpected value of {key}")

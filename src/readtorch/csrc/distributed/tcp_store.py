@@ -3,13 +3,14 @@
 In PyTorch: `torch/csrc/distributed/c10d/TCPStore.cpp`. The server is in `tcp_store_backend.py`.
 """
 
+import ipaddress
+import socket
 import threading
 import time
-from datetime import timedelta
 
 from .authentication import connect, group_secret
 from .exception import DistNetworkError, DistStoreError
-from .store import DEFAULT_TIMEOUT, Store, _bytes
+from .store import DEFAULT_TIMEOUT, Store, _bytes, milliseconds
 from .tcp_store_backend import LENGTH, STORE, TCPServer, check_sizes, read_answer, request_of
 from .utils import receive_exactly, send_exactly
 
@@ -36,24 +37,53 @@ class TCPStore(Store):
         master_listen_fd=None,
         use_libuv=True,
     ):
-        super().__init__(timeout)
-        self.host = host_name
-        self.server = TCPServer.start(host_name, port, multi_tenant) if is_master else None
-        self.port = self.server.port if is_master else port
-        self.libuvBackend = use_libuv
+        super().__init__()
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
+        if master_listen_fd is not None and use_libuv:
+            raise NotImplementedError(
+                "The libuv TCPStore backend does not support initialization with an listen fd. Please switch to the legacy "
+                "TCPStore by setting environment variable USE_LIBUV to 0."
+            )
+        self._timeout = timeout
+        self._host = host_name
+        self.server = self._serve(host_name, port, multi_tenant, master_listen_fd) if is_master else None
+        self._port = self.server.port if is_master else port
+        self._libuv = use_libuv
         self._mutex = threading.Lock()
-        self._connection = _connect(host_name, self.port, timeout)
+        self._connection = _connect(host_name, self._port, timeout)
         if wait_for_workers and world_size is not None:
             self._wait_for_workers(world_size, is_master)
+
+    def _serve(self, *where):
+        try:
+            return TCPServer.start(*where)
+        except socket.gaierror as error:
+            raise unreachable(*where[:2], self._timeout) from error
+
+    @property
+    def host(self):
+        """The server's address, as it was given."""
+        return self._host
+
+    @property
+    def port(self):
+        """The server's port."""
+        return self._port
+
+    @property
+    def libuvBackend(self):
+        """What was said of `use_libuv`. in PyTorch: which of two servers runs; here there is one, which does as libuv's."""
+        return self._libuv
 
     def _wait_for_workers(self, world_size, is_master):
         joined = self.add("init/", 1)
         if is_master:
-            deadline = time.monotonic() + self.timeout.total_seconds()
+            deadline = time.monotonic() + self._timeout.total_seconds()
             while (joined := self.add("init/", 0)) < world_size:
                 if time.monotonic() > deadline:
                     raise DistStoreError(
-                        f"Timed out after {self.timeout.total_seconds():.0f} seconds "
+                        f"Timed out after {self._timeout.total_seconds():.0f} seconds "
                         "waiting for clients. "
                         f"{joined}/{world_size} clients joined."
                     )
@@ -61,9 +91,10 @@ class TCPStore(Store):
 
     def _ask(self, operation, *arguments):
         """What the server answers. DistNetworkError if it does not, and from then on."""
+        request = request_of(operation, arguments)
         with self._mutex:
             try:
-                answer = self._exchange(request_of(operation, arguments))
+                answer = self._exchange(request)
             except BaseException as error:
                 # nobody knows how much of it went: an answer that comes later must not be taken for another's
                 self._connection.close()
@@ -74,7 +105,7 @@ class TCPStore(Store):
         return read_answer(operation, answer)
 
     def _exchange(self, request):
-        deadline = time.monotonic() + max(_ANSWER_TIMEOUT, self.timeout.total_seconds())
+        deadline = time.monotonic() + max(_ANSWER_TIMEOUT, self._timeout.total_seconds())
         send_exactly(self._connection, LENGTH.pack(len(request)) + request, deadline)
         (length,) = LENGTH.unpack(receive_exactly(self._connection, LENGTH.size, deadline))
         return receive_exactly(self._connection, length, deadline)
@@ -85,12 +116,9 @@ class TCPStore(Store):
         check_sizes([key], values)
         return self._ask(operation, key, *values)
 
-    def update(self, change):
-        raise RuntimeError("a TCPStore's entries are in its server")
-
     def wait(self, keys, timeout=None):
         check_sizes(keys, [])
-        timeout = self.timeout if timeout is None else timeout
+        timeout = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout.total_seconds()
         while True:
             left = max(0, deadline - time.monotonic())
@@ -102,7 +130,7 @@ class TCPStore(Store):
 
     def timed_out(self, keys, timeout):
         names = ", ".join("/" + key for key in keys)
-        return DistStoreError(f"wait timeout after {timeout / timedelta(milliseconds=1):.0f}ms, keys: {names}")
+        return DistStoreError(f"wait timeout after {milliseconds(timeout)}ms, keys: {names}")
 
     def set(self, key, value):
         self._ask_with("set", key, value)
@@ -134,7 +162,13 @@ class TCPStore(Store):
     def list_keys(self):
         return self._ask("list_keys")
 
+    def multi_get(self, keys):
+        self.wait(keys)
+        return [self._ask("get", key) for key in keys]
+
     def multi_set(self, keys, values):
+        if len(keys) != len(values):
+            raise DistStoreError("multiSet keys and values vectors must be of same size")
         values = [_bytes(value) for value in values]
         check_sizes(keys, values)
         self._ask("multi_set", keys, values)
@@ -143,20 +177,36 @@ class TCPStore(Store):
         self._ask_with("queue_push", key, value)
 
     def queue_pop(self, key, block=True):
-        deadline = time.monotonic() + self.timeout.total_seconds()
-        while block and self.queue_len(key) == 0 and time.monotonic() < deadline:
+        deadline = time.monotonic() + self._timeout.total_seconds()
+        while block and self.queue_len(key) == 0:
+            if time.monotonic() > deadline:
+                raise self.timed_out([key], self._timeout)
             time.sleep(0.01)
         return self._ask_with("queue_pop", key)
+
+    def has_extended_api(self):
+        return True
 
     def queue_len(self, key):
         return self._ask_with("queue_len", key)
 
     def clone(self):
-        return TCPStore(self.host, self.port, None, False, self.timeout, wait_for_workers=False)
+        return TCPStore(self.host, self.port, None, False, self._timeout, wait_for_workers=False)
 
     def __repr__(self):
-        server = f"TCPServer(port={self.port})" if self.server else "<nullptr>"
-        return f"TCPStore(client=TCPClient({self.host}:{self.port}), server={server})"
+        server = f"TCPServer(port={self._port})" if self.server else "<nullptr>"
+        return f"TCPStore(client=TCPClient({_socket_repr(self._connection)}), server={server})"
+
+
+def _socket_repr(connection):
+    """A connection in PyTorch's words."""
+    if connection.fileno() < 0:
+        return "SocketImpl(closed)"
+    ends = []
+    for address, port, *_ in (connection.getsockname(), connection.getpeername()):
+        name = "localhost" if ipaddress.ip_address(address).is_loopback else address
+        ends.append(f"[{name}]:{port}")
+    return f"SocketImpl(fd={connection.fileno()}, addr={ends[0]}, remote={ends[1]})"
 
 
 def _connect(host, port, timeout):
@@ -165,11 +215,14 @@ def _connect(host, port, timeout):
     try:
         return connect((host, port), group_secret(), STORE, 0, deadline)
     except TimeoutError as error:
-        raise DistNetworkError(
-            "The client socket has timed out after "
-            f"{timeout.total_seconds() * 1000:.0f}ms while trying to connect to "
-            f"({host}, {port})."
-        ) from error
+        raise unreachable(host, port, timeout) from error
+
+
+def unreachable(host, port, timeout):
+    words = (
+        f"The client socket has timed out after {milliseconds(timeout)}ms while trying to connect to ({host}, {port})."
+    )
+    return DistNetworkError(words)
 
 
 TCPStore.__module__ = "readtorch.distributed"

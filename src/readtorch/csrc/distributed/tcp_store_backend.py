@@ -15,6 +15,7 @@ written, as far as the sockets allow. The next request of a client is looked at 
 to the last one; so it cannot make the server keep more than one of each.
 """
 
+import errno
 import logging
 import os
 import selectors
@@ -152,30 +153,51 @@ class TCPServer:
     running = weakref.WeakValueDictionary()  # (host, port) -> TCPServer, for multi_tenant
     lock = threading.Lock()
 
-    def __init__(self, host, port):
-        try:
-            listening = socket.create_server((host, port), backlog=512)
-        except OSError as error:
-            words = f"The server socket has failed to listen on {host}:{port}: {error}"
-            raise DistNetworkError(words) from error
+    def __init__(self, host, port, listen_fd=None):
+        listening = _listen(host, port, listen_fd)
         self.port = listening.getsockname()[1]
         self._daemon = _Daemon(listening)
         self._owner = os.getpid()
         threading.Thread(target=self._daemon.run, name="TCPStore server", daemon=True).start()
 
     @classmethod
-    def start(cls, host, port, multi_tenant):
+    def start(cls, host, port, multi_tenant, listen_fd=None):
         """A new one, or with multi_tenant the one that this process has there."""
         with cls.lock:
             server = cls.running.get((host, port)) if multi_tenant else None
             if server is None:
-                server = cls(host, port)
+                server = cls(host, port, listen_fd)
                 cls.running[host, server.port] = server
             return server
 
     def __del__(self):
         if getattr(self, "_owner", None) == os.getpid():  # a forked process has this object, but no thread
             self._daemon.stop()
+
+
+def _listen(host, port, listen_fd):
+    """A socket that listens there, or the one that the caller has bound already. DistNetworkError if it cannot be.
+
+    in PyTorch: on all of the machine's addresses, whatever `host` says.
+    """
+    try:
+        if listen_fd is None:
+            return socket.create_server((host, port), backlog=512)
+        listening = socket.socket(fileno=listen_fd)
+    except socket.gaierror:
+        raise  # there is no such host
+    except OSError as error:
+        raise DistNetworkError(_refusal("failed to listen on any local network address", port, error)) from error
+    try:
+        listening.listen(512)
+    except OSError as error:
+        raise DistNetworkError(_refusal("failed to listen on the given socket", port, error)) from error
+    return listening
+
+
+def _refusal(what, port, error):
+    name, words = errno.errorcode.get(error.errno, "unknown"), os.strerror(error.errno).lower()
+    return f"The server socket has {what}. port: {port}, useIpv6: false, code: -{error.errno}, name: {name}, message: {words}"
 
 
 class _Client:

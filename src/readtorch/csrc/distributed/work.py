@@ -17,7 +17,7 @@ class Work:
     seconds that `wait` allows, counted from the start of the call.
     """
 
-    def __init__(self, what, outputs, timeout, source=None):
+    def __init__(self, what="a collective", outputs=(), timeout=float("inf"), source=None):
         self.what = what
         self.outputs = outputs
         self.timeout = timeout
@@ -30,6 +30,9 @@ class Work:
         self._error = None
         self._future = None
         self.grace = 0.0  # seconds beyond the timeout for the backend to say itself who is missing
+        self.kind = None  # the collective's name
+        self.entry = None  # in the flight recorder
+        self.watched = None  # by the watchdog: until when, and how messages describe it
         self.copies = []  # of a receive: (tensor's array, buffer), copied when the buffer is filled
         self.on_late = None  # called when the time is over; returns the error that `wait` raises
 
@@ -46,6 +49,8 @@ class Work:
             )
             self._done.set()
             future = self._future
+        if self.entry is not None:
+            self.entry.close(self)
         if future is not None:
             self._complete(future)
 
@@ -103,11 +108,67 @@ class Work:
             self._complete(self._future)
         return self._future
 
+    def get_future_result(self):
+        """in PyTorch: for NCCL a Future of how it went."""
+        raise RuntimeError("Work::getFutureResult not implemented.")
+
     def source_rank(self):
         """Of a receive: the rank that sent."""
+        if self.source is None and self.kind != "recv":
+            raise RuntimeError(
+                "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
+            )
         return self.source
 
-    _source_rank = source_rank
+    def _source_rank(self):
+        return self.source_rank()
+
+    def block_current_stream(self):
+        """Nothing to do on the CPU; in PyTorch: the stream waits, not the caller."""
+
+    def _get_duration(self):
+        raise RuntimeError("This Backend doesn't support getDuration.")
 
 
-Work.__module__ = "readtorch.distributed"
+class CoalescedWork(Work):
+    """Several that count as one."""
+
+    def __init__(self, works):
+        super().__init__("several collectives", [tensor for work in works for tensor in work.outputs])
+        self.works = works
+
+    def wait(self, timeout=None):
+        for work in self.works:
+            work.wait(timeout)
+        return True
+
+    synchronize = wait
+
+    def is_completed(self):
+        return all(work.is_completed() for work in self.works)
+
+    def is_success(self):
+        return all(work.is_success() for work in self.works)
+
+    def exception(self):
+        return next((work.exception() for work in self.works if work.exception() is not None), None)
+
+    def get_future(self):
+        """A Future of all tensors that they fill; of what went wrong first if something did."""
+        together, left, lock = Future(), [len(self.works)], threading.Lock()
+        together._source = self.wait
+
+        def one_is_over(_=None):
+            with lock:
+                left[0] -= 1
+            if left[0] == 0:
+                error = self.exception()
+                together.set_result(self.outputs) if error is None else together.set_exception(error)
+
+        for work in self.works:
+            work.get_future().add_done_callback(one_is_over)
+        return together
+
+
+for _class in (Work, CoalescedWork):
+    _class.__module__ = "readtorch.distributed"

@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import inspect
 import itertools
+import os
 import sys
 import time
 import warnings
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 import readtorch
 from readtorch import distributed as dist
 from readtorch.autograd import Function, Variable
+from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.csrc.distributed import timeline
 from readtorch.csrc.distributed.comm import broadcast_coalesced
 from readtorch.csrc.distributed.reducer import (
@@ -277,14 +279,15 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer = Reducer(
             parameters,
             indices[::-1],  # the last parameters get their gradients first
+            limits[::-1],
             self.process_group,
+            sparse,
             self.bucket_bytes_cap,
             self.find_unused_parameters,
             self.gradient_as_bucket_view,
-            names=dict(enumerate(self._names.values())),
-            first_bucket_bytes_cap=self.first_bucket_bytes_cap,
-            bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list,
-            expect_sparse_gradient=sparse,
+            dict(enumerate(self._names.values())),
+            self.first_bucket_bytes_cap,
+            self.bucket_bytes_cap_list,
         )
 
     def _gives_sparse_gradients(self, parameters):
@@ -398,13 +401,53 @@ class DistributedDataParallel(Module, Joinable):
         See `readtorch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
         """
         if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+            self._log_and_throw(TypeError, "Communication hook must be callable.")
         signature = inspect.signature(hook)
         if signature.parameters["bucket"].annotation not in (inspect.Parameter.empty, GradBucket):
-            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
-        if signature.return_annotation not in (inspect.Signature.empty, readtorch.futures.Future):
-            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+            self._log_and_throw(ValueError, "Communication hook: bucket annotation should be dist.GradBucket.")
+        if signature.return_annotation not in (
+            inspect.Signature.empty,
+            readtorch.futures.Future,
+            readtorch.futures.Future[readtorch.Tensor],
+        ):
+            words = "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]."
+            self._log_and_throw(ValueError, words)
         self.reducer.register_comm_hook(state, hook)
+
+    # ------------------------------------------------------------------------- what it says of itself
+
+    _error = None  # what was refused, in words
+
+    def _log_and_throw(self, kind, words):
+        self._error = f"{kind}: {words}"
+        raise kind(words)
+
+    def _get_ddp_logging_data(self):
+        """How it was made and how far it is. In PyTorch: `torch/csrc/distributed/c10d/logger.cpp`, with times as well."""
+        parameters, environment = self.reducer.parameters, os.environ.get
+        data = {
+            "backend_name": self.process_group.name(),
+            "bucket_sizes": ", ".join(
+                str(bucket.flat.nbytes) for bucket in self.reducer.buckets if bucket.flat is not None
+            ),
+            "dtypes": ", ".join(sorted({C_TYPE_NAMES[p.dtype] for p in parameters})),
+            "master_addr": environment("MASTER_ADDR", "N/A"),
+            "master_port": environment("MASTER_PORT", "N/A"),
+            "module_name": type(self.module).__name__,
+            "torch_distributed_debug": environment("TORCH_DISTRIBUTED_DEBUG", "N/A"),
+            "broadcast_buffers": int(self.forward_sync_buffers),
+            "bucket_cap_bytes": self.bucket_bytes_cap,
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "is_multi_device_module": 0,
+            "iteration": self.reducer.iterations,
+            "num_parameter_tensors": len(parameters),
+            "rank": self.process_group.rank(),
+            "static_graph": int(self.reducer.static_graph),
+            "total_parameter_size_bytes": sum(p.numel() * p.element_size() for p in parameters),
+            "world_size": self.process_group.size(),
+        }
+        return data | ({} if self._error is None else {"has_error": 1, "error": self._error})
 
     # ------------------------------------------------------------------------- buffers and the first state
 
