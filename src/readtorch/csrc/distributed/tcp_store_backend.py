@@ -184,9 +184,9 @@ def _listen(host, port, listen_fd):
         if listen_fd is None:
             return socket.create_server((host, port), backlog=512)
         listening = socket.socket(fileno=listen_fd)
-    except socket.gaierror:
-        raise  # there is no such host
     except OSError as error:
+        if error.errno is not None and error.errno < 0:  # create_server does not keep the error's class
+            raise socket.gaierror(*error.args) from error
         raise DistNetworkError(_refusal("failed to listen on any local network address", port, error)) from error
     try:
         listening.listen(512)
