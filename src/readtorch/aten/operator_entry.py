@@ -288,8 +288,8 @@ class OperatorEntry:
             return writers[key] if writers[key].serves(self) else None
         if self.composite is not None:
             return writers.get(TRACER) if key == TRACER else None
-        if not self.kernels:
-            return None
+        if not self.kernels and (self.derivative is None or key in RUNTIME_BACKENDS):
+            return None  # one whose kernels come with a device has the kernels above them before
         if key == COMPOSITE_EXPLICIT:
             return self.kernels.get(CPU) if self.serves_every_backend() else None
         if key == CPU and self.serves_every_backend():
