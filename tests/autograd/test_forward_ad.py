@@ -392,7 +392,7 @@ WITHOUT_FORWARD = set(
     _embedding_bag_backward grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward huber_loss_backward
     soft_margin_loss_backward _ctc_loss _ctc_loss.Tensor multi_margin_loss multilabel_margin_loss_forward mkldnn_rnn_layer _rnn_layer
     _pack_padded_sequence segment_reduce index_reduce scatter.reduce scatter.value_reduce _scaled_dot_product_flash_attention_for_cpu
-    _masked_softmax _unique2 unique_dim unique_consecutive _weight_norm_interface
+    _scaled_dot_product_flash_attention _masked_softmax _unique2 unique_dim unique_consecutive _weight_norm_interface
     """.split()
 )
 
