@@ -140,6 +140,49 @@ DIFFERENT = {
         "torch.nn.attention.SDPBackend",
         *(f"torch.onnx.{name}" for name in ("OperatorExportTypes", "TensorProtoDataType", "TrainingMode")),
     ],
+    "options and settings of process groups, which are C++ there": [
+        *(
+            f"torch.distributed.{name}"
+            for name in (
+                *("AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions"),
+                *("BroadcastOptions", "BuiltinCommHookType", "GatherOptions", "ProcessGroupGloo", "ReduceOptions"),
+                *(
+                    "ReduceScatterOptions",
+                    "ScatterOptions",
+                    "get_debug_level",
+                    "set_debug_level",
+                    "set_debug_level_from_env",
+                ),
+            )
+        ),
+        "torch.distributed.distributed_c10d.AllgatherOptions",
+    ],
+    "shown under the package's name there": [
+        *(
+            f"torch.distributed.fsdp.{name}"
+            for name in (
+                *("CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "UnshardHandle"),
+                *("fully_shard", "register_fsdp_forward_method"),
+            )
+        )
+    ],
+    "of a module of their own there": [
+        "torch.distributed.checkpoint.filesystem.narrow_tensor_by_index",
+        "torch.distributed.checkpoint.stateful.Protocol",
+        "torch.distributed.checkpoint.stateful.runtime_checkable",
+        "torch.distributed.elastic.multiprocessing.errors.get_error_handler",
+        "torch.fx.tensor_type.Var",
+    ],
+    "rules that a function makes here": [
+        *(
+            f"torch.fx.experimental.graph_gradual_typechecker.{name}"
+            for name in (
+                *("adaptiveavgpool2d_inference_rule", "linear_inference_rule", "maxpool2d_inference_rule"),
+                *("register_algebraic_expressions_inference_rule", "register_inference_rule"),
+                *("register_refinement_rule", "relu_inference_rule"),
+            )
+        )
+    ],
     "the class of futures, which PyTorch calls torch.jit.Future": ["torch.futures.Future", "torch.jit.Future"],
     "the types of TorchScript, which PyTorch shows as torch.AnyType …, names that it does not have": [
         f"torch.jit.annotations.{name}Type"
