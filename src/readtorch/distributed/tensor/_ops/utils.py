@@ -142,22 +142,16 @@ def normalize_dims(dims, ndim):
 
 def is_tensor_shardable(shape, spec):
     """Whether every rank would get something."""
-    shards = [1] * len(shape)
-    for i, placement in enumerate(spec.placements):
-        if not _is_shard_like(placement):
-            continue
-        dim = placement.dim
-        if dim >= len(shape):
-            return False
-        shards[dim] *= spec.mesh.size(i)
-        parts = placement.split_factor if isinstance(placement, _StridedShard) else 1
-        if shape[dim] < shards[dim] * parts:
-            return False
-    return True
+    return _cuts_fit(shape, spec, lambda size, parts: size >= parts)
 
 
 def is_tensor_evenly_shardable(shape, spec):
     """Whether every rank would get as much as the others."""
+    return _cuts_fit(shape, spec, lambda size, parts: size % parts == 0)
+
+
+def _cuts_fit(shape, spec, fits):
+    """Whether each dimension that is cut exists, and `fits(its size, into how many parts)` after every cut."""
     shards = [1] * len(shape)
     for i, placement in enumerate(spec.placements):
         if not _is_shard_like(placement):
@@ -167,7 +161,7 @@ def is_tensor_evenly_shardable(shape, spec):
             return False
         shards[dim] *= spec.mesh.size(i)
         parts = placement.split_factor if isinstance(placement, _StridedShard) else 1
-        if shape[dim] % (shards[dim] * parts):
+        if not fits(shape[dim], shards[dim] * parts):
             return False
     return True
 
