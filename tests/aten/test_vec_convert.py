@@ -107,9 +107,6 @@ CLOSE = {
     "mean": lambda T, x, y: x.mean(0),
     "mm": lambda T, x, y: x @ y.t(),
     "addmm": lambda T, x, y: T.addmm(x[0, :96], x, y.t()),
-    "attention": lambda T, x, y: T.nn.functional.scaled_dot_product_attention(
-        *T.stack([x, y, x]).view(3, 2, 6, 8, 128)
-    ),
 }
 
 
@@ -135,6 +132,23 @@ def test_operators_whose_float32_may_differ(kind, name):
     eps = torch.finfo(getattr(torch, kind)).eps
     np.testing.assert_allclose(ours, theirs, rtol=2 * eps, atol=eps / 8)
     assert (ours != theirs).mean() < 0.05
+
+
+@both_halves
+def test_attention(kind):
+    """The exponentials are rounded to half: one whose float32 lies between two halves may fall either way, so that a whole row
+    differs. What is computed is as far from the exact result as what the reference computes.
+    """
+
+    def attention(T, x, y):
+        return T.nn.functional.scaled_dot_product_attention(*T.stack([x, y, x]).view(3, 2, 6, 8, 128))
+
+    exact = attention(torch, *[x.double() for x in operands(torch, kind)]).numpy()
+    ours, theirs = [attention(T, *operands(T, kind)) for T in (rt, torch)]
+    assert str(ours.dtype) == str(theirs.dtype) and ours.stride() == theirs.stride()
+    ours, theirs = ours.float().numpy(), theirs.float().numpy()
+    assert abs(ours - exact).max() <= 1.1 * abs(theirs - exact).max()
+    assert abs(ours - exact).mean() <= 1.02 * abs(theirs - exact).mean()
 
 
 @both_halves

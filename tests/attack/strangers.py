@@ -302,7 +302,7 @@ def knock(store, rng, began, last_rank):
 
     def set_(key, value):
         if key.endswith("/rank0") or key.endswith("/rank1"):
-            host, _, port = value.rpartition(":")
+            host, _, port = value.decode().rpartition(":")
             for _ in range(100):
                 crowd.append(socket.create_connection((host, int(port)), 10))
                 if rng.random() < 0.5:

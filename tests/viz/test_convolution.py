@@ -97,7 +97,7 @@ def test_the_algorithm_and_the_shapes():
 def test_what_an_element_reads():
     """Gradients with respect to input and weights are zero where nothing was read."""
     compared = 0
-    for inputs in drawn(400):
+    for inputs in drawn(500):
         found = outcome(inputs)
         if isinstance(found, str) or max(inputs["size"]) > 20 or not inputs["images"] or inputs["depth"]:
             continue
