@@ -84,6 +84,61 @@ def counts(x):
     return x
 
 
+def listed(x):
+    return x * len(widths) + widths[0]
+
+
+def nested_tuple(x):
+    for one in tuples:
+        x = x * len(one)
+    return x
+
+
+def saved(x):
+    before = box.scale
+    seen.append(sets_scale(x))
+    return x * before
+
+
+def sets_scale(x):
+    box.scale = box.scale + 1.0
+    return 0
+
+
+def infinite(x):
+    bound = limit
+    print("bound", bound)
+    return x * bound * limit
+
+
+def matmuls(x):
+    return x * other_sign(3)
+
+
+def other_sign(n):
+    return n & 1
+
+
+def entry(x):
+    return x * 3
+
+
+def MISS(x):
+    return entry(x) + 1
+
+
+def reads_cached(x):
+    return x * Lazy().scale * lazy.scale
+
+
+class Lazy:
+    def __getattr__(self, name):
+        print("asked for", name)
+        return 5.0
+
+
+lazy, widths, tuples, limit = Lazy(), [1, 2], ([1], [2, 3]), float("inf")
+
 FIRST = {"box": PLAIN, "OFFSET": 1, "double": double}
 CHANGES = [
     lambda: globals().update(FIRST) or globals().pop("len", None),
@@ -116,6 +171,9 @@ def as_it_was():
         (effects, ()),
         (caught, ()),
         (counts, ()),
+        (matmuls, ()),
+        (MISS, ()),
+        (reads_cached, ()),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -172,3 +230,30 @@ def test_the_program_raises_what_it_raises():
         compiled(3)
     with pytest.raises(TypeError):
         compiled(X, X)
+
+
+@pytest.mark.parametrize(
+    "function, change", [(listed, lambda: widths.append(9)), (nested_tuple, lambda: tuples[0].append(9))]
+)
+def test_what_may_change_under_its_identity_is_left_to_python(function, change):
+    compiled = Compiled(function)
+    for _ in range(3):
+        assert compiled(X).tolist() == function(X).tolist()
+        change()
+
+
+def test_variables_are_saved_before_the_call_of_a_break():
+    box.scale = 2.0
+    compiled = Compiled(saved)
+    for scale in (2.0, 3.0, 3.0):
+        box.scale = scale
+        assert compiled(X).tolist() == (X * scale).tolist() and compiled.resumes
+
+
+def test_infinite_numbers_and_nan():
+    compiled = Compiled(infinite)
+    for value in (float("inf"), float("nan"), float("nan"), -float("inf"), float("inf")):
+        globals().update(limit=value)
+        assert repr(compiled(X).tolist()) == repr(infinite(X).tolist())
+    assert len(compiled.texts) == 1, "the first half only passes the number on"
+    assert len(next(iter(compiled.resumes.values())).texts) == 3

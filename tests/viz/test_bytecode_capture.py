@@ -1,5 +1,6 @@
 """The figure of Dynamo's interpreter: its instructions are CPython's, its graphs and recompilations those of PyTorch."""
 
+import ast
 import dis
 import random
 import sys
@@ -53,7 +54,7 @@ def in_pytorch(program, calls):
     compiled = torch.compile(f, backend=keep)
     for rows, fill, scale, offset in calls:
         before = len(graphs)
-        names["cfg"].scale, names["OFFSET"] = float(scale), offset
+        names["cfg"].scale, names["OFFSET"] = ast.literal_eval(scale), offset
         compiled(torch.full((rows, 2), float(fill)))
         counts.append(len(graphs) - before)
     return counts, graphs
@@ -86,6 +87,7 @@ def failing(result, call):
     [
         ({"scale": "2.0, 3.0"}, ["cfg.scale == 2.0"]),
         ({"scale": "2.0, 3.0, 4.0"}, []),
+        ({"scale": "2.0, 3.0, 2"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
         ({"rows": "3, 4"}, ["x: a float32 tensor of [3, 2]"]),
         ({"rows": "3, 4, 1"}, ["x: a float32 tensor of [s0, 2], s0 ≥ 2", "x: a float32 tensor of [3, 2]"]),
         ({"program": "print", "offset": "1, 2"}, ["OFFSET == 1"]),

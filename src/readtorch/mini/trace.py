@@ -2,6 +2,7 @@
 
 import builtins
 import dis
+import math
 import operator
 import types
 
@@ -27,7 +28,10 @@ class Traced:
 
 
 NULL = Known(None)  # CPython keeps a place below a function
+NUMBERS = {"inf": math.inf, "nan": math.nan}
 LITERALS = int, float, str, bool, types.NoneType
+FIXED = (types.ModuleType, types.FunctionType, type, range,
+         types.BuiltinFunctionType, types.MethodDescriptorType)
 METHODS = [getattr(Tensor, name) for name in
            ("transpose", "reshape", "expand", "permute")]
 OPERATORS = [add, mul, exp, log, matmul, *METHODS]
@@ -39,17 +43,29 @@ def facts(t):
     return t.shape, t.strides, str(t.dtype), t.requires_grad
 
 
+def is_literal(value):
+    parts = value if type(value) is tuple else [value]
+    return all(type(part) in LITERALS for part in parts)
+
+
+def is_fixed(value):
+    """Whether it stays the same as long as it is the same."""
+    return (is_literal(value) or type(value) in FIXED or
+            any(value is each for each in OPERATORS))
+
+
 class Capture:
     """What one run of the interpreter finds out."""
 
     def __init__(self):
         self.guards, self.graph = [], []
-        self.inputs, self.held = {}, {"facts": facts}
+        self.inputs = {}
+        self.held = {"facts": facts, **NUMBERS}
 
     def hold(self, value):
         """A name for an object, in the new function."""
-        name = getattr(value, "__name__", None) or getattr(
-            value, "name", "held")
+        name = str(getattr(value, "__name__", None) or
+                   getattr(value, "name", "held"))
         if getattr(builtins, name, None) is value:
             return name
         for other, held in self.held.items():
@@ -57,7 +73,8 @@ class Capture:
                 return other
         if (not name.isidentifier() or hasattr(builtins, name)
                 or name in self.held or name[1:].isdigit()
-                or len(name) == 1):  # L, G, R and t0 are taken
+                or len(name) == 1  # L, G, S, R and t0 are taken
+                or name in ("MISS", "entry")):
             name = f"held_{len(self.held)}"
         self.held[name] = value
         return name
@@ -80,10 +97,15 @@ class Capture:
     def look(self, known):
         """The program depends on what this value is."""
         value, source = known.value, known.source
-        if source and isinstance(value, LITERALS):
+        if not is_fixed(value):
+            raise Break(f"a {type(value).__name__} may change")
+        if source and type(value) in LITERALS:
             kind = self.hold(type(value))
             self.guard(f"type({source}) is {kind}")
-            self.guard(f"{source} == {value!r}")
+            if value == value:
+                self.guard(f"{source} == {value!r}")
+            else:  # nan, which equals nothing
+                self.guard(f"{source} != {source}")
         elif source:
             self.guard(f"{source} is {self.hold(value)}")
         return value
@@ -92,12 +114,18 @@ class Capture:
         """A line of the graph."""
         examples = [a.example if isinstance(a, Traced)
                     else self.look(a) for a in args]
+        if not all(isinstance(a, Traced) or is_literal(a.value)
+                   for a in args):
+            raise Break("an argument that cannot be written")
         texts = [a.name if isinstance(a, Traced)
                  else repr(a.value) for a in args]
+        result = function(*examples)
+        if not isinstance(result, Tensor):
+            raise Break(f"a {type(result).__name__} of a tensor")
         name = f"t{len(self.graph)}"
         call = f"{self.hold(function)}({', '.join(texts)})"
         self.graph.append(f"{name} = {call}")
-        return Traced(name, function(*examples))
+        return Traced(name, result)
 
 
 class Frame:
@@ -171,7 +199,7 @@ class Frame:
     def LOAD_ATTR(self, step):
         (owner,), name = self.pop(1), step.argval
         if isinstance(owner, Traced):
-            if name not in ("shape", "dtype", "requires_grad"):
+            if name not in ("shape", "requires_grad"):
                 raise Break(f"attribute {name} of a tensor")
             found = Known(getattr(owner.example, name))
         else:
@@ -180,8 +208,8 @@ class Frame:
 
     def attribute(self, owner, name):
         value, source = owner.value, owner.source
-        if isinstance(getattr(type(value), name, None), property):
-            raise Break(f"property {name}")
+        if runs_code(type(value), name):
+            raise Break(f"attribute {name} runs code")
         if source and isinstance(value, types.ModuleType):
             self.capture.look(owner)
         elif source:
@@ -206,6 +234,8 @@ class Frame:
         symbol = step.argrepr
         if isinstance(a, Traced) and symbol.endswith("="):
             raise Break("a write to a tensor")
+        if symbol.rstrip("=") not in SYMBOLS:
+            raise Break(f"the operator {symbol}")
         self.compute(SYMBOLS[symbol.rstrip("=")], [a, b])
 
     def COMPARE_OP(self, step):
@@ -245,7 +275,7 @@ class Frame:
     def GET_ITER(self, step):
         values = self.capture.look(*self.pop(1))
         if not isinstance(values, (range, tuple)):
-            raise Break("a loop over something that may change")
+            raise Break(f"a loop over a {type(values).__name__}")
         self.stack.append(Known(iter(values)))
 
     def FOR_ITER(self, step):
@@ -286,6 +316,18 @@ class Frame:
         if inner.globals is not self.globals:
             inner.G = self.capture.hold(inner.globals)
         self.stack.append(inner.run())
+
+
+def runs_code(kind, name):
+    """Whether an instance's attribute is more than a value."""
+    written = getattr(kind, name, None)
+    return hasattr(kind, "__getattr__") or (
+        hasattr(type(written), "__get__")
+        and type(written) not in PLAIN)
+
+
+PLAIN = (types.FunctionType, types.MethodDescriptorType,
+         types.MemberDescriptorType)  # methods, and __slots__
 
 
 def is_plain(code):
@@ -387,9 +429,10 @@ class Compiled:
                   for name in self.code.co_varnames]
         after = frame.steps[frame.at + 1].offset
         resume = self.resume(after, [v is NULL for v in stack])
-        rest = ", ".join([*written(values + stack), "R"])
-        return [f"R = {function}({', '.join(args)})  # {reason}",
-                f"return {frame.capture.hold(resume)}({rest})"]
+        saved = ", ".join(written(values + stack))
+        return [f"S = [{saved}]",
+                f"R = {function}({', '.join(args)})  # {reason}",
+                f"return {frame.capture.hold(resume)}(*S, R)"]
 
     def resume(self, offset, nulls):
         key = offset, *nulls
@@ -406,8 +449,7 @@ def write(capture, variable):
     if variable.source:
         return variable.source
     value = variable.value
-    parts = value if type(value) is tuple else [value]
-    if all(isinstance(part, LITERALS) for part in parts):
+    if is_literal(value):
         return repr(value)
     if callable(value):
         return capture.hold(value)

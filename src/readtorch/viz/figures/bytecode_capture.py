@@ -169,11 +169,13 @@ class Machine:
         _, source, asks, of = guard
         if asks == "same":
             return True
-        seen = self.number(source)
-        return {"is": seen == of, "from": seen >= of, "above": seen > of, "upto": seen <= of}[asks]
-
-    def number(self, source):
-        return {"rows": self.values["rows"], "cfg.scale": self.values["scale"], "OFFSET": self.values["offset"]}[source]
+        words = str(
+            {"rows": self.values["rows"], "cfg.scale": self.values["scale"], "OFFSET": self.values["offset"]}[source]
+        )
+        if asks in ("is", "float"):
+            return words == str(of) if asks == "is" else "." in words
+        seen = float(words)
+        return {"from": seen >= of, "above": seen > of, "upto": seen <= of}[asks]
 
     def go_on(self, entry):
         self.shown, self.stack = None, []
@@ -228,12 +230,12 @@ class Machine:
         return one
 
     def setting(self):
-        """cfg.scale: a constant, or a symbol when it has been another number."""
-        number = self.values["scale"]
-        if self.is_dynamic("cfg.scale", number):
-            self.guard("cfg.scale is a float")
-            return value("symbol", "cfg.scale", "cfg.scale", number)
-        return value("known", written(number), "cfg.scale", number)
+        """cfg.scale: a constant, or a symbol when it is a float that has been another one. An int stays a constant."""
+        words = self.values["scale"]
+        if "." in words and self.is_dynamic("cfg.scale", words):
+            self.guard("cfg.scale is a float", "cfg.scale", "float")
+            return value("symbol", "cfg.scale", "cfg.scale", words)
+        return value("known", words, "cfg.scale", words)
 
     def operand(self, one):
         """The text of a value in the graph; its guard if it is a number."""
@@ -332,11 +334,11 @@ class Machine:
         if a["kind"] == "tensor":
             self.stack.append(self.node("gt", f"{a['words']} > {b['words']}"))
             return after, "A tensor takes part: the comparison becomes a line of the graph."
-        outcome = a["number"] > 2
+        outcome = float(a["number"]) > 2
         if a["kind"] == "symbol":
             words = "cfg.scale > 2" if outcome else "cfg.scale <= 2"
             self.guard(words, "cfg.scale", "above" if outcome else "upto", 2)
-            say = f"The symbol is {written(a['number'])} in this call. The decision is guarded: {words}."
+            say = f"The symbol is {a['number']} in this call. The decision is guarded: {words}."
         else:
             say = f"Both are known: the result is computed now, and {self.operand(a)} is guarded."
         self.stack.append(value("known", "True" if outcome else "False"))
@@ -381,7 +383,7 @@ def rest_at(offset):
 
 
 def shown_values(values):
-    return [values["rows"], values["fill"], written(values["scale"]), values["offset"]]
+    return [values["rows"], values["fill"], values["scale"], values["offset"]]
 
 
 # ---- inputs
@@ -390,7 +392,7 @@ NUMBER = {"rows": r"[0-9]", "fill": r"-?[0-9]", "scale": r"-?[0-9]{1,3}(\.[0-9]{
 WANTED = {
     "rows": "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
     "fill": "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-    "scale": "cfg.scale takes numbers with at most three decimals, one for each call, such as 2.0, 3.0.",
+    "scale": "cfg.scale takes floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
     "offset": "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 }
 
@@ -401,8 +403,9 @@ def numbers(name, words):
         raise Refusal(f"At most {MOST_CALLS} calls, please.")
     if not all(re.fullmatch(NUMBER[name], part) for part in parts):
         raise Refusal(WANTED[name])
-    found = [float(part) if name == "scale" else int(part) for part in parts]
-    return [number + 0 for number in found]  # no -0.0
+    if name == "scale":  # as texts: 2 and 2.0 are two values
+        return [written(float(part) + 0) if "." in part else str(int(part)) for part in parts]
+    return [int(part) for part in parts]
 
 
 def model(inputs):
@@ -446,7 +449,7 @@ FIGURE = Figure(
     title="Bytecode, stack, graph, guards",
     inputs=(
         Choice("program", "function", "scale", TITLES),
-        Text("scale", "cfg.scale", "2.0, 3.0, 4.0", hint=HINT, longest=48),
+        Text("scale", "cfg.scale", "2.0, 3.0, 4.0, 2", hint=HINT, longest=48),
         Text("rows", "rows of x", "3", hint=HINT, longest=24),
         Text("fill", "elements of x", "1", hint=HINT, longest=24),
         Text("offset", "OFFSET", "1", hint=HINT, longest=24),

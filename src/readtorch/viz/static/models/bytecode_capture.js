@@ -58,7 +58,7 @@ const written = (number) => (Number.isInteger(number) ? number.toFixed(1) : Stri
 const valueOf = (kind, words, source = "", number = null) => ({ kind, words, source, number });
 const NULL = valueOf("null", "NULL");
 const restAt = (offset) => `the rest of f, from ${offset},`;
-const shownValues = ({ rows, fill, scale, offset }) => [rows, fill, written(scale), offset];
+const shownValues = ({ rows, fill, scale, offset }) => [rows, fill, scale, offset];
 
 class Machine {
   constructor(program) {
@@ -124,8 +124,11 @@ class Machine {
   }
   holds([, source, asks, of]) {
     if (asks === "same") return true;
-    const seen = { rows: this.values.rows, "cfg.scale": this.values.scale, OFFSET: this.values.offset }[source];
-    return { is: seen === of, from: seen >= of, above: seen > of, upto: seen <= of }[asks];
+    const words = String({ rows: this.values.rows, "cfg.scale": this.values.scale, OFFSET: this.values.offset }[source]);
+    if (asks === "is") return words === String(of);
+    if (asks === "float") return words.includes(".");
+    const seen = Number(words);
+    return { from: seen >= of, above: seen > of, upto: seen <= of }[asks];
   }
   goOn(entry) {
     Object.assign(this, { shown: null, stack: [] });
@@ -173,10 +176,10 @@ class Machine {
     return one;
   }
   setting() {
-    const number = this.values.scale;
-    if (!this.isDynamic("cfg.scale", number)) return valueOf("known", written(number), "cfg.scale", number);
-    this.guard("cfg.scale is a float");
-    return valueOf("symbol", "cfg.scale", "cfg.scale", number);
+    const words = this.values.scale;
+    if (!words.includes(".") || !this.isDynamic("cfg.scale", words)) return valueOf("known", words, "cfg.scale", words);
+    this.guard("cfg.scale is a float", "cfg.scale", "float");
+    return valueOf("symbol", "cfg.scale", "cfg.scale", words);
   }
   operand(one) {
     if (one.kind === "tensor") return this.tensor(one).words;
@@ -276,12 +279,12 @@ class Machine {
       this.stack.push(this.node("gt", `${a.words} > ${b.words}`));
       return [after, "A tensor takes part: the comparison becomes a line of the graph."];
     }
-    const outcome = a.number > 2;
+    const outcome = Number(a.number) > 2;
     let say;
     if (a.kind === "symbol") {
       const words = outcome ? "cfg.scale > 2" : "cfg.scale <= 2";
       this.guard(words, "cfg.scale", outcome ? "above" : "upto", 2);
-      say = `The symbol is ${written(a.number)} in this call. The decision is guarded: ${words}.`;
+      say = `The symbol is ${a.number} in this call. The decision is guarded: ${words}.`;
     } else say = `Both are known: the result is computed now, and ${this.operand(a)} is guarded.`;
     this.stack.push(valueOf("known", outcome ? "True" : "False"));
     return [after, say];
@@ -322,7 +325,7 @@ const NUMBERS = { rows: /^[0-9]$/, fill: /^-?[0-9]$/, scale: /^-?[0-9]{1,3}(\.[0
 const ASKED = {
   rows: "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
   fill: "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-  scale: "cfg.scale takes numbers with at most three decimals, one for each call, such as 2.0, 3.0.",
+  scale: "cfg.scale takes floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
   offset: "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 };
 
@@ -330,7 +333,9 @@ function numbersOf(name, words) {
   const parts = words.split(",").map((part) => part.replace(/^ +| +$/g, ""));
   if (parts.length > MOST_CALLS) refuse(`At most ${MOST_CALLS} calls, please.`);
   if (!parts.every((part) => NUMBERS[name].test(part))) refuse(ASKED[name]);
-  return parts.map((part) => Number(part) + 0); // no -0
+  const number = (part) => Number(part) + 0; // no -0
+  if (name !== "scale") return parts.map(number);
+  return parts.map((part) => (part.includes(".") ? written(number(part)) : String(number(part)))); // as texts: 2 and 2.0 are two values
 }
 
 const model = (inputs) => {
