@@ -306,6 +306,7 @@ def row_of(name, case, launch):
         "registers": registers,
         "stack": stack,
         "spills": spills,
+        "bytes an element": case.bytes,
         "bytes a load": round(bytes_a_load(found.instructions), 2),
         "instructions an element": round(found.executed / found.elements, 1) if found.elements else None,
         "FFMA share": round(kinds["FFMA"] / len(found.instructions), 3),
@@ -321,7 +322,7 @@ def row_of(name, case, launch):
 # ------------------------------------------------------------------------------------------------------------ reporting
 
 SHOWN = (
-    ("case", 32), ("kernel", 12), ("threads", 8), ("blocks", 8), ("registers", 5), ("spills", 4), ("bytes a load", 6),
+    ("case", 32), ("kernel", 12), ("threads", 8), ("blocks", 8), ("registers", 5), ("spills", 4), ("bytes an element", 4), ("bytes a load", 6),
     ("instructions an element", 7), ("64-bit divisions", 4), ("in the loop", 4), ("busy", 6), ("waiting", 8), ("of the copy", 6),
 )  # fmt: skip
 
