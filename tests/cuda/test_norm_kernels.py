@@ -45,7 +45,16 @@ def test_layer_norm(shape, n, affine):
 
 
 @pytest.mark.parametrize(
-    "shape, groups", [((2, 4, 5), 2), ((1, 6, 3, 4), 3), ((3, 2), 1), ((2, 3, 40), 3), ((1, 2, 1030), 1)]
+    "shape, groups",
+    [
+        ((2, 4, 5), 2),
+        ((1, 6, 3, 4), 3),
+        ((3, 2), 1),
+        ((2, 3, 40), 3),
+        ((1, 2, 1030), 1),
+        ((1, 3, 5667), 1),
+        ((1, 4, 4200), 1),
+    ],
 )
 @pytest.mark.parametrize("affine", [True, False])
 def test_group_norm(shape, groups, affine):

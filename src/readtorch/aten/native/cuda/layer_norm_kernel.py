@@ -1,8 +1,8 @@
 """layer_norm and group_norm, forward and backward. Group norm is layer norm of rows (sample, group), with a
 weight for each channel instead of each element; what differs is the function that finds an element's weight.
 
-A row of up to 16384 elements stays in registers: Note [ A row in registers ] in persistent_softmax.py. Longer ones are a
-block's each, which walks along them again and again; by then they are in the cache. Mean and variance are taken one after
+A row of up to 16384 elements stays in registers: Note [ A row in registers ] in persistent_softmax.py. Longer ones are walked
+along in slices (Note [ A row in slices ] there), once for the mean, again for the variance and for the result. Mean and variance are taken one after
 the other: no cancellation as with Σx² - (Σx)². Weight gradients go down the columns (layer norm; block: 32 × 8) or over a
 channel's samples (group norm).
 
@@ -20,9 +20,9 @@ from readtorch.c10.cuda.launch import launch, scratch
 
 from .block_reduce import block_sum, plus
 from .fill_kernel import fill
-from .memory_access import load, store
+from .memory_access import load
 from .offset_calculator import divided, divider, i32, remainder
-from .persistent_softmax import bounded, launch_rows, row_functions, share_of
+from .persistent_softmax import bounded, launch_rows, launch_slices, row_functions, share_of, slices_of
 from .pool import in_wide
 from .reduce import SUM, reduce
 from .register_dispatch_key import cuda_impl, operator_named
@@ -51,27 +51,27 @@ def run_forward(x, weight, bias, eps, out, mean, rstd, each):
         given = [a for a in (weight, bias) if a is not None]
         weight, bias = (mean if a is None else a for a in (weight, bias))
         arrays = flat(x), weight, bias, x.dtype.type(eps), flat(out), mean, rstd
-        over_rows(forward_in_registers, forward_kernel, affine, [x, out, *given], each, arrays)
+        over_rows(forward_in_registers, forward_in_slices, affine, [x, out, *given], each, arrays)
 
 
 def run_backward(grad, x, mean, rstd, weight, out, each):
     if out.size:
         given = [] if weight is None else [weight]
         arrays = flat(grad), flat(x), mean, rstd, mean if weight is None else weight, flat(out)
-        over_rows(backward_in_registers, backward_kernel, (bool(given),), [grad, x, out, *given], each, arrays)
+        over_rows(backward_in_registers, backward_in_slices, (bool(given),), [grad, x, out, *given], each, arrays)
 
 
-def over_rows(in_registers, kernel, affine, arrays, each, arguments):
+def over_rows(in_registers, in_slices, affine, arrays, each, arguments):
     """arrays: those whose alignment counts, the first of them (rows, n). each: None, where every element has its weight."""
     rows, n = arrays[0].shape
     dtype, by_channel = arrays[0].dtype.type, each is not None
     channels, spatial, groups = each or (1, 1, 1)
-    places = i32(channels), divider(spatial), divider(groups)
+    arguments = *arguments, rows, n, (i32(channels), divider(spatial), divider(groups))
     share = share_of(n, *arrays)
     if share is None:
-        launch(kernel(*affine, by_channel, dtype), min(rows, 65535), 512, *arguments, rows, n, places)
+        launch_slices(in_slices(*affine, by_channel, dtype, slices_of(n, *arrays)), rows, *arguments)
     else:
-        launch_rows(in_registers(*affine, by_channel, dtype, share), share, rows, n, *arguments, rows, n, places)
+        launch_rows(in_registers(*affine, by_channel, dtype, share), share, rows, n, *arguments)
 
 
 ROWS_OF_A_PART = 256
@@ -186,55 +186,83 @@ def backward_in_registers(has_weight, by_channel, dtype, share):
 
 
 @functools.cache
-def forward_kernel(has_weight, has_bias, by_channel, dtype):
+def forward_in_slices(has_weight, has_bias, by_channel, dtype, share):
     scaled, shifted = weights_of(has_weight, has_bias, by_channel)
+    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    first_row, rows_apart, place, load_share, store_share, slice_ = *row[:5], row.slice
 
     def forward(x, weight, bias, eps, out, mean, rstd, rows, n, places):
         shared = cuda.shared.array(32, dtype)
-        t, step = cuda.threadIdx.x, cuda.blockDim.x
-        for r in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
-            begin, total, k = r * n, dtype(0), t
+        v = cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            total, k = dtype(0), 0
             while k < n:
-                total += load(x, begin + k)
-                k += step
-            center, total, k = block_sum(total, shared, dtype(0)) / dtype(n), dtype(0), t
+                load_share(x, r * n + k, n - k, v, dtype(0))
+                for e in range(own):
+                    total += v[e]
+                k += slice_()
+            center, total, k = block_sum(total, shared, dtype(0)) / dtype(n), dtype(0), 0
             while k < n:
-                total += (load(x, begin + k) - center) * (load(x, begin + k) - center)
-                k += step
-            variance, k = block_sum(total, shared, dtype(0)) / dtype(n), t
+                load_share(x, r * n + k, n - k, v, center)
+                for e in range(own):
+                    total += (v[e] - center) * (v[e] - center)
+                k += slice_()
+            variance, k = block_sum(total, shared, dtype(0)) / dtype(n), 0
             scale = dtype(1) / (variance + eps) ** dtype(0.5)
             while k < n:
-                y = scaled((load(x, begin + k) - center) * scale, weight, r, k, places)
-                store(out, begin + k, shifted(y, bias, r, k, places))
-                k += step
-            if t == 0:
+                load_share(x, r * n + k, n - k, v, center)
+                for p in range(pieces):
+                    for e in range(vector):
+                        at = k + place(p) + e
+                        if at < n:
+                            y = scaled((v[p * vector + e] - center) * scale, weight, r, at, places)
+                            v[p * vector + e] = shifted(y, bias, r, at, places)
+                store_share(out, r * n + k, n - k, v)
+                k += slice_()
+            if place(0) == 0:
                 mean[r], rstd[r] = center, scale
 
     return forward
 
 
 @functools.cache
-def backward_kernel(has_weight, by_channel, dtype):
+def backward_in_slices(has_weight, by_channel, dtype, share):
     """As `backward_in_registers`."""
     scaled, _ = weights_of(has_weight, False, by_channel)
+    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    first_row, rows_apart, place, load_share, store_share, slice_ = *row[:5], row.slice
 
     def backward(grad, x, mean, rstd, weight, out, rows, n, places):
         shared = cuda.shared.array(32, dtype)
-        t, step = cuda.threadIdx.x, cuda.blockDim.x
-        for r in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
-            center, scale, begin = load(mean, r), load(rstd, r), r * n
-            total, along, k = dtype(0), dtype(0), t
+        g, y = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
+
+        def load_slice(r, k, center, scale):
+            load_share(grad, r * n + k, n - k, g, dtype(0))
+            load_share(x, r * n + k, n - k, y, center)
+            for p in range(pieces):
+                for e in range(vector):
+                    at = k + place(p) + e
+                    if at < n:
+                        g[p * vector + e] = scaled(g[p * vector + e], weight, r, at, places)
+                    y[p * vector + e] = (y[p * vector + e] - center) * scale
+
+        for r in range(first_row(), rows, rows_apart()):
+            center, scale = load(mean, r), load(rstd, r)
+            total, along, k = dtype(0), dtype(0), 0
             while k < n:
-                g = scaled(load(grad, begin + k), weight, r, k, places)
-                total += g
-                along += g * (load(x, begin + k) - center) * scale
-                k += step
+                load_slice(r, k, center, scale)
+                for e in range(own):
+                    total += g[e]
+                    along += g[e] * y[e]
+                k += slice_()
             total = block_sum(total, shared, dtype(0)) / dtype(n)
-            along, k = block_sum(along, shared, dtype(0)) / dtype(n), t
+            along, k = block_sum(along, shared, dtype(0)) / dtype(n), 0
             while k < n:
-                g = scaled(load(grad, begin + k), weight, r, k, places)
-                store(out, begin + k, scale * (g - total - (load(x, begin + k) - center) * scale * along))
-                k += step
+                load_slice(r, k, center, scale)
+                for e in range(own):
+                    g[e] = scale * (g[e] - total - y[e] * along)
+                store_share(out, r * n + k, n - k, g)
+                k += slice_()
 
     return backward
 

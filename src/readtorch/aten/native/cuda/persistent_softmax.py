@@ -7,11 +7,15 @@ agree on a maximum or a sum, and go on with the numbers that they have.
 
 Rows of up to 1024 elements are each a warp's: the 32 lanes agree by shuffles, and nobody waits for another warp; a block
 of eight warps has eight rows at a time. Rows of up to 16384 are each a block's. Where every row begins at a multiple of 16
-bytes and the numbers are float32, a thread takes four neighbours at a time: sixteen bytes. Longer rows, and those whose
-elements do not lie side by side, are walked along more than once (softmax.py).
+bytes and the numbers are float32, a thread takes four neighbours at a time: sixteen bytes.
 
     share = share_of(rows, n, x, out)         how rows are shared out, or None
     load_share(x, begin, n, values, fill)     in a kernel: this thread's numbers, `fill` beyond the row's end
+
+Note [ A row in slices ]
+A longer row is a block's, too, which walks along it a slice at a time, as if each slice were a row: what begins at `at` has
+n - at elements. A thread asks for the eight numbers of its share before it needs the first of them, so that a slice waits
+for memory once. What needs the whole row's sum first walks again; by then much of the row is in the cache.
 
 In PyTorch: `aten/src/ATen/native/cuda/PersistentSoftmax.cuh`.
 """
@@ -47,13 +51,27 @@ class Share(typing.NamedTuple):
 
 def share_of(n, *arrays):
     """The share for rows of n elements, of arrays (rows, n) with their elements side by side. None: too long for registers."""
-    vector = 4 if n % 4 == 0 and all(map(rows_in_fours, arrays)) else 1
+    vector = vector_of(n, arrays)
     for by_warp, threads, most in ((True, WARP, OF_WARP), (False, 1024, OF_BLOCK)):
         pieces = power_of_two(-(-n // (threads * vector)))
         if pieces * vector <= most:
             least = 1 if by_warp else most // vector // 2  # blocks of 1024 threads only where they must be
             return Share(max(pieces, least), vector, by_warp)
     return None
+
+
+THREADS_OF_A_SLICE, ELEMENTS_OF_A_SLICE = 512, 8  # the elements are a thread's
+
+
+def slices_of(n, *arrays):
+    """The share of one slice of such a row: Note [ A row in slices ]."""
+    vector = vector_of(n, arrays)
+    return Share(ELEMENTS_OF_A_SLICE // vector, vector, by_warp=False)
+
+
+def vector_of(n, arrays):
+    """How many neighbours a thread takes at a time."""
+    return 4 if n % 4 == 0 and all(map(rows_in_fours, arrays)) else 1
 
 
 def power_of_two(count):
@@ -76,6 +94,11 @@ def launch_rows(kernel, share, rows, n, *arguments):
     launch(kernel, min(grid, 65535), block, *arguments)
 
 
+def launch_slices(kernel, rows, *arguments):
+    """Likewise for rows that are walked along in slices."""
+    launch(kernel, min(rows, 65535), THREADS_OF_A_SLICE, *arguments)
+
+
 def bounded(kernel, share):
     """The kernel, which must leave registers for the 1024 threads of a block where a block has a row."""
     if not share.by_warp:
@@ -92,6 +115,7 @@ class RowFunctions(typing.NamedTuple):
     load: object  # (x, begin, n, values, fill): values = this thread's share of the row that begins there
     store: object  # (out, begin, n, values)
     across: object  # (combine): a function (value, shared, identity) that all threads of a row call
+    slice: object  # (): how many elements the threads of a row hold together
 
 
 @functools.cache
@@ -125,8 +149,12 @@ def row_functions(share):
             if place(p) < n:
                 store(out, begin + place(p), values[p])
 
+    def slice_():
+        return members() * pieces * vector
+
     moves = (load_fours, store_fours) if vector == 4 else (load_ones, store_ones)
-    return RowFunctions(first_row, rows_apart, place, *moves, across_warp if share.by_warp else block_reduce)
+    across = across_warp if share.by_warp else block_reduce
+    return RowFunctions(first_row, rows_apart, place, *moves, across, slice_)
 
 
 def of_warp():

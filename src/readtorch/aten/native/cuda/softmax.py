@@ -3,12 +3,14 @@
     softmax(x, dim, out, log=False)      softmax_backward(grad, y, dim, out, log=False)
 
 A row of up to 16384 elements that lie side by side stays in registers: Note [ A row in registers ] in persistent_softmax.py.
-All others are walked along twice, forward and backward.
+Longer ones are walked along twice, in slices (Note [ A row in slices ] there), and so are those whose elements lie apart, one
+element after the other.
 
 Note [ Softmax in one pass ]
 The maximum and the sum of exponentials are found together. While x₀, x₁, … are met, m is the greatest so far and s the sum of
-exp(xᵢ - m); a greater m' multiplies s by exp(m - m'). Two such pairs combine in the same way, whoever found them. Where all
-are -inf, s stays 0; the result is nan, as it is where one is nan or +inf.
+exp(xᵢ - m); a greater m' multiplies s by exp(m - m'). Two such pairs combine in the same way, whoever found them. m begins at
+the lowest finite number, so that no difference of two infinities arises: where all are -inf, s stays 0; the result is nan, as
+it is where one is nan or +inf.
 
 A row along the last dimension is a block's, whose threads combine their pairs. Rows along another one lie side by side:
 each is a thread's, so that neighbours read neighbours (`down`); where there are few of them, they are the blocks' as well.
@@ -32,7 +34,7 @@ from readtorch.c10.tensor_impl import dtype_of
 from .block_reduce import WARP, block_max, block_sum, greater, plus, whole_warps
 from .memory_access import load, store
 from .offset_calculator import laid_out
-from .persistent_softmax import bounded, launch_rows, of_block, row_functions, share_of
+from .persistent_softmax import bounded, launch_rows, launch_slices, of_block, row_functions, share_of, slices_of
 from .reduce_ops import converted
 from .reduce_ops import store as store_in
 from .register_dispatch_key import cuda_impl, cuda_kernel, operator_named
@@ -42,30 +44,40 @@ from .rows import as_rows, flat
 def softmax(x, dim, out, log=False):
     """x, out: one shape, any strides, float32 or float64."""
     if out.size:
-        over_rows(forward_in_registers, forward_kernel, log, [as_rows(x, dim), as_rows(out, dim)])
+        kernels = forward_in_registers, forward_in_slices, forward_kernel
+        over_rows(kernels, log, [as_rows(x, dim), as_rows(out, dim)])
 
 
 def softmax_backward(grad, y, dim, out, log=False):
     """grad: of the result y."""
     if out.size:
-        over_rows(backward_in_registers, backward_kernel, log, [as_rows(a, dim) for a in (grad, y, out)])
+        kernels = backward_in_registers, backward_in_slices, backward_kernel
+        over_rows(kernels, log, [as_rows(a, dim) for a in (grad, y, out)])
 
 
-def over_rows(in_registers, kernel, log, arrays):
+def over_rows(kernels, log, arrays):
     """arrays: (outer, n, inner), rows along the second dimension."""
     outer, n, inner = arrays[0].shape
-    dtype = arrays[0].dtype.type
-    flat_arrays, steps = zip(*map(laid_out, arrays))
-    close = n == 1 or all(a.strides[1] == a.itemsize for a in arrays)
-    share = share_of(n, *(a[:, :, 0] for a in arrays)) if inner == 1 and close else None
-    if share is not None:
-        rows = in_registers(log, dtype, share)
-        launch_rows(rows, share, outer, n, *flat_arrays, outer, n, tuple(step[0] for step in steps))
+    if inner == 1 and (n == 1 or all(a.strides[1] == a.itemsize for a in arrays)):
+        over_close_rows(*kernels[:2], log, [a[:, :, 0] for a in arrays])
     else:
+        flat_arrays, steps = zip(*map(laid_out, arrays))
         down = inner >= WARP
         grid, threads = (-(-inner // DOWN_THREADS), DOWN_THREADS) if down else (inner, whole_warps(n, 512))
-        made = kernel(log, dtype, down, close)
+        made = kernels[2](log, arrays[0].dtype.type, down)
         launch(made, (grid, min(outer, 65535)), threads, *flat_arrays, arrays[0].shape, steps)
+
+
+def over_close_rows(in_registers, in_slices, log, arrays):
+    """arrays: (rows, n), the elements of a row side by side."""
+    rows, n = arrays[0].shape
+    dtype, share = arrays[0].dtype.type, share_of(n, *arrays)
+    flat_arrays, steps = zip(*map(laid_out, arrays))
+    arguments = *flat_arrays, rows, n, tuple(step[0] for step in steps)
+    if share is None:
+        launch_slices(in_slices(log, dtype, slices_of(n, *arrays)), rows, *arguments)
+    else:
+        launch_rows(in_registers(log, dtype, share), share, rows, n, *arguments)
 
 
 # ----------------------------------------------------------------------------------------------- rows in registers
@@ -137,46 +149,106 @@ def backward_in_registers(log, dtype, share):
 
 # ------------------------------------------------------------------------------------------------------- long rows
 
+
+def lowest_finite(dtype):
+    return dtype(np.finfo(dtype).min)
+
+
+@functools.cache
+def across_block(dtype):
+    """(largest, total) of a block out of its threads' pairs."""
+    lowest = lowest_finite(dtype)
+
+    def join(largest, total, shared):
+        most = block_max(largest, shared, lowest)
+        return most, block_sum(total * math.exp(largest - most), shared, dtype(0))
+
+    return join
+
+
+@functools.cache
+def forward_in_slices(log, dtype, share):
+    row, own, join = row_functions(share), share.elements, across_block(dtype)
+    first_row, rows_apart, load_share, store_share, slice_ = *row[:2], *row[3:5], row.slice
+    lowest, infinite = lowest_finite(dtype), dtype(np.inf)
+
+    def forward(x, out, rows, n, steps):
+        shared = cuda.shared.array(32, dtype)
+        v = cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            largest, total, k = lowest, dtype(0), 0
+            while k < n:
+                load_share(x, r * steps[0] + k, n - k, v, -infinite)
+                most = largest
+                for e in range(own):
+                    most = greater(v[e], most)
+                total *= math.exp(largest - most)
+                largest = most
+                for e in range(own):
+                    total += math.exp(v[e] - largest)
+                k += slice_()
+            largest, total = join(largest, total, shared)
+            factor, k = scale(log, total if largest < infinite else dtype(np.nan)), 0
+            while k < n:
+                load_share(x, r * steps[0] + k, n - k, v, -infinite)
+                for e in range(own):
+                    v[e] = v[e] - largest - factor if log else math.exp(v[e] - largest) * factor
+                store_share(out, r * steps[1] + k, n - k, v)
+                k += slice_()
+
+    return forward
+
+
+@functools.cache
+def backward_in_slices(log, dtype, share):
+    row, own = row_functions(share), share.elements
+    weight, gradient = (one, log_gradient) if log else (itself, plain_gradient)
+    first_row, rows_apart, load_share, store_share, slice_ = *row[:2], *row[3:5], row.slice
+
+    def backward(grad, y, out, rows, n, steps):
+        shared = cuda.shared.array(32, dtype)
+        g, v = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
+        for r in range(first_row(), rows, rows_apart()):
+            total, k = dtype(0), 0
+            while k < n:
+                load_share(grad, r * steps[0] + k, n - k, g, dtype(0))
+                load_share(y, r * steps[1] + k, n - k, v, dtype(0))
+                for e in range(own):
+                    total += g[e] * weight(v[e])
+                k += slice_()
+            total, k = block_sum(total, shared, dtype(0)), 0
+            while k < n:
+                load_share(grad, r * steps[0] + k, n - k, g, dtype(0))
+                load_share(y, r * steps[1] + k, n - k, v, dtype(0))
+                for e in range(own):
+                    g[e] = gradient(g[e], v[e], total)
+                store_share(out, r * steps[2] + k, n - k, g)
+                k += slice_()
+
+    return backward
+
+
+# ------------------------------------------------------------------------------------------------------ rows elsewhere
+
 DOWN_THREADS = 128
 
 
 def met(largest, total, v):
     """The pair of Note [ Softmax in one pass ] after another element."""
-    return joined(largest, total, v, type(v)(1))
-
-
-def joined(largest, total, other, others):
-    """Two pairs as one."""
-    now = greater(largest, other)
-    base = finite_base(now)
-    return now, total * math.exp(largest - base) + others * math.exp(other - base)
-
-
-def finite_base(largest):
-    """What is subtracted from exponents: 0 where everything so far was -inf."""
-    return largest if largest != -math.inf else type(largest)(0)
-
-
-def across_block(dtype):
-    """(largest, total) of a block out of its threads' pairs."""
-
-    def join(largest, total, shared):
-        most = block_max(largest, shared, dtype(-np.inf))
-        return most, block_sum(total * math.exp(largest - finite_base(most)), shared, dtype(0))
-
-    return join
+    if v > largest:
+        return v, total * math.exp(largest - v) + type(v)(1)
+    return largest, total + math.exp(v - largest)
 
 
 def alone(dtype):
-    """The same where a thread has the whole row."""
+    """`across_block` where a thread has the whole row."""
     return lambda largest, total, shared: (largest, total)
 
 
 @functools.cache
-def forward_kernel(log, dtype, down, close):
-    """Arrays (outer, n, inner), with their strides: the rows lie along the second dimension. down: each is a thread's;
-    close: their elements lie side by side."""
-    lowest, apart = dtype(-np.inf), one_apart if close else steps_apart
+def forward_kernel(log, dtype, down):
+    """Arrays (outer, n, inner), with their strides: the rows lie along the second dimension. down: each is a thread's."""
+    lowest, infinite = lowest_finite(dtype), dtype(np.inf)
     join = alone(dtype) if down else across_block(dtype)
     column, first, step = walk(down)
 
@@ -190,15 +262,15 @@ def forward_kernel(log, dtype, down, close):
                 largest, total = lowest, dtype(0)
                 k = first()
                 while k < shape[1]:
-                    largest, total = met(largest, total, load(x, source + k * apart(steps[0])))
+                    largest, total = met(largest, total, load(x, source + k * steps[0][1]))
                     k += step()
                 largest, total = join(largest, total, shared)
-                factor = scale(log, total if largest < math.inf else dtype(np.nan))
+                factor = scale(log, total if largest < infinite else dtype(np.nan))
                 k = first()
                 while k < shape[1]:
-                    difference = load(x, source + k * apart(steps[0])) - largest
+                    difference = load(x, source + k * steps[0][1]) - largest
                     y = difference - factor if log else math.exp(difference) * factor
-                    store(out, target + k * apart(steps[1]), y)
+                    store(out, target + k * steps[1][1], y)
                     k += step()
 
     return forward
@@ -224,19 +296,11 @@ def unity():
     return 1
 
 
-def one_apart(steps):
-    return 1
-
-
-def steps_apart(steps):
-    return steps[1]
-
-
 @functools.cache
-def backward_kernel(log, dtype, down, close):
+def backward_kernel(log, dtype, down):
     """y (grad - Σ grad y), or grad - exp(y) Σ grad for the logarithm."""
     weight, gradient = (one, log_gradient) if log else (itself, plain_gradient)
-    sum_of_row, apart = own_value if down else block_sum, one_apart if close else steps_apart
+    sum_of_row = own_value if down else block_sum
     column, first, step = walk(down)
 
     def backward(grad, y, out, shape, steps):
@@ -249,13 +313,13 @@ def backward_kernel(log, dtype, down, close):
                 total = dtype(0)
                 k = first()
                 while k < shape[1]:
-                    total += load(grad, at_grad + k * apart(steps[0])) * weight(load(y, at_y + k * apart(steps[1])))
+                    total += load(grad, at_grad + k * steps[0][1]) * weight(load(y, at_y + k * steps[1][1]))
                     k += step()
                 total = sum_of_row(total, shared, dtype(0))
                 k = first()
                 while k < shape[1]:
-                    g, v = load(grad, at_grad + k * apart(steps[0])), load(y, at_y + k * apart(steps[1]))
-                    store(out, target + k * apart(steps[2]), gradient(g, v, total))
+                    g, v = load(grad, at_grad + k * steps[0][1]), load(y, at_y + k * steps[1][1])
+                    store(out, target + k * steps[2][1], gradient(g, v, total))
                     k += step()
 
     return backward
