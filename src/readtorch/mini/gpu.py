@@ -73,13 +73,24 @@ def lanes_that_meet(threads):
     return []
 
 
+def who_waits(threads):
+    """Of threads that cannot go on: how many, which, for what."""
+    groups = defaultdict(list)
+    for thread in threads:
+        what = thread.stop
+        if isinstance(what, Shuffle):
+            what = f"a shuffle of {what.mask:#x}"
+        groups[what].append(thread.index)
+    return "; ".join(f"{len(who)} threads at {what} ({who[0]} to "
+                     f"{who[-1]})" for what, who in groups.items())
+
+
 def run_block(threads, watch):
     while any(thread.stop != LEFT for thread in threads):
         if ready := all_at_the_barrier(threads):
             watch.barrier(threads[0].block)
         elif not (ready := lanes_that_meet(threads)):
-            stops = Counter(t.stop for t in threads)
-            raise RuntimeError(f"they never meet: {dict(stops)}")
+            raise RuntimeError(f"never meet: {who_waits(threads)}")
         for thread, answer in ready:
             watch.running = thread
             thread.go_on(answer)

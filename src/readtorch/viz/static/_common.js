@@ -182,8 +182,12 @@ const labelledSelect = (label, options, chosen, choose) =>
   );
 
 // Which of several runs is shown; nothing where there is only one.
-const runChoice = (runs, model, choose) =>
-  runs.length > 1 && labelledSelect("run", runs.map(({ label }, i) => [i, label]), model.get("run"), choose);
+function runChoice(runs, model, choose) {
+  if (runs.length < 2) return false;
+  const choice = labelledSelect("run", runs.map(({ label }, i) => [i, label]), model.get("run"), choose);
+  model.on("change:run", () => (choice.querySelector("select").value = model.get("run"))); // a link may choose, too
+  return choice;
+}
 
 function bytesText(n) {
   const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
