@@ -26,6 +26,9 @@ pytestmark = [
     ),
 ]
 CASES = ptx_cases.cases()
+# What differs between the two chips is the assembler's work: the older one has those whose registers are counted, and a share.
+OF_SM_80 = [name for k, name in enumerate(CASES) if k % 5 == 0 or any(word in name for word in ptx_cases.NO_SPILLS)]
+COMPILED = [*((name, (9, 0)) for name in CASES), *((name, (8, 0)) for name in OF_SM_80)]
 
 
 @functools.cache
@@ -77,8 +80,7 @@ def assemble(text, capability, tmp_path):
     return done.stderr
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0)], ids=["sm_80", "sm_90"])
+@pytest.mark.parametrize("name, capability", COMPILED, ids=lambda v: v if isinstance(v, str) else f"sm_{v[0]}{v[1]}")
 def test_compiles(name, capability, tmp_path):
     launcher, arguments = CASES[name]
     launches = dict.fromkeys(launched_by(launcher, *arguments))
