@@ -256,7 +256,7 @@ def traced_program():
     traced = torch.fx.symbolic_trace(Net())
     traced.graph.eliminate_dead_code()
     traced.recompile()
-    return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines()) + "True\n"
+    return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines()) + "True\nTrue\n"
 
 
 def trace():

@@ -17,19 +17,31 @@ class Node:
         return self.name
 
 
+SIGNS = {operator.add: "+", operator.mul: "*"}
+
+
 class Graph:
     def __init__(self):
-        self.nodes = []
+        self.nodes, self.functions = [], {}
+        self.taken = {"self", "forward"}
+
+    def free_name(self, name):
+        name, number = name.replace(".", "_"), 0
+        free = name
+        while free in self.taken:
+            number += 1
+            free = f"{name}_{number}"
+        self.taken.add(free)
+        return free
 
     def create_node(self, op, target, args=()):
         name = getattr(target, "__name__", target)
-        name = free = name.replace(".", "_")
-        taken, number = {n.name for n in self.nodes}, 0
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
-        self.nodes.append(Node(free, op, target, args))
-        return self.nodes[-1]
+        if (op == "call_function" and target not in SIGNS
+                and target not in self.functions):
+            self.functions[target] = self.free_name(name)
+        node = Node(self.free_name(name), op, target, args)
+        self.nodes.append(node)
+        return node
 
     def users(self, node):
         return [n for n in self.nodes if node in n.args]
@@ -119,17 +131,14 @@ def watched(tracer, root):
         Module.__call__, Module.__getattr__ = call, get
 
 
-SIGNS = {operator.add: "+", operator.mul: "*"}
-
-
-def line(node):
+def line(node, functions):
     args = [str(a) for a in node.args]
     if node.op == "output":
         return f"return {args[0]}"
     if node.target in SIGNS:
         value = f" {SIGNS[node.target]} ".join(args)
     elif node.op == "call_function":
-        value = f"{node.target.__name__}({', '.join(args)})"
+        value = f"{functions[node.target]}({', '.join(args)})"
     elif node.op == "call_method":
         value = f"{args[0]}.{node.target}({', '.join(args[1:])})"
     else:
@@ -147,14 +156,14 @@ class GraphModule:
         self.recompile()
 
     def recompile(self):
-        inputs, body, names = ["self"], [], {}
+        inputs, body = ["self"], []
+        functions = self.graph.functions
+        names = {name: f for f, name in functions.items()}
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 inputs.append(node.name)
             else:
-                body.append("    " + line(node))
-            if node.op == "call_function":
-                names[node.target.__name__] = node.target
+                body.append("    " + line(node, functions))
         head = f"def forward({', '.join(inputs)}):"
         self.code = "\n".join([head, *body])
         exec(self.code, names)
