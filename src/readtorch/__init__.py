@@ -125,6 +125,7 @@ from .utils import checkpoint as _checkpoint, data as _data, serialization as _s
 from .utils import _device as _utils_device, deterministic as _deterministic
 from .utils.dlpack import from_dlpack, to_dlpack
 from .torch_version import __version__
+from ._higher_order_ops import cond, while_loop
 
 
 def compile(

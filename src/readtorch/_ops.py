@@ -340,7 +340,7 @@ class HigherOrderOperator(OperatorBase):
             raise RuntimeError("Direct instantiation of HigherOrderOperator is not allowed. Please subclass it.")
         self._name = self.__name__ = name
         self._ns = "higher_order"
-        self.__module__ = "torch.ops.higher_order"
+        self.__module__ = "readtorch.ops.higher_order"
         self._cacheable = cacheable
         _higher_order_ops[name] = self
 

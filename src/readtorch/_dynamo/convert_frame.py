@@ -275,7 +275,7 @@ class _Capture:
             return None, None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
         outputs = list(codegen.graph_outputs)
         output.graph.output(tuple(outputs))
-        module = GraphModule(readtorch.nn.Module(), output.graph)
+        module = GraphModule(output.nn_modules, output.graph)
         run = self.state.settings.backend(module, [tensor for *_, tensor in output.inputs.values()])
         run = leaves_autocast(run) if output.has_autocast else run
         names = "".join(f"{name}, " for name in codegen.graph_outputs.values())

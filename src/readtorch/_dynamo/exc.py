@@ -21,6 +21,18 @@ class Unsupported(TorchDynamoException):
         self.gb_type = gb_type or message
 
 
+class DifferentSizes(Unsupported):
+    """The two functions of `cond` return tensors of different sizes: there is no one tensor that stands for both."""
+
+
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """A function that an operator takes (`cond`, `while_loop`) cannot be captured whole. No break of the graph helps."""
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """An operator in such a function does not take its operands."""
+
+
 class FailOnRecompileLimitHit(TorchDynamoException):
     """With fullgraph=True: more versions than `config.recompile_limit`."""
 

@@ -13,6 +13,7 @@ from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.guards import Guard, autocast_state, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
 from readtorch._dynamo.source import ConstantSource, GetItemSource, is_held
+from readtorch._dynamo.variables.base import VariableTracker
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.lazy import LazyVariableTracker
@@ -28,7 +29,7 @@ from readtorch._subclasses.fake_tensor import (
 from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
 from readtorch.csrc.autograd.init import _set_grad_enabled
-from readtorch.fx import Graph
+from readtorch.fx import Graph, Node
 
 DYNAMIC = object()
 # Operators whose results have the same shape and dtype whatever number stands beside a tensor.
@@ -61,6 +62,57 @@ class NumberInput:
         self.expression = expression
 
 
+class SubgraphTracer:
+    """The graph of a function that an operator takes. See Note [ A graph within a graph ].
+
+    parent: the tracer of the function around it, None where that is the root graph's. lifted: node further out -> placeholder.
+    """
+
+    def __init__(self, parent):
+        self.graph, self.parent, self.lifted, self.versions = Graph(), parent, {}, {}
+
+    def lift(self, node, example):
+        """What stands here for a node of a graph further out."""
+        if node.graph is self.graph:
+            return node
+        outer = node if self.parent is None else self.parent.lift(node, example)
+        if outer not in self.lifted:
+            self.lifted[outer] = self.placeholder(outer.name, example)
+        return self.lifted[outer]
+
+    def placeholder(self, name, example):
+        first = next((node for node in self.graph.nodes if node.op != "placeholder"), None)
+        with self.graph.inserting_before(first) if first is not None else contextlib.nullcontext():
+            made = self.graph.placeholder(name)
+        made.target = made.name  # of several operands none has the name of another
+        made.meta["example_value"] = example
+        self.versions[made] = version_of(example) if isinstance(example, readtorch.Tensor) else None
+        return made
+
+    def inputs(self):
+        """(placeholder, fake tensor) of those that are tensors."""
+        return [(node, node.meta["example_value"]) for node, version in self.versions.items() if version is not None]
+
+    def mutated_nodes(self):
+        """The placeholders whose tensors have been written to."""
+        return [node for node, example in self.inputs() if version_of(example) != self.versions[node]]
+
+    def replace_placeholders(self, wanted):
+        """Put placeholders (outer node, name) in the place of those that were lifted, in this order."""
+        first = next(node for node in self.graph.nodes if node.op != "placeholder")
+        taken = {node.target for node in self.versions} - {node.target for node in self.lifted.values()}
+        for outer, name in wanted:
+            with self.graph.inserting_before(first):
+                made = self.graph.placeholder(name)
+            made.meta = dict(outer.meta)
+            if name in taken:
+                made.target = made.name
+            if outer in self.lifted:
+                old = self.lifted[outer]
+                old.replace_all_uses_with(made)
+                self.graph.erase_node(old)
+
+
 class OutputGraph:
     """stop_at: the number of the root's step at which the graph breaks; None for none. assumed: the results of functions that
     are assumed to be constant, from an earlier attempt.
@@ -72,6 +124,11 @@ class OutputGraph:
     def __init__(self, stop_at, assumed, state):
         self.stop_at, self.steps, self.depth = stop_at, 0, 0
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
+        self.root, self.tracer = (
+            self.graph,
+            None,
+        )  # the graph of the function, and whose graph is made now, if another is
+        self.nn_modules = {}  # name -> the graph of a function that an operator takes
         self.guards, self.guard_keys = [], set()
         self.tracked, self.keep = {}, []  # id of an object -> its variable
         self.side_effects = SideEffects()
@@ -202,6 +259,39 @@ class OutputGraph:
         self.inputs[NumberInput(expression)] = node, None, None, hint
         return node
 
+    # --------------------------------------------------------------------------------------- graphs within the graph
+
+    @contextlib.contextmanager
+    def subtracer(self):
+        """Within it a graph of its own is made. See Note [ A graph within a graph ]."""
+        around = self.tracer, self.graph, self.side_effects.scope
+        self.tracer = SubgraphTracer(self.tracer)
+        self.graph, self.side_effects.scope = self.tracer.graph, VariableTracker.next_serial()
+        try:
+            yield self.tracer
+        finally:
+            self.tracer, self.graph, self.side_effects.scope = around
+
+    def lift(self, node, example):
+        """What stands for a node in the graph that is being made."""
+        return node if self.tracer is None else self.tracer.lift(node, example)
+
+    def install_subgraph(self, name, module):
+        """The node of a graph that is an attribute of this one."""
+        count = 0
+        while f"{name}_{count}" in self.nn_modules:
+            count += 1
+        self.nn_modules[f"{name}_{count}"] = module
+        node = self.graph.create_node("get_attr", f"{name}_{count}")
+        node.meta["example_value"] = module
+        return node
+
+    def example_of(self, operand):
+        """What stands for an operand of a node now."""
+        if isinstance(operand, tuple):
+            return tuple(map(self.example_of, operand))
+        return operand.meta["example_value"] if isinstance(operand, Node) else operand
+
     # ------------------------------------------------------------------------------------------------- the graph
 
     def fake(self, tensor):
@@ -222,11 +312,11 @@ class OutputGraph:
     def new_placeholder(self, name):
         """Placeholders stand before all other nodes."""
         if self.first_operator is None:
-            self.first_operator = next((node for node in self.graph.nodes if node.op != "placeholder"), None)
+            self.first_operator = next((node for node in self.root.nodes if node.op != "placeholder"), None)
         if self.first_operator is None:
-            return self.graph.placeholder(name)
-        with self.graph.inserting_before(self.first_operator):
-            return self.graph.placeholder(name)
+            return self.root.placeholder(name)
+        with self.root.inserting_before(self.first_operator):
+            return self.root.placeholder(name)
 
     def wrote_to_tensors(self):
         return any(

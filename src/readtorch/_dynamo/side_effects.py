@@ -4,6 +4,7 @@ One log in the order of the first writes; a later write to the same place takes 
 was deleted in between. In PyTorch: `torch/_dynamo/side_effects.py`.
 """
 
+from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.source import ConstantSource
 from readtorch._dynamo.variables.dicts import text_of_key
 
@@ -18,12 +19,26 @@ class SideEffects:
         self.changed = {}  # id of a variable -> that variable
         self.globals = {}  # (id of a dictionary of globals, name) -> the variable that was written there, or DELETED
         self.has_deletions = set()
+        self.scope = None  # within a function of a higher order operator: the serial of the first variable made in it
+
+    def check_scope(self, variable):
+        """Within such a function nothing may change that was there before."""
+        if self.scope is None:
+            return
+        existed = variable.source is not None or variable.original is not None
+        if existed or variable.serial < self.scope:
+            unimplemented(
+                "HOP: Unsafe side effect",
+                "Mutating a variable from outside the scope of this HOP is not supported.",
+                f"Attempted to mutate {variable.describe()}",
+            )
 
     def __contains__(self, variable):
         return id(variable) in self.changed
 
     def note(self, kind, variable, name=None, value=None):
         """Objects that the function has made itself are made with all that was written to them: nothing to note."""
+        self.check_scope(variable)
         if variable.source is None and variable.original is None:
             return
         key = kind, id(variable), type(name), name
@@ -58,6 +73,12 @@ class SideEffects:
         self.note("cell", variable)
 
     def store_global(self, globals, name, value):
+        if self.scope is not None:
+            unimplemented(
+                "HOP: Unsafe side effect",
+                "Mutating a variable from outside the scope of this HOP is not supported.",
+                "Attempted to mutate NewGlobalVariable()",
+            )
         self.globals[id(globals), name] = value
         self.log["global", id(globals), name, len(self.log) if value is DELETED else None] = (
             "global",

@@ -200,6 +200,7 @@ class Operations:
 
     def next(self, iterator):
         """The next element; None at the end."""
+        self.output.side_effects.check_scope(iterator.realize())
         return iterator.realize().next_variable(self)
 
     def next_or_raise(self, iterator):

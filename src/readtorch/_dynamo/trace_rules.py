@@ -23,7 +23,7 @@ ONE_OF_A_KIND = (dtype, layout, memory_format, enum.Enum)
 NOT_OPERATORS = set(
     "allclose as_tensor compile equal from_numpy frombuffer import_ir_module is_nonzero load manual_seed save seed "
     "initial_seed typename vmap is_grad_enabled is_inference_mode_enabled is_tensor is_storage asarray unique "
-    "unique_consecutive nonzero argwhere masked_select bincount histc item one_hot combinations block_diag cond".split()
+    "unique_consecutive nonzero argwhere masked_select bincount histc item one_hot combinations block_diag cond while_loop".split()
 )
 NOT_OPERATOR_PREFIXES = ("_", "set_", "get_", "use_", "is_", "are_")
 IS_OPERATORS = {"is_complex", "is_floating_point", "is_signed", "is_same_size"}

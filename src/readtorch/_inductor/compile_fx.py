@@ -91,6 +91,8 @@ def _why_not(module):
     may change where it is no operand beside a tensor.
     """
     for node in module.graph.nodes:
+        if node.op == "get_attr":
+            return f"{node.name} is a graph that an operator takes"
         if node.op.startswith("call_") and "example_value" not in node.meta:
             return f"{node.target} computes no tensor"
         if node.op == "placeholder" and isinstance(node.meta["example_value"], (int, float)):

@@ -3,7 +3,11 @@
 In PyTorch: `torch/_dynamo/variables/base.py`.
 """
 
+import itertools
+
 from readtorch._dynamo.exc import unimplemented
+
+_serials = itertools.count()
 
 
 class VariableTracker:
@@ -14,6 +18,16 @@ class VariableTracker:
 
     source = None
     original = None
+
+    def __new__(cls, *args, **kwargs):
+        """serial: the number of the variable: one that is made later has a higher one."""
+        made = object.__new__(cls)
+        made.serial = next(_serials)
+        return made
+
+    @staticmethod
+    def next_serial():
+        return next(_serials)
 
     def realize(self):
         """The variable that is behind a lazy one."""

@@ -13,14 +13,15 @@ import readtorch
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import TensorFacts
-from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, is_held
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, is_held
+from readtorch._ops import HigherOrderOperator
 from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.device import device
 from readtorch.c10.layout import strided
 from readtorch.c10.size import Size
 from readtorch.nn.parameter import Buffer, Parameter
 
-from . import optimizer
+from . import higher_order_ops, optimizer
 from .base import VariableTracker
 from .builtin import BuiltinVariable, is_hashable_builtin
 from .constant import ConstantVariable, EnumVariable
@@ -45,8 +46,8 @@ METHOD_KINDS = (
 )
 
 
-WITH_RULES = (functools._lru_cache_wrapper, types.MethodType)
-RULES = FUNCTIONS | optimizer.FUNCTIONS
+WITH_RULES = (functools._lru_cache_wrapper, types.MethodType, HigherOrderOperator)
+RULES = FUNCTIONS | optimizer.FUNCTIONS | higher_order_ops.FUNCTIONS
 
 
 class LibraryVariable(ConstantVariable):
@@ -143,6 +144,13 @@ def is_found_by_identity(key):
     return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__ and bool(kind.__flags__ & (1 << 9))
 
 
+def is_argument(source):
+    """Whether a value is an argument, or an element of one."""
+    while isinstance(source, GetItemSource):
+        source = source.base
+    return isinstance(source, LocalSource) and source.key != "__closure"
+
+
 class VariableBuilder:
     """Called with (value, source)."""
 
@@ -206,13 +214,20 @@ class VariableBuilder:
         return owner is None or isinstance(owner, (types.ModuleType, type))
 
     def function(self, value, source):
-        if value.__closure__ and not is_held(source) and not trace_rules.is_operator(value):
+        if self.is_known_by_code(value, source):
             self.guard("TYPE_MATCH", source, type(value))
             self.guard("ID_MATCH", AttrSource(source, "__code__"), value.__code__)
             self.guard("ID_MATCH", AttrSource(source, "__globals__"), value.__globals__)
             return function_variable(value, source)
         self.guard("ID_MATCH", source, value)
         return function_variable(value, ConstantSource(value))
+
+    def is_known_by_code(self, value, source):
+        """Whether another function with this code may stand there in another call: one with a closure, or one that is made for a call
+        (`f(lambda x: …)`) and comes as an argument or in one."""
+        if is_held(source) or trace_rules.is_operator(value):
+            return False
+        return bool(value.__closure__) or not trace_rules.is_ours(value) and not value.__dict__ and is_argument(source)
 
     def operator(self, value, source):
         """Callable objects that are operators: those of `torch.ops`, custom ones, what `boolean_dispatch` has made. And functions with

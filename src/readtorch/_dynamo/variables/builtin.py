@@ -121,7 +121,8 @@ def binary(tx, symbol, a, b):
         return tx.output.call_function(OPERATORS[symbol], [a, b], {})
     plain = symbol if symbol in SPECIAL else symbol[:-1]
     if isinstance(a, SymNodeVariable) or isinstance(b, SymNodeVariable):
-        if plain in ARITHMETIC and all(is_number(x) for x in (a, b)):
+        is_power = plain == "**" and any(isinstance(x, SymNodeVariable) and x.is_known_later for x in (a, b))
+        if (plain in ARITHMETIC or is_power) and all(is_number(x) for x in (a, b)):
             return of_numbers(tx, plain, a, b)
         a, b = (x.as_constant() if isinstance(x, SymNodeVariable) else x for x in (a, b))
     result = of_containers(tx, symbol, plain, a, b)
@@ -153,7 +154,7 @@ def of_numbers(tx, symbol, a, b):
     hint = tx.fold(OPERATORS[symbol], *hints).value
     later = [x for x in (a, b) if isinstance(x, SymNodeVariable) and x.is_known_later]
     if later:
-        if isinstance(hint, bool):
+        if isinstance(hint, bool) and tx.output.tracer is None:
             later[0].check_known()
         operands = [x.as_graph_input(tx.output)[0] if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
         node = tx.output.graph.call_function(OPERATORS[symbol], tuple(operands))

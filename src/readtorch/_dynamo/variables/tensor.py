@@ -92,7 +92,7 @@ class TensorVariable(VariableTracker):
     def as_proxy(self, output):
         if self.node is None:
             self.node = output.graph_input(self.source, self.example, self.original, self.open_sizes)
-        return self.node, self.example
+        return output.lift(self.node, self.example), self.example
 
     def reconstruct(self, codegen):
         return codegen.writer.get(self.source) if self.source is not None else codegen.graph_output(self.node)
@@ -237,10 +237,14 @@ class SymNodeVariable(VariableTracker):
 
     def as_graph_input(self, output):
         """For operators that do the same with any number."""
+        if self.node is None and not self.is_known_later:
+            self.node = output.number_input(self.expression, self.hint)
         if self.node is None:
-            later = self.expression if self.is_known_later else None
-            self.node = output.number_input(self.expression, self.hint) if later is None else later.new_node(self.hint)
-        return self.node, self.hint
+            node = self.expression.new_node(self.hint)
+            if output.tracer is not None:  # a node of a graph within is none further out
+                return node, self.hint
+            self.node = node
+        return output.lift(self.node, self.hint), self.hint
 
     def reconstruct(self, codegen):
         if self.is_known_later:
