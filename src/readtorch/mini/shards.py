@@ -87,8 +87,9 @@ class ParamGroup:
         sent = [joined(rows(g.read(), i, size) for g in grads)
                 for i in range(size)]
         mean = self.rank.reduce_scatter(sent) / size
+        parts = parted(mean, self.shards)
         for shard, whole, part in zip(
-                self.shards, self.wholes, parted(mean, self.shards)):
+                self.shards, self.wholes, parts):
             whole.meta.grad = None
             old = shard.grad
             shard.meta.grad = Tensor.of(part) + old if old \
