@@ -3,16 +3,18 @@
 import copy
 import json
 import logging
+import sys
 
 import pytest
 import torch
 
 import readtorch
 from readtorch import _dynamo, nn
-from readtorch._dynamo import eval_frame, utils
+from readtorch._dynamo import eval_frame, trace_rules, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
+from readtorch._higher_order_ops.utils import _compiled
 from readtorch.utils._pytree import tree_leaves
-from tests.dynamo import more_programs, page, shape_fuzz, table, world_fuzz
+from tests.dynamo import control_fuzz, more_programs, page, shape_fuzz, table, world_fuzz
 from tests.dynamo.fuzz import differs
 from tests.dynamo.known_differences import DIFFERENCES
 from tests.dynamo.models import MODELS
@@ -106,6 +108,11 @@ def test_random_sizes(first):
     assert [seed for seed in range(first, first + 20) if shape_fuzz.differs(seed)] == []
 
 
+def test_random_control_flow():
+    """Over tensors, forward and backward."""
+    assert [seed for seed in range(20) if control_fuzz.differs(seed)] == []
+
+
 # --------------------------------------------------------------------------------------------- models and gradients
 
 
@@ -178,6 +185,52 @@ def test_steps_of_sgd_are_captured(options):
     assert all(readtorch.equal(a, b) for a, b in zip(reached, expected))
     assert told(step).break_reasons == [] and told(step).graph_count <= 3
     assert all(len(operators) > 1 for operators in told(step).ops_per_graph)
+
+
+ADAMS = {
+    "Adam": ("Adam", {}),
+    "the loop": ("Adam", {"foreach": False, "weight_decay": 0.1}),
+    "amsgrad": ("Adam", {"amsgrad": True}),
+    "AdamW": ("AdamW", {"maximize": True}),
+    "Adagrad": ("Adagrad", {"lr_decay": 0.1}),
+}
+
+
+def trained_by(lib, name, options, compile):
+    """The parameters after five steps with a scheduler, the counts, and the compiled step."""
+    weights = [lib.tensor([0.5, -1.0, 2.0], requires_grad=True), lib.tensor([1.5], requires_grad=True)]
+    optimizer = getattr(lib.optim, name)(weights, lr=0.1, **options)
+    scheduler = lib.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    step = compile(lambda: optimizer.step())
+    for i in range(5):
+        optimizer.zero_grad()
+        ((weights[0] * (i + 1)).sin() + weights[1]).square().sum().backward()
+        step()
+        scheduler.step()
+    counts = [optimizer.state[weight]["step"].item() for weight in weights]
+    return [weight.tolist() for weight in weights], counts, step
+
+
+@pytest.mark.parametrize("kind", ADAMS)
+def test_steps_of_adam_are_captured(kind):
+    """As those of SGD; every number is the eager step's, with the rate of a scheduler and the count of the step that runs."""
+    expected = trained_by(readtorch, *ADAMS[kind], lambda f: f)
+    reached = trained_by(readtorch, *ADAMS[kind], by_bytecode)
+    assert reached[:2] == expected[:2] and expected[1] == [5, 5]
+    assert told(reached[2]).break_reasons == [] and told(reached[2]).graph_count == 2
+
+
+def test_a_capturable_step_of_adam_is_that_of_pytorch():
+    """Compiled, it may be capturable on the CPU; the count stays a tensor. As many graphs as PyTorch's."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    case = "Adam", {"capturable": True}
+    expected = trained_by(torch, *case, lambda f: torch.compile(f, backend="eager"))
+    reached = trained_by(readtorch, *case, by_bytecode)
+    assert reached[1] == expected[1] == [5, 5]
+    for ours, theirs in zip(reached[0], expected[0]):
+        assert ours == pytest.approx(theirs, rel=1e-5)
+    assert told(reached[2]).graph_count <= torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
@@ -301,6 +354,60 @@ def test_logs_say_why_it_recompiles(caplog):
     assert len(ours) == 7 and shown == [line.partition("- ")[2].partition(": ")[2] for line in theirs]
     with pytest.raises(ValueError, match="Unrecognized log or artifact name: nothing"):
         utils.set_logs(nothing=True)
+
+
+def test_logs_show_bytecode(caplog):
+    """Of the function PyTorch's text, letter by letter; of what stands in its place the instructions of the generated function."""
+    caplog.set_level(logging.WARNING, logger="readtorch._dynamo")
+
+    def f(x):
+        return x + 1
+
+    def shown(set_logs, logger, compile, x):
+        kept, logger = Kept(), logging.getLogger(logger)
+        set_logs(bytecode=True)
+        logger.addHandler(kept)
+        try:
+            compile(f)(x)
+        finally:
+            logger.removeHandler(kept)
+            set_logs()
+        at = next(i for i, line in enumerate(kept.lines) if "MODIFIED BYTECODE" in line)
+        return kept.lines[:at], kept.lines[at:]
+
+    torch._dynamo.reset()
+    compile = lambda f: torch.compile(f, backend="eager")
+    theirs, _ = shown(torch._logging.set_logs, "torch._dynamo.convert_frame.__bytecode", compile, torch.ones(2))
+    ours, made = shown(utils.set_logs, "readtorch._dynamo", by_bytecode, readtorch.ones(2))
+    assert [line.removeprefix("[__bytecode] ") for line in ours] == theirs
+    assert any("RETURN_VALUE" in line for line in made) and any(
+        "(__closure)" in line or "(L_x)" in line for line in made
+    )
+
+
+def test_a_python_whose_bytecode_is_not_known(caplog, monkeypatch):
+    """There functions run as they are written, and the log says so, once."""
+    caplog.set_level(logging.WARNING, logger="readtorch._dynamo")
+    eval_frame.warn_of_python.cache_clear()
+    monkeypatch.setattr(trace_rules, "KNOWN_PYTHON", (3, 99))
+    calls = []
+
+    def f(x, k=2):
+        calls.append(k)
+        return {"y": readtorch.cond(x.sum() > 0, lambda d: d["x"] * k, lambda d: d["x"] - k, ({"x": x},))}
+
+    _compiled.cache_clear()
+    for compiled in (readtorch.compile(f), readtorch.compile(f, fullgraph=True)):
+        assert compiled(readtorch.ones(2))["y"].tolist() == [2, 2]
+        assert compiled(-readtorch.ones(2), k=3)["y"].tolist() == [-4, -4]
+    module = readtorch.compile(nn.Linear(2, 2))
+    module(readtorch.ones(1, 2)).sum().backward()
+    assert calls == [2, 3] * 2 and module.weight.grad is not None
+    assert told(readtorch.compile(f)).graph_count == 0
+    _compiled.cache_clear()
+    assert [r.getMessage() for r in caplog.records] == [
+        f"compile knows the bytecode of Python 3.99, and this is 3.{sys.version_info[1]}: functions run as they are written."
+    ]
 
 
 def test_a_backend_gets_the_graph_and_tensors():

@@ -19,7 +19,7 @@ from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
 from readtorch._dynamo.source import GetItemSource, LocalSource, Source
 from readtorch._dynamo.symbolic_convert import InstructionTranslator
-from readtorch._dynamo.utils import counters, log_artifact
+from readtorch._dynamo.utils import counters, log_artifact, log_bytecode
 from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
 from readtorch._dynamo.variables.misc import CellVariable
 from readtorch.aten.codegen import compile_function
@@ -298,7 +298,9 @@ class _Capture:
         self.state.frame_state |= output.numbers
         counters["stats"]["unique_graphs"] += module is not None
         counters["frames"]["ok"] += 1
-        log_artifact("guards", "\n".join(guard.describe() for guard in output.guards))
+        log_bytecode("ORIGINAL BYTECODE", self.state.code, self.state.code)
+        log_bytecode("MODIFIED BYTECODE", self.state.code, run.__code__)  # in PyTorch: of the same frame, changed
+        log_artifact("guards", "GUARDS:\n" + "\n".join(guard.describe() for guard in output.guards))
         if module is not None:
             log_artifact("graph_code", module.code)
         return GuardedCode(run, text, output, module, self.state, reason, lowered, is_all)

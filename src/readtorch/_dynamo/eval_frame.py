@@ -10,6 +10,7 @@ In PyTorch: `torch/_dynamo/eval_frame.py`, and for what belongs to a code object
 import functools
 import inspect
 import logging
+import sys
 import types
 
 import readtorch
@@ -308,10 +309,21 @@ def optimize_call(function, backend="inductor", fullgraph=False, dynamic=None, r
         compiled = _dispatcher(function, settings.state_of(function.__code__, function.__globals__))
         functools.update_wrapper(compiled, function)
     else:
+        if is_code:
+            warn_of_python()
         compiled = _as_written(function)
     compiled._torchdynamo_orig_callable = function
     compiled._settings = settings
     return compiled if owner is None else types.MethodType(compiled, owner)
+
+
+@functools.cache
+def warn_of_python():
+    """Once. In PyTorch: an error, for a Python that it has not seen yet."""
+    known, found = ".".join(map(str, trace_rules.KNOWN_PYTHON)), ".".join(map(str, sys.version_info[:2]))
+    log.warning(
+        f"compile knows the bytecode of Python {known}, and this is {found}: functions run as they are written."
+    )
 
 
 def _as_written(function):

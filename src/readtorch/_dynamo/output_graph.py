@@ -3,6 +3,7 @@
 In PyTorch: `torch/_dynamo/output_graph.py`.
 """
 
+import collections
 import contextlib
 import math
 import operator
@@ -35,7 +36,8 @@ DYNAMIC = object()
 # Operators whose results have the same shape and dtype whatever number stands beside a tensor.
 TAKES_ANY_NUMBER = set(
     "add sub mul truediv floordiv mod pow iadd isub imul itruediv ifloordiv imod ipow lt le gt ge eq ne add_ sub_ mul_ div div_ "
-    "true_divide multiply subtract addcmul_ addcdiv_ lerp_ clamp clamp_ clamp_min clamp_max fill_ masked_fill masked_fill_".split()
+    "true_divide multiply subtract addcmul_ addcdiv_ lerp_ clamp clamp_ clamp_min clamp_max fill_ masked_fill masked_fill_ "
+    "_fused_adam_ _fused_adamw_".split()
 )
 
 
@@ -128,6 +130,7 @@ class OutputGraph:
             self.graph,
             None,
         )  # the graph of the function, and whose graph is made now, if another is
+        self.input_names = collections.Counter()
         self.nn_modules = {}  # name -> the graph of a function that an operator takes
         self.guards, self.guard_keys = [], set()
         self.tracked, self.keep = {}, []  # id of an object -> its variable
@@ -301,13 +304,19 @@ class OutputGraph:
     def graph_input(self, source, example, tensor, open_sizes=()):
         if source not in self.inputs:
             parts = [part for part in _identifier(source.name).split("_") if part and part != "L"]
-            node = self.new_placeholder(f"L_{'_'.join(parts)}_")
+            node = self.new_placeholder(self.unique_name(f"L_{'_'.join(parts)}_"))
             node.meta["example_value"] = example
             if open_sizes:
                 node.meta["dynamic_dims"] = open_sizes
             self.inputs[source] = node, example, version_of(example), tensor
             self.keep.append(example)
         return self.inputs[source][0]
+
+    def unique_name(self, name):
+        """State of several parameters has the same name."""
+        count = self.input_names[name]
+        self.input_names[name] += 1
+        return name if not count else self.unique_name(f"{name}{count}_")
 
     def new_placeholder(self, name):
         """Placeholders stand before all other nodes."""

@@ -85,7 +85,8 @@ class GetItemSource(Source):
 
     @property
     def name(self):
-        return f"{self.base.name}[{self.key!r}]"
+        shown = type(self.key).__name__ if hasattr(self.key, "_array") else repr(self.key)  # no elements of a tensor
+        return f"{self.base.name}[{shown}]"
 
 
 class WeakRefCallSource(Source):

@@ -57,6 +57,9 @@ INLINED_ROOMS = (
     "optim.sgd",
     "optim.rmsprop",
     "optim.adadelta",
+    "optim.adagrad",
+    "optim.adam",
+    "optim.adamw",
     "utils._foreach_utils",
 )
 
@@ -169,6 +172,9 @@ TAKES_SIZES = dict(
 TAKES_SIZES |= dict(zeros=0, ones=0, empty=0, rand=0, randn=0, tensor=0, tile=1, repeat=1)
 
 
+KNOWN_PYTHON = (3, 11)
+
+
 def frame_can_be_captured():
     """Whether bytecode of this version of Python is known. The tables of others would stand in `bytecode_transformation.py`."""
-    return sys.version_info[:2] == (3, 11)
+    return sys.version_info[:2] == KNOWN_PYTHON

@@ -1,13 +1,14 @@
 """Counters and logs. In PyTorch: `torch/_dynamo/utils.py`, `torch/_logging/_internal.py`."""
 
 import collections
+import dis
 import logging
 import os
 
 # counters["stats"]["unique_graphs"], counters["graph_break"][reason], counters["frames"]["ok"] …
 counters = collections.defaultdict(collections.Counter)
 
-ARTIFACTS = ("graph_breaks", "recompiles", "guards", "graph_code")
+ARTIFACTS = ("bytecode", "graph_breaks", "recompiles", "guards", "graph_code")
 _shown = set(os.environ.get("TORCH_LOGS", "").replace("+", "").split(",")) & set(ARTIFACTS)
 log = logging.getLogger("readtorch._dynamo")
 
@@ -24,3 +25,10 @@ def set_logs(**artifacts):
 def log_artifact(artifact, message):
     if artifact in _shown:
         log.warning("[__%s] %s", artifact, message)
+
+
+def log_bytecode(prefix, code, made):
+    """The instructions of `made`, under the name and the place of the code that it stands for."""
+    if "bytecode" in _shown:
+        where = f"{code.co_name} {code.co_filename} line {code.co_firstlineno}"
+        log_artifact("bytecode", f"{prefix} {where} \n{dis.Bytecode(made).dis()}\n")

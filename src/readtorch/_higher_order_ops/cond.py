@@ -79,7 +79,9 @@ def _validate_input(pred, true_fn, false_fn, operands):
 
 
 def _cond_op_wrapper(pred, true_fn, false_fn, operands):
-    return cond_op(pred, true_fn, false_fn, operands)
+    """As it is written, which it runs where nothing is captured, it takes nests; Dynamo knows the operator itself."""
+    operator = cond_op if readtorch.compiler.is_compiling() else cond_op_of_nests
+    return operator(pred, true_fn, false_fn, operands)
 
 
 def cond_op_of_nests(pred, true_fn, false_fn, operands):

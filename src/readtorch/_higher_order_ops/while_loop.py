@@ -151,6 +151,3 @@ class WhileLoopAutogradOp(Function):
                 with no_grad():
                     totals = [total if total is None else total + part for total, part in zip(totals, more)]
         return None, None, None, *grads, *totals
-
-
-while_loop.__module__ = "readtorch._higher_order_ops.while_loop"

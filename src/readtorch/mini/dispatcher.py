@@ -1,7 +1,6 @@
 """Written in the chapter "One operator call": its cells are this file, put together by `tools/mini.py`."""
 
 import functools
-import threading
 
 import numpy as np
 
@@ -18,7 +17,7 @@ def below(key):
     return key - 1
 
 
-class Thread(threading.local):
+class Thread:
     """What is added to the keys of each call, and taken away."""
 
     included = excluded = 0

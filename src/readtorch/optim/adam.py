@@ -19,7 +19,6 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
-from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from .optimizer import (
     Optimizer,
@@ -183,7 +182,7 @@ def adam(
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU. The kernel does the loop's arithmetic.
         foreach = (capturable or not isinstance(lr, Tensor)) and _default_to_foreach(params, differentiable)
-        plain = not (foreach or capturable or differentiable or mode_tls.modes)
+        plain = not (foreach or capturable or differentiable)
         fused = plain and _kernel_serves(params, (lr, beta1, beta2, weight_decay), *others)
     if fused:
         lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps

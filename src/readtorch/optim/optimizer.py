@@ -18,6 +18,7 @@ from readtorch._tensor import Tensor
 from readtorch.aten.native.multi_tensor_apply import survey
 from readtorch.autograd.profiler import event_if_observed, show_optimizer
 from readtorch.c10.dispatch_key import CPU, GPUS, NOT_CPU, SPARSE_CPU
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 from readtorch.nn.parameter import Parameter
 from readtorch.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
@@ -688,7 +689,7 @@ def _kernel_serves(params, numbers, *others):
 
     others: lists of gradients and state. A parameter may have another dtype or shape by now; then the loop says what does not fit.
     """
-    if readtorch.is_grad_enabled() or any([isinstance(number, Tensor) for number in numbers]):
+    if mode_tls.modes or readtorch.is_grad_enabled() or any([isinstance(number, Tensor) for number in numbers]):
         return False
     if not all([type(p) in _PLAIN and p._keys & CPU and not p._keys & NOT_CPU for p in params]):
         return False

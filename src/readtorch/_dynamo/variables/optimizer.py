@@ -3,9 +3,10 @@
 In PyTorch: `torch/_dynamo/variables/optimizer.py`.
 """
 
+import readtorch
 from readtorch._dynamo.exc import unimplemented
 from readtorch.autograd import profiler
-from readtorch.optim import optimizer
+from readtorch.optim import adam, optimizer
 
 from .tensor import TensorVariable
 
@@ -31,15 +32,57 @@ def call_names_of_settings(tx, function, names):
     return tx.constant(optimizer._names_of_settings(function.realize().as_python_constant(), keys))
 
 
-def call_kernel_serves(tx, *args):
-    """It asks for what no guard covers: where tensors lie in memory."""
-    unimplemented("Unsupported question for a compiled kernel", "the step is left to Python")
+def call_kernel_serves(tx, params, numbers, *others):
+    """Whether a compiled kernel does the step: where all is as the kernel wants it, as guards on tensors say. Else Python asks."""
+    if tx.output.grad_mode or any(isinstance(number.realize(), TensorVariable) for number in tx.iterate(numbers)):
+        return tx.constant(False)
+    lists = [[x.realize() for x in tx.iterate(each)] for each in (params, *others)]
+    if not all(serves(row) for row in zip(*lists, strict=True)):
+        unimplemented("Unsupported question for a compiled kernel", "the step is left to Python")
+    return tx.constant(True)
+
+
+def serves(row):
+    """For a parameter, its gradient and its state."""
+    if not all(isinstance(x, TensorVariable) for x in row):
+        return False
+    first, *rest = (x.facts() for x in row)
+    is_plain = first.device.type == "cpu" and first.dtype in (readtorch.float32, readtorch.float64)
+    return is_plain and all(
+        x.dtype is first.dtype and x.shape == first.shape and x.device == first.device for x in rest
+    )
+
+
+def call_fused_adam(tx, *args, decoupled_weight_decay, **settings):
+    """Two nodes: the counts grow, and the operator that the eager step calls."""
+    *lists, scale, found = args
+    if not (tx.is_none(scale) and tx.is_none(found)):
+        unimplemented("Unsupported step that unscales gradients", "the step is left to Python")
+    function = readtorch._fused_adamw_ if tx.truth(decoupled_weight_decay) else readtorch._fused_adam_
+    if tx.truth(lists[0]):
+        tx.output.call_function(readtorch._foreach_add_, [lists[-1], tx.constant(1)], {})
+        tx.output.call_function(function, lists, settings)
+    return tx.constant(None)
+
+
+def call_get_value(tx, x):
+    """The number in a tensor of the state: it is read when the graph runs. (PyTorch goes on with the tensor, and rounds to its dtype.)"""
+    x = x.realize()
+    return x.call_item(tx) if isinstance(x, TensorVariable) else x
+
+
+def call_check_capturable(tx, *args, **kwargs):
+    """As in PyTorch, a step that is compiled may be capturable on any device."""
+    return tx.constant(None)
 
 
 FUNCTIONS = {
     profiler.event_if_observed: call_event_if_observed,
     profiler.show_optimizer: call_show_optimizer,
     optimizer._has_sparse: call_has_sparse,
+    adam._fused_adam: call_fused_adam,
+    optimizer._check_capturable: call_check_capturable,
+    optimizer._get_value: call_get_value,
     optimizer._kernel_serves: call_kernel_serves,
     optimizer._names_of_settings: call_names_of_settings,
 }
