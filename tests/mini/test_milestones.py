@@ -6,6 +6,7 @@ import logging
 import math
 import random
 
+import numpy as np
 import pytest
 import torch
 import torch.fx
@@ -288,6 +289,24 @@ def trace():
     return printed.getvalue()
 
 
+def shards():
+    """One process with the whole batch; a rank keeps the rows of its part, and zeros where they cannot be divided by four."""
+    draw = np.random.default_rng(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Linear(6, 3))
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.tensor(draw.standard_normal(p.shape) / 3))
+    optimizer, draw, printed = torch.optim.AdamW(net.parameters(), lr=0.1), np.random.default_rng(1), []
+    for _ in range(4):
+        error = net(torch.tensor(draw.standard_normal((8, 4)), dtype=torch.float32)).square()
+        error.mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        printed.append(f"{error.mean().item():.4f}")
+    kept = sum(-(-len(p) // 4) * p[0].numel() for p in net.parameters())
+    return "\n".join([*printed, f"numbers kept by a rank: {kept}\n"])
+
+
 # the name of a cell's tag -> what PyTorch prints
 MILESTONES = {
     "views": views,
@@ -307,6 +326,7 @@ MILESTONES = {
     "allocator": allocator,
     "fx": traced_program,
     "trace": trace,
+    "shards": shards,
 }
 
 

@@ -1,6 +1,7 @@
 """Written in the chapter "One operator call": its cells are this file, put together by `tools/mini.py`."""
 
 import functools
+import threading
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def below(key):
     return key - 1
 
 
-class Thread:
+class Thread(threading.local):
     """What is added to the keys of each call, and taken away."""
 
     included = excluded = 0

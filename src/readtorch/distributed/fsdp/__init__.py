@@ -1,6 +1,6 @@
 """Fully sharded data parallelism: parameters, gradients and optimizer state are spread over the ranks.
 
-In PyTorch: `torch/distributed/fsdp/__init__.py`. The first version, `FullyShardedDataParallel`, is left out: `fully_shard`
+Explained in the chapter "Shards: FSDP and DTensor". In PyTorch: `torch/distributed/fsdp/__init__.py`. The first version, `FullyShardedDataParallel`, is left out: `fully_shard`
 has taken its place.
 """
 

@@ -1,4 +1,7 @@
-"""Tensors over the ranks of a mesh. In PyTorch: `torch/distributed/tensor/__init__.py`."""
+"""Tensors over the ranks of a mesh. Explained in the chapter "Shards: FSDP and DTensor".
+
+In PyTorch: `torch/distributed/tensor/__init__.py`.
+"""
 
 from readtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
 

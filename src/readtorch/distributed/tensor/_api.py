@@ -108,6 +108,7 @@ class DTensor(Tensor):
     `placements` says for each dimension of `device_mesh` what a rank has: a `Shard`, a `Replicate` or a `Partial`. An operator on
     DTensors runs on the local tensors of each rank, after the collectives that its rule asks for; every rank must call it.
     Made by `DTensor.from_local`, `distribute_tensor` and the functions `zeros`, `ones`, `full`, `empty`, `rand` and `randn`.
+    Explained in the chapter "Shards: FSDP and DTensor".
     """
 
     _op_dispatcher = OpDispatcher()

@@ -33,7 +33,7 @@ def fully_shard(
     """Spread the parameters of `module` over the ranks of `mesh`, in place; its class becomes an FSDPModule.
 
     Call it on layers first and on the whole model last: each call takes the parameters that no earlier one has, and they are
-    gathered and reduced together. See Note [ One step of a sharded model ].
+    gathered and reduced together. See Note [ One step of a sharded model ]. Explained in the chapter "Shards: FSDP and DTensor".
 
     module: or a list of modules that make one group. mesh: of one dimension, by default all ranks; of two, the rows are
     copies of the model, and each is sharded within. reshard_after_forward: whether whole parameters are freed between
