@@ -48,6 +48,52 @@ class KV(nn.Module):
         return F.scaled_dot_product_attention(q, k, v)
 
 
+class Block(nn.Module):
+    """A block of a GPT, which gets the keys and values of the tokens before and returns them with its own."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x, past):
+        b, t, width = x.shape
+        q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(self.first(x)).split(width, -1))
+        if past is not None:
+            k, v = rt.cat([past[0], k], 2), rt.cat([past[1], v], 2)
+        found = F.scaled_dot_product_attention(q, k, v, is_causal=past is None)
+        x = x + self.out(found.transpose(1, 2).reshape(b, t, width))
+        return x + self.mlp(self.second(x)), (k, v)
+
+
+class GPT(nn.Module):
+    """The logits of a prompt and of three tokens more, one at a time, each the likeliest after those before."""
+
+    def __init__(self, words=11, width=8, places=9):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
+        self.blocks = nn.ModuleList([Block(width, 2) for _ in range(2)])
+        self.norm = nn.LayerNorm(width)
+
+    def step(self, tokens, past):
+        start = 0 if past[0] is None else past[0][0].shape[2]
+        x = self.words(tokens) + self.places(rt.arange(start, start + tokens.shape[1]))
+        new = []
+        for block, before in zip(self.blocks, past):
+            x, cache = block(x, before)
+            new.append(cache)
+        return F.linear(self.norm(x[:, -1:]), self.words.weight), new
+
+    def forward(self, prompt):
+        logits, past = self.step(prompt, [None] * len(self.blocks))
+        every = [logits]
+        for _ in range(3):
+            logits, past = self.step(logits.argmax(-1), past)
+            every.append(logits)
+        return rt.cat(every, 1)
+
+
 class MoE(nn.Module):
     def __init__(self):
         super().__init__()
@@ -162,6 +208,7 @@ MODELS = {
     "tr": lambda: (nn.Transformer(4, 2, 1, 1, 8, dropout=0.0, batch_first=True), (rt.rand(2, 3, 4), rt.rand(2, 2, 4))),
     "vae": lambda: (VAE(), (rt.rand(2, 8),)),
     "kv": lambda: (KV(), (rt.rand(1, 1, 8),)),
+    "gpt": lambda: (GPT(), (rt.tensor([[1, 2, 3]]),)),
     "moe": lambda: (MoE(), rows()),
     "lm": lambda: (TiedLM(), (rt.tensor([[1, 2, 3]]),)),
     "dict": lambda: (DictOut(), (rt.rand(2, 3),)),
