@@ -22,6 +22,17 @@ def test_shared_memory_and_places_for_blocks_are_limits_too():
         figure.FIGURE.result(chip="a100", shared=200)
 
 
+def test_the_sums_of_a_tile_need_registers():
+    with pytest.raises(Refusal, match="256 × 256 results are 256 for each of 256 threads"):
+        figure.FIGURE.result(tile="256", registers=255)
+    assert figure.FIGURE.result(tile="256", registers=255, work=figure.ADD)["blocks"] == 1
+
+
+def test_little_is_not_reported_as_nothing():
+    assert figure.duration(0.004) == "4.00 ns" and figure.duration(0.5) == "0.50 µs"
+    assert [figure.percent(share) for share in (0, 0.004, 0.005, 1)] == ["0 %", "under 1 %", "1 %", "100 %"]
+
+
 def tiled_product(a, b, out):
     tile_a, tile_b = cuda.shared.array((8, 8), np.float32), cuda.shared.array((8, 8), np.float32)
     column, row = cuda.grid(2)

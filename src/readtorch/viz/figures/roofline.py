@@ -45,6 +45,8 @@ HEAD, ROWS = 64, 128  # of attention: numbers of a query, queries of a block
 def model(inputs):
     chip, threads = CHIPS[inputs["chip"]], inputs["threads"]
     flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), BYTES[inputs["units"]])
+    if inputs["work"] == MATMUL:
+        results_in_registers(int(inputs["tile"]), threads, inputs["registers"])
     blocks, limit = resident_blocks(threads, inputs["registers"], inputs["shared"], chip.shared)
     if blocks == 0:
         raise Refusal(f"Not one block fits on a multiprocessor: {limit} are not enough.")
@@ -94,6 +96,15 @@ def cost(work, n, tile, size):
 # ---- what fits on a multiprocessor
 
 
+def results_in_registers(tile, threads, registers):
+    """A block's threads keep the sums of its tile in their registers."""
+    each = -(-tile * tile // threads)
+    if each >= registers:
+        raise Refusal(
+            f"{tile} × {tile} results are {each:,} for each of {threads} threads: too many for its {registers} registers."
+        )
+
+
 def resident_blocks(threads, registers, shared, memory):
     """(how many blocks, what allows no more). shared: KiB of a block; memory: KiB of the multiprocessor."""
     warps = -(-threads // WARP)
@@ -120,9 +131,9 @@ def sentence(result, inputs):
     )
     return (
         f"{short(result['intensity'])} operations a byte; the corner lies at {short(result['ridge'])}. "
-        f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads fit on a multiprocessor, {result['warps']} of {WARPS} warps "
+        f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads {'fits' if result['blocks'] == 1 else 'fit'} on a multiprocessor, {result['warps']} of {WARPS} warps "
         f"({percent(result['warps'] / WARPS)}); no more because of {result['limit']}. They ask for {short(result['asked'])} KiB at once: {waits}. "
-        f"At best {duration(slower)}, bound by {bound}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {NAMES[inputs['units']]}."
+        f"If every byte comes from memory: {duration(slower)}, bound by {bound}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {NAMES[inputs['units']]}."
     )
 
 
@@ -138,11 +149,13 @@ def short(x):
 
 
 def duration(us):
-    return f"{short(us / 1000)} ms" if us >= 1000 else f"{short(us)} µs"
+    if us >= 1000:
+        return f"{short(us / 1000)} ms"
+    return f"{short(us)} µs" if us >= 0.1 else f"{short(us * 1000)} ns"
 
 
 def percent(share):
-    return f"{int(100 * share + 0.5 + 1e-9)} %"
+    return "under 1 %" if 0 < share < 0.005 else f"{int(100 * share + 0.5 + 1e-9)} %"
 
 
 def plural(n, word):

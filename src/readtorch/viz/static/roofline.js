@@ -57,16 +57,32 @@ function askedBar({ asked, needed }) {
   ];
 }
 
-const draw = ({ result, inputs }) =>
-  s("svg", { class: "rt-rf", viewBox: "0 0 620 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
-    grid(),
-    Object.values(CHIPS[inputs.chip].peak).map((peak) => s("path", { class: "rt-rf-other", d: roofLine(result.bandwidth, peak) })),
-    s("path", { class: "rt-rf-roof", d: roofLine(result.bandwidth, result.peak) }),
-    kernelPoint(result),
-    s("text", { class: "rt-rf-tick rt-rf-mid", x: BOX.x + BOX.width / 2, y: BOX.y + BOX.height + 28 }, "operations a byte"),
-    s("text", { class: "rt-rf-tick", x: BOX.x + 5, y: BOX.y + 12 }, "TFLOP/s"),
-    s("text", { class: "rt-rf-tick", x: PLACES.x, y: PLACES.y - 8 }, "places for warps"),
-    warpPlaces(result),
-    askedBar(result)); // prettier-ignore
+const roof = ({ result, inputs }) => [
+  grid(),
+  Object.values(CHIPS[inputs.chip].peak).map((peak) => s("path", { class: "rt-rf-other", d: roofLine(result.bandwidth, peak) })),
+  s("path", { class: "rt-rf-roof", d: roofLine(result.bandwidth, result.peak) }),
+  kernelPoint(result),
+  s("text", { class: "rt-rf-tick rt-rf-mid", x: BOX.x + BOX.width / 2, y: BOX.y + BOX.height + 28 }, "operations a byte"),
+  s("text", { class: "rt-rf-tick", x: BOX.x + 5, y: BOX.y + 14 }, "TFLOP/s"),
+];
+
+const places = (result) => [
+  s("text", { class: "rt-rf-tick", x: PLACES.x, y: PLACES.y - 8 }, "places for warps"),
+  warpPlaces(result),
+];
+
+const wide = (now) =>
+  s("svg", { class: "rt-rf rt-rf-wide", viewBox: "0 0 620 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
+    roof(now), places(now.result), askedBar(now.result)); // prettier-ignore
+
+// In a narrow window the plot has the whole width, and the multiprocessor stands below it.
+const narrow = (now) => [
+  s("svg", { class: "rt-rf rt-rf-narrow rt-rf-plot", viewBox: "0 0 460 250", role: "img", "aria-label": "The roofline" }, roof(now)),
+  s("svg", { class: "rt-rf rt-rf-narrow", viewBox: "0 0 300 122", role: "img", "aria-label": "The warps of a multiprocessor" },
+    s("g", { transform: `translate(${8 - PLACES.x} 0)` }, places(now.result)),
+    s("g", { transform: `translate(${150 - PLACES.x} -90)` }, askedBar(now.result))),
+]; // prettier-ignore
+
+const draw = (now) => h("div", {}, wide(now), narrow(now));
 
 export default { render: figure(model, draw) };

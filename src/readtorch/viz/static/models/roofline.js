@@ -17,6 +17,7 @@ const LATENCY = 0.6,
 const model = (inputs) => {
   const chip = CHIPS[inputs.chip];
   const [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), BYTES[inputs.units]);
+  if (inputs.work === "matmul") resultsInRegisters(Number(inputs.tile), inputs.threads, inputs.registers);
   const [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, inputs.shared, chip.shared);
   if (blocks === 0) refuse(`Not one block fits on a multiprocessor: ${limit} are not enough.`);
   const warps = blocks * Math.ceil(inputs.threads / WARP),
@@ -47,6 +48,12 @@ function workCost(work, n, tile, size) {
 
 // ---- what fits on a multiprocessor
 
+function resultsInRegisters(tile, threads, registers) {
+  const each = Math.ceil((tile * tile) / threads);
+  if (each >= registers)
+    refuse(`${tile} × ${tile} results are ${commas(each)} for each of ${threads} threads: too many for its ${registers} registers.`);
+}
+
 function residentBlocks(threads, registers, shared, memory) {
   const warps = Math.ceil(threads / WARP),
     ofAWarp = Math.ceil((WARP * registers) / 256) * 256;
@@ -68,9 +75,9 @@ function rooflineSentence(result, inputs) {
   const blocks = `${commas(result.blocks)} block${result.blocks === 1 ? "" : "s"}`;
   return (
     `${shortText(result.intensity)} operations a byte; the corner lies at ${shortText(result.ridge)}. ` +
-    `${blocks} of ${inputs.threads} threads fit on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
+    `${blocks} of ${inputs.threads} threads ${result.blocks === 1 ? "fits" : "fit"} on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
     `(${shareText(result.warps / WARPS)}); no more because of ${result.limit}. They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
-    `At best ${durationText(slower)}, bound by ${bound}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${NAMES[inputs.units]}.`
+    `If every byte comes from memory: ${durationText(slower)}, bound by ${bound}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${NAMES[inputs.units]}.`
   );
 }
 
@@ -81,5 +88,6 @@ function shortText(x) {
   return `${Math.floor(parts / unit)}.${String(parts % unit).padStart(places, "0")}`;
 }
 
-const durationText = (us) => (us >= 1000 ? `${shortText(us / 1000)} ms` : `${shortText(us)} µs`);
-const shareText = (share) => `${Math.floor(100 * share + 0.5 + 1e-9)} %`;
+const durationText = (us) =>
+  us >= 1000 ? `${shortText(us / 1000)} ms` : us >= 0.1 ? `${shortText(us)} µs` : `${shortText(us * 1000)} ns`;
+const shareText = (share) => (share > 0 && share < 0.005 ? "under 1 %" : `${Math.floor(100 * share + 0.5 + 1e-9)} %`);
