@@ -1,19 +1,20 @@
 // The device's memory as one bar, and below it a row for each segment with its blocks.
 
-const WIDE = { width: 700, left: 84, row: 24, height: 18 };
+const WIDE = { width: 700, left: 84, row: 24, height: 18, class: "rt-wide-chart" },
+  NARROW = { ...WIDE, width: 340, left: 76, class: "rt-narrow-chart" }; // for a phone: nothing to scroll sideways
 const STATES = { allocated: "a tensor has it", pending: "freed, waits for a stream", free: "free, kept by the allocator", driver: "the driver has it" };
 
 const bar = (x, y, width, state, title) =>
   s("rect", { class: `rt-${state}`, x, y, width: Math.max(width, 0.7), height: WIDE.height }, s("title", {}, title));
 
-function memoryBar(step, y) {
+function memoryBar(step, y, frame) {
   const parts = Object.keys(STATES).map((state) => [state, step[state]]),
     all = parts.reduce((sum, [, size]) => sum + size, 0);
-  let x = WIDE.left;
+  let x = frame.left;
   return [
-    s("text", { class: "rt-axis", x: WIDE.left - 6, y: y + 13, "text-anchor": "end" }, "the device"),
+    s("text", { class: "rt-axis", x: frame.left - 6, y: y + 13, "text-anchor": "end" }, "the device"),
     parts.map(([state, size]) => {
-      const width = ((WIDE.width - WIDE.left - 8) * size) / all,
+      const width = ((frame.width - frame.left - 8) * size) / all,
         at = x;
       x += width;
       return size ? bar(at, y, width, state, `${STATES[state]}: ${amount(size)}`) : "";
@@ -21,13 +22,13 @@ function memoryBar(step, y) {
   ];
 }
 
-function segmentRow(segment, y, scale) {
+function segmentRow(segment, y, scale, frame) {
   const { address, size, stream, small, expandable, blocks } = segment,
     kind = `${small ? "small" : "large"}${expandable ? ", expandable" : ""}${stream ? `, stream ${stream}` : ""}`;
   return [
-    s("text", { class: "rt-axis", x: WIDE.left - 6, y: y + 13, "text-anchor": "end" }, amount(size) + (stream ? ` @${stream}` : ""), s("title", {}, kind)),
+    s("text", { class: "rt-axis", x: frame.left - 6, y: y + 13, "text-anchor": "end" }, amount(size) + (stream ? ` @${stream}` : ""), s("title", {}, kind)),
     blocks.map((block) => {
-      const x = WIDE.left + (block.address - address) * scale,
+      const x = frame.left + (block.address - address) * scale,
         width = block.size * scale,
         title = `${block.name ? `${block.name}: ` : ""}${amount(block.size)} at 0x${block.address.toString(16)}, ${STATES[block.state]}`;
       const label = block.name || (block.state === "pending" ? "…" : "");
@@ -51,18 +52,21 @@ function program({ result, step, go }) {
   return list;
 }
 
+function segmentsIn(frame, { segments, ...now }, words) {
+  const longest = segments.reduce((most, { size }) => Math.max(most, size), 1),
+    scale = (frame.width - frame.left - 8) / longest,
+    height = 34 + frame.row * Math.max(segments.length, 1);
+  return s("svg", { class: frame.class, viewBox: `0 0 ${frame.width} ${height}`, width: "100%", role: "img", "aria-label": words },
+    memoryBar(now, 4, frame),
+    segments.length ? segments.map((segment, i) => segmentRow(segment, 32 + frame.row * i, scale, frame)) : s("text", { class: "rt-axis", x: frame.left, y: 46 }, "no segments"),
+  ); // prettier-ignore
+}
+
 function chart({ result, step }) {
-  const now = result.steps[step],
-    { segments } = now,
-    longest = segments.reduce((most, { size }) => Math.max(most, size), 1),
-    scale = (WIDE.width - WIDE.left - 8) / longest,
-    height = 34 + WIDE.row * Math.max(segments.length, 1);
-  const words = segments.map(({ size, blocks }) => `segment of ${amount(size)}: ${blocks.map((block) => `${block.name || block.state} ${amount(block.size)}`).join(", ")}`);
-  return h("div", { class: "rt-scrolly", tabindex: 0, role: "group", "aria-label": "segments" },
-    s("svg", { viewBox: `0 0 ${WIDE.width} ${height}`, width: "100%", role: "img", "aria-label": `${words.join("; ") || "No segments"}.` },
-      memoryBar(now, 4),
-      segments.length ? segments.map((segment, i) => segmentRow(segment, 32 + WIDE.row * i, scale)) : s("text", { class: "rt-axis", x: WIDE.left, y: 46 }, "no segments"),
-    )); // prettier-ignore
+  const now = result.steps[step];
+  const parts = now.segments.map(({ size, blocks }) => `segment of ${amount(size)}: ${blocks.map((block) => `${block.name || block.state} ${amount(block.size)}`).join(", ")}`);
+  const words = `${parts.join("; ") || "No segments"}.`;
+  return h("div", { class: "rt-scrolly", tabindex: 0, role: "group", "aria-label": "segments" }, segmentsIn(WIDE, now, words), segmentsIn(NARROW, now, words));
 }
 
 function facts({ result, step }) {
