@@ -77,7 +77,7 @@ const wide = (now) =>
 
 // In a narrow window the plot has the whole width, and the multiprocessor stands below it.
 const narrow = (now) => [
-  s("svg", { class: "rt-rf rt-rf-narrow rt-rf-plot", viewBox: "0 0 460 250", role: "img", "aria-label": "The roofline" }, roof(now)),
+  s("svg", { class: "rt-rf rt-rf-narrow rt-rf-plot", viewBox: "0 0 476 250", role: "img", "aria-label": "The roofline" }, roof(now)),
   s("svg", { class: "rt-rf rt-rf-narrow", viewBox: "0 0 300 122", role: "img", "aria-label": "The warps of a multiprocessor" },
     s("g", { transform: `translate(${8 - PLACES.x} 0)` }, places(now.result)),
     s("g", { transform: `translate(${150 - PLACES.x} -90)` }, askedBar(now.result))),
