@@ -285,7 +285,7 @@ def trace():
         for config.scale in (2.0, 2.0, 3, 3.0):
             print(config.scale, compiled(x).tolist())
         whole = sum("mul" in graph for graph in graphs)
-        print(whole, len(graphs) - whole)
+        print("first half:", whole, "rest:", len(graphs) - whole)
     return printed.getvalue()
 
 

@@ -90,6 +90,8 @@ def failing(result, call):
         ({"scale": "2.0, 3.0, 2"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
         ({"rows": "3, 4"}, ["x: a float32 tensor of [3, 2]"]),
         ({"rows": "3, 4, 1"}, ["x: a float32 tensor of [s0, 2], s0 ≥ 2", "x: a float32 tensor of [3, 2]"]),
+        ({"scale": "0.0, -0.0"}, []),
+        ({"scale": "0.0, 1.5, 0"}, ["cfg.scale is a float", "cfg.scale == 0.0"]),
         ({"program": "print", "offset": "1, 2"}, ["OFFSET == 1"]),
         ({"program": "branch", "scale": "3.0, 4.0, 1.0"}, ["cfg.scale > 2", "cfg.scale == 3.0"]),
     ],
@@ -101,11 +103,34 @@ def test_the_guard_that_fails(changed, guards):
 
 
 @pytest.mark.parametrize(
-    "name, words", [("rows", "3, 10"), ("scale", "2.0, x"), ("scale", "1.2345"), ("offset", "100"), ("fill", "")]
+    "name, words",
+    [("rows", "3, 10"), ("scale", "2.0, x"), ("scale", "1.2345"), ("scale", "nan"), ("offset", "100"), ("fill", "")],
 )
 def test_a_bad_list_is_refused(name, words):
-    inputs = {"program": "scale", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | {name: words}
+    inputs = {"program": "tensor", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | {name: words}
     with pytest.raises(Refusal, match="one for each call"):
         bytecode_capture.model(inputs)
     with pytest.raises(Refusal, match="At most 5 calls"):
         bytecode_capture.model(inputs | {name: "1, 1, 1, 1, 1, 1"})
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_field_that_the_function_does_not_read_changes_nothing(program):
+    inputs = {"program": program, "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"}
+    for name, other in {"scale": "2.0, 3.0", "fill": "1, -1", "offset": "1, 2"}.items():
+        is_same = bytecode_capture.model(inputs | {name: other}) == bytecode_capture.model(inputs)
+        assert is_same is (name not in bytecode_capture.READS[program]), name
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_a_function_reads_stands_in_it(program):
+    source = "\n".join(PROGRAMS[program][0])
+    words = {"scale": "cfg.scale", "fill": "x.sum()", "offset": "OFFSET"}
+    assert [name for name in words if words[name] in source] == list(bytecode_capture.READS[program])
+
+
+def test_both_zeros_are_shown_and_told_apart():
+    inputs = {"program": "scale", "scale": "0.0, -0.0", "rows": "3", "fill": "1", "offset": "1"}
+    result = bytecode_capture.model(inputs)
+    assert [call["values"][2] for call in result["calls"]] == ["0.0", "-0.0"]
+    assert sum("-0.0 == 0.0, so PyTorch's guard takes both" in say for say in result["say"]) == 1

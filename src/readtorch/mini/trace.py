@@ -35,6 +35,7 @@ FIXED = (types.ModuleType, types.FunctionType, type, range,
 METHODS = [getattr(Tensor, name) for name in
            ("transpose", "reshape", "expand", "permute")]
 OPERATORS = [add, mul, exp, log, matmul, *METHODS]
+# the same arguments, the same result: simply called
 FOLDED = [range, len, min, max, abs, int, float, isinstance]
 
 
@@ -332,7 +333,7 @@ PLAIN = (types.FunctionType, types.MethodDescriptorType,
 
 def is_plain(code):
     """No closure, generator, *args or try."""
-    optimized, newlocals, nested = 1, 2, 16
+    optimized, newlocals, nested = 1, 2, 16  # inspect.CO_…
     flags = code.co_flags & ~(optimized | newlocals | nested)
     return not (flags or code.co_freevars or code.co_cellvars or
                 code.co_kwonlyargcount or code.co_exceptiontable)
@@ -346,7 +347,7 @@ SYMBOLS = {"+": operator.add, "-": operator.sub,
            ">=": operator.ge, "==": operator.eq,
            "!=": operator.ne}
 MISS = object()
-LIMIT = 8
+LIMIT = 8  # entries, as in PyTorch
 
 
 class Compiled:

@@ -31,8 +31,8 @@ class Input:
 
     name: of the value, in Python, in JavaScript and in addresses. label: what stands beside the field.
     default: the value at first. hint: said below the pointer. hidden: without a field; the drawing sets it.
-    undone: whether undo goes back over a hidden one. only: (name, value) of the input that makes the model read this one;
-    for other values addresses leave it out, and its field is disabled.
+    undone: whether undo goes back over a hidden one. only: (name, value, …) of the input that makes the model read this one;
+    for values not named there addresses leave it out, and its field is disabled.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Input:
     hint: str = field(default="", kw_only=True)
     hidden: bool = field(default=False, kw_only=True)
     undone: bool = field(default=False, kw_only=True)
-    only: tuple[str, object] | tuple[()] = field(default=(), kw_only=True)
+    only: tuple = field(default=(), kw_only=True)
 
     @property
     def wanted(self) -> str:

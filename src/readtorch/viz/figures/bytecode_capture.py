@@ -58,6 +58,15 @@ PROGRAMS = {
         ],
     ),
 }  # fmt: skip
+# What a program reads, besides the rows of x.
+READS = {
+    "scale": ("scale",),
+    "branch": ("scale", "offset"),
+    "shape": ("offset",),
+    "print": ("scale", "offset"),
+    "tensor": ("scale", "fill", "offset"),
+}
+UNREAD = {"rows": 3, "fill": 1, "scale": "2.0", "offset": 1}
 TITLES = {
     "scale": "a setting",
     "branch": "a branch on a setting",
@@ -160,10 +169,17 @@ class Machine:
             marks += [""] * (len(entry.guards) - len(marks))
             guards = [{"words": guard[0], "state": mark} for guard, mark in zip(entry.guards, marks)]
             if not failing:
-                self.see(f"Entry {entry.number} of {self.frame}: every guard holds. Its graph runs.", guards=guards)
+                say = f"Entry {entry.number} of {self.frame}: every guard holds.{self.zeros(entry)} Its graph runs."
+                self.see(say, guards=guards)
                 return entry
             self.see(f"Entry {entry.number} of {self.frame}: the guard {entry.guards[first][0]} fails.", guards=guards)
         return None
+
+    def zeros(self, entry):
+        """What is to be said of a zero whose sign nobody asks for."""
+        scale = self.values["scale"]
+        others = [of for _, source, asks, of in entry.guards if source == "cfg.scale" and asks == "is" and of != scale]
+        return f" {scale} == {others[0]}, so PyTorch's guard takes both." if others else ""
 
     def holds(self, guard):
         _, source, asks, of = guard
@@ -173,7 +189,7 @@ class Machine:
             {"rows": self.values["rows"], "cfg.scale": self.values["scale"], "OFFSET": self.values["offset"]}[source]
         )
         if asks in ("is", "float"):
-            return words == str(of) if asks == "is" else "." in words
+            return unsigned(words) == unsigned(str(of)) if asks == "is" else "." in words
         seen = float(words)
         return {"from": seen >= of, "above": seen > of, "upto": seen <= of}[asks]
 
@@ -232,7 +248,7 @@ class Machine:
     def setting(self):
         """cfg.scale: a constant, or a symbol when it is a float that has been another one. An int stays a constant."""
         words = self.values["scale"]
-        if "." in words and self.is_dynamic("cfg.scale", words):
+        if "." in words and self.is_dynamic("cfg.scale", unsigned(words)):
             self.guard("cfg.scale is a float", "cfg.scale", "float")
             return value("symbol", "cfg.scale", "cfg.scale", words)
         return value("known", words, "cfg.scale", words)
@@ -293,7 +309,10 @@ class Machine:
         self.stack.append(one)
         if one["kind"] == "symbol":
             return after, "cfg.scale has been another number before: it becomes a symbol, an input of the graph."
-        return after, f"cfg.scale is {one['words']} now. Nothing is guarded until the number matters."
+        return (
+            after,
+            f"cfg.scale is {one['words']} now. Only cfg's type is guarded; the number is not until it matters.",
+        )
 
     def LOAD_METHOD(self, name, after):
         owner = self.stack.pop()
@@ -374,6 +393,11 @@ class Machine:
         return -1, f"{one['words']} is returned. Guards and graph become entry {self.entry.number} of {self.frame}."
 
 
+def unsigned(words):
+    """A number's text, the same for both zeros."""
+    return "0.0" if words == "-0.0" else words
+
+
 def counted(number, word):
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
@@ -392,7 +416,7 @@ NUMBER = {"rows": r"[0-9]", "fill": r"-?[0-9]", "scale": r"-?[0-9]{1,3}(\.[0-9]{
 WANTED = {
     "rows": "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
     "fill": "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-    "scale": "cfg.scale takes floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
+    "scale": "cfg.scale takes finite floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
     "offset": "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 }
 
@@ -404,15 +428,15 @@ def numbers(name, words):
     if not all(re.fullmatch(NUMBER[name], part) for part in parts):
         raise Refusal(WANTED[name])
     if name == "scale":  # as texts: 2 and 2.0 are two values
-        return [written(float(part) + 0) if "." in part else str(int(part)) for part in parts]
+        return [written(float(part)) if "." in part else str(int(part)) for part in parts]
     return [int(part) for part in parts]
 
 
 def model(inputs):
-    lists = {name: numbers(name, inputs[name]) for name in NUMBER}
+    lists = {name: numbers(name, inputs[name]) for name in ("rows", *READS[inputs["program"]])}
     machine = Machine(inputs["program"])
     for i in range(max(map(len, lists.values()))):
-        machine.call({name: found[min(i, len(found) - 1)] for name, found in lists.items()})
+        machine.call(UNREAD | {name: found[min(i, len(found) - 1)] for name, found in lists.items()})
     made = sum(call["made"] for call in machine.calls)
     machine.frame, machine.shown, machine.stack = "f", None, []
     machine.see(f"{counted(len(machine.calls), 'call')}, {counted(made, 'graph')}.")
@@ -429,7 +453,7 @@ def sample(random):
     return {
         "rows": some(["3", "3", "3", "4", "5", "1", "0"]),
         "fill": some(["1", "1", "-1", "0"]),
-        "scale": some(["2.0", "2.0", "3", "1.5", "2.25", "-1.0"]),
+        "scale": some(["2.0", "2.0", "3", "1.5", "2.25", "-1.0", "0.0", "-0.0"]),
         "offset": some(["1", "1", "1", "2", "0"]),
     }
 
@@ -443,16 +467,21 @@ def picture(result, step):
     return drawing(680, 150, *parts)
 
 
+def readers(name):
+    """The functions that read a field."""
+    return "program", *(program for program, names in READS.items() if name in names)
+
+
 HINT = "one number for each call, separated by commas"
 FIGURE = Figure(
     name="bytecode_capture",
     title="Bytecode, stack, graph, guards",
     inputs=(
         Choice("program", "function", "scale", TITLES),
-        Text("scale", "cfg.scale", "2.0, 3.0, 4.0, 2", hint=HINT, longest=48),
+        Text("scale", "cfg.scale", "2.0, 3.0, 4.0, 2", hint=HINT, longest=48, only=readers("scale")),
         Text("rows", "rows of x", "3", hint=HINT, longest=24),
-        Text("fill", "elements of x", "1", hint=HINT, longest=24),
-        Text("offset", "OFFSET", "1", hint=HINT, longest=24),
+        Text("fill", "elements of x", "1", hint=HINT, longest=24, only=readers("fill")),
+        Text("offset", "OFFSET", "1", hint=HINT, longest=24, only=readers("offset")),
     ),
     model=model,
     picture=picture,

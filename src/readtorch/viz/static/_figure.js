@@ -381,7 +381,8 @@ const figure =
         if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, input)))
           show(inputs[spec.name]);
       for (const { spec, input, part } of fields) {
-        const unread = spec.only?.length > 0 && !equal(inputs[spec.only[0]], spec.only[1]);
+        const [chosen, ...values] = spec.only ?? [];
+        const unread = values.length > 0 && !values.some((value) => equal(inputs[chosen], value));
         [input, ...part.querySelectorAll("input")].forEach((one) => (one.disabled = unread));
       }
       playing.hidden = play.slider.hidden = !lastStep();

@@ -2,15 +2,17 @@
 
 const outcomeOf = ({ made, fitted }) => [made && plural(made, "new graph"), fitted && `${fitted} reused`].filter(Boolean).join(", ");
 
-function callStrip({ result, step, go }) {
+function callStrip({ result, inputs, step, go }) {
+  const reads = READS[inputs.program];
   const now = result.steps[step].call;
   const one = (call, i) => {
     const [rows, fill, scale, offset] = call.values;
+    const words = [...(reads.includes("scale") ? [`scale ${scale}`] : []), plural(rows, "row"), ...(reads.includes("fill") ? [`of ${fill}`] : [])];
     const isNow = i === now && step < result.steps.length - 1;
     return h("li", {},
       h("button", { type: "button", class: `rt-bc-call${isNow ? " rt-is-pick" : call.made ? " rt-is-gold" : " rt-is-pale"}`, "data-focus": `call-${i}`, "aria-current": isNow ? "step" : null,
-        title: `x is filled with ${fill}, OFFSET is ${offset}`, onclick: () => go(result.steps.findIndex((each) => each.call === i)) },
-        h("b", {}, `${i + 1} `), `scale ${scale}, ${plural(rows, "row")}: `, h("span", { class: "rt-bc-made" }, outcomeOf(call)))); // prettier-ignore
+        title: reads.includes("offset") ? `OFFSET is ${offset}` : null, onclick: () => go(result.steps.findIndex((each) => each.call === i)) },
+        h("b", {}, `${i + 1} `), `${words.join(", ").replace(", of", " of")}: `, h("span", { class: "rt-bc-made" }, outcomeOf(call)))); // prettier-ignore
   };
   return h("ol", { class: "rt-bc-calls", "aria-label": "calls" }, result.calls.map(one));
 }

@@ -58,7 +58,7 @@
     const flat = ({ data, inputs, ...traits }) => ({ ...inputs, ...traits });
     const first = flat(model.first),
       state = flat(model.state);
-    const unread = (model.state.inputs ? model.state.data.inputs : []).filter(({ only }) => only?.length && state[only[0]] !== only[1]);
+    const unread = (model.state.inputs ? model.state.data.inputs : []).filter(({ only }) => only?.length && !only.slice(1).includes(state[only[0]]));
     const left = new Set(unread.map(({ name }) => name));
     const changed = Object.entries(state).filter(([name, value]) => !left.has(name) && !sameValue(value, first[name]));
     const part = [["fig", model.name], ...changed].map((pair) => pair.map(encoded).join("=")).join("&");

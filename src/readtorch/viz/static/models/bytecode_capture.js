@@ -49,10 +49,13 @@ const PROGRAMS = {
     ],
   ],
 }; // prettier-ignore
+const READS = { scale: ["scale"], branch: ["scale", "offset"], shape: ["offset"], print: ["scale", "offset"], tensor: ["scale", "fill", "offset"] };
+const UNREAD = { rows: 3, fill: 1, scale: "2.0", offset: 1 };
 const OPERATOR_NAMES = { "*": "mul", "+": "add", "-": "sub", "/": "truediv", ">": "gt" };
 
 // A float as Python writes it.
-const written = (number) => (Number.isInteger(number) ? number.toFixed(1) : String(number));
+const written = (number) => (Object.is(number, -0) ? "-0.0" : Number.isInteger(number) ? number.toFixed(1) : String(number));
+const unsigned = (words) => (words === "-0.0" ? "0.0" : words); // the same for both zeros
 
 // A value on the stack: kind "tensor", "known", "symbol", "object" or "null".
 const valueOf = (kind, words, source = "", number = null) => ({ kind, words, source, number });
@@ -115,17 +118,22 @@ class Machine {
       const mark = (i) => (fails < 0 || i < fails ? "ok" : i === fails ? "fails" : "");
       const guards = entry.guards.map(([words], i) => ({ words, state: mark(i) }));
       if (fails < 0) {
-        this.see(`Entry ${entry.number} of ${this.frame}: every guard holds. Its graph runs.`, -1, guards);
+        this.see(`Entry ${entry.number} of ${this.frame}: every guard holds.${this.zeros(entry)} Its graph runs.`, -1, guards);
         return entry;
       }
       this.see(`Entry ${entry.number} of ${this.frame}: the guard ${entry.guards[fails][0]} fails.`, -1, guards);
     }
     return null;
   }
+  zeros(entry) {
+    const { scale } = this.values;
+    const other = entry.guards.find(([, source, asks, of]) => source === "cfg.scale" && asks === "is" && of !== scale);
+    return other ? ` ${scale} == ${other[3]}, so PyTorch's guard takes both.` : "";
+  }
   holds([, source, asks, of]) {
     if (asks === "same") return true;
     const words = String({ rows: this.values.rows, "cfg.scale": this.values.scale, OFFSET: this.values.offset }[source]);
-    if (asks === "is") return words === String(of);
+    if (asks === "is") return unsigned(words) === unsigned(String(of));
     if (asks === "float") return words.includes(".");
     const seen = Number(words);
     return { from: seen >= of, above: seen > of, upto: seen <= of }[asks];
@@ -177,7 +185,7 @@ class Machine {
   }
   setting() {
     const words = this.values.scale;
-    if (!words.includes(".") || !this.isDynamic("cfg.scale", words)) return valueOf("known", words, "cfg.scale", words);
+    if (!words.includes(".") || !this.isDynamic("cfg.scale", unsigned(words))) return valueOf("known", words, "cfg.scale", words);
     this.guard("cfg.scale is a float", "cfg.scale", "float");
     return valueOf("symbol", "cfg.scale", "cfg.scale", words);
   }
@@ -236,7 +244,7 @@ class Machine {
     const one = this.setting();
     this.stack.push(one);
     if (one.kind === "symbol") return [after, "cfg.scale has been another number before: it becomes a symbol, an input of the graph."];
-    return [after, `cfg.scale is ${one.words} now. Nothing is guarded until the number matters.`];
+    return [after, `cfg.scale is ${one.words} now. Only cfg's type is guarded; the number is not until it matters.`];
   }
   LOAD_METHOD(name, after) {
     const owner = this.stack.pop();
@@ -325,7 +333,7 @@ const NUMBERS = { rows: /^[0-9]$/, fill: /^-?[0-9]$/, scale: /^-?[0-9]{1,3}(\.[0
 const ASKED = {
   rows: "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
   fill: "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-  scale: "cfg.scale takes floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
+  scale: "cfg.scale takes finite floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
   offset: "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 };
 
@@ -333,17 +341,16 @@ function numbersOf(name, words) {
   const parts = words.split(",").map((part) => part.replace(/^ +| +$/g, ""));
   if (parts.length > MOST_CALLS) refuse(`At most ${MOST_CALLS} calls, please.`);
   if (!parts.every((part) => NUMBERS[name].test(part))) refuse(ASKED[name]);
-  const number = (part) => Number(part) + 0; // no -0
-  if (name !== "scale") return parts.map(number);
-  return parts.map((part) => (part.includes(".") ? written(number(part)) : String(number(part)))); // as texts: 2 and 2.0 are two values
+  if (name !== "scale") return parts.map((part) => Number(part) + 0); // no -0
+  return parts.map((part) => (part.includes(".") ? written(Number(part)) : String(Number(part)))); // as texts: 2 and 2.0 are two values
 }
 
 const model = (inputs) => {
-  const lists = Object.keys(NUMBERS).map((name) => [name, numbersOf(name, inputs[name])]);
+  const lists = ["rows", ...READS[inputs.program]].map((name) => [name, numbersOf(name, inputs[name])]);
   const machine = new Machine(inputs.program);
   const count = Math.max(...lists.map(([, found]) => found.length));
   for (let i = 0; i < count; i++)
-    machine.call(Object.fromEntries(lists.map(([name, found]) => [name, found[Math.min(i, found.length - 1)]])));
+    machine.call({ ...UNREAD, ...Object.fromEntries(lists.map(([name, found]) => [name, found[Math.min(i, found.length - 1)]])) });
   const made = machine.calls.reduce((sum, call) => sum + call.made, 0);
   Object.assign(machine, { frame: "f", shown: null, stack: [] });
   machine.see(`${plural(count, "call")}, ${plural(made, "graph")}.`);
