@@ -140,5 +140,5 @@ def test_blocks_have_as_many_numbers_as_pytorchs():
 
 def test_the_sentence():
     said = figure.FIGURE.result(strategy="ddp", precision="float32", blocks=1, width="1024", ranks="2")["say"]
-    assert "DDP: a rank holds 134.30 MB between steps" in said and "it sends 33.57 MB" in said
+    assert "With DDP a rank holds 134.30 MB between steps" in said and "it sends 33.57 MB" in said
     assert "does not fit in 1 GB" in figure.FIGURE.result(device=1)["say"]

@@ -32,7 +32,7 @@ def model(inputs):
     rest, limit = total(points[0]), inputs["device"] * 1e9
     fits = "fits" if most <= limit else "does not fit"
     say = (
-        f"{WORDS[inputs['strategy']]}: a rank holds {amount(rest)} between steps and {amount(most)} at most "
+        f"With {WORDS[inputs['strategy']]} a rank holds {amount(rest)} between steps and {amount(most)} at most "
         f"({where}); that {fits} in {inputs['device']} GB. In a step it sends {amount(traffic(inputs))}."
     )
     return {

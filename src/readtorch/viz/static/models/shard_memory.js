@@ -19,7 +19,7 @@ function firstPart({ width, ranks, blocks }) {
   for (const [numbers, each] of [
     [4 * width * width, 2],
     [4 * width, 1],
-    [width, 1],
+    [Number(width), 1],
   ])
     for (let i = 0; i < each * blocks; i++) loads[loads.indexOf(Math.min(...loads))] += numbers;
   return loads[0];
@@ -113,7 +113,7 @@ function model(inputs) {
     limit = inputs.device * 1e9,
     fits = most <= limit ? "fits" : "does not fit";
   const say =
-    `${WORDS[inputs.strategy]}: a rank holds ${amount(total(points[0]))} between steps and ${amount(most)} at most ` +
+    `With ${WORDS[inputs.strategy]} a rank holds ${amount(total(points[0]))} between steps and ${amount(most)} at most ` +
     `(${where}); that ${fits} in ${inputs.device} GB. In a step it sends ${amount(traffic(inputs))}.`;
   return { points, peaks, numbers: numbersOf(inputs) * inputs.blocks, limit, say };
 }
