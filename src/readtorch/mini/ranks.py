@@ -11,7 +11,8 @@ class Rank:
 
     def __init__(self, rank, size, lines):
         self.rank, self.size, self.lines = rank, size, lines
-        self.left, self.right = (rank - 1) % size, (rank + 1) % size
+        self.left = (rank - 1) % size
+        self.right = (rank + 1) % size
         self.sent = 0  # bytes
 
     def send(self, array, to):
