@@ -347,6 +347,27 @@ def test_how_do_i_see_whether_pytorch_can_use_my_gpu():
     assert torch.cuda.is_available() or torch.version.cuda is None or torch.cuda.device_count() == 0
 
 
+def test_what_is_a_dtensor():
+    """The parameters of a model after fully_shard: the whole one's sizes, and a part of its rows."""
+    from readtorch import distributed as dist
+    from readtorch.distributed.fsdp import fully_shard
+    from readtorch.distributed.tensor import DTensor
+
+    whole = rt.arange(8.0).reshape(4, 2)
+
+    def run(rank):
+        net = rt.nn.Linear(2, 4, bias=False)
+        with rt.no_grad():
+            net.weight.copy_(whole)
+        fully_shard(net, mesh=dist.init_device_mesh("cpu", (2,)))
+        w = net.weight
+        assert isinstance(w, DTensor) and w.shape == (4, 2)
+        return w.to_local().tolist(), w.full_tensor().tolist()
+
+    rows = whole.tolist()
+    assert dist.run_threads(run, 2) == [(rows[:2], rows), (rows[2:], rows)]
+
+
 def test_where_is_pytorch_s_c_source():
     home = Path(torch.__file__).parent
     assert (home / "include/ATen/core/Tensor.h").exists() and not list(home.rglob("engine.cpp"))
