@@ -25,9 +25,7 @@ def _hop_compile_and_call(fn, args):
 
 @functools.cache
 def _compiled(fn):
-    from readtorch._dynamo.eval_frame import optimize_call
-
-    return optimize_call(fn, backend="eager", fullgraph=True, recompile_limit=float("inf"))
+    return readtorch.compile(fn, backend="eager", fullgraph=True, recompile_limit=float("inf"))
 
 
 def is_fake(value):
