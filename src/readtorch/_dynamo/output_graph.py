@@ -126,10 +126,8 @@ class OutputGraph:
     def __init__(self, stop_at, assumed, state):
         self.stop_at, self.steps, self.depth = stop_at, 0, 0
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
-        self.root, self.tracer = (
-            self.graph,
-            None,
-        )  # the graph of the function, and whose graph is made now, if another is
+        self.root = self.graph  # the graph of the function
+        self.tracer = None  # whose graph is made now, if another is
         self.input_names = collections.Counter()
         self.nn_modules = {}  # name -> the graph of a function that an operator takes
         self.guards, self.guard_keys = [], set()

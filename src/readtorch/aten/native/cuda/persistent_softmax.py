@@ -13,8 +13,8 @@ bytes and the numbers are float32, a thread takes four neighbours at a time: six
     load_share(x, begin, n, values, fill)     in a kernel: this thread's numbers, `fill` beyond the row's end
 
 Note [ A row in slices ]
-A longer row is a block's, too, which walks along it a slice at a time, as if each slice were a row: what begins at `at` has
-n - at elements. A thread asks for the eight numbers of its share before it needs the first of them, so that a slice waits
+A longer row is a block's, too, which walks along it a slice at a time, as if each slice were a row: what begins at `k` has
+n - k elements. A thread asks for the eight numbers of its share before it needs the first of them, so that a slice waits
 for memory once. What needs the whole row's sum first walks again; by then much of the row is in the cache.
 
 In PyTorch: `aten/src/ATen/native/cuda/PersistentSoftmax.cuh`.
