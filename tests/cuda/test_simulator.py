@@ -2,6 +2,7 @@
 and found.
 """
 
+import inspect
 import json
 import math
 import os
@@ -24,9 +25,13 @@ each_mode = pytest.mark.parametrize("run", MODES)
 
 
 def line_of(kernel, text):
-    source = pathlib.Path(kernels.__file__).read_text().splitlines()
-    begin = kernel.__code__.co_firstlineno
-    return next(number for number in range(begin, len(source) + 1) if text in source[number - 1])
+    """Counted from the kernel's `def`."""
+    return next(number for number, line in enumerate(inspect.getsourcelines(kernel)[0], 1) if text in line)
+
+
+def line_in_file(kernel, text):
+    """As a recording counts."""
+    return kernel.__code__.co_firstlineno - 1 + line_of(kernel, text)
 
 
 def floats(*shape):
@@ -266,11 +271,12 @@ def test_sizes_that_no_gpu_takes():
 
 def test_bank_conflicts():
     recording = simulator.record(kernels.column_of_shared, 1, 32, floats(32, 32), floats(32))
-    line = line_of(kernels.column_of_shared, "out[t] =")
+    line = line_in_file(kernels.column_of_shared, "out[t] =")
     conflicts = recording.bank_conflicts()
     assert conflicts[line, "plain", "read"] == (32, 1)
     assert conflicts[line, "padded", "read"] == (1, 1)
-    assert conflicts[line_of(kernels.column_of_shared, "plain[i, t]"), "plain", "write"] == (32, 32)
+    line = line_in_file(kernels.column_of_shared, "plain[i, t]")
+    assert conflicts[line, "plain", "write"] == (32, 32)
     assert recording.races == []
 
 
@@ -289,7 +295,7 @@ def from_a_sector(size):
 def test_coalescing():
     x, out = from_a_sector(256), from_a_sector(32)
     recording = simulator.record(kernels.strided_copy, 1, 32, x, out)
-    line = line_of(kernels.strided_copy, "out[t] =")
+    line = line_in_file(kernels.strided_copy, "out[t] =")
     assert recording.coalescing()[line, "x", "read"] == (32, 4)
     assert recording.coalescing()[line, "out", "write"] == (4, 4)
     assert recording.traffic()[(0, 0, 0), (5, 0, 0)] == {("global", "read"): 4, ("global", "write"): 4}

@@ -81,8 +81,9 @@ def who_waits(threads):
         if isinstance(what, Shuffle):
             what = f"a shuffle of {what.mask:#x}"
         groups[what].append(thread.index)
-    return "; ".join(f"{len(who)} threads at {what} ({who[0]} to "
-                     f"{who[-1]})" for what, who in groups.items())
+    return "; ".join(f"{len(who)} threads at {what} "
+                     f"({who[0]} to {who[-1]})"
+                     for what, who in groups.items())
 
 
 def run_block(threads, watch):
@@ -90,7 +91,8 @@ def run_block(threads, watch):
         if ready := all_at_the_barrier(threads):
             watch.barrier(threads[0].block)
         elif not (ready := lanes_that_meet(threads)):
-            raise RuntimeError(f"never meet: {who_waits(threads)}")
+            raise RuntimeError("never meet: "
+                               + who_waits(threads))
         for thread, answer in ready:
             watch.running = thread
             thread.go_on(answer)

@@ -43,8 +43,10 @@ class Place:
         return linecache.getline(self.code.co_filename, self.line).strip()
 
     def __str__(self):
+        """As one finds it in a kernel on the screen: its `def` (or its first decorator) is line 1."""
         source = self.source
-        return f"line {self.line} of {self.code.co_name}" + (f": {source}" if source else "")
+        number = self.line - self.code.co_firstlineno + 1
+        return f"line {number} of {self.code.co_name}" + (f": {source}" if source else "")
 
 
 places = {}  # (id of the code, what the interpreter says) -> Place
