@@ -100,7 +100,7 @@ def read_statement(piece, i):
 def read_make(piece, i, names, number, unit, stream):
     size = int(float(number) * UNITS[unit])
     if not 1 <= size <= 64 << 30:
-        raise Refusal(f"“{piece}”: a tensor has from 1 byte to 64 GiB here.")
+        raise Refusal(f"“{piece}”: an empty tensor asks for no memory; here one has 1 byte to 64 GiB.")
     for name in split_names(names):
         yield Action("make", name, size, read_stream(piece, stream or 0), i)
 
@@ -296,7 +296,7 @@ def of_del(action, entries):
 
 def model(inputs):
     if 0 < inputs["max_split"] < 20:
-        raise Refusal("CachingAllocator option max_split_size_mb too small, must be >= 20 (0 here: none).")
+        raise Refusal("CachingAllocator option max_split_size_mb too small, must be >= 20 (or 0 here: off).")
     run = Run(inputs)
     steps = [run.step(action) for action in read_program(inputs["code"])]
     return {
@@ -330,7 +330,7 @@ FIGURE = Figure(
             hint="a,b = 5 (MiB; 512K, 300B) · a = 5 @1 (on stream 1) · del a · use a @1 · wait @1 · empty",
         ),
         Integer("memory", "memory", 80, low=2, high=1 << 20, unit="MiB"),
-        Integer("max_split", "max_split_size_mb", 0, low=0, high=1 << 20),
+        Integer("max_split", "max_split_size_mb", 0, low=0, high=1 << 20, unit="(0: off)"),
         Choice("divisions", "roundup_power2_divisions", "off", ["off", "2", "4", "8", "16"]),
         Switch("expandable", "expandable_segments", False),
     ),

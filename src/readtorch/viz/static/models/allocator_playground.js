@@ -30,7 +30,7 @@ function readStream(piece, text) {
 const READ_STATEMENT = {
   make: (piece, names, number, unit, stream) => {
     const size = Math.trunc(Number(number) * UNITS[unit]);
-    if (!(size >= 1 && size <= 64 * 1024 ** 3)) refuse(`“${piece}”: a tensor has from 1 byte to 64 GiB here.`);
+    if (!(size >= 1 && size <= 64 * 1024 ** 3)) refuse(`“${piece}”: an empty tensor asks for no memory; here one has 1 byte to 64 GiB.`);
     return splitNames(names).map((name) => ({ name, size, stream: readStream(piece, stream ?? 0) }));
   },
   del: (piece, names) => splitNames(names).map((name) => ({ name })),
@@ -152,7 +152,7 @@ function ofDel(name, trace) {
 }
 
 const model = (inputs) => {
-  if (inputs.max_split > 0 && inputs.max_split < 20) refuse("CachingAllocator option max_split_size_mb too small, must be >= 20 (0 here: none).");
+  if (inputs.max_split > 0 && inputs.max_split < 20) refuse("CachingAllocator option max_split_size_mb too small, must be >= 20 (or 0 here: off).");
   const actions = readActions(inputs.code),
     allocator = new Allocator(new Device(inputs.memory * MIB), {
       maxSplit: inputs.max_split ? inputs.max_split * MIB : Infinity,
