@@ -1,17 +1,21 @@
 """Operators on DTensors: random programs give what whole tensors give, and are placed as PyTorch places them."""
 
+import itertools
 import re
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed.tensor as theirs
+from torch.distributed.tensor._ops import _view_ops as their_views
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import readtorch
 from readtorch.distributed import init_device_mesh, run_threads
 from readtorch.distributed import tensor as ours
-from readtorch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from readtorch.distributed.tensor import DTensor, Partial, Replicate, Shard, _StridedShard, distribute_tensor
+from readtorch.distributed.tensor._ops import _view_ops as our_views
 from readtorch.distributed.tensor._ops.utils import has_empty_shards, ops_with_rules
 from readtorch.distributed.tensor.experimental import implicit_replication
 
@@ -49,6 +53,116 @@ def test_random_programs_are_placed_as_pytorchs(seed):
             differ.add(i)
         else:
             assert a == b, (program[0], program[2][i - first], [expected[j] for j in operands])
+
+
+VIEWS = [((4, 8), (32,)), ((32,), (4, 8)), ((2, 4, 8), (8, 8)), ((8, 8), (2, 4, 8)), ((8, 6), (6, 8)), ((16, 4), (4, 16))]
+
+
+def cuts(shape, mesh):
+    """All ways to cut a tensor along a mesh in which strided shards have parts of one size."""
+    one = [Replicate(), *(Shard(d) for d in range(len(shape)))]
+    one += [_StridedShard(d, split_factor=n) for d in range(len(shape)) for n in (2, 4)]
+    for placements in itertools.product(one, repeat=len(mesh)):
+        sizes, even = list(shape), True
+        for p, n in zip(placements, mesh, strict=True):
+            if not p.is_replicate():
+                even &= sizes[p.dim] % (n * getattr(p, "split_factor", n)) == 0 or isinstance(p, Shard)
+                sizes[p.dim] //= n
+        if even:
+            yield placements
+
+
+def on_rank(array, mesh, placements, coordinate):
+    for p, n, i in zip(placements, mesh, coordinate, strict=True):
+        if not p.is_replicate():
+            pieces = p._ranges(array.shape[p.dim], n)[i]
+            array = np.concatenate([array.take(range(r.start, r.stop), p.dim) for r in pieces], p.dim)
+    return array.ravel()
+
+
+def same_elements(before, after, mesh, cut_before, cut_after):
+    """Whether on every rank a view of what it has is what it has of the view."""
+    whole = np.arange(np.prod(before))
+    return all(
+        np.array_equal(
+            on_rank(whole.reshape(before), mesh, cut_before, at), on_rank(whole.reshape(after), mesh, cut_after, at)
+        )
+        for at in np.ndindex(*mesh)
+    )
+
+
+def pytorchs_view(placements, before, after, mesh):
+    """What PyTorch makes of placements in a view, as text; None if it refuses."""
+
+    def in_pytorch(p):
+        if isinstance(p, _StridedShard):
+            return theirs.placement_types._StridedShard(p.dim, split_factor=p.split_factor)
+        return theirs.Replicate() if p.is_replicate() else theirs.Shard(p.dim)
+
+    rule = their_views.view_groups(before, after)
+    try:
+        made = their_views.propagate_shape_and_sharding([*map(in_pytorch, placements)], before, rule, mesh, True)
+    except (RuntimeError, AssertionError, KeyError):
+        return None
+    return [[str(p) for p in part] for part in made]
+
+
+@pytest.mark.parametrize("mesh", [(2, 2), (4, 2)])
+def test_views_of_cut_dimensions(mesh):
+    """As PyTorch cuts the view, or where it refuses or would mix up elements, so that every rank has its own."""
+    same = better = 0
+    for before, after in VIEWS:
+        groups = our_views.view_groups(before, after)
+        for placements in cuts(before, mesh):
+            expected = pytorchs_view(placements, before, after, mesh)
+            try:
+                mine = our_views.propagate_shape_and_sharding(placements, before, groups, mesh, True)
+            except RuntimeError:
+                mine = None
+            else:
+                assert same_elements(before, after, mesh, *mine), (before, after, placements, mine)
+            as_expected = mine is not None and expected == [[str(p) for p in part] for part in mine]
+            same, better = same + as_expected, better + (mine is not None and not as_expected)
+            if expected is not None and not as_expected:
+                wrong = [[placement_of(text) for text in part] for part in expected]
+                assert not same_elements(before, after, mesh, *wrong), (before, after, placements, mine, expected)
+    assert same > 50 and better > 20, (same, better)
+
+
+def placement_of(text):
+    if text == "R":
+        return Replicate()
+    numbers = [int(n) for n in re.findall(r"\d+", text)]
+    return Shard(numbers[0]) if len(numbers) == 1 else _StridedShard(numbers[0], split_factor=numbers[1])
+
+
+def test_the_gradient_of_a_dimension_that_two_dimensions_of_the_mesh_cut():
+    """In PyTorch the flattened gradient cannot be viewed as it was; the product with it is made whole, for another reason."""
+
+    def program(rank):
+        mesh, x = init_device_mesh("cpu", (2, 2)), readtorch.randn(3, 4, 8, dtype=readtorch.float64)
+        d = distribute_tensor(x, mesh, [Shard(2), Shard(2)]).requires_grad_()
+        flat = d.view(3, 32)
+        (flat * flat).sum().backward()
+        assert flat.placements == (_StridedShard(1, split_factor=4),) * 2
+        assert readtorch.equal(d.grad.full_tensor(), 2 * d.detach().full_tensor())
+        return True
+
+    assert all(run_threads(program, 4))
+
+
+def test_rules_do_not_remember_a_mesh_whose_groups_are_gone():
+    """In PyTorch they do: the result of an operator names groups that are not there."""
+    for meshes_before in (0, 1):
+        store = readtorch.distributed.HashStore()
+        readtorch.distributed.init_process_group("gloo", rank=0, world_size=1, store=store)
+        try:
+            for _ in range(meshes_before):
+                init_device_mesh("cpu", (1, 1), mesh_dim_names=("a", "b"))
+            mesh = init_device_mesh("cpu", (1, 1))
+            assert (ours.ones(6, 4, device_mesh=mesh) * 2).device_mesh is mesh
+        finally:
+            readtorch.distributed.destroy_process_group()
 
 
 def test_many_operators_have_a_rule():

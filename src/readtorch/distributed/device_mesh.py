@@ -85,7 +85,8 @@ class DeviceMesh:
             self._setup_world_group_and_device()
             self._dim_group_names = self._init_process_groups(_layout, self._mesh_dim_names, overrides)
         threads = is_initialized() and get_backend() == "threads"
-        self._thread_id = current.world.number if threads else None  # meshes of two ranks are not one
+        self._world_number = current.world.number
+        self._thread_id = self._world_number if threads else None  # meshes of two ranks are not one
         self._rank = get_rank() if _rank is None else _rank
         self._coordinate_on_dim = self._compute_coordinate_on_dim()
         self._hash = hash(self._hash_key())

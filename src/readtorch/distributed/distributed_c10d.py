@@ -138,7 +138,10 @@ logger = logging.getLogger(__name__)
 
 
 class World:
-    """The groups of one rank. number: tells it from every other one of this process, of ranks that have ended, too."""
+    """The groups of one rank.
+
+    number: tells it from every other one of this process, of ranks that have ended, too, and from itself before all groups were left.
+    """
 
     def __init__(self):
         self.number = next(_world_numbers)
@@ -528,7 +531,7 @@ def destroy_process_group(group=None):
         each.shutdown()
     world.groups.clear()
     world.backends.clear()
-    world.default_pg, world.group_count = None, 0
+    world.default_pg, world.group_count, world.number = None, 0, next(_world_numbers)
 
 
 # ------------------------------------------------------------------------- more groups

@@ -85,7 +85,13 @@ class OpSchema:
 
     @cached_property
     def _key(self):
-        return self.op, _frozen(self.args_schema), _frozen(self.kwargs_schema)
+        """The number of the mesh's world belongs to it: a mesh may be equal to one whose groups have been left, of another rank even.
+
+        in PyTorch: it does not, and after `destroy_process_group` a result can name groups that are gone.
+        """
+        specs = self.args_spec or self.kwargs_spec
+        world = specs[0].mesh._world_number if specs else None
+        return self.op, _frozen(self.args_schema), _frozen(self.kwargs_schema), world
 
     def __hash__(self):
         return hash(self._key)

@@ -150,22 +150,23 @@ class _ViewShardingPropagator:
         return Shard(dim)
 
     def split_strided(self, p, mesh_dim, group):
-        """Along the dimension before which lie as many rows as there are parts; or within the one whose rows are smaller than the parts."""
-        n, earlier = self.mesh_sizes[mesh_dim], 1
-        for i, other in enumerate(self.placements[:mesh_dim]):
-            earlier *= self.mesh_sizes[i] if _is_shard_like(other) and other.dim == p.dim else 1
+        """Along the dimension before which lie as many rows as there are parts; or within the one whose rows are smaller than the parts.
+
+        Rows are counted as earlier dimensions of the mesh have left them: a cut along this dimension, or a later one, leaves all of
+        them. in PyTorch: every earlier cut counts, so a dimension that two dimensions of the mesh have cut is not found again.
+        """
+        n = self.mesh_sizes[mesh_dim]
+        left = [size // self.taken.get(dim, 1) for dim, size in zip(group.outputs, group.sizes, strict=True)]
         for j, dim in enumerate(group.outputs):
-            rows = math.prod(group.sizes[:j])
-            if rows % earlier or rows // earlier != p.split_factor:
+            if math.prod(left[:j]) != p.split_factor or left[j] == 1:
                 continue
-            if group.sizes[j] % n and j < len(group.outputs) - 1:
+            if left[j] % n and j < len(group.outputs) - 1:
                 return self.refuse(_uneven("unflatten", "output dimension", j, group.sizes[j], mesh_dim, n, "tensor"))
             return Shard(dim)
-        part, rest = divmod(self.shape[p.dim], n * p.split_factor)
         for j, dim in enumerate(group.outputs):
-            inner = math.prod(group.sizes[j + 1 :])
-            if rest == 0 and part >= inner and part % inner == 0:
-                return _StridedShard(dim, split_factor=p.split_factor)
+            parts, rest = divmod(p.split_factor, math.prod(left[:j]))
+            if rest == 0 and left[j] % (n * parts) == 0:
+                return _StridedShard(dim, split_factor=parts)
         return self.refuse(
             f"Cannot unflatten tensor with _StridedShard placement: split_factor={p.split_factor} does not match any output "
             "dimension. This typically means the _StridedShard placement was constructed with a split_factor that is incompatible "
@@ -173,8 +174,10 @@ class _ViewShardingPropagator:
         )
 
     def first_of_many(self, p, mesh_dim, group):
-        if p.dim != group.inputs[0] or isinstance(p, _StridedShard):
+        if p.dim != group.inputs[0]:
             return None
+        if isinstance(p, _StridedShard):
+            return self.split_strided(p, mesh_dim, group)
         n = self.mesh_sizes[mesh_dim]
         if self.sizes[p.dim] % n:
             return self.refuse(_uneven("flatten", "dimension", p.dim, self.shape[p.dim], mesh_dim, n, "tensor"))
