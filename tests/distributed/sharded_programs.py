@@ -116,6 +116,41 @@ def placements(api):
     return lambda parameter: shard(1) if parameter.ndim == 2 and parameter.size(1) % 4 == 0 else None
 
 
+def tensor_parallel_gpt(api, mesh, **settings):
+    """Columns and rows over the last dimension of the mesh, all parameters over the others."""
+    model, parallel = make_gpt(api), importlib.import_module(f"{api.__name__}.distributed.tensor.parallel")
+    replicated = importlib.import_module(f"{api.__name__}.distributed.tensor").Replicate()
+    plan = {
+        "embedding": parallel.RowwiseParallel(input_layouts=replicated),
+        "blocks.*.mlp.1": parallel.ColwiseParallel(),
+        "blocks.*.mlp.3": parallel.RowwiseParallel(),
+        "head": parallel.ColwiseParallel(output_layouts=replicated),
+    }
+    parallel.parallelize_module(model, mesh[mesh.mesh_dim_names[-1]], plan)
+    rest = mesh[mesh.mesh_dim_names[:-1]]
+    for block in model.blocks:
+        fsdp_of(api).fully_shard(block, mesh=rest, **settings)
+    return fsdp_of(api).fully_shard(model, mesh=rest, **settings)
+
+
+def tensor_parallel(api, rank, steps=3):
+    """The whole parameters, too, and how they are placed: those of a step that adds up two backward passes, the last one."""
+    size = api.distributed.get_world_size() // 2
+    model = tensor_parallel_gpt(api, mesh_of(api, (size, 2)))
+    optimizer = optimizer_of(api, model)
+    losses = train(api, model, optimizer, range(steps - 1), rank // 2, size)
+    for piece in range(2):
+        model.set_requires_gradient_sync(piece == 1)
+        (loss_of(api, model, texts(api, steps - 1, rank // 2, size)) / 2).backward()
+    optimizer.step()
+    return {
+        "losses": losses,
+        "shards": shards(model),
+        "placed": {name: (repr(value.placements), repr(value.device_mesh)) for name, value in model.state_dict().items()},
+        "whole": {name: plain(value.full_tensor()) for name, value in model.named_parameters()},
+    }
+
+
 def accumulated(api, rank):
     """Two pieces of the batch, of which only the second one's backward pass reduces."""
     model, size = sharded_gpt(api), api.distributed.get_world_size()
@@ -238,6 +273,7 @@ def all_cases(api, rank):
         "divided": trained(api, rank, lambda model: model.set_gradient_divide_factor(2.0)),
         "on the CPU": trained(api, rank, offload_policy=fsdp.CPUOffloadPolicy(pin_memory=False)),
         "accumulated": accumulated(api, rank),
+        "tensor parallel": tensor_parallel(api, rank),
         "precision": precision(api, rank),
         "groups": groups(api, rank),
         "states": states(api, rank),

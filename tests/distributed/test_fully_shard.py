@@ -62,6 +62,7 @@ CASES = (
     "divided",
     "on the CPU",
     "accumulated",
+    "tensor parallel",
     "precision",
     "groups",
     "states",
@@ -105,6 +106,27 @@ def test_steps_are_those_of_one_process(ranks, steps=4):
     for name, parameter in model.named_parameters():
         for _, whole in seen:
             np.testing.assert_allclose(whole[name], parameter.detach().numpy(), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
+def test_sharded_tensor_parallelism_takes_the_steps_of_one_process(shape, steps=3):
+    """And of copies of it: the first of three dimensions."""
+    model = programs.make_gpt(torch)
+    expected = programs.train(torch, model, programs.optimizer_of(torch, model), range(steps))
+
+    def run(rank):
+        mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=("copies", "shards", "pieces")[-len(shape) :])
+        sharded = programs.tensor_parallel_gpt(readtorch, mesh)
+        losses = programs.train(
+            readtorch, sharded, programs.optimizer_of(readtorch, sharded), range(steps), rank // 2, mesh.size() // 2
+        )
+        return losses, {name: p.full_tensor().tolist() for name, p in sharded.named_parameters()}
+
+    seen = dist.run_threads(run, int(np.prod(shape)))
+    np.testing.assert_allclose(np.mean([losses for losses, _ in seen], 0), expected, rtol=1e-10)
+    for name, parameter in model.named_parameters():
+        for _, whole in seen:
+            np.testing.assert_allclose(whole[name], parameter.detach().numpy(), rtol=1e-10, atol=1e-10, err_msg=name)
 
 
 # -- simulated devices --------------------------------------------------------------------------

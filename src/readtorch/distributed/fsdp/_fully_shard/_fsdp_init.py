@@ -104,13 +104,24 @@ def _verify_managed_param(name, param):
         raise ValueError(
             f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
         )
-    if isinstance(param, DTensor):
-        raise NotImplementedError("readtorch's fully_shard takes no parameters that are DTensors already")
 
 
 def _move_states_to_device(params, buffers, device):
     """Parameters and buffers that are somewhere else are moved; those of the meta device wait for `to_empty`."""
     for tensor in (*params, *buffers):
-        if tensor.device != device and tensor.device.type != "meta":
-            with readtorch.no_grad():
-                tensor.data = tensor.to(device)
+        if tensor.device == device or tensor.device.type == "meta":
+            continue
+        if isinstance(tensor, DTensor):
+            _refuse_to_move(tensor, device)
+        with readtorch.no_grad():
+            tensor.data = tensor.to(device)
+
+
+def _refuse_to_move(tensor, device):
+    """A DTensor is where its mesh is, or something has moved it."""
+    kind = tensor.device_mesh.device_type
+    if kind != device.type:
+        raise ValueError(
+            f"Requires DTensor to have mesh of the same type as the FSDP mesh but got {kind} for DTensor and {device.type} for FSDP"
+        )
+    raise AssertionError(f"Expects DTensor to be moved to {kind} but got {tensor.device}")

@@ -1,7 +1,7 @@
 """One parameter: its shard, its whole, and the way from one to the other.
 
-In PyTorch: `torch/distributed/fsdp/_fully_shard/_fsdp_param.py`. Left out: parameters that are DTensors before (tensor
-parallelism below), and the extension by which a tensor subclass gathers itself.
+In PyTorch: `torch/distributed/fsdp/_fully_shard/_fsdp_param.py`. Left out: the extension by which a tensor subclass gathers
+itself, and parameters that are DTensors on a mesh to which the dimensions of FSDP belong already (`dp_mesh_dims`).
 
 Note [ Two parameters for one ]
 
@@ -10,6 +10,13 @@ gets the reduced gradient. The unsharded one is an ordinary Parameter; the modul
 gradient there. Under its name the module holds now one, now the other. The whole parameter is one object from the first
 all-gather on: resharding empties its storage, and the next all-gather fills it again, without a change that the version
 counter would note. Graphs that have saved it see their numbers again.
+
+Note [ What tensor parallelism has cut is cut again ]
+
+A parameter may be a DTensor on a mesh of its own before: tensor parallelism has cut it, and the ranks here are those that have
+the same piece. Then the unsharded parameter is that DTensor, and what is gathered and reduced is its local tensor. The sharded one
+is a DTensor on the meshes of both, FSDP's dimensions first, though it cuts last: where both cut the same dimension, FSDP's cut is
+a `_StridedShard`, of as many parts as there were pieces.
 """
 
 from dataclasses import dataclass, field
@@ -18,8 +25,10 @@ from enum import Enum, auto
 import readtorch
 from readtorch import nn
 from readtorch.c10.cuda.device_memory import empty_returnable
-from readtorch.distributed.tensor import Replicate, Shard
+from readtorch.distributed.device_mesh import DeviceMesh
+from readtorch.distributed.tensor import DTensor, Replicate, Shard
 from readtorch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from readtorch.distributed.tensor.placement_types import _StridedShard
 
 from ._fsdp_api import CPUOffloadPolicy
 from ._fsdp_common import HSDPMeshInfo, _chunk_with_empty, _from_local_no_grad, _to_dtype_if_needed
@@ -76,19 +85,17 @@ class FSDPParam:
             )
         self.fsdp_placement = self._placement(param, placement_fn)
         dim, count = self.fsdp_placement.dim, self.mesh_info.shard_mesh_size
+        self._unsharded_dtensor_spec = param._spec if isinstance(param, DTensor) else None
         if dim >= param.ndim:
             raise AssertionError(f"Shard dim {dim} is invalid for {param.ndim}D tensor: {param.shape}")
-        if dim > 0 and param.size(dim) % count != 0:
+        self._sharding_spec = self._spec_of_shards(param)
+        whole = param._local_tensor if self.is_dtensor else param.detach()
+        if dim > 0 and whole.size(dim) % count != 0:
             raise NotImplementedError(
-                f"FSDP does not support uneven sharding on dim {dim}: {param.size()} (world size: {count})"
+                f"FSDP does not support uneven sharding on dim {dim}: {whole.size()} (world size: {count})"
             )
-        placements = (self.fsdp_placement,)
-        if isinstance(self.mesh_info, HSDPMeshInfo):
-            placements = Replicate(), *placements
-        meta = TensorMeta(param.size(), param.stride(), param.dtype)
-        self._sharding_spec = DTensorSpec(self.mesh_info.mesh, placements, meta)
-        self._orig_size, self.orig_dtype = param.size(), param.dtype
-        chunks = _chunk_with_empty(param.detach(), count, dim)
+        self._orig_size, self.orig_dtype = whole.size(), param.dtype
+        chunks = _chunk_with_empty(whole, count, dim)
         mine = chunks[self.mesh_info.shard_mesh_rank]
         self.sharded_size = mine.size()
         self.padded_sharded_param_size = chunks[0].size()
@@ -96,6 +103,25 @@ class FSDPParam:
         self.sharded_param = nn.Parameter(self.to_sharded_dtensor(self._shard_view()), param.requires_grad)
         self._setattr_on_modules(self.sharded_param)
         self.sharded_state = ShardedState.SHARDED
+
+    @property
+    def is_dtensor(self):
+        """Whether the parameter was a DTensor before: Note [ What tensor parallelism has cut is cut again ]."""
+        return self._unsharded_dtensor_spec is not None
+
+    def _spec_of_shards(self, param):
+        """How the sharded parameter, and its gradient, are placed."""
+        mesh, placement, earlier = self.mesh_info.mesh, self.fsdp_placement, ()
+        meta = TensorMeta(param.size(), param.stride(), param.dtype)
+        if self.is_dtensor:
+            before = self._unsharded_dtensor_spec
+            if len(before.placements) > 2:
+                raise NotImplementedError(f"FSDP only supports 1D TP/EP or 2D EP+TP, not {before.placements}")
+            mesh, earlier, meta = DeviceMesh._concatenate([mesh, before.mesh]), before.placements, before.tensor_meta
+            if (pieces := before.num_shards_map[placement.dim]) > 1:
+                placement = _StridedShard(placement.dim, split_factor=pieces)
+        copies = (Replicate(),) if isinstance(self.mesh_info, HSDPMeshInfo) else ()
+        return DTensorSpec(mesh, (*copies, placement, *earlier), meta)
 
     def _placement(self, param, placement_fn):
         placement = placement_fn(param) if placement_fn is not None else None
@@ -168,8 +194,11 @@ class FSDPParam:
     def init_unsharded_param(self):
         """The Parameter over that memory, made at the first all-gather."""
         if self._unsharded_param is None:
-            whole = self.all_gather_output[: self._orig_size.numel()].view(self._orig_size)
-            self._unsharded_param = nn.Parameter(whole.detach(), self.sharded_param.requires_grad)
+            whole = self.all_gather_output[: self._orig_size.numel()].view(self._orig_size).detach()
+            if self.is_dtensor:
+                meta = self._unsharded_dtensor_spec.tensor_meta._replace(dtype=whole.dtype)
+                whole = _from_local_no_grad(whole, self._unsharded_dtensor_spec.shallow_copy_with_tensor_meta(meta))
+            self._unsharded_param = nn.Parameter(whole, self.sharded_param.requires_grad)
 
     # ----------------------------------------------------------------------------------------- from one to the other
 
@@ -180,6 +209,8 @@ class FSDPParam:
 
     def to_sharded_post_forward(self):
         """Keep this rank's part of a whole that a few neighbours share."""
+        if self.is_dtensor:
+            raise NotImplementedError("Resharding to smaller mesh is not supported for DTensor parameters yet")
         info, whole = self.post_forward_mesh_info, self.all_gather_output
         if whole.numel() % info.shard_mesh_size != 0:
             raise AssertionError(
@@ -235,11 +266,18 @@ class FSDPParam:
         """The gradient that is to be reduced, which leaves the parameter; None if there is none."""
         if self.unsharded_accumulated_grad is not None:
             grad, self.unsharded_accumulated_grad = self.unsharded_accumulated_grad, None
-            return grad
-        if self._unsharded_param is None:
+        elif self._unsharded_param is None:
             return None
-        grad, self._unsharded_param.grad = self._unsharded_param.grad, None
-        return grad
+        else:
+            grad, self._unsharded_param.grad = self._unsharded_param.grad, None
+        return self._inner_grad(grad) if self.is_dtensor and grad is not None else grad
+
+    def _inner_grad(self, grad):
+        """What this rank has of a gradient that is placed as the parameter was: what tensor parallelism has left as summands is added."""
+        placements = self._unsharded_dtensor_spec.placements
+        if grad.placements != placements:
+            grad = grad.redistribute(placements=placements)
+        return grad._local_tensor
 
     def __repr__(self):
         return f"FSDPParam(fqn={self._param_fqn}, orig_size={self._orig_size})"
