@@ -146,7 +146,9 @@ def tensor_parallel(api, rank, steps=3):
     return {
         "losses": losses,
         "shards": shards(model),
-        "placed": {name: (repr(value.placements), repr(value.device_mesh)) for name, value in model.state_dict().items()},
+        "placed": {
+            name: (repr(value.placements), repr(value.device_mesh)) for name, value in model.state_dict().items()
+        },
         "whole": {name: plain(value.full_tensor()) for name, value in model.named_parameters()},
     }
 

@@ -55,7 +55,14 @@ def test_random_programs_are_placed_as_pytorchs(seed):
             assert a == b, (program[0], program[2][i - first], [expected[j] for j in operands])
 
 
-VIEWS = [((4, 8), (32,)), ((32,), (4, 8)), ((2, 4, 8), (8, 8)), ((8, 8), (2, 4, 8)), ((8, 6), (6, 8)), ((16, 4), (4, 16))]
+VIEWS = [
+    ((4, 8), (32,)),
+    ((32,), (4, 8)),
+    ((2, 4, 8), (8, 8)),
+    ((8, 8), (2, 4, 8)),
+    ((8, 6), (6, 8)),
+    ((16, 4), (4, 16)),
+]
 
 
 def cuts(shape, mesh):

@@ -4,13 +4,16 @@ import warnings
 
 import pytest
 import torch
+from torch.distributed import tensor as their_tensor
 from torch.distributed.tensor import Shard as TheirShard
 from torch.distributed.tensor import parallel as theirs
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import readtorch
 from readtorch import nn
 from readtorch.distributed import init_device_mesh, run_threads
-from readtorch.distributed.tensor import DTensor, Replicate, Shard, parallel
+from readtorch.distributed import tensor as our_tensor
+from readtorch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, parallel
 from readtorch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -18,6 +21,7 @@ from readtorch.distributed.tensor.parallel import (
     PrepareModuleOutput,
     RowwiseParallel,
     SequenceParallel,
+    loss_parallel,
     parallelize_module,
 )
 
@@ -189,3 +193,91 @@ def test_refusals_are_pytorchs():
 
     ours = refused(parallel, nn, Shard, readtorch.tensor)
     assert ours == refused(theirs, torch.nn, TheirShard, torch.tensor)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_of_divided_classes(reduction, weighted):
+    """Of numbers of classes that the ranks do not divide, of one even, of several positions, and with a target that does not count."""
+
+    def program(rank):
+        mesh = init_device_mesh("cpu", (2,))
+        for shape in ((6, 5), (5,), (3, 5, 4), (6, 1)):
+            readtorch.manual_seed(0)
+            dim = min(1, len(shape) - 1)
+            x = readtorch.randn(*shape, dtype=readtorch.float64)
+            target = readtorch.randint(shape[dim], shape[:dim] + shape[dim + 1 :])
+            if target.ndim:
+                target.view(-1)[1] = -100
+            weight = readtorch.rand(shape[dim], dtype=readtorch.float64) if weighted else None
+            whole = x.clone().requires_grad_()
+            expected = F.cross_entropy(whole, target, weight, reduction=reduction)
+            (expected * expected).sum().backward()
+            parts = distribute_tensor(x, mesh, [Shard(dim)]).requires_grad_()
+            with loss_parallel():
+                loss = F.cross_entropy(parts, target, weight, reduction=reduction)
+                (loss * loss).sum().backward()
+            assert loss.placements == (Replicate(),) and parts.grad.placements == (Shard(dim),)
+            assert close(loss.full_tensor(), expected), shape
+            assert close(parts.grad.full_tensor(), whole.grad), shape
+        return True
+
+    assert all(run_threads(program, 2))
+
+
+def test_cross_entropy_of_divided_classes_and_positions():
+    def program(rank):
+        mesh, cuts = init_device_mesh("cpu", (2, 2)), [Shard(0), Shard(1)]
+        x, target = readtorch.randn(6, 5, dtype=readtorch.float64), readtorch.tensor([0, 4, 2, -100, 1, 3])
+        whole, parts = x.clone().requires_grad_(), distribute_tensor(x, mesh, cuts).requires_grad_()
+        placed = distribute_tensor(target, mesh, [Shard(0), Replicate()])
+        expected = F.cross_entropy(whole, target, reduction="sum")
+        expected.backward()
+        with loss_parallel():
+            loss = F.cross_entropy(parts, placed, reduction="sum")
+            assert str(loss.placements) == "(Partial(sum), Replicate())" and close(loss.full_tensor(), expected)
+            loss.backward()
+        assert parts.grad.placements == tuple(cuts) and close(parts.grad.full_tensor(), whole.grad)
+        with pytest.raises(ZeroDivisionError), loss_parallel():
+            1 / 0
+        return F.cross_entropy(parts, placed).placements  # by the rule, which makes the classes whole first
+
+    readtorch.manual_seed(0)
+    assert "Shard(dim=1)" not in str(run_threads(program, 4)[0])
+
+
+WRONG_LOSSES = {
+    "classes are whole": ([0, "R"], [0, "R"], {}),
+    "classes are cut twice": ([1, 1], ["R", "R"], {}),
+    "a sum": (["P", 1], ["R", "R"], {}),
+    "a plain target": ([0, 1], None, {"reduction": "sum"}),
+    "another target": ([0, 1], ["R", "R"], {"reduction": "sum"}),
+    "a mean": ([0, 1], [0, "R"], {}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_LOSSES)
+def test_refusals_of_divided_losses_are_pytorchs(case):
+    def refused(t, api, block):
+        mesh = t.distributed.init_device_mesh("cpu", (2, 2))
+
+        def placed(kinds):
+            named = {"R": api.Replicate(), "P": api.Partial()}
+            return [named.get(kind) or api.Shard(kind) for kind in kinds]
+
+        logits, of_target, settings = WRONG_LOSSES[case]
+        x = api.distribute_tensor(t.randn(4, 8), mesh, placed(logits), src_data_rank=None)
+        target = t.zeros(4, dtype=t.int64)
+        if of_target is not None:
+            target = api.distribute_tensor(target, mesh, placed(of_target), src_data_rank=None)
+        with block(), pytest.raises(Exception) as caught:
+            t.nn.functional.cross_entropy(x, target, **settings)
+        return caught.type, str(caught.value)
+
+    mine = run_threads(lambda rank: refused(readtorch, our_tensor, loss_parallel), 4)[0]
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+    try:
+        expected = refused(torch, their_tensor, theirs.loss_parallel)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert mine == expected

@@ -29,12 +29,14 @@ class _Settings(threading.local):
 class OpDispatcher:
     """Runs operators on DTensors. There is one: `DTensor._op_dispatcher`.
 
-    _custom_op_handlers: OpOverload -> function of (class of DTensors, operator, args, kwargs) that runs it in another way.
+    _custom_op_handlers: OpOverload -> function of (class of DTensors, operator, args, kwargs) that runs it in another way. Those of a
+    `with` block are kept for each world: ranks that are threads are not in a block together, and a rank's devices have threads of their own.
     """
 
     def __init__(self):
         self.sharding_propagator = ShardingPropagator()
         self._custom_op_handlers = {aten.as_strided.default: _as_strided_handler}
+        self._handlers_of_blocks = {}  # number of a world -> the handlers of each `with` block that it is in
         self._regions = {}  # OpOverload -> what makes the `with` block in which it draws random numbers
         self._settings = _Settings()
 
@@ -51,10 +53,28 @@ class OpDispatcher:
         """Run an operator within `region(schema, local kwargs)`: it draws random numbers."""
         self._regions[op_call] = region
 
+    def push_handlers(self, world, handlers):
+        """At the begin of a `with` block: let them run operators on meshes of this world."""
+        self._handlers_of_blocks.setdefault(world, []).append(handlers)
+
+    def pop_handlers(self, world):
+        """At its end."""
+        blocks = self._handlers_of_blocks[world]
+        blocks.pop()
+        if not blocks:
+            del self._handlers_of_blocks[world]
+
+    def _handler(self, cls, op_call, args, kwargs):
+        """What runs an operator in another way than its rule; None, as of most."""
+        if op_call in self._custom_op_handlers or not self._handlers_of_blocks:
+            return self._custom_op_handlers.get(op_call)
+        blocks = self._handlers_of_blocks.get(_mesh_of(cls, op_call, args, kwargs)._world_number, ())
+        return next((handlers[op_call] for handlers in blocks if op_call in handlers), None)
+
     def dispatch(self, cls, op_call, args, kwargs):
         """Run an operator of which an argument is a DTensor (a `cls`)."""
-        if op_call in self._custom_op_handlers:
-            return self._custom_op_handlers[op_call](cls, op_call, args, kwargs)
+        if handler := self._handler(cls, op_call, args, kwargs):
+            return handler(cls, op_call, args, kwargs)
         if op_call._opname.startswith("_foreach_"):
             return _one_by_one(op_call, args, kwargs)
         schema, local_args, local_kwargs = self.unwrap(cls, op_call, args, kwargs)

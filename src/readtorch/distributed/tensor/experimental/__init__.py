@@ -4,7 +4,10 @@ from contextlib import contextmanager
 
 from readtorch.distributed.tensor._api import DTensor
 
-__all__ = ["implicit_replication"]
+from ._func_map import local_map
+from ._register_sharding import register_sharding
+
+__all__ = ["implicit_replication", "local_map", "register_sharding"]
 
 
 @contextmanager
@@ -16,3 +19,7 @@ def implicit_replication():
         yield
     finally:
         dispatcher._allow_implicit_replication = False
+
+
+for _public in (implicit_replication, local_map, register_sharding):
+    _public.__module__ = __name__  # where they are documented to be, as in PyTorch

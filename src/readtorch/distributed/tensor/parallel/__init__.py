@@ -1,6 +1,7 @@
 """Tensor parallelism: the parameters of a layer over the ranks. In PyTorch: `torch/distributed/tensor/parallel/__init__.py`."""
 
 from .api import parallelize_module
+from .loss import loss_parallel
 from .style import (
     ColwiseParallel,
     ParallelStyle,
@@ -19,5 +20,6 @@ __all__ = [
     "PrepareModuleOutput",
     "RowwiseParallel",
     "SequenceParallel",
+    "loss_parallel",
     "parallelize_module",
 ]
