@@ -69,14 +69,14 @@ def cuts(shape, mesh):
     """All ways to cut a tensor along a mesh in which strided shards have parts of one size."""
     one = [Replicate(), *(Shard(d) for d in range(len(shape)))]
     one += [_StridedShard(d, split_factor=n) for d in range(len(shape)) for n in (2, 4)]
-    for placements in itertools.product(one, repeat=len(mesh)):
+    for cut in itertools.product(one, repeat=len(mesh)):
         sizes, even = list(shape), True
-        for p, n in zip(placements, mesh, strict=True):
+        for p, n in zip(cut, mesh, strict=True):
             if not p.is_replicate():
                 even &= sizes[p.dim] % (n * getattr(p, "split_factor", n)) == 0 or isinstance(p, Shard)
                 sizes[p.dim] //= n
         if even:
-            yield placements
+            yield cut
 
 
 def on_rank(array, mesh, placements, coordinate):
@@ -120,19 +120,19 @@ def test_views_of_cut_dimensions(mesh):
     same = better = 0
     for before, after in VIEWS:
         groups = our_views.view_groups(before, after)
-        for placements in cuts(before, mesh):
-            expected = pytorchs_view(placements, before, after, mesh)
+        for cut in cuts(before, mesh):
+            expected = pytorchs_view(cut, before, after, mesh)
             try:
-                mine = our_views.propagate_shape_and_sharding(placements, before, groups, mesh, True)
+                mine = our_views.propagate_shape_and_sharding(cut, before, groups, mesh, True)
             except RuntimeError:
                 mine = None
             else:
-                assert same_elements(before, after, mesh, *mine), (before, after, placements, mine)
+                assert same_elements(before, after, mesh, *mine), (before, after, cut, mine)
             as_expected = mine is not None and expected == [[str(p) for p in part] for part in mine]
             same, better = same + as_expected, better + (mine is not None and not as_expected)
             if expected is not None and not as_expected:
                 wrong = [[placement_of(text) for text in part] for part in expected]
-                assert not same_elements(before, after, mesh, *wrong), (before, after, placements, mine, expected)
+                assert not same_elements(before, after, mesh, *wrong), (before, after, cut, mine, expected)
     assert same > 50 and better > 20, (same, better)
 
 
