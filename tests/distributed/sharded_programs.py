@@ -170,6 +170,50 @@ def accumulated(api, rank):
     return {"shards": shards(model), "seen": seen}
 
 
+def own_collectives(api, rank):
+    """An all-gather and a reduce-scatter of the program's own, a hook, a group and two buffers for reductions."""
+    policies = importlib.import_module(f"{api.__name__}.distributed.fsdp._fully_shard._fsdp_api")
+    seen = []
+
+    class Buffers:
+        def allocate(self, size, *, dtype, device):
+            seen.append(("allocate", tuple(size)))
+            return api.empty(*size, dtype=dtype, device=device)
+
+    class Gather(Buffers, policies.AllGather):
+        def __call__(self, output_tensor, input_tensor, group, async_op=False):
+            return api.distributed.all_gather_into_tensor(output_tensor, input_tensor, group=group, async_op=async_op)
+
+    class Scatter(Buffers, policies.ReduceScatter):
+        def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+            seen.append(("reduce", group.group_name == api.distributed.group.WORLD.group_name))
+            return api.distributed.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)
+
+    def prepare(model):
+        model.blocks[0].set_custom_all_gather(Gather())
+        model.blocks[1].set_custom_reduce_scatter(Scatter())
+        model.set_all_reduce_hook(lambda reduced: seen.append(("hook", reduced.mul_(0.5).numel())))
+        model.set_reduce_scatter_max_input_buffers(2)
+        model.blocks[0].set_force_sum_reduction_for_comms(True)
+        model.blocks[1].set_separate_reduce_scatter_group()
+
+    return {**trained(api, rank, prepare, steps=2), "seen": seen}
+
+
+def unused(api, rank):
+    """Each rank uses one of two layers of a group."""
+    nn = api.nn
+    model = nn.ModuleList([nn.Linear(3, 4), nn.Linear(3, 4)]).double()
+    model.forward = lambda x: model[rank % 2](x)
+    for i, parameter in enumerate(model.parameters()):
+        parameter.data.copy_(api.tensor(arrays(i, *parameter.shape)))
+    net = nn.Sequential(model)
+    fsdp_of(api).fully_shard(net, mesh=mesh_of(api, (api.distributed.get_world_size(),)))
+    net.set_reduce_scatter_unused_params(True)
+    net(api.tensor(arrays(60 + rank, 5, 3))).square().mean().backward()
+    return {name: plain(parameter.grad.to_local()) for name, parameter in net.named_parameters()}
+
+
 def precision(api, rank):
     """Computed in bfloat16, reduced in float32: compared coarsely."""
     policy = fsdp_of(api).MixedPrecisionPolicy(api.bfloat16, api.float32)
@@ -276,6 +320,8 @@ def all_cases(api, rank):
         "on the CPU": trained(api, rank, offload_policy=fsdp.CPUOffloadPolicy(pin_memory=False)),
         "accumulated": accumulated(api, rank),
         "tensor parallel": tensor_parallel(api, rank),
+        "own collectives": own_collectives(api, rank),
+        "unused": unused(api, rank),
         "precision": precision(api, rank),
         "groups": groups(api, rank),
         "states": states(api, rank),

@@ -63,6 +63,8 @@ CASES = (
     "on the CPU",
     "accumulated",
     "tensor parallel",
+    "own collectives",
+    "unused",
     "precision",
     "groups",
     "states",
@@ -305,6 +307,19 @@ def test_errors(wrong, error, message):
             wrong(readtorch.nn)
 
     dist.run_threads(run, 2)
+
+
+def test_methods_are_pytorchs():
+    from torch.distributed.fsdp import FSDPModule as Theirs
+
+    absent = {name for name in dir(Theirs) if not name.startswith("_")} - set(dir(FSDPModule))
+    assert absent == {"set_allocate_memory_from_process_group_for_comm", "set_symm_mem_for_comm"}  # of NCCL
+    for wrong, error in ((True, TypeError), ("2", TypeError), (0, ValueError)):
+        with pytest.raises(error) as ours:
+            FSDPModule.set_reduce_scatter_max_input_buffers(None, wrong)
+        with pytest.raises(error) as theirs:
+            Theirs.set_reduce_scatter_max_input_buffers(None, wrong)
+        assert str(ours.value) == str(theirs.value)
 
 
 def test_classes():

@@ -1,5 +1,6 @@
-"""Policies. In PyTorch: `torch/distributed/fsdp/_fully_shard/_fsdp_api.py`."""
+"""Policies, and what collectives of one's own must have. In PyTorch: `torch/distributed/fsdp/_fully_shard/_fsdp_api.py`."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import readtorch
@@ -33,3 +34,27 @@ class CPUOffloadPolicy(OffloadPolicy):
     """
 
     pin_memory: bool = True
+
+
+class Comm(ABC):
+    """A collective that a program has written itself: where its buffers come from, and what is done when it is called."""
+
+    @abstractmethod
+    def allocate(self, size, *, dtype, device):
+        """Memory for a buffer of that size."""
+
+
+class AllGather(Comm):
+    """For `FSDPModule.set_custom_all_gather`."""
+
+    @abstractmethod
+    def __call__(self, output_tensor, input_tensor, group, async_op=False):
+        """Let each rank have all ranks' inputs; with async_op returns what can be waited for."""
+
+
+class ReduceScatter(Comm):
+    """For `FSDPModule.set_custom_reduce_scatter`."""
+
+    @abstractmethod
+    def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+        """Let each rank have its part of what all ranks' inputs are together."""

@@ -18,6 +18,7 @@ from readtorch import distributed as dist
 from readtorch.autograd import _unsafe_preserve_version_counter
 from readtorch.distributed.device_mesh import _get_device_handle
 
+from ._fsdp_api import AllGather, ReduceScatter
 from ._fsdp_common import _get_dim0_padded_size, _to_dtype_if_needed
 from ._fsdp_param import ShardedState
 
@@ -31,8 +32,25 @@ class AllGatherResult(NamedTuple):
     all_gather_input_split_sizes: list
 
 
+class DefaultAllocMixin:
+    """Buffers are new tensors."""
+
+    def allocate(self, size, *, dtype, device):
+        return readtorch.empty(*size, dtype=dtype, device=device)
+
+
+class DefaultAllGather(DefaultAllocMixin, AllGather):
+    def __call__(self, output_tensor, input_tensor, group, async_op=False):
+        return dist.all_gather_single(output_tensor, input_tensor, group=group, async_op=async_op)
+
+
+class DefaultReduceScatter(DefaultAllocMixin, ReduceScatter):
+    def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+        return dist.reduce_scatter_single(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
+
+
 @readtorch.no_grad()
-def foreach_all_gather(fsdp_params, group, async_op, copy_in_stream, all_gather_stream, device):
+def foreach_all_gather(fsdp_params, group, async_op, copy_in_stream, all_gather_stream, device, all_gather_comm):
     """Begin to gather the whole parameters: copy in on one stream, the collective on another."""
     handle = _get_device_handle(device.type)
     with handle.stream(copy_in_stream):
@@ -40,12 +58,12 @@ def foreach_all_gather(fsdp_params, group, async_op, copy_in_stream, all_gather_
         if len({tensor.dtype for tensor in inputs}) > 1:
             raise NotImplementedError("readtorch gathers parameters of one dtype together: shard them in several calls")
         sizes = [tensor.numel() for tensor in inputs]
-        output = readtorch.empty(sum(sizes) * group.size(), dtype=inputs[0].dtype, device=device)
+        output = all_gather_comm.allocate((sum(sizes) * group.size(),), dtype=inputs[0].dtype, device=device)
         mine = output.narrow(0, sum(sizes) * group.rank(), sum(sizes))
         readtorch._foreach_copy_(readtorch.split(mine, sizes), inputs)
     all_gather_stream.wait_stream(copy_in_stream)
     with handle.stream(all_gather_stream):
-        work = dist.all_gather_into_tensor(output, mine, group=group, async_op=async_op)
+        work = all_gather_comm(output_tensor=output, input_tensor=mine, group=group, async_op=async_op)
         return AllGatherResult(output, all_gather_stream.record_event(), work, sizes)
 
 
@@ -92,7 +110,7 @@ def foreach_reduce(fsdp_params, unsharded_grads, group, all_reduce_grads, partia
     group: the FSDPParamGroup, with its meshes, streams and dtypes. The list of gradients is emptied, so that they are freed.
     partial_reduce_output: with copies of the model (HSDP), what earlier backward passes have left for one all-reduce.
     """
-    world, streams = group.mesh_info.shard_process_group, group.comm_ctx
+    world, streams = group._reduce_scatter_process_group, group.comm_ctx
     handle = _get_device_handle(group.device.type)
     grads = [_dim_first(param, grad, world.size()) for param, grad in zip(fsdp_params, unsharded_grads)]
     unsharded_grads.clear()
@@ -100,20 +118,23 @@ def foreach_reduce(fsdp_params, unsharded_grads, group, all_reduce_grads, partia
         raise AssertionError(f"FSDP reduce-scatter expects uniform gradient dtype but got {[g.dtype for g in grads]}")
     dtype = group._reduce_dtype or grads[0].dtype
     padded = [_get_dim0_padded_size(grad.size(), world.size()) for grad in grads]
-    sent = readtorch.empty(sum(size.numel() for size in padded), dtype=dtype, device=group.device)
+    sent = group._reduce_scatter_comm.allocate(
+        (sum(size.numel() for size in padded),), dtype=dtype, device=group.device
+    )
     _copy_in(grads, padded, sent.view(world.size(), -1))
     del grads
     stream = streams.reduce_scatter_stream
     stream.wait_stream(handle.current_stream())
     with handle.stream(stream):
-        output, scale = _reduce_scatter(sent, world, group, dtype)
+        before, scale, op = _get_gradient_divide_factors(group, dtype)
+        output = _reduce_scatter(sent, world, group, before, op)
         scattered = stream.record_event()
         if group._is_hsdp:
             if not all_reduce_grads:
                 partial = output if partial_reduce_output is None else partial_reduce_output.add_(output)
                 return ReduceResult(sent, scattered, stream.record_event(), partial)
             output = output if partial_reduce_output is None else output.add_(partial_reduce_output)
-    last = _all_reduce_if_hsdp(output, group, stream, handle, dtype)
+    last = _after_the_scatter(output, group, stream, handle, op)
     with handle.stream(last):
         if scale != 1:
             output.div_(scale)
@@ -144,33 +165,46 @@ def _copy_in(grads, padded, rows):
         start += length
 
 
-def _reduce_scatter(sent, world, group, dtype):
-    """(this rank's part, what it must be divided by afterwards).
+def _get_gradient_divide_factors(group, dtype):
+    """(what gradients are divided by before the reduction, what after it, the reduction).
 
-    Averages of float16 could overflow as sums first, so they are divided by about the root of N before and again after.
+    Averages of float16 could overflow as sums first, so they are divided by about the root of N before and again after. in PyTorch: a
+    factor of one's own is a PREMUL_SUM, which only NCCL has.
     """
-    output = readtorch.empty(sent.numel() // world.size(), dtype=dtype, device=sent.device)
-    ranks = world.size() * (group.mesh_info.replicate_mesh_size if group._is_hsdp else 1)
-    factor = float(ranks) if group.gradient_divide_factor is None else group.gradient_divide_factor
-    if dtype not in (readtorch.float16,):
-        dist.reduce_scatter_tensor(output, sent, op=dist.ReduceOp.SUM, group=world)
-        return output, factor
-    before = 1
-    while factor % before == 0 and factor / before > before:
+    ranks, factor = group.mesh_info.shard_mesh_size, group.gradient_divide_factor
+    if group._is_hsdp:
+        ranks *= group.mesh_info.replicate_mesh_size
+    overflow_risk = dtype not in (readtorch.float32, readtorch.bfloat16)
+    if factor is None and ranks > 1 and not overflow_risk and not group.force_sum_reduction_for_comms:
+        return 1, 1, dist.ReduceOp.AVG
+    factor, before = float(ranks) if factor is None else factor, 1
+    while overflow_risk and factor % before == 0 and factor / before > before:
         before *= 2
-    sent.div_(before)
-    dist.reduce_scatter_tensor(output, sent, op=dist.ReduceOp.SUM, group=world)
-    return output, factor / before
+    return before, factor / before, dist.ReduceOp.SUM
 
 
-def _all_reduce_if_hsdp(output, group, stream, handle, dtype):
-    """Add the parts of all copies of the model; returns the stream on which the result is."""
-    if not group._is_hsdp:
-        return stream
-    last = group.comm_ctx.all_reduce_stream
-    last.wait_stream(stream)
-    with handle.stream(last):
-        dist.all_reduce(output, group=group.mesh_info.replicate_process_group)
+def _reduce_scatter(sent, world, group, before, op):
+    """This rank's part of all gradients."""
+    output = group._reduce_scatter_comm.allocate((sent.numel() // world.size(),), dtype=sent.dtype, device=sent.device)
+    if before != 1:
+        sent.div_(before)
+    group._reduce_scatter_comm(output_tensor=output, input_tensor=sent, group=world, op=op)
+    return output
+
+
+def _after_the_scatter(output, group, stream, handle, op):
+    """Add the parts of all copies of the model, and do what the program has asked for; returns the stream on which the result is."""
+    last, hook = stream, group._all_reduce_hook
+    if group._is_hsdp:
+        last = group.comm_ctx.all_reduce_stream
+        last.wait_stream(stream)
+        with handle.stream(last):
+            dist.all_reduce(output, group=group.mesh_info.replicate_process_group, op=op)
+    if hook is not None:
+        last = group._all_reduce_hook_stream or group.comm_ctx.all_reduce_stream
+        last.wait_stream(stream)
+        with handle.stream(last):
+            hook(output)
     return last
 
 

@@ -21,6 +21,7 @@ class FSDPMeshInfo:
     def __post_init__(self):
         self.shard_mesh_size = self.mesh.size(self.shard_mesh_dim)
         self.shard_process_group = self.mesh.get_group(self.shard_mesh_dim)
+        self.reduce_scatter_process_group = None  # one of its own, if that is wanted
         self.shard_mesh_rank = self.shard_process_group.rank()
 
 

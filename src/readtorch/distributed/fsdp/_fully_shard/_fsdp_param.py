@@ -262,14 +262,16 @@ class FSDPParam:
         self._unsharded_param.grad = None
         self.unsharded_accumulated_grad = grad.to(self.reduce_dtype)
 
-    def take_unsharded_grad(self):
-        """The gradient that is to be reduced, which leaves the parameter; None if there is none."""
+    def take_unsharded_grad(self, or_zeros=False):
+        """The gradient that is to be reduced, which leaves the parameter; None if there is none, or zeros for a parameter that is trained."""
         if self.unsharded_accumulated_grad is not None:
             grad, self.unsharded_accumulated_grad = self.unsharded_accumulated_grad, None
         elif self._unsharded_param is None:
             return None
         else:
             grad, self._unsharded_param.grad = self._unsharded_param.grad, None
+            if grad is None and or_zeros and self._unsharded_param.requires_grad:
+                grad = readtorch.zeros_like(self._unsharded_param)
         return self._inner_grad(grad) if self.is_dtensor and grad is not None else grad
 
     def _inner_grad(self, grad):

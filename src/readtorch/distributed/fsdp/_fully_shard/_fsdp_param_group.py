@@ -7,7 +7,8 @@ while the device still computes the group before: so the collective runs beside 
 if only it is on a stream of its own and writes to other memory than the one before. That is why the output of an all-gather
 is kept until the next one has copied in (`comm_ctx.all_gather_state`). In backward the reduce-scatter of a group would come
 between, so the next all-gather is asked for before the group's gradients are computed: the groups are known from forward, in
-reverse (`_backward_prefetch`). The input of a reduce-scatter is kept until the next one begins.
+reverse (`_backward_prefetch`). The input of a reduce-scatter is kept until the next one begins, or one of the next ones: more
+of them take memory, and computation waits less for a reduction that takes longer than it.
 """
 
 import contextlib
@@ -15,10 +16,18 @@ from typing import Any, NamedTuple
 
 import readtorch
 from readtorch import autograd
+from readtorch import distributed as dist
 from readtorch.distributed.device_mesh import _get_device_handle
 
 from ._fsdp_api import CPUOffloadPolicy
-from ._fsdp_collectives import AllGatherResult, foreach_all_gather, foreach_all_gather_copy_out, foreach_reduce
+from ._fsdp_collectives import (
+    AllGatherResult,
+    DefaultAllGather,
+    DefaultReduceScatter,
+    foreach_all_gather,
+    foreach_all_gather_copy_out,
+    foreach_reduce,
+)
 from ._fsdp_common import HSDPMeshInfo, TrainingState, collect_grad_tensors, is_bw, replace_grad_tensors
 from ._fsdp_param import FSDPParam, ParamModuleInfo, ShardedState
 
@@ -40,7 +49,8 @@ class FSDPCommContext:
         self.reduce_scatter_stream = handle.Stream(priority=-1)
         self.all_reduce_stream = handle.Stream()
         self.all_gather_state = None
-        self.reduce_scatter_state = None  # of the last group: (its input, when it is over)
+        self.reduce_scatter_states = []  # of the last groups: (its input, when it is over)
+        self.reduce_scatter_max_input_buffers = 1
         self.post_forward_order = []  # the groups as they ran forward
 
     def get_all_gather_streams(self, async_op, training_state, current_stream):
@@ -77,6 +87,10 @@ class FSDPParamGroup:
         self.unshard_async_op = False
         self.unshard_in_backward = True
         self.gradient_divide_factor = None
+        self.force_sum_reduction_for_comms = self.reduce_scatter_unused_params = False
+        self.reduce_scatter_max_input_buffers = 1
+        self._all_gather_comm, self._reduce_scatter_comm = DefaultAllGather(), DefaultReduceScatter()
+        self._all_reduce_hook = self._all_reduce_hook_stream = None
         # what is under way
         self._all_gather_result = None
         self._post_reduce_event = None
@@ -140,7 +154,7 @@ class FSDPParamGroup:
             async_op, self._training_state, self.device_handle.current_stream()
         )
         self._all_gather_result = foreach_all_gather(
-            self.fsdp_params, self._all_gather_process_group, async_op, *streams, self.device
+            self.fsdp_params, self._all_gather_process_group, async_op, *streams, self.device, self._all_gather_comm
         )
 
     def wait_for_unshard(self):
@@ -208,6 +222,23 @@ class FSDPParamGroup:
         small = self._sharded_state is ShardedState.SHARDED_POST_FORWARD
         return (self.post_forward_mesh_info if small else self.mesh_info).shard_process_group
 
+    @property
+    def _reduce_scatter_process_group(self):
+        return self.mesh_info.reduce_scatter_process_group or self.mesh_info.shard_process_group
+
+    def _set_separate_reduce_scatter_group(self, enable, new_groups):
+        """new_groups: {ranks: group} of those that one call has made."""
+        info = self.mesh_info
+        if not enable:
+            info.reduce_scatter_process_group = None
+            return
+        ranks = tuple(dist.get_process_group_ranks(info.shard_process_group))
+        if ranks not in new_groups:
+            new_groups[ranks] = info.reduce_scatter_process_group or dist.new_group(
+                list(ranks), use_local_synchronization=True, group_desc="fsdp_reduce_scatter"
+            )
+        info.reduce_scatter_process_group = new_groups[ranks]
+
     # ------------------------------------------------------------------------------------------ forward and backward
 
     def pre_forward(self, args, kwargs):
@@ -247,18 +278,17 @@ class FSDPParamGroup:
             for param in self.fsdp_params:
                 param.to_accumulated_grad_if_needed()
             return
-        if self.comm_ctx.reduce_scatter_state is not None:
-            self._current_stream_waits_for(self.comm_ctx.reduce_scatter_state[1])
-            self.comm_ctx.reduce_scatter_state = None  # its input is freed
+        while len(self.comm_ctx.reduce_scatter_states) >= self.comm_ctx.reduce_scatter_max_input_buffers:
+            self._current_stream_waits_for(self.comm_ctx.reduce_scatter_states.pop(0)[1])  # its input is freed
         if not params:
             return
         result = foreach_reduce(params, grads, self, self.all_reduce_grads, self._partial_reduce_output)
-        self.comm_ctx.reduce_scatter_state = result.reduce_scatter_input, result.reduce_scatter_event
+        self.comm_ctx.reduce_scatter_states.append((result.reduce_scatter_input, result.reduce_scatter_event))
         self._post_reduce_event = result.post_reduce_event
         self._partial_reduce_output = result.partial_reduce_output
 
     def _grads_to_reduce(self):
-        pairs = [(param, param.take_unsharded_grad()) for param in self.fsdp_params]
+        pairs = [(param, param.take_unsharded_grad(self.reduce_scatter_unused_params)) for param in self.fsdp_params]
         pairs = [(param, grad) for param, grad in pairs if grad is not None]
         return [param for param, _ in pairs], [grad for _, grad in pairs]
 

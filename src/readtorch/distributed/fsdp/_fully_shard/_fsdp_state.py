@@ -108,6 +108,8 @@ class FSDPState:
                         )
                     seen.add(param._orig_param_uid)
                 group.lazy_init()
+        wanted = [group.reduce_scatter_max_input_buffers for state in states for group in state._groups]
+        self._comm_ctx.reduce_scatter_max_input_buffers = max(wanted, default=1)
 
     # ------------------------------------------------------------------------------------------------------- forward
 
@@ -222,10 +224,10 @@ class FSDPState:
 
     def _forget_order(self):
         self._comm_ctx.post_forward_order.clear()
-        if self._comm_ctx.reduce_scatter_state is not None:
+        for _, event in self._comm_ctx.reduce_scatter_states:
             for group in self._groups[:1]:
-                group._current_stream_waits_for(self._comm_ctx.reduce_scatter_state[1])
-            self._comm_ctx.reduce_scatter_state = None
+                group._current_stream_waits_for(event)
+        self._comm_ctx.reduce_scatter_states.clear()
 
     def reset_iter_state(self):
         """After an exception in forward or backward: make ready for another step."""

@@ -1,6 +1,7 @@
 """`fully_shard`, and what a sharded module can do. In PyTorch: `torch/distributed/fsdp/_fully_shard/_fully_shard.py`."""
 
 import functools
+import warnings
 
 from readtorch.distributed.fsdp._fully_shard._fsdp_api import MixedPrecisionPolicy, OffloadPolicy
 
@@ -78,7 +79,10 @@ def _unimplemented_deepcopy(*args, **kwargs):
 
 
 class FSDPModule:
-    """What `fully_shard` adds to the class of a module."""
+    """What `fully_shard` adds to the class of a module.
+
+    in PyTorch: also `set_allocate_memory_from_process_group_for_comm` and `set_symm_mem_for_comm`, for memory that NCCL provides.
+    """
 
     def __new__(cls, *args, **kwargs):
         """An object of the class as it was: when a Sequential makes another of its own kind from a slice, say."""
@@ -161,10 +165,62 @@ class FSDPModule:
         """What the next step's all-gathers wait for, in place of all that is on the current stream. On the root."""
         self._get_fsdp_state()._state_ctx.post_optim_event = event
 
+    def set_custom_all_gather(self, comm):
+        """Gather this module's parameters by an `AllGather` of one's own."""
+        for group in self._groups(recurse=False):
+            group._all_gather_comm = comm
+
+    def set_custom_reduce_scatter(self, comm):
+        """Reduce this module's gradients by a `ReduceScatter` of one's own."""
+        for group in self._groups(recurse=False):
+            group._reduce_scatter_comm = comm
+
+    def set_all_reduce_hook(self, hook, *, stream=None):
+        """What is called with this rank's part of this module's gradients once they are reduced, with copies of the model by all of them.
+
+        stream: where; only without copies of the model.
+        """
+        for group in self._groups(recurse=False):
+            group._all_reduce_hook = hook
+            if stream is not None:
+                if group._is_hsdp:
+                    raise ValueError("stream cannot be set when using native HSDP")
+                group._all_reduce_hook_stream = stream
+
+    def set_reduce_scatter_divide_factor(self, factor):
+        """The old name of set_gradient_divide_factor."""
+        warnings.warn("Use `set_gradient_divide_factor` instead", DeprecationWarning, stacklevel=2)
+        self.set_gradient_divide_factor(factor)
+
     def set_gradient_divide_factor(self, factor):
         """What the sum of the ranks' gradients is divided by, in place of their number."""
         for group in self._groups(recurse=False):
             group.gradient_divide_factor = factor
+
+    def set_force_sum_reduction_for_comms(self, enable):
+        """Whether this module's collectives are sums, which are divided afterwards, where they could be averages."""
+        for group in self._groups(recurse=False):
+            group.force_sum_reduction_for_comms = enable
+
+    def set_reduce_scatter_unused_params(self, reduce_scatter_unused_params, *, recurse=True):
+        """Whether parameters that have got no gradient bring zeros: needed where other ranks use other parameters."""
+        for group in self._groups(recurse):
+            group.reduce_scatter_unused_params = reduce_scatter_unused_params
+
+    def set_reduce_scatter_max_input_buffers(self, max_input_buffers, *, recurse=True):
+        """How many groups' gradients may be on their way at once, by default 1: Note [ What overlaps with what ]. Before the first step."""
+        if isinstance(max_input_buffers, bool) or not isinstance(max_input_buffers, int):
+            raise TypeError(f"max_input_buffers must be an int, got {type(max_input_buffers).__name__}")
+        if max_input_buffers < 1:
+            raise ValueError(f"max_input_buffers must be a positive int, got {max_input_buffers}")
+        for group in self._groups(recurse):
+            group.reduce_scatter_max_input_buffers = max_input_buffers
+
+    def set_separate_reduce_scatter_group(self, enable=True, *, recurse=True):
+        """Whether reductions have a process group of their own beside that of the all-gathers. All ranks must call it."""
+        new_groups = {}
+        for group in self._groups(recurse):
+            group._set_separate_reduce_scatter_group(enable, new_groups)
 
     def set_unshard_in_backward(self, unshard_in_backward):
         """Whether this module's parameters are needed in backward: an embedding's are not."""
