@@ -2,7 +2,9 @@
 
 import json
 import logging
+import threading
 import time
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -11,7 +13,7 @@ import torch.distributed as reference
 
 import readtorch
 from readtorch import distributed as dist
-from readtorch.csrc.distributed.process_group import RECORDER
+from readtorch.csrc.distributed.process_group import RECORDER, WATCHDOG
 from readtorch.distributed import distributed_c10d
 
 LATE = timedelta(milliseconds=300)
@@ -165,6 +167,46 @@ def test_the_watchdog_sees_what_nobody_waits_for(caplog, tmp_path, monkeypatch):
     )
     dumped = json.loads((tmp_path / "rank_0").read_bytes())
     assert [e["state"] for e in dumped["entries"] if e["profiling_name"] == "threads:all_reduce"][-1] == "scheduled"
+
+
+def test_the_watchdog_holds_no_tensors_while_it_sleeps():
+    """It has looked at a Work that was under way, and sleeps until its time would be over."""
+    looked = threading.Event()
+
+    def fn(rank):
+        if rank == 1:
+            assert looked.wait(30)
+        work = dist.all_reduce(readtorch.ones(3), async_op=True)
+        if rank == 0:
+            with WATCHDOG.changed:
+                WATCHDOG.wakes_at = None
+                WATCHDOG.changed.notify()
+            assert comes_true(lambda: WATCHDOG.wakes_at is not None)
+            looked.set()
+        work.wait()
+        return weakref.ref(work)
+
+    reference = dist.run_threads(fn, 2)[0]
+    assert comes_true(lambda: reference() is None)
+
+
+def test_the_thread_of_a_group_holds_no_tensors_while_it_waits():
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    try:
+        tensor = readtorch.ones(3)
+        dist.all_reduce(tensor)
+        reference = weakref.ref(tensor)
+        del tensor
+        assert comes_true(lambda: reference() is None)
+    finally:
+        dist.destroy_process_group()
+
+
+def comes_true(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
 
 
 def test_the_flight_recorder():

@@ -121,16 +121,12 @@ def test_one_block():
     )
 
 
-def assert_measured(inputs, tries=3):
-    """On the first rank. Between threads that are slow to come a buffer may be held through a run: then it is run again."""
+def assert_measured(inputs):
+    """On the first rank."""
     inputs = figure.FIGURE.read(inputs)
     expected = [(point["name"], figure.total(point)) for point in figure.points_of(inputs)]
     asked = inputs["strategy"], inputs["precision"], int(inputs["width"]), inputs["blocks"], inputs["tokens"]
-    for _ in range(tries):
-        found = measured(*asked, int(inputs["ranks"]))[0]
-        if found == expected:
-            return
-    assert found == expected
+    assert measured(*asked, int(inputs["ranks"]))[0] == expected
 
 
 def test_blocks_have_as_many_numbers_as_pytorchs():

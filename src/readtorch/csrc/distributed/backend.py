@@ -43,9 +43,17 @@ class QueuedProcessGroup(ProcessGroup):
         self._queue.put((collective, work))
 
     def _serve(self):
-        while (item := self._queue.get()) is not None:
-            collective, work = item
-            work.finish(self._error_of(collective, work))
+        while self._serve_one():
+            pass
+
+    def _serve_one(self):
+        """Whether it was not the last. A function of its own: while it waits for the next it holds no tensors of this one."""
+        item = self._queue.get()
+        if item is None:
+            return False
+        collective, work = item
+        work.finish(self._error_of(collective, work))
+        return True
 
     def _error_of(self, collective, work):
         """Carry out one collective; what went wrong, or None."""

@@ -8,6 +8,11 @@ Note [ What the watchdog does ]
 It says which collective is late, keeps what the flight recorder knows (in the file that TORCH_FR_DUMP_TEMP_FILE begins, with
 the rank behind it), and fails the Work, so that the group and its other ranks are told, as when the caller had waited. in PyTorch:
 after that it ends the process, because what GPUs computed meanwhile may be wrong (TORCH_NCCL_ASYNC_ERROR_HANDLING).
+
+Note [ The watchdog holds no tensor ]
+A Work knows the tensors that it fills, and the thread sleeps for a minute or for an hour. If it slept with a Work among its variables,
+the one that was under way when it looked last, those tensors would live as long: a rank would hold a buffer more, through
+a whole run. So it looks at deadlines and events, and takes the Work itself only once that is late.
 """
 
 import logging
@@ -30,7 +35,7 @@ class Watchdog:
 
     def reset(self):
         """In a forked process, too: it has neither the thread nor the ranks' connections."""
-        self.works = weakref.WeakSet()
+        self.watched = {}  # id of a Work -> (until when, the event of its end, a weak reference to it)
         self.changed = threading.Condition()
         self.thread = None
         self.wakes_at = None  # of time.perf_counter
@@ -41,31 +46,38 @@ class Watchdog:
         counts = [0 if array is None else array.size for array in (collective.source, collective.target)]
         work.watched = deadline, group, group.sequence, collective.name, counts
         with self.changed:
-            self.works.add(work)
+            self._remember(work, deadline)
             if self.thread is None:
                 self.thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                 self.thread.start()
             if self.wakes_at is None or deadline < self.wakes_at:
                 self.changed.notify()
 
+    def _remember(self, work, deadline):
+        """Until it is gone: see Note [ The watchdog holds no tensor ]."""
+        watched, key = self.watched, id(work)
+        watched[key] = deadline, work._done, weakref.ref(work, lambda _: watched.pop(key, None))
+
     def _run(self):
         while True:
-            for work in self._late():
-                self._give_up(work)
+            for reference in self._late():
+                self._give_up(reference())
 
     def _late(self):
-        """The Works whose time is over, as soon as there are some."""
+        """Weak references to the Works whose time is over, as soon as there are some."""
         with self.changed:
             while True:
-                now, works = time.perf_counter(), [work for work in self.works if not work.is_completed()]
-                late = [work for work in works if work.watched[0] <= now]
+                now, waiting = time.perf_counter(), [w for w in list(self.watched.values()) if not w[1].is_set()]
+                late = [reference for deadline, _, reference in waiting if deadline <= now]
                 if late:
                     return late
-                first = min((work.watched[0] for work in works), default=None)
+                first = min((deadline for deadline, _, _ in waiting), default=None)
                 self.wakes_at = first
                 self.changed.wait(None if first is None else first - now)
 
     def _give_up(self, work):
+        if work is None or work.is_completed():  # a moment ago it was not
+            return
         _, group, number, name, (ours, wanted) = work.watched
         elapsed = (time.perf_counter() - work.began) * 1000
         message = (
