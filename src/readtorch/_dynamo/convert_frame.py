@@ -234,6 +234,7 @@ class _Capture:
         if outcome is not None and not output.op_count and not self.state.settings.fullgraph:
             raise SkipFrame("because no content in function call")
         self.guard_aliases(output)
+        output.guard_equal_sizes()
         writer = FunctionWriter()
         builder, codegen = GuardBuilder(writer), PyCodegen(output, writer)
         for guard in output.guards:

@@ -71,6 +71,7 @@ class ExtraState:
     def reset(self):
         self.entries.clear()
         self.codes, self.given_up = [], None
+        self.recent = []  # the captures, the one that was used last in front, each with its functions in `entries`
         self.sizes_are_known = False  # whether no size may be left open in this frame
         self.frame_state = {}  # source -> the number that was there, or DYNAMIC
 
@@ -97,8 +98,16 @@ class ExtraState:
         for entry in self.entries:
             result = entry(closure, *args)
             if result is not MISS:
+                if entry is not self.entries[0]:
+                    self.use(entry)
                 return result
         return self.miss(closure, args)
+
+    def use(self, entry):
+        """The next call is likely to be of the same kind."""
+        at = next((i for i, (_, functions) in enumerate(self.recent) if entry in functions), 0)
+        self.recent.insert(0, self.recent.pop(at))
+        self.entries[:] = [function for _, functions in self.recent for function in functions]
 
     def miss(self, closure, args):
         """A call that no entry accepts: it is captured."""
@@ -114,7 +123,10 @@ class ExtraState:
         if made is not None:
             result = made.run(closure, *args)
             if result is not MISS:
-                self.entries += [function for function in (made.front(), made.run) if function is not None]
+                self.recent.insert(
+                    0, (made, [function for function in (made.front(), made.run) if function is not None])
+                )
+                self.use(made.run)
                 self.codes.append(made)
                 self.settings.codes.append(made)
                 return result
@@ -141,13 +153,13 @@ class ExtraState:
     def recompile_message(self, closure, args):
         lines = [f"Recompiling function {self.code.co_name} in {self.code.co_filename}:{self.code.co_firstlineno}"]
         lines.append("    triggered by the following guard failure(s):")
-        for i, made in reversed(list(enumerate(self.codes))):
-            lines.append(f"    - {self.number}/{i}: {made.first_failing_guard(closure, args)}")
+        for made, _ in self.recent:
+            lines.append(f"    - {self.number}/{self.codes.index(made)}: {made.first_failing_guard(closure, args)}")
         return "\n".join(lines)
 
     def over_limit(self, closure, args, limit):
         self.given_up = "recompile_limit"
-        last = self.codes[-1].first_failing_guard(closure, args)
+        last = self.recent[0][0].first_failing_guard(closure, args)
         where = f"{self.code.co_name} ({self.code.co_filename}:{self.code.co_firstlineno})"
         message = f"torch._dynamo hit config.recompile_limit ({limit})\n   function: '{where}'\n   last reason: {last}"
         if self.settings.fullgraph:
@@ -218,7 +230,9 @@ def _dispatcher_code(code, defaults, names_with_defaults):
         if k is MISSING: k = __function.__defaults__[0]
         for entry in __entries:
             result = entry(__closure, x, k)
-            if result is not MISS: return …
+            if result is not MISS:
+                if entry is not __entries[0]: __use(entry)
+                return …
     """
     count, by_name = code.co_argcount, code.co_kwonlyargcount
     names = [name.replace(".", "_") for name in code.co_varnames]  # the argument of a comprehension is called .0
@@ -247,7 +261,9 @@ def _dispatcher_code(code, defaults, names_with_defaults):
     lines += [
         "    for __entry in __entries:",
         f"        __result = __entry(__closure, {args})",
-        "        if __result is not __MISS: return __drive(__result) if __result.__class__ is __Tail else __result",
+        "        if __result is not __MISS:",
+        "            if __entry is not __entries[0]: __use(__entry)",
+        "            return __drive(__result) if __result.__class__ is __Tail else __result",
         f"    return __drive(__miss(__closure, ({args}{',' if args else ''})))",
     ]
     return "\n".join([f"def compiled({', '.join(parameters)}):", *lines, ""])
@@ -259,6 +275,7 @@ def _dispatcher(function, state):
         "__function": function,
         "__closure": function.__closure__,
         "__entries": state.entries,
+        "__use": state.use,
         "__miss": state.miss,
     }
     names |= {"__MISS": MISS, "__MISSING": MISSING, "__drive": drive, "__Tail": Tail}

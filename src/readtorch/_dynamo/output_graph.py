@@ -13,7 +13,7 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.guards import Guard, autocast_state, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
-from readtorch._dynamo.source import ConstantSource, GetItemSource, is_held
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, is_held
 from readtorch._dynamo.variables.base import VariableTracker
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
@@ -32,7 +32,7 @@ from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enab
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph, Node
 
-DYNAMIC = object()
+DYNAMIC, MISSING = object(), object()
 # Operators whose results have the same shape and dtype whatever number stands beside a tensor.
 TAKES_ANY_NUMBER = set(
     "add sub mul truediv floordiv mod pow iadd isub imul itruediv ifloordiv imod ipow lt le gt ge eq ne add_ sub_ mul_ div div_ "
@@ -51,10 +51,6 @@ def is_open(variable):
         return variable.is_open
     items = getattr(variable, "items", ())
     return any(is_open(each.realize()) for each in (items.values() if isinstance(items, dict) else items))
-
-
-def is_global(source):
-    return is_held(source.base) and isinstance(source.base.key, dict)
 
 
 class NumberInput:
@@ -141,6 +137,7 @@ class OutputGraph:
         self.capture_scalar_outputs = state.settings.fullgraph
         self.sizes_are_known = state.sizes_are_known
         self.numbers, self.number_count = {}, 0  # the first: source -> number, or DYNAMIC
+        self.equal_sizes = {}  # size -> where it is left open
         self.assumed, self.assumed_count = assumed, 0
         self.first_operator, self.read_sources = None, []
         self.op_count, self.switched_grad_mode = 0, False
@@ -205,16 +202,26 @@ class OutputGraph:
 
     def is_dynamic(self, source, value):
         """Whether a number has been another one in an earlier capture of this frame. That is the reason for a second graph, and
-        there shall be no third: "automatic dynamic". Numbers in modules are settings.
+        there shall be no third: "automatic dynamic". What was seen is kept of ints that stay constants, too: a float that follows
+        one is a second value.
         """
-        if self.dynamic is False or is_held(source) or is_global(source) or self.is_in_a_module(source):
+        if is_held(source):
             return False
-        before = self.frame_state.get(source, value)
-        self.numbers[source] = (
-            DYNAMIC if before is DYNAMIC or type(before) is type(value) and before != value else value
-        )
-        is_finite = type(value) is int or math.isfinite(value)
-        return self.numbers[source] is DYNAMIC and is_finite
+        before = self.frame_state.get(source, MISSING)
+        has_changed = before is not MISSING and before != value
+        self.numbers[source] = DYNAMIC if has_changed else value
+        if self.dynamic is False or not (has_changed or self.dynamic):
+            return False
+        return math.isfinite(value) if type(value) is float else not self.is_setting(source)
+
+    def is_setting(self, source):
+        """Whether an int stays a constant: one that is found through a global, in a module, or as a default."""
+        while source.base is not None:
+            is_default = isinstance(source.base, AttrSource) and source.base.key in ("__defaults__", "__kwdefaults__")
+            if is_default or source in self.module_sources:
+                return True
+            source = source.base
+        return not isinstance(source, LocalSource) or source in self.module_sources
 
     def open_sizes(self, source, tensor):
         """Which dimensions of a tensor have had another size in an earlier capture of this frame, or are marked as dynamic."""
@@ -228,7 +235,7 @@ class OutputGraph:
             return ()
         before = self.frame_state.get(source, shape)
         if not isinstance(before, tuple) or len(before) != len(shape):
-            before = shape
+            before = (DYNAMIC,) * len(shape)
         self.numbers[source] = merged = tuple(a if a == b else DYNAMIC for a, b in zip(before, shape))
         marked, static = (getattr(tensor, f"_dynamo_{kind}_indices", ()) for kind in ("dynamic", "static"))
         wanted = [i for i, size in enumerate(merged) if size is DYNAMIC or i in marked or self.dynamic]
@@ -238,7 +245,19 @@ class OutputGraph:
                 Number(
                     GetItemSource(source, i), shape[i], TensorVariable(self, type(tensor), None, None, source, tensor)
                 ).specialized()
-        return () if self.sizes_are_known else wanted
+        if self.sizes_are_known:
+            return ()
+        for i in wanted:
+            if i not in marked and merged[i] is not DYNAMIC:  # by `dynamic=True` alone
+                size = Number(GetItemSource(AttrSource(source, "shape"), i), shape[i])
+                self.equal_sizes.setdefault(shape[i], []).append(size)
+        return wanted
+
+    def guard_equal_sizes(self):
+        """Sizes that are left open and are equal now are one symbol: "duck shaping"."""
+        for first, *others in self.equal_sizes.values():
+            for other in others:
+                self.guard("SHAPE_ENV", None, (("==", first, other), True))
 
     def is_in_a_module(self, source):
         while source is not None and source not in self.module_sources:

@@ -178,7 +178,10 @@ class VariableBuilder:
         kind = type(value)
         if (kind is int or kind is float) and self.output.is_dynamic(source, value):
             self.guard("TYPE_MATCH", source, kind)
-            return SymNodeVariable(self.output, Number(source, value), value)
+            number = Number(source, value)
+            if kind is float:  # nan, which is not equal to itself, is always a constant
+                self.guard("SHAPE_ENV", None, (("==", number, number), True))
+            return SymNodeVariable(self.output, number, value)
         if kind in NUMBERS:
             self.guard("EQUALS_MATCH", source, value)
             return ConstantVariable(value, source if kind not in (int, str) else None)

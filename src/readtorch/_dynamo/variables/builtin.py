@@ -148,8 +148,17 @@ def is_number(variable):
     return isinstance(variable, SymNodeVariable) or type(getattr(variable, "value", None)) in (int, float)
 
 
+def is_zero(variable):
+    """Whether it is a number, known before the graph runs, that does not divide."""
+    if isinstance(variable, SymNodeVariable):
+        return not variable.is_known_later and variable.hint == 0
+    return variable.value == 0
+
+
 def of_numbers(tx, symbol, a, b):
     """Arithmetic with symbolic numbers, or a comparison, which is decided now and guarded."""
+    if symbol in ("/", "//", "%") and is_zero(b) and not (isinstance(a, SymNodeVariable) and a.is_known_later):
+        return tx.fold(OPERATORS[symbol], a.as_python_constant(), b.as_python_constant())  # it raises: for this zero
     hints = [x.hint if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
     hint = tx.fold(OPERATORS[symbol], *hints).value
     later = [x for x in (a, b) if isinstance(x, SymNodeVariable) and x.is_known_later]
