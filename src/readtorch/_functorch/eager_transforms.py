@@ -8,6 +8,7 @@ import functools
 
 from readtorch import autograd
 from readtorch._C import _functorch
+from readtorch._subclasses.functional_tensor import FunctionalTensorMode, from_functional, to_functional
 from readtorch._tensor import Tensor
 from readtorch.aten.functions import at
 from readtorch.autograd import forward_ad
@@ -430,3 +431,43 @@ def _by_input(columns, primals, primals_spec):
 def hessian(func, argnums=0):
     """The function that computes the second derivatives of `func`: forward over reverse."""
     return jacfwd(jacrev(func, argnums), argnums)
+
+
+@exposed_in("readtorch.func")
+def functionalize(func, *, remove="mutations"):
+    """`func` without writes: it computes the same, and writes to its own tensors make new ones; what it wrote to its arguments is copied
+    into them at the end. remove="mutations_and_views": without views, too, by operators that copy (`view_copy`).
+
+    Raises RuntimeError for another `remove`, and where a tensor that is no argument is written to.
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}."
+            " Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced"
+            " with their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be"
+            " replaced with their non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        with FunctionalTensorMode(reapply_views=remove == "mutations"):
+            func_args, func_kwargs = to_functional((args, kwargs))
+            outputs = from_functional(func(*func_args, **func_kwargs))
+        for given, functional in zip(tree_leaves((args, kwargs)), tree_leaves((func_args, func_kwargs))):
+            if isinstance(given, Tensor):
+                _propagate_functional_input_mutation(given, functional)
+        return outputs
+
+    return wrapped
+
+
+def _propagate_functional_input_mutation(given, functional):
+    """Write to an argument what the function wrote to the FunctionalTensor that stood for it."""
+    value = functional.from_functional()
+    if value is given:
+        return
+    if given.shape != value.shape:
+        given.resize_(value.shape)
+    given.copy_(value)

@@ -2,7 +2,7 @@
 
 from readtorch._functorch.apis import grad, grad_and_value, vmap
 from readtorch._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
-from readtorch._functorch.eager_transforms import debug_unwrap, hessian, jacfwd, jacrev, jvp, vjp
+from readtorch._functorch.eager_transforms import debug_unwrap, functionalize, hessian, jacfwd, jacrev, jvp, vjp
 from readtorch._functorch.einops import rearrange
 from readtorch._functorch.functional_call import functional_call, stack_module_state
 from readtorch._functorch.linearize import linearize
@@ -15,6 +15,7 @@ __all__ = [
     "jacrev",
     "jacfwd",
     "hessian",
+    "functionalize",
     "vmap",
     "functional_call",
     "stack_module_state",

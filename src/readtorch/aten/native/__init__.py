@@ -78,4 +78,5 @@ from . import (
     weight_norm,
 )
 from . import composite_view_copy_kernels  # last: it derives an operator from every view
+from . import native_function_generation  # … and one from every operator that writes
 from . import nondeterministic  # of operators that are declared

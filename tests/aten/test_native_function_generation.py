@@ -1,0 +1,69 @@
+"""Operators that make what others write: PyTorch's schemas, and values; what they are given stays as it was."""
+
+import pytest
+import torch
+
+import readtorch as rt
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.native import native_function_generation as generated
+
+OPERATORS = sorted(
+    o.schema.full_name
+    for o in registry.values()
+    if o.schema.name in {generated.functional_name(w.schema) for w in registry.values() if generated.written(w.schema)}
+    and any(getattr(kernel, "__name__", "") == "copy_then_write" for kernel in o.kernels.values())
+)
+
+
+def overload(T, name):
+    namespace, _, rest = name.partition("::")
+    packet, _, which = rest.partition(".")
+    return getattr(getattr(getattr(T.ops, namespace), packet), which or "default")
+
+
+def without_defaults(schema):
+    """Numbers are spelled otherwise: 0 and 0., a third with one digit more."""
+    return [(a.name, str(a.type)) for a in schema.arguments], [str(r.type) for r in schema.returns]
+
+
+def test_there_are_some():
+    assert len(OPERATORS) >= 25
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_schemas(name):
+    ours, theirs = (overload(T, name)._schema for T in (rt, torch))
+    assert without_defaults(ours) == without_defaults(theirs)
+    assert not theirs.is_mutable
+
+
+CALLS = {
+    "aten::zero": lambda T, x: (x,),
+    "aten::copy": lambda T, x: (x, T.tensor([7.0, 8.0, 9.0])),
+    "aten::resize": lambda T, x: (x, [2]),
+    "aten::_foreach_zero": lambda T, x: ([x, x],),
+    "aten::_foreach_copy": lambda T, x: ([x], [T.tensor([1.0, 1.0, 2.0])]),
+    "aten::embedding_renorm": lambda T, x: (x.view(3, 1), T.tensor([0, 2]), 0.5, 2.0),
+    "aten::_amp_update_scale": lambda T, x: (x[:1], T.zeros(1, dtype=T.int32), T.ones(1), 2.0, 0.5, 2),
+}
+
+
+def lists(T, tree):
+    if isinstance(tree, list | tuple):
+        return [lists(T, part) for part in tree]
+    return tree.tolist()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values(name):
+    results = []
+    for T in (torch, rt):
+        x = T.tensor([1.0, 2.0, 3.0])
+        results.append((lists(T, overload(T, name)(*CALLS[name](T, x))), x.tolist()))
+    assert results[0] == results[1]
+
+
+def test_what_is_drawn():
+    x = rt.zeros(1000)
+    drawn = rt.ops.aten.uniform.default(x, 1.0, 2.0)
+    assert x.sum() == 0 and 1 <= drawn.min() and drawn.max() <= 2 and 1.4 < drawn.mean() < 1.6
