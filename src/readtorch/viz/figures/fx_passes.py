@@ -14,12 +14,13 @@ from readtorch.viz.graph_programs import array_text
 from readtorch.viz.inputs import Choice, Expression, Refusal
 from readtorch.viz.picture import box, drawing, tag
 
-FIRST = "s = self.scale * 2; a = x * s + y; b = x * s + y; c = a.exp(); return self.linear(a) + b.relu()"
+FIRST = "s = self.scale * 2; m = x * s; a = m + y; b = m + y; c = a.exp(); return self.linear(a) + b.relu()"
 EXAMPLES = (
     "x.add_(1); return x * 2",
     "a = x.exp(); x.mul_(2); return a + x.exp()",
     "return x * (self.scale * 2 + 1)",
     "z = y + x * y; return z",
+    "a = x; x += 1; return a * 2",
 )
 PASSES = {
     "": "nothing",
@@ -34,10 +35,11 @@ SCALE = [2.0, 3.0, -1.0]
 WEIGHT = [[1, 0, -1], [2, 1, 0], [0, -1, 1]]
 LARGEST, MOST_NODES = 1e9, 24
 ALLOWED = (
-    "Allowed: a = … with x, y, your names, numbers, + - * /, parentheses, .exp(), .relu(), .tanh(), .add(…), .mul(…), .add_(…), .mul_(…), "
-    ".relu_(), torch.relu(…), self.linear(…), self.scale; the last statement is return …."
+    "Allowed: a = …, a += … and -= *= /=, with x, y, your names, numbers, + - * /, parentheses, .exp(), .relu(), .tanh(), .add(…), "
+    ".mul(…), .add_(…), .mul_(…), .relu_(), torch.relu(…), torch.relu_(…), self.linear(…), self.scale; the last statement is return …."
 )
 SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv"}
+AUGMENTED = {"+=": "add_", "-=": "sub_", "*=": "mul_", "/=": "div_"}
 METHODS = {"exp": 0, "relu": 0, "tanh": 0, "relu_": 0, "add": 1, "mul": 1, "add_": 1, "mul_": 1}
 
 
@@ -86,10 +88,33 @@ class Graph:
 # ---- the program as text
 
 TOKEN = re.compile(
-    r" *(?:([0-9]+(?:\.[0-9]+)?)(?![0-9A-Za-z_.])|(torch\.relu|self\.(?:linear|scale)|[a-z][a-z0-9_]*)(?![A-Za-z0-9_])|(\.[a-z_]+(?=\()|[-+*/=()]))"
+    r" *(?:([0-9]+(?:\.[0-9]+)?)(?![0-9A-Za-z_.])|(torch\.relu_?|self\.(?:linear|scale)|[a-z][a-z0-9_]*)(?![A-Za-z0-9_])|(\.[a-z_]+(?=\()|[-+*/]=|[-+*/=()]))"
 )
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,5})(\.[0-9]{1,4})?")
-TAKEN = ("return", "self", "torch")
+TAKEN = (
+    "return",
+    "self",
+    "torch",
+    "if",
+    "else",
+    "for",
+    "in",
+    "while",
+    "def",
+    "lambda",
+    "import",
+    "from",
+    "with",
+    "and",
+    "or",
+    "not",
+    "is",
+)
+IN_PYTORCH = {
+    "if": "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
+    "for": "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
+    "len": "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
+}
 
 
 def number(text):
@@ -100,11 +125,19 @@ def number(text):
     return f"{whole}.{rest.rstrip('0') or '0'}" if rest else whole
 
 
-class Tracer:
-    """Reads a statement after the other, and does what a trace with proxies does: a node for each operation."""
+def negative(text):
+    """-2 is a constant of Python, and so is -(-2)."""
+    return text[1:] if text[0] == "-" else text if text == "0" else f"-{text}"
 
-    def __init__(self, program):
-        self.graph = Graph()
+
+class Tracer:
+    """Reads a statement after the other, and does what a trace with proxies does: a node for each operation.
+
+    eager: a += 1 writes into a tensor, as the program does. A proxy has no __iadd__, so that a trace makes a new value.
+    """
+
+    def __init__(self, program, eager=False):
+        self.graph, self.eager = Graph(), eager
         self.names = {name: self.graph.append("placeholder", name, [], name) for name in EXAMPLE}
         self.scale = None
         statements = [part.strip(" ") for part in program.split(";") if part.strip(" ")]
@@ -121,14 +154,20 @@ class Tracer:
         while end < len(text):
             match = TOKEN.match(text, end)
             if not match:
-                raise Refusal(f"Not known here: {text[end:].strip(' ')[:20]}. {ALLOWED}")
+                self.unknown(text[end:].strip(" ")[:20])
             found.append(match[1] or match[2] or match[3])
             end = match.end()
         return found
 
+    def unknown(self, text):
+        word = re.match(r"[.a-z_]*", text)[0].rpartition(".")[2]
+        why = f" ({IN_PYTORCH[word]})" if word in IN_PYTORCH else ""
+        raise Refusal(f"Not known here: {text}.{why} {ALLOWED}")
+
     def refuse(self):
-        where = f"Not known here: {self.left[0]}." if self.left else "Something is missing at the end of a statement."
-        raise Refusal(f"{where} {ALLOWED}")
+        if self.left:
+            self.unknown(self.left[0])
+        raise Refusal(f"Something is missing at the end of a statement. {ALLOWED}")
 
     def next_is(self, *words):
         return bool(self.left) and self.left[0] in words
@@ -145,14 +184,28 @@ class Tracer:
             if not last:
                 raise Refusal("Behind return nothing is run: write it last.")
             self.graph.append("output", "output", [value], "output")
-        elif len(self.left) > 1 and self.left[1] == "=":
-            name = self.left.pop(0)
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in TAKEN:
-                raise Refusal(f"{name} is no name for a value here. {ALLOWED}")
-            self.left.pop(0)
-            self.names[name] = self.sum()
+        elif len(self.left) > 1 and (self.left[1] == "=" or self.left[1] in AUGMENTED):
+            self.assignment(self.left.pop(0), self.left.pop(0))
         else:
             self.sum()
+
+    def assignment(self, name, sign):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in TAKEN:
+            raise Refusal(f"{name} is no name for a value here. {ALLOWED}")
+        if sign != "=" and name not in self.names:
+            self.unknown(name)
+        value = self.sum()
+        self.names[name] = value if sign == "=" else self.augmented(self.names[name], sign, value)
+
+    def augmented(self, old, sign, value):
+        if not self.eager or isinstance(old, str):
+            return self.binary(old, sign[0], value)
+        self.written(old)
+        return self.graph.append("call_method", AUGMENTED[sign], [old, value], AUGMENTED[sign])
+
+    def written(self, node):
+        if node.op == "get_attr":
+            raise Refusal("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.")
 
     def tensor(self, value, sentence="A method of a number: only tensors have methods here."):
         return value if isinstance(value, Node) else self.is_number(sentence)
@@ -167,26 +220,33 @@ class Tracer:
         value = part()
         while self.next_is(*signs):
             sign = self.left.pop(0)
-            other = part()
-            if isinstance(value, str) and isinstance(other, str):
-                raise Refusal(
-                    f"{value} {sign} {other}: Python computes this before any proxy hears of it. Write the result."
-                )
-            value = self.graph.append("call_function", sign, [value, other], SIGNS[sign])
+            value = self.binary(value, sign, part())
         return value
 
+    def binary(self, value, sign, other):
+        if isinstance(value, str) and isinstance(other, str):
+            raise Refusal(
+                f"{value} {sign} {other}: Python computes this before any proxy hears of it. Write the result."
+            )
+        return self.graph.append("call_function", sign, [value, other], SIGNS[sign])
+
     def factor(self):
+        if not self.next_is("-"):
+            return self.methods()
+        self.left.pop(0)
+        value = self.factor()
+        return negative(value) if isinstance(value, str) else self.graph.append("call_function", "neg", [value], "neg")
+
+    def methods(self):
         value = self.primary()
         while self.left and self.left[0][0] == ".":
             name = self.left.pop(0)[1:]
             if name not in METHODS:
-                raise Refusal(f"Not known here: .{name}(). {ALLOWED}")
+                self.unknown(f".{name}()")
             self.tensor(value)
             args = [value, *self.arguments(METHODS[name])]
-            if name.endswith("_") and value.op == "get_attr":
-                raise Refusal(
-                    "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation."
-                )
+            if name.endswith("_"):
+                self.written(value)
             value = self.graph.append("call_method", name, args, name)
         return value
 
@@ -207,16 +267,16 @@ class Tracer:
         if word == "self.scale":
             self.scale = self.scale or self.graph.append("get_attr", "scale", [], "scale")
             return self.scale
-        if word in ("self.linear", "torch.relu"):
+        if word in ("self.linear", "torch.relu", "torch.relu_"):
             (a,) = self.arguments(1)
             self.tensor(a, f"{word} takes a tensor.")
+            if word.endswith("_"):
+                self.written(a)
             short = word.split(".")[1]
             op = "call_module" if word == "self.linear" else "call_function"
             return self.graph.append(op, short if op == "call_module" else word, [a], short)
         if word in self.names:
             return self.names[word]
-        if re.match("[a-z]", word) and word not in TAKEN:
-            raise Refusal(f"NameError: name '{word}' is not defined. {ALLOWED}")
         self.left.insert(0, word)
         return self.refuse()
 
@@ -235,7 +295,12 @@ def divided(a, b):
 
 
 BINARY = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": divided}
-UNARY = {"exp": lambda a: math.exp(min(a, 50)), "relu": lambda a: a if a > 0 else 0.0, "tanh": math.tanh}
+UNARY = {
+    "neg": lambda a: 0 - a,
+    "exp": lambda a: math.exp(min(a, 50)),
+    "relu": lambda a: a if a > 0 else 0.0,
+    "tanh": math.tanh,
+}
 
 
 class Failed(Exception):
@@ -263,7 +328,7 @@ def run_node(node, args):
     elif kind in UNARY:
         result = [UNARY[kind](a) for a in spread[0]]
     else:
-        sign = {"add": "+", "mul": "*"}.get(kind, kind)
+        sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}.get(kind, kind)
         result = [BINARY[sign](a, b) for a, b in zip(*spread)]
     if node.target.endswith("_"):
         args[0][:] = checked(result)
@@ -297,7 +362,7 @@ def remove_dead_code(graph):
 
 
 def key_of(node):
-    args = [float(a) if isinstance(a, str) else a.name for a in node.args]
+    args = [float(a) + 0.0 if isinstance(a, str) else a.name for a in node.args]  # -0.0 equals 0
     return repr([node.op, node.target, args])
 
 
@@ -312,7 +377,7 @@ def merge_equal_nodes(graph):
 
 
 def is_inplace(node):
-    return node.op == "call_method" and node.target.endswith("_")
+    return node.op.startswith("call_") and node.target.endswith("_")
 
 
 def foldable(graph):
@@ -385,6 +450,8 @@ def body_of(node):
         return f"return {args[0]}"
     if node.op == "call_method":
         right = f"{args[0]}.{node.target}({', '.join(args[1:])})"
+    elif node.target == "neg":
+        right = f"-{args[0]}"
     elif node.op == "call_function":
         infix = node.target in SIGNS
         right = f"{args[0]} {node.target} {args[1]}" if infix else f"{node.target}({', '.join(args)})"
@@ -460,18 +527,20 @@ def outcome(graph):
 VERDICTS = {
     "fails": "{error}. The pattern fits numbers, too, and its replacement does not take them: this graph cannot run.",
     "right": "It still returns {value}.",
-    "inputs": "It returns {value}, as the program does, but no longer writes into its inputs: a caller would see that.",
+    "inputs": "It returns {value}, as the program does, but leaves other values in its inputs: a caller would see that.",
     "wrong": "It returns {value}, and the program {wanted}: this graph is wrong.",
 }
 
 
 def model(inputs):
     graph = Tracer(inputs["program"]).graph
-    wanted = run(graph)
+    wanted, traced = run(Tracer(inputs["program"], eager=True).graph), run(graph)
     text = lambda values: array_text({"shape": [3], "values": values})
     rows = [drawn(node, "") for node in graph.nodes]
-    steps = [{"title": "traced", "nodes": rows, "code": code_of(graph), "verdict": "right"}]
-    say = [f"The program as traced: {count_text(len(graph.nodes))}. It returns {text(wanted['value'])}."]
+    steps = [{"title": "traced", "nodes": rows, "code": code_of(graph), "verdict": verdict(traced, wanted)}]
+    values = {"value": text(traced["value"]), "wanted": text(wanted["value"])}
+    ending = (VERDICTS | {"right": "It returns {value}."})[steps[0]["verdict"]].format(**values)
+    say = [f"The program as traced: {count_text(len(graph.nodes))}. {ending}"]
     for kind in (inputs[slot] for slot in SLOTS):
         if not kind:
             continue
@@ -505,13 +574,15 @@ def picture(result, step):
 
 def random_tree(random, names, depth=0):
     kind = random.random()
+    if kind > 0.95:
+        return f"-{random_tree(random, names, depth + 1)}"
     if depth > 2 or kind < 0.25:
         return random.choice([*names, "self.scale"])
     inner = random_tree(random, names, depth + 1)
     if kind < 0.65:
-        other = random.choice(["2", "0.5", *[random_tree(random, names, depth + 1)] * 5])
+        other = random.choice(["2", "0.5", "-2", *[random_tree(random, names, depth + 1)] * 5])
         return f"({inner} {random.choice('++**-')} {other})"
-    return random.choice([f"{inner}.relu()", f"{inner}.tanh()", f"torch.relu({inner})", f"self.linear({inner})", f"{inner}.mul(2)", f"{inner}.exp()"])  # fmt: skip
+    return random.choice([f"{inner}.relu()", f"{inner}.tanh()", f"torch.relu({inner})", f"torch.relu_({inner})", f"self.linear({inner})", f"{inner}.mul(2)", f"{inner}.exp()"])  # fmt: skip
 
 
 def sample(random):
@@ -520,6 +591,8 @@ def sample(random):
     for _ in range(random.randint(0, 4)):
         if random.random() < 0.15:
             lines.append(f"{random.choice(names)}.{random.choice(['add_(1)', 'mul_(y)', 'relu_()'])}")
+        elif random.random() < 0.2:
+            lines.append(f"{random.choice(names)} {random.choice('+-*')}= {random_tree(random, names)}")
         else:
             name = random.choice("abcd")
             lines.append(f"{name} = {random_tree(random, names)}")

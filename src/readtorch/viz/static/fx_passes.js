@@ -16,7 +16,8 @@ function codeLines({ nodes, code }) {
 
 const fxTarget = ({ op, target, args }) => {
   const numbers = args.filter((a) => a.number !== undefined).map((a) => a.number);
-  return op === "placeholder" ? "input" : op === "output" ? "" : [target, ...numbers].join(" ");
+  const words = /^[-+*/]$/.test(target) && args[0].number !== undefined ? [...numbers, target] : [target, ...numbers];
+  return op === "placeholder" ? "input" : op === "output" ? "" : words.join(" ");
 };
 
 function fxPicture({ nodes }) {

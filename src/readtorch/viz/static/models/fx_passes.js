@@ -8,9 +8,10 @@ const SCALE = [2, 3, -1];
 const WEIGHT = [[1, 0, -1], [2, 1, 0], [0, -1, 1]]; // prettier-ignore
 const MOST_NODES = 24;
 const FX_ALLOWED =
-  "Allowed: a = … with x, y, your names, numbers, + - * /, parentheses, .exp(), .relu(), .tanh(), .add(…), .mul(…), .add_(…), .mul_(…), " +
-  ".relu_(), torch.relu(…), self.linear(…), self.scale; the last statement is return ….";
+  "Allowed: a = …, a += … and -= *= /=, with x, y, your names, numbers, + - * /, parentheses, .exp(), .relu(), .tanh(), .add(…), " +
+  ".mul(…), .add_(…), .mul_(…), .relu_(), torch.relu(…), torch.relu_(…), self.linear(…), self.scale; the last statement is return ….";
 const SIGNS = { "+": "add", "-": "sub", "*": "mul", "/": "truediv" };
+const AUGMENTED = { "+=": "add_", "-=": "sub_", "*=": "mul_", "/=": "div_" };
 const METHODS = { exp: 0, relu: 0, tanh: 0, relu_: 0, add: 1, mul: 1, add_: 1, mul_: 1 };
 
 const isNumber = (value) => typeof value === "string";
@@ -52,9 +53,16 @@ class FxGraph {
 // ---- the program as text
 
 const FX_TOKEN =
-  / *(?:([0-9]+(?:\.[0-9]+)?)(?![0-9A-Za-z_.])|(torch\.relu|self\.(?:linear|scale)|[a-z][a-z0-9_]*)(?![A-Za-z0-9_])|(\.[a-z_]+(?=\()|[-+*/=()]))/y;
+  / *(?:([0-9]+(?:\.[0-9]+)?)(?![0-9A-Za-z_.])|(torch\.relu_?|self\.(?:linear|scale)|[a-z][a-z0-9_]*)(?![A-Za-z0-9_])|(\.[a-z_]+(?=\()|[-+*/]=|[-+*/=()]))/y;
 const FX_NUMBER = /^(0|[1-9][0-9]{0,5})(\.[0-9]{1,4})?$/;
-const TAKEN = ["return", "self", "torch"];
+const TAKEN = [
+  "return", "self", "torch", "if", "else", "for", "in", "while", "def", "lambda", "import", "from", "with", "and", "or", "not", "is",
+]; // prettier-ignore
+const IN_PYTORCH = {
+  if: "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
+  for: "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
+  len: "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
+};
 const trimmed = (text) => text.replace(/^ +| +$/g, "");
 
 // A number as Python writes it.
@@ -64,10 +72,15 @@ function fxNumber(text) {
   return rest ? `${whole}.${rest.replace(/0+$/, "") || "0"}` : whole;
 }
 
+// -2 is a constant of Python, and so is -(-2).
+const negative = (text) => (text[0] === "-" ? text.slice(1) : text === "0" ? text : `-${text}`);
+
 // Reads a statement after the other, and does what a trace with proxies does: a node for each operation.
+// eager: a += 1 writes into a tensor, as the program does. A proxy has no __iadd__, so that a trace makes a new value.
 class FxTracer {
-  constructor(program) {
+  constructor(program, eager = false) {
     this.graph = new FxGraph();
+    this.eager = eager;
     this.names = new Map(Object.keys(EXAMPLE).map((name) => [name, this.graph.append("placeholder", name, [], name)]));
     this.scale = null;
     const statements = program.split(";").map(trimmed).filter(Boolean);
@@ -85,14 +98,19 @@ class FxTracer {
     for (let end = 0; end < text.length; end = FX_TOKEN.lastIndex) {
       FX_TOKEN.lastIndex = end;
       const match = FX_TOKEN.exec(text);
-      if (!match) refuse(`Not known here: ${[...trimmed(text.slice(end))].slice(0, 20).join("")}. ${FX_ALLOWED}`);
+      if (!match) this.unknown([...trimmed(text.slice(end))].slice(0, 20).join(""));
       found.push(match[1] ?? match[2] ?? match[3]);
     }
     return found;
   }
+  unknown(text) {
+    const word = /^[.a-z_]*/.exec(text)[0].split(".").at(-1);
+    const why = Object.hasOwn(IN_PYTORCH, word) ? ` (${IN_PYTORCH[word]})` : "";
+    refuse(`Not known here: ${text}.${why} ${FX_ALLOWED}`);
+  }
   refuse() {
-    const where = this.left.length ? `Not known here: ${this.left[0]}.` : "Something is missing at the end of a statement.";
-    refuse(`${where} ${FX_ALLOWED}`);
+    if (this.left.length) this.unknown(this.left[0]);
+    refuse(`Something is missing at the end of a statement. ${FX_ALLOWED}`);
   }
   nextIs(words) {
     return this.left.length > 0 && words.includes(this.left[0]);
@@ -107,12 +125,23 @@ class FxTracer {
       const value = this.tensor(this.sum(), "The program returns a number, not a tensor.");
       if (!last) refuse("Behind return nothing is run: write it last.");
       this.graph.append("output", "output", [value], "output");
-    } else if (this.left.length > 1 && this.left[1] === "=") {
-      const name = this.left.shift();
-      if (!/^[a-z][a-z0-9_]*$/.test(name) || TAKEN.includes(name)) refuse(`${name} is no name for a value here. ${FX_ALLOWED}`);
-      this.left.shift();
-      this.names.set(name, this.sum());
-    } else this.sum();
+    } else if (this.left.length > 1 && (this.left[1] === "=" || Object.hasOwn(AUGMENTED, this.left[1])))
+      this.assignment(this.left.shift(), this.left.shift());
+    else this.sum();
+  }
+  assignment(name, sign) {
+    if (!/^[a-z][a-z0-9_]*$/.test(name) || TAKEN.includes(name)) refuse(`${name} is no name for a value here. ${FX_ALLOWED}`);
+    if (sign !== "=" && !this.names.has(name)) this.unknown(name);
+    const value = this.sum();
+    this.names.set(name, sign === "=" ? value : this.augmented(this.names.get(name), sign, value));
+  }
+  augmented(old, sign, value) {
+    if (!this.eager || isNumber(old)) return this.binary(old, sign[0], value);
+    this.written(old);
+    return this.graph.append("call_method", AUGMENTED[sign], [old, value], AUGMENTED[sign]);
+  }
+  written(node) {
+    if (node.op === "get_attr") refuse("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.");
   }
   tensor(value, sentence = "A method of a number: only tensors have methods here.") {
     return isNumber(value) ? refuse(sentence) : value;
@@ -123,23 +152,30 @@ class FxTracer {
   operation(signs, part) {
     let value = part();
     while (this.nextIs(signs)) {
-      const sign = this.left.shift(),
-        other = part();
-      if (isNumber(value) && isNumber(other))
-        refuse(`${value} ${sign} ${other}: Python computes this before any proxy hears of it. Write the result.`);
-      value = this.graph.append("call_function", sign, [value, other], SIGNS[sign]);
+      const sign = this.left.shift();
+      value = this.binary(value, sign, part());
     }
     return value;
   }
+  binary(value, sign, other) {
+    if (isNumber(value) && isNumber(other))
+      refuse(`${value} ${sign} ${other}: Python computes this before any proxy hears of it. Write the result.`);
+    return this.graph.append("call_function", sign, [value, other], SIGNS[sign]);
+  }
   factor() {
+    if (!this.nextIs(["-"])) return this.methods();
+    this.left.shift();
+    const value = this.factor();
+    return isNumber(value) ? negative(value) : this.graph.append("call_function", "neg", [value], "neg");
+  }
+  methods() {
     let value = this.primary();
     while (this.left.length && this.left[0][0] === ".") {
       const name = this.left.shift().slice(1);
-      if (!Object.hasOwn(METHODS, name)) refuse(`Not known here: .${name}(). ${FX_ALLOWED}`);
+      if (!Object.hasOwn(METHODS, name)) this.unknown(`.${name}()`);
       this.tensor(value);
       const args = [value, ...this.arguments(METHODS[name])];
-      if (name.endsWith("_") && value.op === "get_attr")
-        refuse("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.");
+      if (name.endsWith("_")) this.written(value);
       value = this.graph.append("call_method", name, args, name);
     }
     return value;
@@ -163,15 +199,15 @@ class FxTracer {
       this.scale ??= this.graph.append("get_attr", "scale", [], "scale");
       return this.scale;
     }
-    if (word === "self.linear" || word === "torch.relu") {
+    if (["self.linear", "torch.relu", "torch.relu_"].includes(word)) {
       const [a] = this.arguments(1);
       this.tensor(a, `${word} takes a tensor.`);
+      if (word.endsWith("_")) this.written(a);
       const short = word.split(".")[1];
       const op = word === "self.linear" ? "call_module" : "call_function";
       return this.graph.append(op, op === "call_module" ? short : word, [a], short);
     }
     if (this.names.has(word)) return this.names.get(word);
-    if (/^[a-z]/.test(word) && !TAKEN.includes(word)) refuse(`NameError: name '${word}' is not defined. ${FX_ALLOWED}`);
     this.left.unshift(word);
     return this.refuse();
   }
@@ -185,7 +221,7 @@ function checkedValues(values) {
   return values;
 }
 const FX_BINARY = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b };
-const FX_UNARY = { exp: (a) => Math.exp(Math.min(a, 50)), relu: (a) => (a > 0 ? a : 0), tanh: Math.tanh };
+const FX_UNARY = { neg: (a) => 0 - a, exp: (a) => Math.exp(Math.min(a, 50)), relu: (a) => (a > 0 ? a : 0), tanh: Math.tanh };
 
 // What PyTorch raises when the graph runs.
 class Failed extends Error {}
@@ -209,7 +245,7 @@ function runNode(node, args) {
   let result;
   if (kind === "addcmul") result = spread[0].map((c, i) => c + spread[1][i] * spread[2][i]);
   else if (Object.hasOwn(FX_UNARY, kind)) result = spread[0].map(FX_UNARY[kind]);
-  else result = spread[0].map((a, i) => FX_BINARY[{ add: "+", mul: "*" }[kind] ?? kind](a, spread[1][i]));
+  else result = spread[0].map((a, i) => FX_BINARY[{ add: "+", sub: "-", mul: "*", div: "/" }[kind] ?? kind](a, spread[1][i]));
   checkedValues(result);
   if (!node.target.endsWith("_")) return result;
   args[0].splice(0, 3, ...result);
@@ -248,7 +284,7 @@ function mergeEqualNodes(graph) {
   }
 }
 
-const isInplace = (node) => node.op === "call_method" && node.target.endsWith("_");
+const isInplace = (node) => node.op.startsWith("call_") && node.target.endsWith("_");
 
 // The nodes whose value follows from parameters and numbers alone, and that nothing writes into.
 function foldableNodes(graph) {
@@ -315,6 +351,7 @@ function bodyOf(node) {
   if (node.op === "output") return `return ${args[0]}`;
   let right = `self.${node.target}` + (node.op === "call_module" ? `(${args[0]})` : "");
   if (node.op === "call_method") right = `${args[0]}.${node.target}(${args.slice(1).join(", ")})`;
+  else if (node.target === "neg") right = `-${args[0]}`;
   else if (node.op === "call_function")
     right = Object.hasOwn(SIGNS, node.target) ? `${args[0]} ${node.target} ${args[1]}` : `${node.target}(${args.join(", ")})`;
   return `${node.name} = ${right}`;
@@ -382,17 +419,20 @@ const VERDICTS = {
   fails: (value, wanted, error) =>
     `${error}. The pattern fits numbers, too, and its replacement does not take them: this graph cannot run.`,
   right: (value) => `It still returns ${value}.`,
-  inputs: (value) => `It returns ${value}, as the program does, but no longer writes into its inputs: a caller would see that.`,
+  inputs: (value) => `It returns ${value}, as the program does, but leaves other values in its inputs: a caller would see that.`,
   wrong: (value, wanted) => `It returns ${value}, and the program ${wanted}: this graph is wrong.`,
 };
 
 const model = (inputs) => {
   const { graph } = new FxTracer(inputs.program);
-  const wanted = runGraph(graph);
+  const wanted = runGraph(new FxTracer(inputs.program, true).graph),
+    traced = runGraph(graph);
   const text = (values) => arrayText({ shape: [3], values });
   const rows = graph.nodes.map((node) => drawnNode(node, ""));
-  const steps = [{ title: "traced", nodes: rows, code: codeOf(graph), verdict: "right" }];
-  const say = [`The program as traced: ${plural(graph.nodes.length, "node")}. It returns ${text(wanted.value)}.`];
+  const steps = [{ title: "traced", nodes: rows, code: codeOf(graph), verdict: verdictOf(traced, wanted) }];
+  const endings = { ...VERDICTS, right: (value) => `It returns ${value}.` };
+  const said = endings[steps[0].verdict](text(traced.value), text(wanted.value));
+  const say = [`The program as traced: ${plural(graph.nodes.length, "node")}. ${said}`];
   for (const kind of SLOTS.map((slot) => inputs[slot]).filter(Boolean)) {
     const before = steps.at(-1).nodes.filter(({ state }) => state !== "gone");
     const old = Object.fromEntries(graph.nodes.map((node) => [node.name, bodyOf(node)]));
