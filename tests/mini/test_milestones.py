@@ -254,10 +254,17 @@ def traced_program():
             h * h
             return self.scale * self.second(h + 1) + self.second(h)
 
-    traced = torch.fx.symbolic_trace(Net())
-    traced.graph.eliminate_dead_code()
-    traced.recompile()
-    return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines()) + "True\nTrue\n"
+    class Asks(torch.nn.Module):
+        def forward(self, x):
+            return x.to("cpu")
+
+    def code(module):
+        traced = torch.fx.symbolic_trace(module)
+        traced.graph.eliminate_dead_code()
+        traced.recompile()
+        return "".join(f"{line.split(';')[0]}\n" for line in traced.code.strip().splitlines())
+
+    return code(Net()) + "True\nTrue\n" + code(Asks())
 
 
 def trace():

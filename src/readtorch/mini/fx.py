@@ -59,8 +59,7 @@ class Proxy:
         return proxy.tracer.proxy("call_function", function, args)
 
     def __getattr__(self, name):
-        return lambda *args: self.tracer.proxy(
-            "call_method", name, (self, *args))
+        return Attribute(self, name)
 
     def __bool__(self):
         raise TypeError("nobody knows this value yet")
@@ -78,10 +77,25 @@ class Proxy:
         return self.instead(operator.mul, (), (other, self))
 
 
-class Tracer:
-    def is_leaf(self, module):
-        return isinstance(module, Linear)
+class Attribute(Proxy):
+    """x.name: called, or used as it is?"""
 
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+        self.tracer = owner.tracer
+
+    def __call__(self, *args):
+        args = self.owner, *args
+        return self.tracer.proxy("call_method", self.name, args)
+
+    @property
+    def node(self):
+        args = self.owner, self.name
+        made = self.tracer.proxy("call_function", getattr, args)
+        return made.node
+
+
+class Tracer:
     def proxy(self, op, target, args=()):
         args = tuple(self.argument(a) for a in args)
         node = self.graph.create_node(op, target, args)
@@ -93,6 +107,9 @@ class Tracer:
         if isinstance(a, int | float | str | None):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def is_leaf(self, module):
+        return isinstance(module, Linear)
 
     def trace(self, root):
         self.graph, code = Graph(), type(root).forward.__code__
@@ -132,7 +149,7 @@ def watched(tracer, root):
 
 
 def line(node, functions):
-    args = [str(a) for a in node.args]
+    args = [repr(a) for a in node.args]
     if node.op == "output":
         return f"return {args[0]}"
     if node.target in SIGNS:
