@@ -135,6 +135,31 @@ def test_warns_where_python_values_leak():
     assert len(found) == 9
 
 
+@pytest.mark.parametrize("name", ["resize_", "resize_as_"])
+def test_a_tensor_that_is_resized_becomes_a_constant(name):
+    traces = []
+    for lib in (torch, rt):
+        size = 1 if name == "resize_" else lib.zeros(1)
+        with pytest.warns(lib.jit.TracerWarning, match=f"{name} can't be represented in the JIT at the moment"):
+            traces.append(lib.jit.trace(lambda x: getattr(x.clone(), name)(size) * 2, lib.ones(2)))
+    theirs, ours = traces
+    assert operators(ours.graph) == operators(theirs.graph) == ["aten::mul"]
+    assert ours(rt.zeros(2)).tolist() == theirs(torch.zeros(2)).tolist() == [2.0]
+
+
+def test_script_if_tracing_keeps_both_branches_and_the_inputs_name():
+    def double_or_flip(x):
+        if x.sum() > 0:
+            return x * 2
+        return -x
+
+    traces = [lib.jit.trace(lib.jit.script_if_tracing(double_or_flip), lib.ones(2)) for lib in (torch, rt)]
+    theirs, ours = traces
+    assert str(ours.graph) == str(theirs.graph)
+    for values in ([1.0, 1.0], [-1.0, -1.0]):
+        assert ours(rt.tensor(values)).tolist() == theirs(torch.tensor(values)).tolist()
+
+
 def test_warns_of_lists():
     ours = warnings_of(rt, lambda x: [x, x + 1], rt.ones(2))
     theirs = warnings_of(torch, lambda x: [x, x + 1], torch.ones(2))

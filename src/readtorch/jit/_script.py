@@ -12,7 +12,7 @@ import inspect
 import textwrap
 import warnings
 from collections.abc import MutableMapping
-from functools import cache
+from functools import cache, wraps
 
 import readtorch
 from readtorch._jit_internal import _get_fn_overloads, is_ignored_fn
@@ -142,6 +142,7 @@ def _compiled_overloads(function):
 def script_if_tracing(fn):
     """Decorator: in a trace `fn` is compiled rather than traced."""
 
+    @wraps(fn)
     def wrapper(*args, **kwargs):
         if readtorch.jit.is_tracing():
             return script_function(fn)(*args, **kwargs)

@@ -34,6 +34,8 @@ def make_tracer_kernel(operator, keys):
         return operator.composite or operator.table[keys & ~TRACER]
     if not any(r.type.is_tensor for r in operator.schema.returns):
         return unrecorded(name, operator.composite or operator.table[keys & ~TRACER])
+    if name in ("resize_", "resize_as_"):
+        return forgetting(name, operator.composite or operator.table[keys & ~TRACER])
 
     def record_and_call(*arguments):
         state = tls.tracer
@@ -54,6 +56,17 @@ def unrecorded(name, kernel):
         return kernel(*arguments)
 
     return notify_and_call
+
+
+def forgetting(name, kernel):
+    """A tensor that changes its size in place stands for no Value any more."""
+
+    def forget_and_call(tensor, *arguments):
+        tls.tracer.resized(name, tensor)
+        with Paused():
+            return kernel(tensor, *arguments)
+
+    return forget_and_call
 
 
 dispatcher.writers[TRACER] = make_tracer_kernel

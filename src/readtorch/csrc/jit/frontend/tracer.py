@@ -104,6 +104,11 @@ class TracingState:
         """A tensor is made from Python's or NumPy's values."""
         python_tracer.warn(name + CONSTRUCTOR)
 
+    def resized(self, name, tensor):
+        """`tensor.resize_(…)` leaves no node: where the tensor is used from now on, its elements are a constant."""
+        python_tracer.warn(name + RESIZE)
+        self.values.pop(id(tensor), None)
+
     def not_recorded(self, name):
         """An operator that returns no tensor, such as `equal`, was called. (In PyTorch: no warning.)"""
 

@@ -1,0 +1,56 @@
+"""Written in the chapter "JIT: tracing": its cells are this file, put together by `tools/mini.py`."""
+
+from .dispatcher import TRACER, Guard, below, fallbacks
+
+
+class Trace:
+    """Nodes (name, operator or a constant, names)."""
+
+    def __init__(self, *inputs):
+        self.nodes, self.held, self.names = [], [*inputs], {}
+        for i, x in enumerate(inputs):
+            self.names[id(x)] = f"in{i}"
+
+    def define(self, t, what, *names):
+        """From now on this name stands for the tensor."""
+        self.held.append(t)  # or its id might come again
+        self.names[id(t)] = name = f"v{len(self.nodes)}"
+        self.nodes.append((name, what, names))
+
+    def value(self, t):
+        if id(t) not in self.names:  # not seen: a constant
+            self.define(t, t)
+        return self.names[id(t)]
+
+    def __call__(self, *inputs):
+        values = {f"in{i}": x for i, x in enumerate(inputs)}
+        for name, what, names in self.nodes:
+            args = [values[n] for n in names]
+            values[name] = what(*args) if args else what
+        return values[self.result]
+
+
+traces = []  # under way, innermost last
+
+
+def record(op, keys, *args):
+    """The kernel of every operator at the key."""
+    names = [traces[-1].value(a) for a in args]
+    with Guard(exclude=TRACER):
+        result = op.redispatch(keys & below(TRACER), *args)
+    traces[-1].define(result, op, *names)
+    return result
+
+
+fallbacks[TRACER] = record
+
+
+def trace(function, *inputs):
+    traces.append(Trace(*inputs))
+    try:
+        with Guard(include=TRACER):
+            result = function(*inputs)
+        traces[-1].result = traces[-1].value(result)
+    finally:
+        made = traces.pop()
+    return made
