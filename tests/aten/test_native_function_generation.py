@@ -5,13 +5,9 @@ import torch
 
 import readtorch as rt
 from readtorch.aten.dispatcher import registry
-from readtorch.aten.native import native_function_generation as generated
 
 OPERATORS = sorted(
-    o.schema.full_name
-    for o in registry.values()
-    if o.schema.name in {generated.functional_name(w.schema) for w in registry.values() if generated.written(w.schema)}
-    and any(getattr(kernel, "__name__", "") == "copy_then_write" for kernel in o.kernels.values())
+    o.schema.full_name for o in registry.values() if any(hasattr(kernel, "made_of") for kernel in o.kernels.values())
 )
 
 

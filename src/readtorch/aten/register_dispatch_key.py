@@ -401,7 +401,9 @@ def inplace_meta_kernel(operator):
 def functional_form(operator):
     """The operator that makes a new tensor of what this one writes in place; None if there is none."""
     base, dot, overload = operator.name.removeprefix("aten::").partition(".")
-    return registry.get(f"aten::{base.removesuffix('_')}{dot}{overload}")
+    found = registry.get(f"aten::{base.removesuffix('_')}{dot}{overload}")
+    derived = found is not None and getattr(found.kernels.get(CPU), "made_of", None) is operator
+    return None if derived else found  # native_function_generation.py: it would ask this one
 
 
 def inplace_form(operator):

@@ -48,7 +48,7 @@ _NAMES = {
         arange.start_step argmax argmin as_strided asin asinh atan atan2 atan2.out atanh avg_pool1d avg_pool2d
         avg_pool2d_backward avg_pool3d bitwise_and.Scalar bitwise_and.Tensor bitwise_not bitwise_or.Scalar
         bitwise_or.Tensor bitwise_xor.Scalar bitwise_xor.Tensor bmm cat ceil clamp clamp.Tensor clone col2im
-        constant_pad_nd convolution convolution_backward cos cosh cumsum diagonal div.Scalar div.Tensor
+        constant_pad_nd convolution convolution_backward copy cos cosh cumsum diagonal div.Scalar div.Tensor
         div.Tensor_mode elu embedding embedding_dense_backward empty.memory_format empty_strided eq.Scalar eq.Tensor
         erf exp expand expm1 fill.Scalar flip floor fmod.Scalar fmod.Tensor full full_like gather ge.Scalar
         ge.Tensor gelu grid_sampler_2d gt.Scalar gt.Tensor hardtanh index.Tensor index_put index_select isinf isnan
@@ -166,20 +166,21 @@ _NAMES = {
         sum.dim_IntList var var.correction var.correction_out var.dim var.out var_mean var_mean.correction
         var_mean.dim""",
     Tag.nondeterministic_seeded: """
-        _fused_sdp_choice _sample_dirichlet _scaled_dot_product_attention_math
-        _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu _standard_gamma alpha_dropout alpha_dropout_ bernoulli
-        bernoulli.out bernoulli.p bernoulli_.Tensor bernoulli_.float binomial cauchy_ dropout dropout_ exponential_
-        feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ geometric_ gru.data gru.input
-        log_normal_ lstm.data lstm.input multinomial multinomial.out native_dropout normal.Tensor_Tensor
-        normal.Tensor_Tensor_out normal.Tensor_float normal.Tensor_float_out normal.float_Tensor
-        normal.float_Tensor_out normal.float_float normal.float_float_out normal_ poisson rand rand.generator
-        rand.generator_out rand.out rand_like rand_like.generator randint randint.generator randint.generator_out
-        randint.low randint.low_generator randint.low_generator_out randint.low_out randint.out randint_like
-        randint_like.Tensor randint_like.Tensor_generator randint_like.generator randint_like.low_dtype
-        randint_like.low_generator_dtype randn randn.generator randn.generator_out randn.out randn_like
-        randn_like.generator random_ random_.from random_.to randperm randperm.generator randperm.generator_out
-        randperm.out rnn_relu.data rnn_relu.input rnn_tanh.data rnn_tanh.input rrelu rrelu_ rrelu_with_noise
-        rrelu_with_noise_ scaled_dot_product_attention uniform_""",
+        _fused_sdp_choice _sample_dirichlet _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
+        _scaled_dot_product_flash_attention_for_cpu _standard_gamma alpha_dropout alpha_dropout_ bernoulli
+        bernoulli.out bernoulli.p bernoulli_.Tensor bernoulli_.float binomial cauchy cauchy_ dropout dropout_
+        exponential exponential_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_
+        geometric geometric_ gru.data gru.input log_normal log_normal_ lstm.data lstm.input multinomial
+        multinomial.out native_dropout normal.Tensor_Tensor normal.Tensor_Tensor_out normal.Tensor_float
+        normal.Tensor_float_out normal.float_Tensor normal.float_Tensor_out normal.float_float
+        normal.float_float_out normal_ normal_functional poisson rand rand.generator rand.generator_out rand.out
+        rand_like rand_like.generator randint randint.generator randint.generator_out randint.low
+        randint.low_generator randint.low_generator_out randint.low_out randint.out randint_like randint_like.Tensor
+        randint_like.Tensor_generator randint_like.generator randint_like.low_dtype randint_like.low_generator_dtype
+        randn randn.generator randn.generator_out randn.out randn_like randn_like.generator random random.from
+        random.to random_ random_.from random_.to randperm randperm.generator randperm.generator_out randperm.out
+        rnn_relu.data rnn_relu.input rnn_tanh.data rnn_tanh.input rrelu rrelu_ rrelu_with_noise rrelu_with_noise_
+        rrelu_with_noise_functional scaled_dot_product_attention uniform uniform_""",
     Tag.dynamic_output_shape: """
         _ctc_loss _ctc_loss.Tensor _unique2 argwhere bincount index.Tensor linalg_lstsq linalg_lstsq.out
         masked_select masked_select.out nonzero nonzero.out one_hot repeat_interleave.Tensor unique_consecutive
@@ -203,14 +204,18 @@ _NAMES = {
         view_as_complex_copy.out view_as_real_copy view_as_real_copy.out view_copy view_copy.dtype
         view_copy.dtype_out view_copy.out""",
     Tag.generated: """
-        alias_copy.out as_strided_copy.out as_strided_scatter.out binary_cross_entropy_with_logits.out
-        bitwise_and.Scalar_Tensor_out bitwise_left_shift.Scalar_Tensor_out bitwise_or.Scalar_Tensor_out
-        bitwise_right_shift.Scalar_Tensor_out bitwise_xor.Scalar_Tensor_out bucketize.Scalar_out detach_copy.out
-        diagonal_copy.out diagonal_scatter.out embedding.out embedding_dense_backward.out expand_copy.out
-        lift_fresh_copy.out permute_copy.out prod.out relu.out select_copy.int_out select_scatter.out slice_copy.Tensor_out
-        slice_scatter.out squeeze_copy.dim_out squeeze_copy.dims_out squeeze_copy.out sum.out t_copy.out
-        transpose_copy.int_out unfold_copy.out unsqueeze_copy.out view_as_complex_copy.out view_as_real_copy.out
-        view_copy.dtype_out view_copy.out""",
+        _amp_foreach_non_finite_check_and_unscale _amp_update_scale _batch_norm_with_update_functional _coalesced
+        _foreach_zero _fused_adagrad _fused_adam _fused_adamw _fused_sgd _index_put_impl
+        _native_batch_norm_legit_functional alias_copy.out as_strided_copy.out as_strided_scatter.out
+        binary_cross_entropy_with_logits.out bitwise_and.Scalar_Tensor_out bitwise_left_shift.Scalar_Tensor_out
+        bitwise_or.Scalar_Tensor_out bitwise_right_shift.Scalar_Tensor_out bitwise_xor.Scalar_Tensor_out
+        bucketize.Scalar_out cauchy detach_copy.out diagonal_copy.out diagonal_scatter.out embedding.out
+        embedding_dense_backward.out embedding_renorm expand_copy.out exponential geometric lift_fresh_copy.out
+        log_normal permute_copy.out prod.out random random.from random.to relu.out resize resize_as
+        rrelu_with_noise_functional select_copy.int_out select_scatter.out slice_copy.Tensor_out slice_scatter.out
+        squeeze_copy.dim_out squeeze_copy.dims_out squeeze_copy.out sum.out t_copy.out transpose_copy.int_out
+        unfold_copy.out uniform unsqueeze_copy.out view_as_complex_copy.out view_as_real_copy.out
+        view_copy.dtype_out view_copy.out zero""",
 }
 _OPERATORS = {tag: frozenset(names.split()) for tag, names in _NAMES.items()}
 

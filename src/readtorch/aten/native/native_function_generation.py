@@ -70,6 +70,8 @@ def functional_form(operator):
         made = own + [arguments[i] for i in places]
         return made[0] if len(made) == 1 else tuple(made)
 
+    copy_then_write.made_of = operator
+
 
 def copies(value):
     if value is None:
