@@ -5,8 +5,10 @@ import torch
 
 import readtorch
 from readtorch.csrc.jit.ir import parse_ir
+from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagation
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.csrc.jit.passes.loop_unrolling import UnrollLoops
 from readtorch.viz.graph_lines import graph_lines, graph_stages, key_of, shortened
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
@@ -66,6 +68,58 @@ def test_a_line_that_stays_keeps_its_key():
             elif line["mark"] == "~":
                 assert old[line["key"]] == line["was"] != line["text"]
         assert set(old) <= {line["key"] for line in after["lines"]}
+
+
+LOOP = """graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %six : int = aten::mul(%two, %two)
+  %a : int = aten::add(%six, %one)
+  %y : Tensor = aten::mul(%x, %a)
+  %z : Tensor = aten::mul(%x, %six)
+  %s : Tensor = aten::add(%y, %z, %one)
+  return (%s)"""
+FOLD = {torch: torch._C._jit_pass_constant_propagation, readtorch: ConstantPropagation}
+UNROLL = {torch: torch._C._jit_pass_loop_unrolling, readtorch: UnrollLoops}
+
+
+@LIBRARIES
+def test_a_name_that_stays_is_not_marked_as_gone(T):
+    graph = (torch._C.parse_ir if T is torch else parse_ir)(LOOP)
+    rows = graph_stages(graph, [FOLD[T]])["stages"][1]["lines"]
+    marks = [(row["mark"], row["text"].partition(" = ")[2].partition("(")[0]) for row in rows if row["node"]]
+    assert marks == [
+        ("", "prim::Constant[value=1]"),
+        ("-", "prim::Constant[value=2]"),
+        ("-", "aten::mul"),
+        ("-", "aten::add"),
+        ("+", "prim::Constant[value=4]"),
+        ("+", "prim::Constant[value=5]"),
+        ("~", "aten::mul"),
+        ("~", "aten::mul"),
+        ("", "aten::add"),
+    ]
+
+
+@LIBRARIES
+def test_no_name_is_gone_and_there_in_one_stage(T):
+    """Loops, branches, early exits: what a pass moves or gives other inputs is one line."""
+
+    def early(x, n: int):
+        for i in range(3):
+            x = x * (i * 2 + 1) + x.exp()
+            if i > n:
+                return x
+        return x.t().t()
+
+    graph = T.jit.script(early).graph
+    for stage in graph_stages(graph, [UNROLL[T], FOLD[T], DCE[T], UNROLL[T]])["stages"]:
+        gone, there = (
+            {name for row in stage["lines"] if (row["mark"] == "-") == is_gone for name, _ in row["defines"]}
+            for is_gone in (True, False)
+        )
+        assert not gone & there, stage["name"]
+        assert sorted({row["key"] for row in stage["lines"]}) == sorted(row["key"] for row in stage["lines"])
 
 
 def test_the_graph_itself_is_left_alone():

@@ -180,7 +180,7 @@ def _numbered(stages, exact) -> dict:
                 line.key = next(keys)
             rows = lines
         else:
-            rows = _compare(before, lines, keys, exact)
+            rows = (_follow if exact else _compare)(before, lines, keys)
         counts = {mark: sum(row.mark == mark for row in rows) for mark in "+-~"}
         shown.append(
             {
@@ -194,8 +194,50 @@ def _numbered(stages, exact) -> dict:
     return {"stages": shown}
 
 
-def _compare(before, after, keys, exact):
-    """The rows to show for `after`: its lines, marked, and between them those of `before` that are gone."""
+def _follow(before, after, keys):
+    """The rows to show for one graph that a pass has changed in place: its lines, marked, and those that are gone behind the lines
+    that they stood behind. A name stays with its value, so a line is the one that defined the same before.
+    """
+    known = {mark: old for marks, old in zip(_marks(before), before) for mark in marks}
+    kept = set()
+    for marks, new in zip(_marks(after), after):
+        old = next((known[mark] for mark in marks if mark in known and known[mark].key not in kept), None)
+        if old is None:
+            new.key, new.mark = next(keys), "+"
+        else:
+            new.key = old.key
+            new.mark, new.was = ("", "") if old.text == new.text else ("~", old.text)
+        kept.add(new.key)
+    rows, last = [*after], None
+    for old in before:
+        if old.key not in kept:
+            at = next((i + 1 for i, row in enumerate(rows) if row.key == last), 0)
+            rows.insert(at, Line(**{**asdict(old), "mark": "-"}))
+        last = old.key
+    return rows
+
+
+def _marks(lines):
+    """By what each line is known: what it defines and in which graph, else its place in what it is part of.
+
+    A line has its key when the next one is asked for.
+    """
+    above, counts = [], {}
+    for line in lines:
+        while above and above[-1].depth >= line.depth:
+            above.pop()
+        if line.node and line.defines:
+            graph = next((up.key for up in reversed(above) if up.text.startswith("graph(")), None)
+            yield [(graph, name) for name, _ in line.defines]
+        else:
+            place = (above[-1].key if above else None, _identity(line))
+            counts[place] = counts.get(place, 0) + 1
+            yield [(*place, counts[place])]
+        above.append(line)
+
+
+def _compare(before, after, keys):
+    """The rows to show for another graph: its lines, marked, and between them those of `before` that are gone."""
     rows = []
     sides = [[_identity(line) for line in side] for side in (before, after)]
     matcher = difflib.SequenceMatcher(None, *sides, autojunk=False)
@@ -203,7 +245,7 @@ def _compare(before, after, keys, exact):
         if what == "equal":
             for old, new in zip(before[i:i_end], after[j:j_end]):
                 new.key = old.key
-                if _differ(old.text, new.text, exact):
+                if _NUMBER.sub("%", old.text) != _NUMBER.sub("%", new.text):
                     new.mark, new.was = "~", old.text
                 rows.append(new)
             continue
@@ -220,7 +262,3 @@ def _identity(line):
     if not line.node:
         return line.depth == 0, re.sub(r"\(.*", "", line.text)
     return re.sub(r"^[^=]*= ", "", re.sub(r"%[\w.]+", "%", line.text).rpartition("(")[0])
-
-
-def _differ(old, new, exact):
-    return old != new if exact else _NUMBER.sub("%", old) != _NUMBER.sub("%", new)

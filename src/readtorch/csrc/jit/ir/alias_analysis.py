@@ -167,10 +167,8 @@ class AliasDb:
         return any(self.root(v) in roots for v in self.writes.get(node, ()))
 
     def safeToChangeAliasingRelationship(self, a, b):
-        """Whether `b` may stand for `a`: nobody writes to either, and the caller cannot compare or write to
-        them.
-        """
-        return not self.hasWriters(a) and not self.hasWriters(b) and not self.escapes(a) and not self.escapes(b)
+        """Whether `b` may stand for `a`: nobody writes to either, and the caller, who may write later, does not get both."""
+        return not (self.hasWriters(a) or self.hasWriters(b) or (self.escapes(a) and self.escapes(b)))
 
     def escapes(self, value):
         outputs = {self.root(v) for v in self.graph.outputs() if isMutableType(v.type())}

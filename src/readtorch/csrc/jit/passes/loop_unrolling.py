@@ -23,15 +23,18 @@ MAX_BODY_REPEATS = 64  # iterations of a loop that is unrolled completely
 
 def UnrollLoops(graph):
     """Loops that count, and whose body is small. Returns whether there were any."""
-    changed = _unroll_block(graph.block(), constant_only=False)
-    EliminateDeadCode(graph)
-    return changed
+    return _unroll(graph, constant_only=False)
 
 
 def UnrollConstantLoops(graph):
     """Only those whose number of iterations is known."""
-    changed = _unroll_block(graph.block(), constant_only=True)
-    EliminateDeadCode(graph)
+    return _unroll(graph, constant_only=True)
+
+
+def _unroll(graph, constant_only):
+    changed = _unroll_block(graph.block(), constant_only)
+    if changed:
+        EliminateDeadCode(graph)
     return changed
 
 
@@ -43,10 +46,12 @@ def _unroll_block(block, constant_only):
         if node.kind() == "prim::Loop" and is_for_loop(node):
             iterations = node.input(0).toIValue()
             if isinstance(iterations, int) and iterations < MAX_BODY_REPEATS and _is_small(node.blocks()[0]):
+                _count_explicitly(node)
                 _unroll_completely(node, iterations)
                 changed = True
             elif not constant_only and not isinstance(iterations, int) and _is_small(node.blocks()[0]):
-                _unroll(node)
+                _count_explicitly(node)
+                _unroll_by_factor(node)
                 changed = True
     return changed
 
@@ -82,10 +87,8 @@ def _unroll_completely(loop, iterations):
     graph, body = loop.owningGraph(), loop.blocks()[0]
     carried = loop.inputs()[2:]
     scratch = loop.addBlock()
-    for iteration in range(iterations):
-        with graph.insert_point_guard(scratch):
-            index = graph.insertConstant(iteration)
-        carried = _append_body(body, scratch, [index, *carried])[1:]
+    for _ in range(iterations):
+        carried = _append_body(body, scratch, [body.inputs()[0], *carried])[1:]
     for node in scratch.nodes():
         node.moveBefore(loop)
     for output, value in zip(loop.outputs(), carried):
@@ -94,8 +97,10 @@ def _unroll_completely(loop, iterations):
 
 
 def _count_explicitly(loop):
-    """The number of the iteration becomes a carried value, which the body increases."""
+    """If the body reads the number of the iteration, that becomes a carried value, which the body increases."""
     graph, body = loop.owningGraph(), loop.blocks()[0]
+    if not body.inputs()[0].uses():
+        return
     with graph.insert_point_guard(loop):
         zero = graph.insertConstant(0)
     counter = body.insertInput(1).setType(IntType.get())
@@ -107,11 +112,9 @@ def _count_explicitly(loop):
     loop.insertOutput(0).setType(IntType.get())
 
 
-def _unroll(loop):
+def _unroll_by_factor(loop):
     """FACTOR iterations in one, and a second loop for the rest."""
     graph = loop.owningGraph()
-    if loop.blocks()[0].inputs()[0].uses():
-        _count_explicitly(loop)
     rest = graph.createClone(loop, lambda value: value).insertAfter(loop)
     for i, (output, of_rest) in enumerate(zip(loop.outputs(), rest.outputs())):
         output.replaceAllUsesWith(of_rest)

@@ -167,7 +167,7 @@ _fact("aten::is_complex", lambda t: None if t.dtype() is None else t.dtype().is_
 def transposed_twice(node, graph, alias_db):
     """x.t().t() is x"""
     made = _made_by(node.input(0), "aten::t")
-    return made.input(0) if made is not None and not alias_db.hasWriters(node) else None
+    return None if made is None else made.input(0)
 
 
 @rule("aten::type_as")
