@@ -20,8 +20,8 @@ PASSES = {
     "peephole": "peephole",
     "unroll": "unrolling",
     "fold": "constants",
-    "cse": "common subexpr.",
-    "careless": "the same, careless",
+    "cse": "common parts",
+    "careless": "careless",
 }
 SLOTS = ("p1", "p2", "p3", "p4", "p5", "p6")
 COUNTS = ("1", "2", "3", "4", "n")
@@ -525,8 +525,8 @@ DID = {
     "peephole": "Peephole: t of t, times 1, plus 0.",
     "unroll": "Unrolling writes a known number of iterations out; of an unknown one, eight become one.",
     "fold": "Constants: what follows from constants alone is computed now.",
-    "cse": "Common subexpressions: equal nodes become one, unless something writes to what they touch.",
-    "careless": "Equal nodes become one, and nobody asks who writes.",
+    "cse": "Common parts: equal nodes become one, unless something writes to what they touch.",
+    "careless": "Careless: equal nodes become one, and nobody asks who writes.",
 }
 
 
@@ -546,7 +546,7 @@ def sample(random):
 
 FIGURE = Figure(
     name="script_passes",
-    title="Six passes, in your order",
+    title="Passes, in your order",
     inputs=(
         Choice("count", "range(…)", "3", options=COUNTS),
         Integer("a", "i * …", 2, low=-9, high=9),

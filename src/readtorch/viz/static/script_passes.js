@@ -5,6 +5,7 @@ const VERDICT_WORDS = { right: "", wrong: ": wrong", inputs: ": x differs" };
 // The program with the reader's constants.
 function programText({ count, a, b, write }) {
   const lines = [
+    "# called with x = [[0.5, -1], [2, 0]], n = 10",
     "def wasteful(x, n: int):",
     "    unused = sine(x)  # sine(x): x.sin()",
     "    y = x.t().t().exp()",

@@ -84,7 +84,7 @@ def _append_body(source, target, inputs):
 
 def _unroll_completely(loop, iterations):
     """All iterations one after another, instead of the loop."""
-    graph, body = loop.owningGraph(), loop.blocks()[0]
+    body = loop.blocks()[0]
     carried = loop.inputs()[2:]
     scratch = loop.addBlock()
     for _ in range(iterations):

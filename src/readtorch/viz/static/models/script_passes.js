@@ -1,7 +1,7 @@
 // A scripted program with a loop, and what the compiler's passes make of its graph: as figures/script_passes.py.
 const SCRIPT_PASSES = {
   "": "nothing", inline: "inlining", dead: "dead code", peephole: "peephole", unroll: "unrolling", fold: "constants",
-  cse: "common subexpr.", careless: "the same, careless",
+  cse: "common parts", careless: "careless",
 }; // prettier-ignore
 const SLOTS = ["p1", "p2", "p3", "p4", "p5", "p6"];
 const [EXAMPLE_X, EXAMPLE_N] = [[0.5, -1, 2, 0], 10];
@@ -372,8 +372,8 @@ const DID = {
   peephole: "Peephole: t of t, times 1, plus 0.",
   unroll: "Unrolling writes a known number of iterations out; of an unknown one, eight become one.",
   fold: "Constants: what follows from constants alone is computed now.",
-  cse: "Common subexpressions: equal nodes become one, unless something writes to what they touch.",
-  careless: "Equal nodes become one, and nobody asks who writes.",
+  cse: "Common parts: equal nodes become one, unless something writes to what they touch.",
+  careless: "Careless: equal nodes become one, and nobody asks who writes.",
 };
 const callText = (graph, { executed }) =>
   `${plural(graph.nodes().length, "node")}; a call executes ${plural(executed, "operator")}`;
