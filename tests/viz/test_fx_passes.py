@@ -173,7 +173,7 @@ def test_the_order_of_passes_decides_how_many_nodes_are_left():
     [
         ("", "The last statement is return …."),
         ("a = x", "The last statement is return …."),
-        ("return x; return y", "Behind return nothing is run"),
+        ("return x; return y", "Nothing is run after return"),
         ("return 2", "The program returns a number"),
         ("return x * (2 + 3)", "2 + 3: Python computes this before any proxy hears of it."),
         ("return x.cos()", "Not known here: .cos()."),

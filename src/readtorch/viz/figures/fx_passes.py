@@ -182,7 +182,7 @@ class Tracer:
             self.left.pop(0)
             value = self.tensor(self.sum(), "The program returns a number, not a tensor.")
             if not last:
-                raise Refusal("Behind return nothing is run: write it last.")
+                raise Refusal("Nothing is run after return: write it last.")
             self.graph.append("output", "output", [value], "output")
         elif len(self.left) > 1 and (self.left[1] == "=" or self.left[1] in AUGMENTED):
             self.assignment(self.left.pop(0), self.left.pop(0))

@@ -123,7 +123,7 @@ class FxTracer {
     if (this.nextIs(["return"])) {
       this.left.shift();
       const value = this.tensor(this.sum(), "The program returns a number, not a tensor.");
-      if (!last) refuse("Behind return nothing is run: write it last.");
+      if (!last) refuse("Nothing is run after return: write it last.");
       this.graph.append("output", "output", [value], "output");
     } else if (this.left.length > 1 && (this.left[1] === "=" || Object.hasOwn(AUGMENTED, this.left[1])))
       this.assignment(this.left.shift(), this.left.shift());
