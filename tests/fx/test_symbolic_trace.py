@@ -9,6 +9,7 @@ import pickle
 import re
 from collections import namedtuple
 
+import numba
 import pytest
 import torch
 import torch.fx
@@ -265,3 +266,19 @@ def test_names_of_functions(path):
                 wrong.add(name)
     assert seen > 5
     assert wrong <= CALLED_OTHERWISE
+
+
+def test_a_kernel_may_be_compiled_inside_a_trace():
+    """As of `x + rt.randn(2)`, where randn is called for the first time."""
+
+    @numba.njit
+    def root(a):
+        return math.sqrt(a)
+
+    def program(x):
+        inner = rt.fx.symbolic_trace(lambda y: y + root(9.0))
+        assert "y + 3.0" in inner.code
+        return x * root(4) * math.floor(x)
+
+    assert [node.name for node in rt.fx.symbolic_trace(program).graph.nodes] == ["x", "mul", "floor", "mul_1", "output"]
+    assert math.sqrt is rt.fx._symbolic_trace._orig_math["sqrt"]

@@ -6,7 +6,8 @@ A Proxy sees what is done with it, and nothing else. Three things would pass it 
 ends. `Module.__call__` asks the tracer whether to record the call or to run it. `Module.__getattr__` hands out proxies for
 parameters, so that an operation of two parameters is recorded as well. And functions that cannot work with a Proxy but shall
 stand in the graph as calls (those of `math`, and what `wrap` has named) record themselves if a Proxy is among the arguments:
-they are replaced in the module's globals, where the traced program looks them up.
+they are replaced in the module's globals, where the traced program looks them up. A kernel that is called for the first time
+inside a trace is compiled with the functions themselves.
 """
 
 import builtins
@@ -18,6 +19,8 @@ import inspect
 import math
 import warnings
 from types import FunctionType
+
+from numba.core.dispatcher import Dispatcher
 
 import readtorch
 from readtorch.c10.module_names import is_in
@@ -33,6 +36,8 @@ HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 _orig_module_call = Module.__call__
 _orig_module_getattr = Module.__getattr__
+_orig_compile = Dispatcher.compile
+_orig_math = dict(vars(math))
 
 _proxyable_classes = {}
 _is_fx_tracing_flag = False
@@ -392,6 +397,7 @@ class Tracer(TracerBase):
 
         patcher.patch_method(Module, "__getattr__", module_getattr_wrapper, deduplicate=False)
         patcher.patch_method(Module, "__call__", module_call_wrapper, deduplicate=False)
+        patcher.patch_method(Dispatcher, "compile", _compile_kernel, deduplicate=False)
         _patch_wrapped_functions(patcher)
         for frame_dict in (fn_globals, *map(vars, self._autowrap_search)):
             _autowrap_check(patcher, frame_dict, self._autowrap_function_ids)
@@ -516,6 +522,16 @@ def _maybe_revert_all_patches():
         yield
     finally:
         patcher.reapply_all_patches()
+
+
+def _compile_kernel(kernel, signature):
+    """Compile with the functions of `math` themselves: numba would not know those that stand in their place."""
+    patched = dict(vars(math))
+    vars(math).update(_orig_math)
+    try:
+        return _orig_compile(kernel, signature)
+    finally:
+        vars(math).update(patched)
 
 
 def _patch_wrapped_functions(patcher):
