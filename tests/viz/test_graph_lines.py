@@ -122,6 +122,32 @@ def test_no_name_is_gone_and_there_in_one_stage(T):
         assert sorted({row["key"] for row in stage["lines"]}) == sorted(row["key"] for row in stage["lines"])
 
 
+def test_what_gets_outputs_or_loses_its_name_is_still_the_same():
+    """`%b` is the first If's at first, and the Load's behind it is %b.2 then: neither is marked as gone."""
+    graph = parse_ir("""graph(%x : Tensor, %go : bool):
+  = prim::Store[name="y"](%x)
+  = prim::If(%go)
+    block0():
+      %a : Tensor = aten::neg(%x)
+      = prim::Store[name="y"](%a)
+      -> ()
+    block1():
+      -> ()
+  %b : Tensor = prim::Load[name="y"]()
+  return (%b)""")
+
+    def give_outputs(graph):
+        branch, (load,) = graph.findAllNodes("prim::If")[0], graph.findAllNodes("prim::Load")
+        for block, value in zip(branch.blocks(), (branch.blocks()[0].nodes()[0].output(), graph.inputs()[0])):
+            block.registerOutput(value)
+        load.output().setDebugName("b.2")
+        branch.addOutput().setDebugName("b")
+
+    rows = graph_stages(graph, [give_outputs])["stages"][1]["lines"]
+    changed = {row["text"].partition("= ")[2] for row in rows if row["mark"] == "~"}
+    assert {row["mark"] for row in rows} == {"", "~"} and {"prim::If(%go)", 'prim::Load[name="y"]()'} <= changed
+
+
 def test_the_graph_itself_is_left_alone():
     traced = net_of(readtorch)
     before = str(traced.graph)

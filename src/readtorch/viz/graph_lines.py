@@ -196,17 +196,18 @@ def _numbered(stages, exact) -> dict:
 
 def _follow(before, after, keys):
     """The rows to show for one graph that a pass has changed in place: its lines, marked, and those that are gone behind the lines
-    that they stood behind. A name stays with its value, so a line is the one that defined the same before.
+    that they stood behind.
     """
-    known = {mark: old for marks, old in zip(_marks(before), before) for mark in marks}
-    kept = set()
-    for marks, new in zip(_marks(after), after):
-        old = next((known[mark] for mark in marks if mark in known and known[mark].key not in kept), None)
+    old_lines, kept = _Known(before, {line.text for line in after}), set()
+    for new, graph, place in _places(after):
+        old = old_lines.find(new, graph, place, kept)
         if old is None:
             new.key, new.mark = next(keys), "+"
         else:
-            new.key = old.key
-            new.mark, new.was = ("", "") if old.text == new.text else ("~", old.text)
+            _is_still(new, old)
+        kept.add(new.key)
+    for new, old in _renamed(before, after, kept):
+        _is_still(new, old)
         kept.add(new.key)
     rows, last = [*after], None
     for old in before:
@@ -217,22 +218,64 @@ def _follow(before, after, keys):
     return rows
 
 
-def _marks(lines):
-    """By what each line is known: what it defines and in which graph, else its place in what it is part of.
+def _is_still(new, old):
+    new.key = old.key
+    new.mark, new.was = ("", "") if old.text == new.text else ("~", old.text)
 
-    A line has its key when the next one is asked for.
+
+def _renamed(before, after, kept):
+    """(new, old): lines that do the same for the same operand of the same line, while the old name has gone to another value."""
+    taken = {(line.key, i): name for line in before for i, name in enumerate(line.uses)}
+    gone = {line.defines[0][0]: line for line in before if line.node and line.defines and line.key not in kept}
+    there = {name for line in after for name, _ in line.defines}
+    added = {name: line for line in after if line.mark == "+" and line.node for name, _ in line.defines}
+    for user in after:
+        for i, name in enumerate(user.uses):
+            was = taken.get((user.key, i))
+            if name in added and was in gone and was in there and _identity(added[name]) == _identity(gone[was]):
+                yield added.pop(name), gone.pop(was)
+
+
+class _Known:
+    """The lines before a pass. A name stays with its value, so a line is the one that defined the same before.
+
+    What defines nothing, before or afterwards, is known by its place in what it is part of: a loop gets outputs and stays a loop.
+    A line that is still there as it was, somewhere else, is not taken for another.
     """
+
+    def __init__(self, before, still_there):
+        self.names, self.texts, self.places, self.still_there = {}, {}, {}, still_there
+        for line, graph, place in _places(before):
+            self.names.update({(graph, name): line for name, _ in line.defines if line.node})
+            self.texts.setdefault((place[0], line.text), []).append(line)
+            self.places[place] = line
+
+    def find(self, new, graph, place, kept):
+        free = [old for old in self._candidates(new, graph, place) if old is not None and old.key not in kept]
+        return free[0] if free else None
+
+    def _candidates(self, new, graph, place):
+        at_its_place = self.places.get(place)
+        if not new.node:
+            return [at_its_place]
+        named = [self.names.get((graph, name)) for name, _ in new.defines]
+        alike = [old for old in named if old and _identity(old) == _identity(new)]
+        same = [] if new.defines else self.texts.get((place[0], new.text), [])
+        old = at_its_place
+        fits = old and not (old.defines and new.defines) and old.text not in self.still_there
+        return [*alike, *same, old if fits else None, *named]
+
+
+def _places(lines):
+    """(line, key of the graph it is in, its place: in what, which of its kind). A line has its key when the next one is asked for."""
     above, counts = [], {}
     for line in lines:
         while above and above[-1].depth >= line.depth:
             above.pop()
-        if line.node and line.defines:
-            graph = next((up.key for up in reversed(above) if up.text.startswith("graph(")), None)
-            yield [(graph, name) for name, _ in line.defines]
-        else:
-            place = (above[-1].key if above else None, _identity(line))
-            counts[place] = counts.get(place, 0) + 1
-            yield [(*place, counts[place])]
+        graph = next((up.key for up in reversed(above) if up.text.startswith("graph(")), None)
+        kind = (above[-1].key if above else None, _identity(line))
+        counts[kind] = counts.get(kind, 0) + 1
+        yield line, graph, (*kind, counts[kind])
         above.append(line)
 
 
