@@ -46,11 +46,10 @@ fallbacks[TRACER] = record
 
 
 def trace(function, *inputs):
-    traces.append(Trace(*inputs))
+    traces.append(made := Trace(*inputs))
     try:
         with Guard(include=TRACER):
-            result = function(*inputs)
-        traces[-1].result = traces[-1].value(result)
+            made.result = made.value(function(*inputs))
     finally:
-        made = traces.pop()
+        traces.pop()
     return made
