@@ -1,10 +1,12 @@
 """readtorch.mini.trace: what is compiled does what the function does, whatever changes between two calls."""
 
 import sys
+import types
 
 import pytest
 
 from readtorch.mini import trace
+from readtorch.mini.autograd import no_grad
 from readtorch.mini.trace import Compiled, Tensor, exp, matmul
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="mini.trace reads the bytecode of Python 3.11")
@@ -257,3 +259,88 @@ def test_infinite_numbers_and_nan():
         assert repr(compiled(X).tolist()) == repr(infinite(X).tolist())
     assert len(compiled.texts) == 1, "the first half only passes the number on"
     assert len(next(iter(compiled.resumes.values())).texts) == 3
+
+
+def by_history(x):
+    y = x * 2
+    return y + 1 if y.requires_grad else y
+
+
+def test_the_grad_mode_is_guarded():
+    compiled, x = Compiled(by_history), Tensor.of([1.0, 2.0]).requires_grad_()
+    for _ in range(2):
+        assert compiled(x).tolist() == [3.0, 5.0]
+        with no_grad():
+            assert compiled(x).tolist() == [2.0, 4.0]
+    assert len(compiled.texts) == 2
+
+
+def reads_of(owner):
+    """A function that reads `owner.scale`, and the reads so far in a list that whoever runs code appends to."""
+    names = {"owner": owner}
+    exec("def f(x):\n    return x * owner.scale\n", names)
+    return names["f"]
+
+
+def a_module(reads):
+    made = types.ModuleType("counted")
+    made.__getattr__ = lambda name: reads.append(name) or 2.0
+    return made
+
+
+def an_object(reads):
+    class Counted:
+        def __getattribute__(self, name):
+            reads.append(name)
+            return 2.0
+
+    return Counted()
+
+
+def a_class(reads):
+    class Descriptor:
+        def __get__(self, owner, kind):
+            reads.append("scale")
+            return 2.0
+
+    return type("Counted", (), {"scale": Descriptor()})
+
+
+@pytest.mark.parametrize("make", [a_module, an_object, a_class, lambda reads: a_class(reads)()])
+def test_attributes_that_run_code_run_it_as_often_as_the_program(make):
+    reads = []
+    compiled = Compiled(reads_of(make(reads)))
+    for _ in range(3):
+        assert compiled(X).tolist() == (X * 2).tolist()
+    assert reads == ["scale"] * 3
+
+
+def defaulted(x, n=2):
+    print("seen")
+    return x * n
+
+
+def test_other_numbers_of_arguments_are_pythons_after_a_capture_too():
+    compiled = Compiled(defaulted)
+    for args in ((X, 3), (X,), (X, 3)):
+        assert compiled(*args).tolist() == defaulted(*args).tolist()
+    for args in ((), (X, 3, 5)):
+        with pytest.raises(TypeError):
+            compiled(*args)
+
+
+def unbound(x):
+    if box.scale == 3.0:
+        factor = 2
+    return x * factor
+
+
+def unknown(x):
+    return x * nowhere  # noqa: F821
+
+
+@pytest.mark.parametrize("function, error", [(unbound, UnboundLocalError), (unknown, NameError)])
+def test_names_without_a_value(function, error):
+    for _ in range(2):
+        with pytest.raises(error):
+            Compiled(function)(X)

@@ -6,7 +6,7 @@ import math
 import operator
 import types
 
-from .autograd import Tensor, add, exp, log, matmul, mul
+from .autograd import Tensor, add, exp, log, matmul, mul, thread
 
 
 class Break(Exception):
@@ -44,6 +44,13 @@ def facts(t):
     return t.shape, t.strides, str(t.dtype), t.requires_grad
 
 
+def is_free(name):
+    """Not L, G, S, R, t0 and what else the text is made of."""
+    taken = {"MISS", "entry", *dir(builtins)}
+    return (name.isidentifier() and len(name) > 1
+            and not name[1:].isdigit() and name not in taken)
+
+
 def is_literal(value):
     parts = value if type(value) is tuple else [value]
     return all(type(part) in LITERALS for part in parts)
@@ -59,23 +66,21 @@ class Capture:
     """What one run of the interpreter finds out."""
 
     def __init__(self):
-        self.guards, self.graph = [], []
-        self.inputs = {}
-        self.held = {"facts": facts, **NUMBERS}
+        self.guards, self.graph, self.inputs = [], [], {}
+        self.held = {"facts": facts, "thread": thread, **NUMBERS}
+        # no_grad excludes autograd's keys
+        self.guard(f"thread.excluded == {thread.excluded}")
 
     def hold(self, value):
         """A name for an object, in the new function."""
         name = str(getattr(value, "__name__", None) or
-                   getattr(value, "name", "held"))
+                   getattr(value, "name", ""))
         if getattr(builtins, name, None) is value:
             return name
         for other, held in self.held.items():
             if held is value:
                 return other
-        if (not name.isidentifier() or hasattr(builtins, name)
-                or name in self.held or name[1:].isdigit()
-                or len(name) == 1  # L, G, S, R and t0 are taken
-                or name in ("MISS", "entry")):
+        if name in self.held or not is_free(name):
             name = f"held_{len(self.held)}"
         self.held[name] = value
         return name
@@ -86,7 +91,7 @@ class Capture:
 
     def read(self, value, source):
         """The program has got to this value."""
-        if not isinstance(value, Tensor):
+        if not issubclass(type(value), Tensor):
             return Known(value, source)
         if source not in self.inputs:
             kind = self.hold(type(value))
@@ -174,6 +179,8 @@ class Frame:
         self.stack.append(Known(step.argval))
 
     def LOAD_FAST(self, step):
+        if step.argval not in self.locals:
+            raise Break(f"{step.argval} has no value")
         self.stack.append(self.locals[step.argval])
 
     def STORE_FAST(self, step):
@@ -192,9 +199,11 @@ class Frame:
         if name in self.globals:
             source = f"{self.G}[{name!r}]"
             found = self.capture.read(self.globals[name], source)
-        else:  # a builtin, as long as no global hides it
+        elif hasattr(builtins, name):  # and no global hides it
             self.capture.guard(f"{name!r} not in {self.G}")
             found = Known(getattr(builtins, name))
+        else:
+            raise Break(f"no {name}")
         self.stack.append(found)
 
     def LOAD_ATTR(self, step):
@@ -209,7 +218,7 @@ class Frame:
 
     def attribute(self, owner, name):
         value, source = owner.value, owner.source
-        if runs_code(type(value), name):
+        if runs_code(value, name):
             raise Break(f"attribute {name} runs code")
         if source and isinstance(value, types.ModuleType):
             self.capture.look(owner)
@@ -319,12 +328,20 @@ class Frame:
         self.stack.append(inner.run())
 
 
-def runs_code(kind, name):
-    """Whether an instance's attribute is more than a value."""
-    written = getattr(kind, name, None)
-    return hasattr(kind, "__getattr__") or (
-        hasattr(type(written), "__get__")
-        and type(written) not in PLAIN)
+def runs_code(owner, name):
+    """Whether this attribute is more than a value."""
+    kind = type(owner)
+    own = types.FunctionType is type(kind.__getattribute__)
+    if own or hasattr(kind, "__getattr__"):
+        return True
+    if issubclass(kind, types.ModuleType):
+        return name not in vars(owner)
+    classes = kind.__mro__ + (
+        owner.__mro__ if issubclass(kind, type) else ())
+    written = [vars(each)[name] for each in classes
+               if name in vars(each)]
+    return any(hasattr(type(each), "__get__")
+               and type(each) not in PLAIN for each in written)
 
 
 PLAIN = (types.FunctionType, types.MethodDescriptorType,
@@ -360,14 +377,14 @@ class Compiled:
 
     def __call__(self, *args):
         code, G = self.code, self.function.__globals__
+        if len(args) != code.co_argcount:
+            return self.function(*args)  # defaults, or an error
         L = dict(zip(code.co_varnames, args))
         for entry in self.entries:
             result = entry(L, G)
             if result is not MISS:
                 return result
-        is_call = code.co_argcount == len(args)
-        if (is_call and is_plain(code)
-                and len(self.entries) < LIMIT):
+        if is_plain(code) and len(self.entries) < LIMIT:
             self.entries.append(self.translate(L))
             result = self.entries[-1](L, G)
             if result is not MISS:
