@@ -28,12 +28,13 @@ def function(program):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_instructions_are_those_of_cpython(program):
     def argument(one):
-        if "JUMP" in one.opname or one.opname == "LOAD_GLOBAL":
+        if "JUMP" in one.opname or one.opname in ("LOAD_GLOBAL", "FOR_ITER"):
             return one.argval
         return one.arg if one.opname == "CALL" else one.argrepr
 
+    # the jump back to a loop's head belongs to no line
     real = [
-        (one.offset, one.positions.lineno - 1, one.opname, argument(one))
+        (one.offset, (one.positions.lineno or 2) - 1, one.opname, argument(one))
         for one in dis.get_instructions(function(program)[0])
         if one.opname not in ("RESUME", "PRECALL")
     ]
@@ -63,7 +64,7 @@ def in_pytorch(program, calls):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_graphs_are_made_where_pytorch_makes_them(program, capfd):
     source = random.Random(3)
-    for _ in range(8):
+    for _ in range(12):
         inputs = {"program": program} | bytecode_capture.sample(source)
         result = bytecode_capture.model(inputs)
         counts, graphs = in_pytorch(program, [call["values"] for call in result["calls"]])
@@ -72,6 +73,8 @@ def test_graphs_are_made_where_pytorch_makes_them(program, capfd):
         for one, say in zip(result["steps"], result["say"]):
             if one["at"] >= 0:
                 last[one["call"], one["frame"], one["entry"]] = one["graph"]
+            if "the whole frame is given up" in say:
+                del last[one["call"], one["frame"], one["entry"]]
         ours = [[line.split(" = ")[0].removesuffix("_1") for line in graph] for graph in last.values()]
         assert ours == graphs, inputs
 
@@ -110,8 +113,8 @@ def test_a_bad_list_is_refused(name, words):
     inputs = {"program": "tensor", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | {name: words}
     with pytest.raises(Refusal, match="one for each call"):
         bytecode_capture.model(inputs)
-    with pytest.raises(Refusal, match="At most 5 calls"):
-        bytecode_capture.model(inputs | {name: "1, 1, 1, 1, 1, 1"})
+    with pytest.raises(Refusal, match="At most 10 calls"):
+        bytecode_capture.model(inputs | {name: ", ".join("1" * 11)})
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

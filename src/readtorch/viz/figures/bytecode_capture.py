@@ -10,7 +10,7 @@ from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Choice, Refusal, Text
 from readtorch.viz.picture import box, drawing, text
 
-MOST_CALLS = 5
+MOST_CALLS, LIMIT = 10, 8  # LIMIT: PyTorch's recompile_limit
 DYNAMIC = "dynamic"
 
 # Each: its source, and its instructions as (offset, line, name, argument). What CPython alone needs (RESUME, PRECALL) is left out.
@@ -57,6 +57,17 @@ PROGRAMS = {
             (80, 3, "LOAD_FAST", "x"), (82, 3, "LOAD_GLOBAL", "OFFSET"), (94, 3, "BINARY_OP", "-"), (98, 3, "RETURN_VALUE", ""),
         ],
     ),
+    "loop": (
+        ["def f(x):", "    for i in range(2):", "        x = x * cfg.scale", "        if cfg.scale > 2:", "            print('big')", "    return x + OFFSET"],
+        [
+            (2, 1, "LOAD_GLOBAL", "range"), (14, 1, "LOAD_CONST", "2"), (20, 1, "CALL", 1), (30, 1, "GET_ITER", ""), (32, 1, "FOR_ITER", 130),
+            (34, 1, "STORE_FAST", "i"), (36, 2, "LOAD_FAST", "x"), (38, 2, "LOAD_GLOBAL", "cfg"), (50, 2, "LOAD_ATTR", "scale"),
+            (60, 2, "BINARY_OP", "*"), (64, 2, "STORE_FAST", "x"), (66, 3, "LOAD_GLOBAL", "cfg"), (78, 3, "LOAD_ATTR", "scale"),
+            (88, 3, "LOAD_CONST", "2"), (90, 3, "COMPARE_OP", ">"), (96, 3, "POP_JUMP_FORWARD_IF_FALSE", 128), (98, 4, "LOAD_GLOBAL", "print"),
+            (110, 4, "LOAD_CONST", "'big'"), (116, 4, "CALL", 1), (126, 4, "POP_TOP", ""), (128, 1, "JUMP_BACKWARD", 32),
+            (130, 5, "LOAD_FAST", "x"), (132, 5, "LOAD_GLOBAL", "OFFSET"), (144, 5, "BINARY_OP", "+"), (148, 5, "RETURN_VALUE", ""),
+        ],
+    ),
 }  # fmt: skip
 # What a program reads, besides the rows of x.
 READS = {
@@ -65,6 +76,7 @@ READS = {
     "shape": ("offset",),
     "print": ("scale", "offset"),
     "tensor": ("scale", "fill", "offset"),
+    "loop": ("scale", "offset"),
 }
 UNREAD = {"rows": 3, "fill": 1, "scale": "2.0", "offset": 1}
 TITLES = {
@@ -73,6 +85,7 @@ TITLES = {
     "shape": "a size",
     "print": "a print in the middle",
     "tensor": "a branch on a tensor",
+    "loop": "a print in a loop",
 }
 NAMES = {"*": "mul", "+": "add", "-": "sub", "/": "truediv", ">": "gt"}
 
@@ -100,10 +113,15 @@ class Entry:
 
 
 class FrameState:
-    """The entries of a function or of a resume function, most recently used first, and the numbers that were seen."""
+    """The entries of a function or of a resume function, most recently used first, and the numbers that were seen.
 
-    def __init__(self):
-        self.entries, self.made, self.seen = [], 0, {}
+    is_skipped: whether it runs as it is written, for good. prologue: the instructions in front of its code. PyTorch keeps what was
+    seen by file, line and name: both sides of a branch share it.
+    """
+
+    def __init__(self, prologue, seen):
+        self.entries, self.made, self.is_skipped = [], 0, False
+        self.prologue, self.seen = prologue, seen
 
 
 class Machine:
@@ -114,11 +132,12 @@ class Machine:
         self.code = code
         self.at = {offset: i for i, (offset, *_) in enumerate(code)}
         self.frames, self.steps, self.say, self.calls = {}, [], [], []
-        self.values, self.frame = {}, "f"
+        self.values, self.frame, self.seen = {}, "f", ({}, {})
         self.stack, self.shown, self.locals = [], None, {}
 
-    def see(self, say, at=-1, guards=None):
-        entry = self.shown
+    def see(self, say, at=-1, guards=None, in_prologue=False):
+        entry, state = self.shown, self.frames.get(self.frame)
+        is_captured = at >= 0 or in_prologue
         listed = [{"words": g[0], "state": ""} for g in entry.guards] if entry else []
         self.steps.append(
             {
@@ -126,6 +145,9 @@ class Machine:
                 "frame": self.frame,
                 "at": at,
                 "stack": [v["words"] for v in self.stack],
+                "locals": [f"{name} = {v['words']}" for name, v in self.locals.items()] if is_captured else [],
+                "prologue": state.prologue if state else [],
+                "in_prologue": in_prologue,
                 "guards": guards if guards is not None else listed,
                 "graph": list(entry.graph) if entry else [],
                 "entry": entry.number if entry else -1,
@@ -137,7 +159,7 @@ class Machine:
 
     def call(self, values):
         self.values = values
-        self.calls.append({"values": shown_values(values), "made": 0, "fitted": 0})
+        self.calls.append({"values": shown_values(values), "made": 0, "fitted": 0, "written": 0})
         self.frame, self.shown, self.stack = "f", None, []
         number = len(self.calls)
         self.see(f"Call {number}: x has the shape [{values['rows']}, 2].")
@@ -146,16 +168,28 @@ class Machine:
     def enter(self, frame, start, stack, locals):
         """A call of the function, or of one of its resume functions."""
         self.frame = frame
-        state = self.frames.setdefault(frame, FrameState())
-        entry = self.fitting(state)
-        if entry is None:
-            entry = self.capture(state, start, stack, dict(locals))
-            self.calls[-1]["made"] += 1
-        else:
+        pushed = [f"LOAD_FAST ___stack{i}" for i in range(len(stack))]
+        prologue = [*pushed, f"JUMP_FORWARD to {self.code[start][0]}"] if frame != "f" else []
+        state = self.frames.setdefault(frame, FrameState(prologue, self.seen[frame != "f"]))
+        entry = None if state.is_skipped else self.fitting(state)
+        if entry is not None:
             self.calls[-1]["fitted"] += 1
+        elif not state.is_skipped and len(state.entries) < LIMIT:
+            entry = self.capture(state, start, stack, dict(locals))
+            self.calls[-1]["made"] += not state.is_skipped
+        if entry is None or state.is_skipped:
+            self.as_written(state)
+            return
         state.entries = [entry, *(one for one in state.entries if one is not entry)]
         if not entry.returns:
             self.go_on(entry)
+
+    def as_written(self, state):
+        """The frame is left to Python."""
+        self.shown, self.stack = None, []
+        self.calls[-1]["written"] += 1
+        reason = "was given up" if state.is_skipped else f"has {LIMIT} entries, the limit"
+        self.see(f"{self.frame} {reason}: it runs as it is written.")
 
     def fitting(self, state):
         if not state.entries:
@@ -196,13 +230,17 @@ class Machine:
     def go_on(self, entry):
         self.shown, self.stack = None, []
         if len(entry.goes_on) == 1:
-            self.see("Python does the call that was not captured: it prints. Then the resume function is called.")
-            self.enter(*entry.goes_on[0])
+            rest = entry.goes_on[0]
+            self.see(
+                f"Python does the call: it prints. Then {rest[0]} is called with y and the None that print returned."
+            )
+            self.enter(*rest)
             return
         is_positive = self.values["fill"] > 0 and self.values["rows"] > 0
         outcome = "true" if is_positive else "false"
-        self.see(f"Python asks the tensor gt: it is {outcome}. The resume function of that side is called.")
-        self.enter(*entry.goes_on[0 if is_positive else 1])
+        rest = entry.goes_on[0 if is_positive else 1]
+        self.see(f"Python asks the tensor gt: it is {outcome}. {rest[0]} is called with x.")
+        self.enter(*rest)
 
     # ---- a capture
 
@@ -211,6 +249,10 @@ class Machine:
         self.entry = self.shown = Entry(state.made)
         self.used = {}
         state.made += 1
+        if state.prologue:
+            pushes = "pushes what stood on the stack, and jumps" if stack else "jumps"
+            say = f"The variables have come as arguments. The prologue {pushes} to {self.code[start][0]}."
+            self.see(say, in_prologue=True)
         at = start
         while at >= 0:
             at = self.step(at)
@@ -246,9 +288,9 @@ class Machine:
         return one
 
     def setting(self):
-        """cfg.scale: a constant, or a symbol when it is a float that has been another one. An int stays a constant."""
+        """cfg.scale: a constant, or a symbol when it is a float and has been another number. An int stays a constant."""
         words = self.values["scale"]
-        if "." in words and self.is_dynamic("cfg.scale", unsigned(words)):
+        if self.is_dynamic("cfg.scale", float(words)) and "." in words:
             self.guard("cfg.scale is a float", "cfg.scale", "float")
             return value("symbol", "cfg.scale", "cfg.scale", words)
         return value("known", words, "cfg.scale", words)
@@ -289,10 +331,10 @@ class Machine:
         if name == "cfg":
             self.stack.append(value("object", "cfg"))
             return after, "The global cfg, an object of Python, is pushed."
-        if name == "print":
-            self.stack += [NULL, value("object", "print")]
-            self.guard("no global is named print")
-            say = "print is pushed, with the place that a call wants below it. It is a built-in function, if no global hides it."
+        if name in ("print", "range"):
+            self.stack += [NULL, value("object", name)]
+            self.guard(f"no global is named {name}")
+            say = f"{name} is pushed, with NULL below it: no method's object. It is a built-in, if no global hides it."
             return after, say
         self.stack.append(value("object", name))
         self.guard(f"{name} is the same module")
@@ -328,6 +370,15 @@ class Machine:
         args = self.stack[len(self.stack) - count :] if count else []
         del self.stack[len(self.stack) - count :]
         function, below = self.stack.pop(), self.stack.pop()
+        if function["words"] == "range":
+            self.stack.append(value("object", "range(2)"))
+            return after, "range and its argument are known: it is called now, and leaves no trace in the graph."
+        if function["words"] == "print" and self.is_in_a_loop(after):
+            self.state.is_skipped = True
+            return (
+                -1,
+                "print cannot be captured, and stands in a loop: the whole frame is given up, what was captured too.",
+            )
         if function["words"] == "print":
             self.entry.returns = False
             rest = {"y": value("tensor", "y", "y")}
@@ -339,6 +390,29 @@ class Machine:
         name = function["words"].split(".")[1]
         self.stack.append(self.node(name, f"{function['words']}({self.operand(args[0])})"))
         return after, "A tensor takes part: the operator becomes a line of the graph."
+
+    def is_in_a_loop(self, after):
+        """Whether the code behind an instruction jumps back in front of it."""
+        here = self.code[after - 1][0]
+        return any(name == "JUMP_BACKWARD" and target < here for _, _, name, target in self.code[after:])
+
+    def GET_ITER(self, _, after):
+        self.stack[-1] = value("iterator", "iterator, at 0", number=0)
+        return after, "The iterator over the range is known, too."
+
+    def FOR_ITER(self, target, after):
+        i = self.stack[-1]["number"]
+        if i == 2:
+            self.stack.pop()
+            return self.at[
+                target
+            ], "The iterator is exhausted: behind the loop. The graph has no loop, but both iterations."
+        self.stack[-1] = value("iterator", f"iterator, at {i + 1}", number=i + 1)
+        self.stack.append(value("known", str(i)))
+        return after, f"The iterator gives {i}."
+
+    def JUMP_BACKWARD(self, target, after):
+        return self.at[target], "Back to the head of the loop."
 
     def BINARY_OP(self, sign, after):
         b, a = self.stack.pop(), self.stack.pop()
@@ -403,7 +477,7 @@ def counted(number, word):
 
 
 def rest_at(offset):
-    return f"the rest of f, from {offset},"
+    return f"resume_in_f_at_{offset}"
 
 
 def shown_values(values):
@@ -450,10 +524,15 @@ def sample(random):
     def some(pool):
         return ", ".join(random.choice(pool) for _ in range(random.randint(1, MOST_CALLS)))
 
+    many = random.random() < 0.2
     return {
-        "rows": some(["3", "3", "3", "4", "5", "1", "0"]),
+        "rows": ", ".join("0123456789")
+        if many and random.random() < 0.5
+        else some(["3", "3", "3", "4", "5", "1", "0"]),
         "fill": some(["1", "1", "-1", "0"]),
-        "scale": some(["2.0", "2.0", "3", "1.5", "2.25", "-1.0", "0.0", "-0.0"]),
+        "scale": ", ".join("1234567892")
+        if many
+        else some(["2.0", "2.0", "3", "2", "1.5", "2.25", "-1.0", "0.0", "-0.0"]),
         "offset": some(["1", "1", "1", "2", "0"]),
     }
 
@@ -478,10 +557,10 @@ FIGURE = Figure(
     title="Bytecode, stack, graph, guards",
     inputs=(
         Choice("program", "function", "scale", TITLES),
-        Text("scale", "cfg.scale", "2.0, 3.0, 4.0, 2", hint=HINT, longest=48, only=readers("scale")),
-        Text("rows", "rows of x", "3", hint=HINT, longest=24),
-        Text("fill", "elements of x", "1", hint=HINT, longest=24, only=readers("fill")),
-        Text("offset", "OFFSET", "1", hint=HINT, longest=24, only=readers("offset")),
+        Text("scale", "cfg.scale", "2.0, 3.0, 4.0, 2", hint=HINT, longest=72, only=readers("scale")),
+        Text("rows", "rows of x", "3", hint=HINT, longest=40),
+        Text("fill", "elements of x", "1", hint=HINT, longest=40, only=readers("fill")),
+        Text("offset", "OFFSET", "1", hint=HINT, longest=40, only=readers("offset")),
     ),
     model=model,
     picture=picture,

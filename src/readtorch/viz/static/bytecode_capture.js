@@ -1,6 +1,6 @@
 // Bytecode, stack, graph, guards: the calls as buttons, the function and its instructions, and what the interpreter holds.
 
-const outcomeOf = ({ made, fitted }) => [made && plural(made, "new graph"), fitted && `${fitted} reused`].filter(Boolean).join(", ");
+const outcomeOf = ({ made, fitted, written }) => [made && plural(made, "new graph"), fitted && `${fitted} reused`, written && "as written"].filter(Boolean).join(", ");
 
 function callStrip({ result, inputs, step, go }) {
   const reads = READS[inputs.program];
@@ -25,11 +25,13 @@ function program({ result, step }) {
 }
 
 function instructions({ result, step }) {
-  const { at } = result.steps[step];
+  const { at, prologue, in_prologue: inPrologue } = result.steps[step];
+  const before = prologue.map((words) => h("li", { class: inPrologue ? "rt-bc-prologue rt-is-pick" : "rt-bc-prologue" }, words));
   const rows = result.code.map(([offset, , name, argument], i) =>
     h("li", { class: i === at ? "rt-is-pick" : null, "aria-current": i === at ? "step" : null },
       h("span", { class: "rt-bc-offset" }, String(offset)), name.replace("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_IF_FALSE"), argument ? ` ${argument}` : "")); // prettier-ignore
-  const box = h("div", { class: "rt-bc-code", tabindex: 0, role: "group", "aria-label": "instructions" }, h("ol", {}, rows));
+  const box = h("div", { class: "rt-bc-code", tabindex: 0, role: "group", "aria-label": "instructions" }, h("ol", {}, before, rows));
+  if (inPrologue) requestAnimationFrame(() => reveal(box, before[0]));
   if (at >= 0) requestAnimationFrame(() => reveal(box, rows[at]));
   return box;
 }
@@ -49,6 +51,7 @@ function draw(parts) {
   const fresh = (list, old) => list.map((_, i) => isSame && i >= old.length);
   const isNew = { graph: fresh(one.graph, before.graph), guards: fresh(one.guards, before.guards) };
   const stack = one.stack.toReversed().map((words) => h("li", { class: words === "NULL" ? "rt-is-free" : "rt-is-pale" }, words));
+  const locals = one.locals.map((words) => h("li", { class: "rt-is-pale" }, words));
   const graph = one.graph.map((line, i) => h("li", { class: isNew.graph[i] ? "rt-bc-new" : null }, line));
   const guards = one.guards.map(({ words, state }, i) =>
     h("li", { class: state === "fails" ? "rt-bc-fails" : isNew.guards[i] ? "rt-bc-new" : null }, MARKS[state], words)); // prettier-ignore
@@ -58,8 +61,9 @@ function draw(parts) {
     h("div", { class: "rt-bc-panes" },
       h("div", { class: "rt-bc-left" }, program(parts), instructions(parts)),
       h("div", { class: "rt-bc-right" },
-        h("p", { class: "rt-bc-frame" }, one.frame.replace(/,$/, "")),
-        part("stack, top first", "empty", stack, "stack"), part(`graph${entry}`, "empty", graph, "graph"), part(`guards${entry}`, "none", guards, "guards")))); // prettier-ignore
+        h("p", { class: "rt-bc-frame" }, one.frame),
+        h("div", { class: "rt-bc-held" }, part("stack, top first", "empty", stack, "stack"), part("variables", "none", locals, "stack")),
+        part(`graph${entry}`, "empty", graph, "graph"), part(`guards${entry}`, "none", guards, "guards")))); // prettier-ignore
 }
 
 export default { render: figure(model, draw) };

@@ -1,7 +1,8 @@
 // How Dynamo interprets a function's bytecode, what it guards, and which later call needs a new graph: as
 // figures/bytecode_capture.py.
 
-const MOST_CALLS = 5;
+const MOST_CALLS = 10,
+  LIMIT = 8; // PyTorch's recompile_limit
 const DYNAMIC = "dynamic";
 
 // [source, instructions as [offset, line, name, argument]]
@@ -48,8 +49,19 @@ const PROGRAMS = {
       [80, 3, "LOAD_FAST", "x"], [82, 3, "LOAD_GLOBAL", "OFFSET"], [94, 3, "BINARY_OP", "-"], [98, 3, "RETURN_VALUE", ""],
     ],
   ],
+  loop: [
+    ["def f(x):", "    for i in range(2):", "        x = x * cfg.scale", "        if cfg.scale > 2:", "            print('big')", "    return x + OFFSET"],
+    [
+      [2, 1, "LOAD_GLOBAL", "range"], [14, 1, "LOAD_CONST", "2"], [20, 1, "CALL", 1], [30, 1, "GET_ITER", ""], [32, 1, "FOR_ITER", 130],
+      [34, 1, "STORE_FAST", "i"], [36, 2, "LOAD_FAST", "x"], [38, 2, "LOAD_GLOBAL", "cfg"], [50, 2, "LOAD_ATTR", "scale"],
+      [60, 2, "BINARY_OP", "*"], [64, 2, "STORE_FAST", "x"], [66, 3, "LOAD_GLOBAL", "cfg"], [78, 3, "LOAD_ATTR", "scale"],
+      [88, 3, "LOAD_CONST", "2"], [90, 3, "COMPARE_OP", ">"], [96, 3, "POP_JUMP_FORWARD_IF_FALSE", 128], [98, 4, "LOAD_GLOBAL", "print"],
+      [110, 4, "LOAD_CONST", "'big'"], [116, 4, "CALL", 1], [126, 4, "POP_TOP", ""], [128, 1, "JUMP_BACKWARD", 32],
+      [130, 5, "LOAD_FAST", "x"], [132, 5, "LOAD_GLOBAL", "OFFSET"], [144, 5, "BINARY_OP", "+"], [148, 5, "RETURN_VALUE", ""],
+    ],
+  ],
 }; // prettier-ignore
-const READS = { scale: ["scale"], branch: ["scale", "offset"], shape: ["offset"], print: ["scale", "offset"], tensor: ["scale", "fill", "offset"] };
+const READS = { scale: ["scale"], branch: ["scale", "offset"], shape: ["offset"], print: ["scale", "offset"], tensor: ["scale", "fill", "offset"], loop: ["scale", "offset"] };
 const UNREAD = { rows: 3, fill: 1, scale: "2.0", offset: 1 };
 const OPERATOR_NAMES = { "*": "mul", "+": "add", "-": "sub", "/": "truediv", ">": "gt" };
 
@@ -60,7 +72,7 @@ const unsigned = (words) => (words === "-0.0" ? "0.0" : words); // the same for 
 // A value on the stack: kind "tensor", "known", "symbol", "object" or "null".
 const valueOf = (kind, words, source = "", number = null) => ({ kind, words, source, number });
 const NULL = valueOf("null", "NULL");
-const restAt = (offset) => `the rest of f, from ${offset},`;
+const restAt = (offset) => `resume_in_f_at_${offset}`;
 const shownValues = ({ rows, fill, scale, offset }) => [rows, fill, scale, offset];
 
 class Machine {
@@ -69,15 +81,20 @@ class Machine {
     this.at = new Map(this.code.map(([offset], i) => [offset, i]));
     this.frames = new Map();
     [this.steps, this.say, this.calls] = [[], [], []];
+    this.seen = [new Map(), new Map()]; // of f and of its resume functions: PyTorch keeps it by file, line and name
     Object.assign(this, { values: {}, frame: "f", stack: [], shown: null, locals: {} });
   }
-  see(say, at = -1, guards = null) {
-    const entry = this.shown;
+  see(say, at = -1, guards = null, inPrologue = false) {
+    const entry = this.shown,
+      isCaptured = at >= 0 || inPrologue;
     this.steps.push({
       call: this.calls.length - 1,
       frame: this.frame,
       at,
       stack: this.stack.map(({ words }) => words),
+      locals: isCaptured ? Object.entries(this.locals).map(([name, { words }]) => `${name} = ${words}`) : [],
+      prologue: this.frames.get(this.frame)?.prologue ?? [],
+      in_prologue: inPrologue,
       guards: guards ?? (entry ? entry.guards.map(([words]) => ({ words, state: "" })) : []),
       graph: entry ? [...entry.graph] : [],
       entry: entry ? entry.number : -1,
@@ -88,24 +105,34 @@ class Machine {
   // ---- a call
   call(values) {
     this.values = values;
-    this.calls.push({ values: shownValues(values), made: 0, fitted: 0 });
+    this.calls.push({ values: shownValues(values), made: 0, fitted: 0, written: 0 });
     Object.assign(this, { frame: "f", shown: null, stack: [] });
     this.see(`Call ${this.calls.length}: x has the shape [${values.rows}, 2].`);
     this.enter("f", 0, [], { x: valueOf("tensor", "x", "x") });
   }
   enter(frame, start, stack, locals) {
     this.frame = frame;
-    if (!this.frames.has(frame)) this.frames.set(frame, { entries: [], made: 0, seen: new Map() });
+    const prologue = frame === "f" ? [] : [...stack.map((_, i) => `LOAD_FAST ___stack${i}`), `JUMP_FORWARD to ${this.code[start][0]}`];
+    if (!this.frames.has(frame)) this.frames.set(frame, { entries: [], made: 0, seen: this.seen[frame === "f" ? 0 : 1], prologue, isSkipped: false });
     const state = this.frames.get(frame);
-    let entry = this.fitting(state);
+    let entry = state.isSkipped ? null : this.fitting(state);
     const now = this.calls.at(-1);
     if (entry) now.fitted++;
-    else {
+    else if (!state.isSkipped && state.entries.length < LIMIT) {
       entry = this.capture(state, start, stack, { ...locals });
-      now.made++;
+      if (!state.isSkipped) now.made++;
+    }
+    if (!entry || state.isSkipped) {
+      this.asWritten(state);
+      return;
     }
     state.entries = [entry, ...state.entries.filter((one) => one !== entry)];
     if (!entry.returns) this.goOn(entry);
+  }
+  asWritten(state) {
+    Object.assign(this, { shown: null, stack: [] });
+    this.calls.at(-1).written++;
+    this.see(`${this.frame} ${state.isSkipped ? "was given up" : `has ${LIMIT} entries, the limit`}: it runs as it is written.`);
   }
   fitting(state) {
     if (!state.entries.length) {
@@ -141,13 +168,15 @@ class Machine {
   goOn(entry) {
     Object.assign(this, { shown: null, stack: [] });
     if (entry.goesOn.length === 1) {
-      this.see("Python does the call that was not captured: it prints. Then the resume function is called.");
-      this.enter(...entry.goesOn[0]);
+      const [rest] = entry.goesOn;
+      this.see(`Python does the call: it prints. Then ${rest[0]} is called with y and the None that print returned.`);
+      this.enter(...rest);
       return;
     }
     const isPositive = this.values.fill > 0 && this.values.rows > 0;
-    this.see(`Python asks the tensor gt: it is ${isPositive}. The resume function of that side is called.`);
-    this.enter(...entry.goesOn[isPositive ? 0 : 1]);
+    const rest = entry.goesOn[isPositive ? 0 : 1];
+    this.see(`Python asks the tensor gt: it is ${isPositive}. ${rest[0]} is called with x.`);
+    this.enter(...rest);
   }
 
   // ---- a capture
@@ -155,6 +184,10 @@ class Machine {
     const entry = { number: state.made, guards: [], graph: [], returns: true, goesOn: [] };
     Object.assign(this, { state, stack: [...stack], locals, entry, shown: entry, used: new Map() });
     state.made++;
+    if (state.prologue.length) {
+      const pushes = stack.length ? "pushes what stood on the stack, and jumps" : "jumps";
+      this.see(`The variables have come as arguments. The prologue ${pushes} to ${this.code[start][0]}.`, -1, null, true);
+    }
     for (let at = start; at >= 0; ) at = this.step(at);
     return entry;
   }
@@ -185,7 +218,7 @@ class Machine {
   }
   setting() {
     const words = this.values.scale;
-    if (!words.includes(".") || !this.isDynamic("cfg.scale", unsigned(words))) return valueOf("known", words, "cfg.scale", words);
+    if (!this.isDynamic("cfg.scale", Number(words)) || !words.includes(".")) return valueOf("known", words, "cfg.scale", words);
     this.guard("cfg.scale is a float", "cfg.scale", "float");
     return valueOf("symbol", "cfg.scale", "cfg.scale", words);
   }
@@ -224,10 +257,10 @@ class Machine {
       this.stack.push(valueOf("object", "cfg"));
       return [after, "The global cfg, an object of Python, is pushed."];
     }
-    if (name === "print") {
-      this.stack.push(NULL, valueOf("object", "print"));
-      this.guard("no global is named print");
-      return [after, "print is pushed, with the place that a call wants below it. It is a built-in function, if no global hides it."];
+    if (name === "print" || name === "range") {
+      this.stack.push(NULL, valueOf("object", name));
+      this.guard(`no global is named ${name}`);
+      return [after, `${name} is pushed, with NULL below it: no method's object. It is a built-in, if no global hides it.`];
     }
     this.stack.push(valueOf("object", name));
     this.guard(`${name} is the same module`);
@@ -261,6 +294,14 @@ class Machine {
     const args = this.stack.splice(this.stack.length - count);
     const called = this.stack.pop(),
       below = this.stack.pop();
+    if (called.words === "range") {
+      this.stack.push(valueOf("object", "range(2)"));
+      return [after, "range and its argument are known: it is called now, and leaves no trace in the graph."];
+    }
+    if (called.words === "print" && this.isInALoop(after)) {
+      this.state.isSkipped = true;
+      return [-1, "print cannot be captured, and stands in a loop: the whole frame is given up, what was captured too."];
+    }
     if (called.words === "print") {
       this.entry.returns = false;
       const rest = { y: valueOf("tensor", "y", "y") };
@@ -270,6 +311,27 @@ class Machine {
     if (below.kind === "object") this.stack.push(this.node("sum", `${called.words}.sum()`));
     else this.stack.push(this.node(called.words.split(".")[1], `${called.words}(${this.operand(args[0])})`));
     return [after, "A tensor takes part: the operator becomes a line of the graph."];
+  }
+  isInALoop(after) {
+    const here = this.code[after - 1][0];
+    return this.code.slice(after).some(([, , name, target]) => name === "JUMP_BACKWARD" && target < here);
+  }
+  GET_ITER(_, after) {
+    this.stack[this.stack.length - 1] = valueOf("iterator", "iterator, at 0", "", 0);
+    return [after, "The iterator over the range is known, too."];
+  }
+  FOR_ITER(target, after) {
+    const i = this.stack.at(-1).number;
+    if (i === 2) {
+      this.stack.pop();
+      return [this.at.get(target), "The iterator is exhausted: behind the loop. The graph has no loop, but both iterations."];
+    }
+    this.stack[this.stack.length - 1] = valueOf("iterator", `iterator, at ${i + 1}`, "", i + 1);
+    this.stack.push(valueOf("known", String(i)));
+    return [after, `The iterator gives ${i}.`];
+  }
+  JUMP_BACKWARD(target) {
+    return [this.at.get(target), "Back to the head of the loop."];
   }
   BINARY_OP(sign, after) {
     const b = this.stack.pop(),
