@@ -145,7 +145,7 @@ class Machine:
                 "frame": self.frame,
                 "at": at,
                 "stack": [v["words"] for v in self.stack],
-                "locals": [f"{name} = {v['words']}" for name, v in self.locals.items()] if is_captured else [],
+                "locals": [named(name, v["words"]) for name, v in self.locals.items()] if is_captured else [],
                 "prologue": state.prologue if state else [],
                 "in_prologue": in_prologue,
                 "guards": guards if guards is not None else listed,
@@ -470,6 +470,11 @@ class Machine:
 def unsigned(words):
     """A number's text, the same for both zeros."""
     return "0.0" if words == "-0.0" else words
+
+
+def named(name, words):
+    """A variable and what it is, if that has not the same name."""
+    return name if words == name else f"{name} = {words}"
 
 
 def counted(number, word):

@@ -92,7 +92,7 @@ class Machine {
       frame: this.frame,
       at,
       stack: this.stack.map(({ words }) => words),
-      locals: isCaptured ? Object.entries(this.locals).map(([name, { words }]) => `${name} = ${words}`) : [],
+      locals: isCaptured ? Object.entries(this.locals).map(([name, { words }]) => (words === name ? name : `${name} = ${words}`)) : [],
       prologue: this.frames.get(this.frame)?.prologue ?? [],
       in_prologue: inPrologue,
       guards: guards ?? (entry ? entry.guards.map(([words]) => ({ words, state: "" })) : []),
