@@ -229,6 +229,23 @@ def test_collectives_run_beside_computation(devices):
     assert min(hidden[device, True] for device in range(RANKS)) > 0.5, hidden
 
 
+def test_sharded_tensor_parallelism_on_devices(devices):
+    """Collectives of both within backward, in the devices' own threads."""
+
+    def run(rank):
+        devices.set_device(rank)
+        mesh = dist.init_device_mesh("cuda", (2, 2), mesh_dim_names=("shards", "pieces"))
+        model = programs.tensor_parallel_gpt(readtorch, mesh)
+        programs.loss_of(readtorch, model, programs.texts(readtorch, 0, rank // 2, 2).cuda()).backward()
+        return {name: p.grad.full_tensor().cpu().numpy() for name, p in model.named_parameters()}
+
+    whole = programs.make_gpt(torch)
+    programs.loss_of(torch, whole, programs.texts(torch, 0)).backward()
+    for seen in dist.run_threads(run, RANKS):
+        for name, parameter in whole.named_parameters():
+            np.testing.assert_allclose(seen[name], parameter.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 def test_offloaded_shards_are_on_the_host(devices):
     def run(rank):
         devices.set_device(rank)

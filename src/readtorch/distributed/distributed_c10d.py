@@ -25,6 +25,7 @@ from datetime import timedelta
 
 import readtorch
 from readtorch import Tensor
+from readtorch.aten.thread_local_state import carry
 from readtorch.c10.autograd_state import autograd_state
 from readtorch.csrc.distributed.authentication import VARIABLE
 from readtorch.csrc.distributed.exception import DistStoreError
@@ -170,6 +171,7 @@ class _Current(threading.local):
 
 
 current = _Current()
+carry(current, "world", "threads", "rank")  # a device's thread that runs a rank's backward acts for that rank
 
 
 class Backend(str):
