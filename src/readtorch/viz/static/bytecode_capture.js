@@ -14,7 +14,10 @@ function callStrip({ result, inputs, step, go }) {
         title: reads.includes("offset") ? `OFFSET is ${offset}` : null, onclick: () => go(result.steps.findIndex((each) => each.call === i)) },
         h("b", {}, `${i + 1} `), `${words.join(", ").replace(", of", " of")}: `, h("span", { class: "rt-bc-made" }, outcomeOf(call)))); // prettier-ignore
   };
-  return h("ol", { class: "rt-bc-calls", "aria-label": "calls" }, result.calls.map(one));
+  const calls = result.calls.map(one),
+    strip = h("ol", { class: "rt-bc-calls", "aria-label": "calls" }, calls);
+  requestAnimationFrame(() => reveal(strip, calls[now])); // a phone shows a few of ten
+  return strip;
 }
 
 function program({ result, step }) {
