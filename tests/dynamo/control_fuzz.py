@@ -4,6 +4,8 @@ backward. What is compared with the compiled program is Python's own `if` and `w
 .venv/bin/python -m tests.dynamo.control_fuzz FIRST COUNT     more of them than the suite runs
 """
 
+import math
+
 import readtorch
 from readtorch._dynamo import eval_frame
 from tests.dynamo import fuzzing
@@ -165,7 +167,20 @@ def play(text, seed, compile):
 
 
 def shown(t):
-    return [0.0 if abs(g) < 1e-9 else round(g, 5) for g in t.grad.tolist()] if t.grad is not None else [0.0] * 3
+    return t.grad.tolist() if t.grad is not None else [0.0] * 3
+
+
+def same(expected, reached):
+    """Results to the bit. Gradients to the rounding of float32: an operator with a graph inside adds up what reaches a tensor within
+    it before the rest, where the function as it is written adds each use in turn.
+    """
+    pairs = list(zip(expected, reached))
+    return all(repr(a[:-1]) == repr(b[:-1]) and all(map(near, a[-1], b[-1])) for a, b in pairs)
+
+
+def near(expected, reached):
+    allowed = 1e-5 * max([1.0, *(abs(g) for g in expected if math.isfinite(g))])
+    return all(abs(a - b) <= allowed if math.isfinite(a) else repr(a) == repr(b) for a, b in zip(expected, reached))
 
 
 def differs(seed):
@@ -173,7 +188,7 @@ def differs(seed):
     text = source(fuzzing.random.Random(seed))
     expected = play(text, seed, lambda f: f)
     reached = play(text, seed, lambda f: eval_frame.optimize(f, backend="eager"))
-    return None if repr(expected) == repr(reached) else text
+    return None if same(expected, reached) else text
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ def run_of(call, module, arguments, seed):
     return [t.detach().clone() for t in (*results, *gradients, *module.buffers())]
 
 
-BREAKS = {"exit", "spectral", "ctc"}  # a branch on a tensor, out=, elements that decide
+BREAKS = {"exit", "ctc"}  # a branch on a tensor, elements that decide
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -193,30 +193,49 @@ ADAMS = {
     "amsgrad": ("Adam", {"amsgrad": True}),
     "AdamW": ("AdamW", {"maximize": True}),
     "Adagrad": ("Adagrad", {"lr_decay": 0.1}),
+    "Adagrad for lists": ("Adagrad", {"foreach": True}),
+    "Adam for lists": ("Adam", {"foreach": True}),
+    "AdamW for lists": ("AdamW", {"foreach": True, "amsgrad": True}),
+    "the kernel": ("Adam", {"fused": True}),
+    "amsgrad in the loop": ("Adam", {"foreach": False, "amsgrad": True}),
+    "NAdam": ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "NAdam for lists": ("NAdam", {"foreach": True}),
+    "RAdam": ("RAdam", {"weight_decay": 0.1}),
+    "RAdam for lists": ("RAdam", {"foreach": True}),
+    "Adamax": ("Adamax", {"maximize": True}),
+    "Adamax for lists": ("Adamax", {"foreach": True}),
+    "ASGD": ("ASGD", {"t0": 3}),
+    "ASGD for lists": ("ASGD", {"t0": 3, "foreach": True}),
+    "Rprop": ("Rprop", {}),
+    "SGD for lists": ("SGD", {"foreach": True, "momentum": 0.9}),
+    "RMSprop": ("RMSprop", {"centered": True, "momentum": 0.5}),
+    "Adadelta": ("Adadelta", {}),
 }
+STEPS = 8  # RAdam's variance is known well enough from the sixth step on
 
 
 def trained_by(lib, name, options, compile):
-    """The parameters after five steps with a scheduler, the counts, and the compiled step."""
+    """The parameters after some steps with a scheduler, the counts, and the compiled step."""
     weights = [lib.tensor([0.5, -1.0, 2.0], requires_grad=True), lib.tensor([1.5], requires_grad=True)]
     optimizer = getattr(lib.optim, name)(weights, lr=0.1, **options)
     scheduler = lib.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     step = compile(lambda: optimizer.step())
-    for i in range(5):
+    for i in range(STEPS):
         optimizer.zero_grad()
         ((weights[0] * (i + 1)).sin() + weights[1]).square().sum().backward()
         step()
         scheduler.step()
-    counts = [optimizer.state[weight]["step"].item() for weight in weights]
+    counts = [state["step"].item() for state in optimizer.state.values() if "step" in state]
     return [weight.tolist() for weight in weights], counts, step
 
 
+@pytest.mark.parametrize("compile", [by_bytecode, eval_frame.optimize_call], ids=["graph", "fuser"])
 @pytest.mark.parametrize("kind", ADAMS)
-def test_steps_of_adam_are_captured(kind):
+def test_steps_of_adam_are_captured(kind, compile):
     """As those of SGD; every number is the eager step's, with the rate of a scheduler and the count of the step that runs."""
     expected = trained_by(readtorch, *ADAMS[kind], lambda f: f)
-    reached = trained_by(readtorch, *ADAMS[kind], by_bytecode)
-    assert reached[:2] == expected[:2] and expected[1] == [5, 5]
+    reached = trained_by(readtorch, *ADAMS[kind], compile)
+    assert reached[:2] == expected[:2] and expected[1] in ([STEPS, STEPS], [])
     assert told(reached[2]).break_reasons == [] and told(reached[2]).graph_count == 2
 
 
@@ -227,7 +246,7 @@ def test_a_capturable_step_of_adam_is_that_of_pytorch():
     case = "Adam", {"capturable": True}
     expected = trained_by(torch, *case, lambda f: torch.compile(f, backend="eager"))
     reached = trained_by(readtorch, *case, by_bytecode)
-    assert reached[1] == expected[1] == [5, 5]
+    assert reached[1] == expected[1] == [STEPS, STEPS]
     for ours, theirs in zip(reached[0], expected[0]):
         assert ours == pytest.approx(theirs, rel=1e-5)
     assert told(reached[2]).graph_count <= torch._dynamo.utils.counters["stats"]["unique_graphs"]
@@ -591,6 +610,23 @@ def test_numbers_in_tensors_with_fullgraph():
     compiled = by_bytecode(lambda x: x * x.max().item() + 1, fullgraph=True)
     for scale in (1.0, 3.0):
         assert compiled(readtorch.ones(2) * scale).tolist() == [scale**2 + 1] * 2
+
+
+@pytest.mark.parametrize("value", [3.0, 1.0])
+def test_a_number_in_a_tensor_that_may_not_divide(value):
+    """What stands for it while nothing is known may be the one by which nothing can be divided. The error is the run's."""
+
+    def program(x):
+        number = x.max().item()
+        return x / (1.0 - number) + 5 % (number - 1), number // (1.0 - number)
+
+    compiled, x = by_bytecode(program, fullgraph=True), readtorch.tensor([0.5, value])
+    if value == 1.0:
+        compiled(x + 1)
+        with pytest.raises(ZeroDivisionError):
+            compiled(x)
+    else:
+        assert repr(compiled(x)) == repr(program(x))
 
 
 # ----------------------------------------------------------------------------------------- what a program may say

@@ -37,7 +37,9 @@ DYNAMIC, MISSING = object(), object()
 TAKES_ANY_NUMBER = set(
     "add sub mul truediv floordiv mod pow iadd isub imul itruediv ifloordiv imod ipow lt le gt ge eq ne add_ sub_ mul_ div div_ "
     "true_divide multiply subtract addcmul_ addcdiv_ lerp_ clamp clamp_ clamp_min clamp_max fill_ masked_fill masked_fill_ "
-    "_fused_adam_ _fused_adamw_".split()
+    "_fused_adam_ _fused_adamw_ _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul_ _foreach_div _foreach_div_ "
+    "_foreach_lerp_ _foreach_mul _foreach_mul_ "
+    "_add_rectified_ _average_ tensor".split()
 )
 
 
@@ -380,6 +382,8 @@ class OutputGraph:
         why = trace_rules.refused_call(name, fakes, more, readtorch.Tensor)
         if why:
             unimplemented(why, context=name)
+        if more.get("out") is not None:
+            self.check_out(name, function, fakes, more)
         result = self.run_fake(name, function, fakes, more)
         operands = [each.realize() for each in [*args, *kwargs.values()]]
         if any(isinstance(each, SymNodeVariable) for each in operands):
@@ -390,7 +394,8 @@ class OutputGraph:
         )
         node.meta["example_value"] = result
         self.op_count += 1
-        made = self.result(node, result, list(zip(variables, fakes)))
+        by_name = [(arg.realize(), more[key]) for key, arg in kwargs.items()]
+        made = self.result(node, result, [*zip(variables, fakes), *by_name])
         if has_open_sizes and made in variables and not (name.endswith("_") or name.startswith("i")):
             raise SpecializeSizes(
                 name
@@ -398,6 +403,14 @@ class OutputGraph:
         if has_open_sizes:
             self.leave_open(made)
         return made
+
+    def check_out(self, name, function, fakes, more):
+        """`out=` is another operator in place where the tensor is as the result would be; else it gets another size."""
+        out, rest = more["out"], {key: value for key, value in more.items() if key != "out"}
+        result = self.run_fake(name, function, fakes, rest)
+        looks = [(t.shape, t.stride(), t.dtype, t.device) for t in (out, result) if isinstance(t, readtorch.Tensor)]
+        if len(looks) != 2 or looks[0] != looks[1]:
+            unimplemented("Unsupported operator with out=", context=name)
 
     def has_open_sizes(self, name, operands, result):
         """Whether the sizes of the result may be others in another call. How many results there are, and of how many dimensions,
@@ -420,6 +433,13 @@ class OutputGraph:
         """(what stands for it in the graph, what stands for it now). Of a symbolic number only arithmetic leaves the value open."""
         if isinstance(variable, SymNodeVariable) and (name in TAKES_ANY_NUMBER or name in TAKES_SIZES):
             return variable.as_graph_input(self)
+        if (
+            type(variable) in (ListVariable, TupleVariable)
+            and name.startswith("_foreach_")
+            and name in TAKES_ANY_NUMBER
+        ):
+            pairs = [self.operand(item.realize(), name) for item in variable.items]
+            return tuple(variable.cls(pair[i] for pair in pairs) for i in range(2))
         return variable.as_proxy(self)
 
     def forget_elements(self, result):

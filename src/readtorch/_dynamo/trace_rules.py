@@ -60,6 +60,11 @@ INLINED_ROOMS = (
     "optim.adagrad",
     "optim.adam",
     "optim.adamw",
+    "optim.adamax",
+    "optim.asgd",
+    "optim.nadam",
+    "optim.radam",
+    "optim.rprop",
     "utils._foreach_utils",
 )
 
@@ -152,8 +157,6 @@ def refused_method(name):
 
 def refused_call(name, args, kwargs, tensor_class):
     """Why a call with these (fake) arguments is no node; None if it may be one."""
-    if kwargs.get("out") is not None:
-        return "Unsupported operator with out="
     if name in DYNAMIC_SHAPES or name == "where" and len(args) == 1 and not kwargs:
         return "Dynamic shape operator"
     if name in ("getitem", "setitem", "__getitem__", "__setitem__") and name.strip("_") == "getitem":

@@ -17,7 +17,6 @@ from .optimizer import (
     Optimizer,
     _check_settings,
     _count,
-    _get_scalar_dtype,
     _get_value,
     _to_scalar,
     _update,
@@ -66,7 +65,7 @@ class ASGD(Optimizer):
     def _init_state(self, group, p, state):
         state["step"] = _count(p.device)
         lr = _to_scalar(group["lr"])
-        state["eta"] = readtorch.as_tensor(lr, device=p.device, dtype=_get_scalar_dtype()).clone().detach()
+        state["eta"] = _count(p.device, _get_value(lr))
         state["mu"] = _count(p.device, 1.0)
         state["ax"] = _zeros_for(p)
 
@@ -126,17 +125,25 @@ def _single_tensor_asgd(param, grad, ax, mu, eta, step_t, *, lambd, lr, t0, alph
         eta_value = _get_value(eta)
         param.mul_(1 - lambd * eta_value)
         param.add_(grad, alpha=-eta_value)
-    if not capturable and mu.item() == 1:
-        ax.copy_(param)
-    else:
-        ax.add_(param.sub(ax).mul_(mu))
+    _average_(ax, param, mu, None if capturable else _get_value(mu))
     if capturable:
         eta.copy_(lr / (1 + lambd * lr * step_t) ** alpha)
         mu.copy_(1 / readtorch.maximum(step_t - t0, readtorch.ones_like(step_t)))
     else:
         step = _get_value(step_t)
-        eta.copy_(readtorch.as_tensor(lr / (1 + lambd * lr * step) ** alpha))
-        mu.copy_(readtorch.as_tensor(1 / max(1, step - t0)))
+        eta.copy_(readtorch.tensor(lr / (1 + lambd * lr * step) ** alpha))
+        mu.copy_(readtorch.tensor(_weight_of_step(step, t0)))
+
+
+def _average_(ax, param, mu, weight):
+    """ax ← ax + μ (θ - ax). weight: μ as a number, or None. In a captured graph one node: Python decides by the number."""
+    if weight == 1:
+        return ax.copy_(param)
+    return ax.add_(param.sub(ax).mul_(mu))
+
+
+def _weight_of_step(step, t0):
+    return 1 / max(1, step - t0)
 
 
 def _multi_tensor_asgd(params, grads, axs, mus, etas, steps, *, lambd, lr, t0, alpha, weight_decay, capturable):
@@ -157,7 +164,7 @@ def _multi_tensor_asgd(params, grads, axs, mus, etas, steps, *, lambd, lr, t0, a
         readtorch._foreach_mul_(new_etas, lr)
     else:
         device = params[0].device
-        new_etas = [readtorch.as_tensor(lr / (1 + lambd * lr * step) ** alpha, device=device) for step in steps]
-        new_mus = [readtorch.as_tensor(1 / max(1, _get_value(step) - t0), device=device) for step in steps]
+        new_etas = [(lr / (1 + lambd * lr * step) ** alpha).to(device) for step in steps]
+        new_mus = [readtorch.tensor(_weight_of_step(_get_value(step), t0), device=device) for step in steps]
     readtorch._foreach_copy_(etas, new_etas)
     readtorch._foreach_copy_(mus, new_mus)

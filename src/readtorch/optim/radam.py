@@ -138,10 +138,17 @@ def _single_tensor_radam(
     if capturable:
         adaptive_lr = bias_correction2**0.5 / exp_avg_sq.sqrt().add_(eps)
         update = update * readtorch.where(rho_t > 5.0, _rectification(rho_t, rho_inf) * adaptive_lr, 1.0)
-    elif rho_t > 5.0:
+        param.add_(update, alpha=-1.0)
+    else:
+        _add_rectified_(param, update, exp_avg_sq, rho_t, rho_inf, bias_correction2, eps)
+
+
+def _add_rectified_(param, update, exp_avg_sq, rho_t, rho_inf, bias_correction2, eps):
+    """θ ← θ - update r l if ρ > 5, else θ ← θ - update. In a captured graph one node: Python decides by the count."""
+    if rho_t > 5.0:
         adaptive_lr = bias_correction2**0.5 / exp_avg_sq.sqrt().add(eps)
         update = update * adaptive_lr * _rectification(rho_t, rho_inf)
-    param.add_(update, alpha=-1.0)
+    return param.add_(update, alpha=-1.0)
 
 
 def _rho_inf(beta2):

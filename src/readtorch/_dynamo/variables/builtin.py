@@ -160,8 +160,10 @@ def of_numbers(tx, symbol, a, b):
     if symbol in ("/", "//", "%") and is_zero(b) and not (isinstance(a, SymNodeVariable) and a.is_known_later):
         return tx.fold(OPERATORS[symbol], a.as_python_constant(), b.as_python_constant())  # it raises: for this zero
     hints = [x.hint if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
-    hint = tx.fold(OPERATORS[symbol], *hints).value
     later = [x for x in (a, b) if isinstance(x, SymNodeVariable) and x.is_known_later]
+    hint = (
+        hint_of(symbol, hints) if any(x.expression is None for x in later) else tx.fold(OPERATORS[symbol], *hints).value
+    )
     if later:
         if isinstance(hint, bool) and tx.output.tracer is None:
             later[0].check_known()
@@ -176,6 +178,14 @@ def of_numbers(tx, symbol, a, b):
     if isinstance(hint, bool):
         return tx.constant(tx.output.decide(expression, hint))
     return SymNodeVariable(tx.output, expression, hint)
+
+
+def hint_of(symbol, hints):
+    """A number of the result's kind. Those in tensors are not known: what they stand for now may be none that divides."""
+    try:
+        return OPERATORS[symbol](*hints)
+    except ArithmeticError:
+        return 1.0 if symbol == "/" or any(isinstance(hint, float) for hint in hints) else 1
 
 
 def same_items(tx, a, b):

@@ -3,12 +3,16 @@
 In PyTorch: `torch/_dynamo/variables/optimizer.py`.
 """
 
+import operator
+
 import readtorch
 from readtorch._dynamo.exc import unimplemented
 from readtorch.autograd import profiler
-from readtorch.optim import adam, optimizer
+from readtorch.optim import adam, asgd, optimizer, radam
 
-from .tensor import TensorVariable
+from .functions import UserFunctionVariable
+from .lists import TupleVariable
+from .tensor import SymNodeVariable, TensorVariable
 
 
 def call_event_if_observed(tx, *args):
@@ -53,6 +57,13 @@ def serves(row):
     )
 
 
+def call_check_for_fused(tx, p):
+    facts = p.realize().facts() if isinstance(p.realize(), TensorVariable) else None
+    if facts is None or facts.device.type != "cpu" or not facts.is_floating_point():
+        unimplemented("Unsupported fused step", "the step is left to Python")
+    return tx.constant(None)
+
+
 def call_fused_adam(tx, *args, decoupled_weight_decay, **settings):
     """Two nodes: the counts grow, and the operator that the eager step calls."""
     *lists, scale, found = args
@@ -76,9 +87,52 @@ def call_check_capturable(tx, *args, **kwargs):
     return tx.constant(None)
 
 
+def as_one_node(function):
+    """A function in which Python decides by a number of the state: the graph calls it, for only then the number is known."""
+
+    def call(tx, *args):
+        known = not any(is_known_later(arg) for arg in args)
+        return (
+            UserFunctionVariable(function).call_function(tx, args, {})
+            if known
+            else tx.output.call_function(function, args, {})
+        )
+
+    return call
+
+
+def numbers_of_one_node(function, count):
+    """The same for a function of numbers that returns `count` of them; None: it returns one."""
+
+    def call(tx, *args):
+        if not any(is_known_later(arg) for arg in args):
+            return UserFunctionVariable(function).call_function(tx, args, {})
+        operands = [arg.realize() for arg in args]
+        graph = tx.output.graph
+        inputs = [x.as_graph_input(tx.output)[0] if isinstance(x, SymNodeVariable) else x.value for x in operands]
+        node = graph.call_function(function, tuple(inputs))
+        tx.output.op_count += 1
+        if count is None:
+            return SymNodeVariable(tx.output, None, 1.0, node)
+        parts = [graph.call_function(operator.getitem, (node, i)) for i in range(count)]
+        return TupleVariable([SymNodeVariable(tx.output, None, 1.0, part) for part in parts])
+
+    return call
+
+
+def is_known_later(variable):
+    variable = variable.realize()
+    return isinstance(variable, SymNodeVariable) and variable.is_known_later
+
+
 FUNCTIONS = {
+    asgd._average_: as_one_node(asgd._average_),
+    asgd._weight_of_step: numbers_of_one_node(asgd._weight_of_step, None),
+    radam._add_rectified_: as_one_node(radam._add_rectified_),
+    radam._step_sizes: numbers_of_one_node(radam._step_sizes, 2),
     profiler.event_if_observed: call_event_if_observed,
     profiler.show_optimizer: call_show_optimizer,
+    optimizer._device_dtype_check_for_fused: call_check_for_fused,
     optimizer._has_sparse: call_has_sparse,
     adam._fused_adam: call_fused_adam,
     optimizer._check_capturable: call_check_capturable,
