@@ -1,7 +1,7 @@
 """Random programs with control flow over tensors: choices and loops that elements decide, in Python and as operators, forward and
 backward. What is compared with the compiled program is Python's own `if` and `while`.
 
-.venv/bin/python -m tests.dynamo.control_fuzz FIRST COUNT     more of them than the suite runs
+.venv/bin/python -m tests.dynamo.control_fuzz FIRST COUNT [record]     more of them than the suite runs
 """
 
 import math

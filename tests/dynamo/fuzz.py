@@ -1,6 +1,6 @@
 """Random programs with control flow, side effects and breaks, each called several times with changed state.
 
-.venv/bin/python -m tests.dynamo.fuzz FIRST COUNT     more of them than the suite runs
+.venv/bin/python -m tests.dynamo.fuzz FIRST COUNT [record]     more of them than the suite runs
 """
 
 import builtins
@@ -8,10 +8,10 @@ import contextlib
 import dataclasses
 import io
 import random
-import sys
 
 import readtorch
 from readtorch._dynamo import eval_frame
+from tests.dynamo.fuzzing import main
 
 
 class Box:
@@ -359,9 +359,10 @@ def differs(seed):
     return text, next(((a, b) for a, b in pairs if repr(a) != repr(b)), (expected, reached))
 
 
+def described(seed):
+    wrong = differs(seed)
+    return wrong and f"{wrong[0]}\nexpected {wrong[1][0]}\nreached {wrong[1][1]}"
+
+
 if __name__ == "__main__":
-    first, count = map(int, sys.argv[1:3])
-    found = {seed: wrong for seed in range(first, first + count) if (wrong := differs(seed))}
-    for seed, (text, (expected, reached)) in found.items():
-        print(f"seed {seed}\n{text}\nexpected {expected}\nreached {reached}\n")
-    print(f"{len(found)} of {count} are wrong")
+    main(described)

@@ -1,7 +1,9 @@
 """What the random tests of functions share: playing a text twice, and the command that plays many."""
 
+import json
 import random
 import sys
+from pathlib import Path
 
 from readtorch._dynamo import eval_frame
 
@@ -14,10 +16,21 @@ def text_that_differs(source, play, seed):
     return None if repr(expected) == repr(reached) else text
 
 
+RECORD = Path(__file__).with_name("random_programs.json")
+
+
 def main(differs):
-    """FIRST COUNT: the seeds to play."""
+    """FIRST COUNT [record]: the seeds to play, and whether the page "How close is it?" shall show what came out."""
     first, count = map(int, sys.argv[1:3])
     found = {seed: text for seed in range(first, first + count) if (text := differs(seed))}
     for seed, text in found.items():
         print(f"seed {seed}\n{text}\n")
     print(f"{len(found)} of {count} are wrong")
+    if sys.argv[3:] == ["record"]:
+        record(Path(sys.argv[0]).stem, first, count, len(found))
+
+
+def record(name, first, count, wrong):
+    rows = json.loads(RECORD.read_text(encoding="utf8")) if RECORD.exists() else {}
+    rows[name] = {"first": first, "programs": count, "wrong": wrong}
+    RECORD.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf8")

@@ -1269,3 +1269,66 @@ def imports_that_fail_later(compile, out):
         except ImportError as error:
             out(type(error).__name__)
         sys.modules.pop("imported_by_a_program", None)
+
+
+@program
+def class_state_in_many_places(compile, out):
+    class Base:
+        count, name = 0, "base"
+
+        @classmethod
+        def grow(cls):
+            cls.count += 1
+            return cls.count
+
+    class Child(Base):
+        count = 10
+
+    @compile
+    def f(x, cls):
+        made = cls()
+        before = made.count
+        grown = cls.grow() + Base.count
+        cls.name = cls.name + "!"
+        made.count = 3
+        return x * grown + before, made.count, made.name, getattr(Child, "count"), super(Child, Child()).count
+
+    for cls in (Base, Child, Child, Base):
+        out(f(rt.arange(2.0) + 1, cls))
+        out((Base.count, Child.count, Base.name))
+
+
+@program
+def attributes_through_super(compile, out):
+    class Base:
+        k = 2.0
+
+        @property
+        def p(self):
+            return self.k + 1
+
+        @classmethod
+        def c(cls):
+            return cls.k * 10
+
+        @staticmethod
+        def s(x):
+            return x - 1
+
+    class Child(Base):
+        k = 5.0
+
+        def f(self, x):
+            return super().s(x) * super().k + super().p + super().c()
+
+    child = Child()
+    f = compile(lambda x: child.f(x))
+    out(f(rt.arange(2.0) + 1))
+    Base.k = 3.0
+    out(f(rt.arange(2.0) + 1))
+    Base.p = property(lambda self: 100.0)
+    out(f(rt.arange(2.0) + 1))
+    Base.c = classmethod(lambda cls: 1000.0)
+    out(f(rt.arange(2.0) + 1))
+    Base.s = staticmethod(lambda x: x * 0)
+    out(f(rt.arange(2.0) + 1))

@@ -1,6 +1,6 @@
 """Random functions of tensors whose sizes, strides and ranks change from call to call, with what they ask of them.
 
-.venv/bin/python -m tests.dynamo.shape_fuzz FIRST COUNT     more of them than the suite runs
+.venv/bin/python -m tests.dynamo.shape_fuzz FIRST COUNT [record]     more of them than the suite runs
 """
 
 import random

@@ -18,7 +18,7 @@ import readtorch
 from readtorch._dynamo import eval_frame
 from readtorch._dynamo.exc import TorchDynamoException
 from readtorch._dynamo.utils import counters
-from tests.dynamo import further_programs, higher_order_programs, searching_programs  # noqa: F401  their programs are among PROGRAMS
+from tests.dynamo import further_programs, higher_order_programs, nasty_programs, searching_programs  # noqa: F401  their programs are among PROGRAMS
 from tests.dynamo.programs import PROGRAMS
 
 RECORD = Path(__file__).with_name("table.json")

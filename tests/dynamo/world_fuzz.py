@@ -1,6 +1,6 @@
 """Random functions that read and write a world of objects, and random changes of that world between their calls.
 
-.venv/bin/python -m tests.dynamo.world_fuzz FIRST COUNT     more of them than the suite runs
+.venv/bin/python -m tests.dynamo.world_fuzz FIRST COUNT [record]     more of them than the suite runs
 """
 
 import collections

@@ -60,7 +60,8 @@ class FunctionWriter:
         if isinstance(expression, tuple):
             symbol, a, b = expression
             name = self.fresh()
-            self.line(f"{name} = {self.expression(a)} {symbol} {self.expression(b)}")
+            a, b = self.expression(a), self.expression(b)
+            self.line(f"{name} = {f'{symbol}({a}, {b})' if symbol.isalpha() else f'{a} {symbol} {b}'}")
             return name
         source = getattr(expression, "source", None)
         return self.get(source) if source is not None else self.literal(expression)

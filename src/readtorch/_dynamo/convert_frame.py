@@ -233,6 +233,8 @@ class _Capture:
     def generate(self, output, tx, outcome, reason):
         if outcome is not None and not output.op_count and not self.state.settings.fullgraph:
             raise SkipFrame("because no content in function call")
+        if any(generator.stands_in_a_try() for generator in output.generators):
+            raise CannotGenerate("a generator that has not ended stands in a `try` or `with`")
         self.guard_aliases(output)
         output.guard_equal_sizes()
         writer = FunctionWriter()

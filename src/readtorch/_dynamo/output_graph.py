@@ -130,6 +130,7 @@ class OutputGraph:
         self.nn_modules = {}  # name -> the graph of a function that an operator takes
         self.guards, self.guard_keys = [], set()
         self.tracked, self.keep = {}, []  # id of an object -> its variable
+        self.generators = []
         self.side_effects = SideEffects()
         self.fake_mode = FakeTensorMode()
         self.grad_mode = self.initial_grad_mode = tls.grad_mode
@@ -416,7 +417,8 @@ class OutputGraph:
         """Whether the sizes of the result may be others in another call. How many results there are, and of how many dimensions,
         must not depend on that.
         """
-        by_number = name in TAKES_SIZES and any(isinstance(each, SymNodeVariable) for each in operands)
+        takes_sizes = name in TAKES_SIZES and not self.sizes_are_known
+        by_number = takes_sizes and any(isinstance(each, SymNodeVariable) for each in operands)
         if not by_number and not any(map(is_open, operands)):
             return False
         counts_parts = isinstance(result, (tuple, list)) and not hasattr(type(result), "__match_args__")
@@ -431,7 +433,8 @@ class OutputGraph:
 
     def operand(self, variable, name):
         """(what stands for it in the graph, what stands for it now). Of a symbolic number only arithmetic leaves the value open."""
-        if isinstance(variable, SymNodeVariable) and (name in TAKES_ANY_NUMBER or name in TAKES_SIZES):
+        takes_number = name in TAKES_ANY_NUMBER or name in TAKES_SIZES and not self.sizes_are_known
+        if isinstance(variable, SymNodeVariable) and takes_number:
             return variable.as_graph_input(self)
         if (
             type(variable) in (ListVariable, TupleVariable)

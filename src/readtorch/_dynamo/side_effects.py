@@ -18,6 +18,7 @@ class SideEffects:
         self.log = {}
         self.changed = {}  # id of a variable -> that variable
         self.globals = {}  # (id of a dictionary of globals, name) -> the variable that was written there, or DELETED
+        self.classes = {}  # (class, name) -> the variable that was written to its attribute
         self.has_deletions = set()
         self.scope = None  # within a function of a higher order operator: the serial of the first variable made in it
 
@@ -87,6 +88,12 @@ class SideEffects:
             value,
         )
 
+    def store_class_attr(self, cls, name, value):
+        if self.scope is not None:
+            unimplemented("HOP: Unsafe side effect", context=f"Attempted to mutate {cls}")
+        self.classes[cls, name] = value
+        self.log["class_attr", id(cls), name] = "class_attr", cls, name, value
+
     def global_written(self, globals, name):
         """The variable that was written to a global; None if none was."""
         return self.globals.get((id(globals), name))
@@ -102,6 +109,9 @@ class SideEffects:
         if variable.python_type().__setattr__ is object.__setattr__ or variable.keeps_setter():
             return [f"{target}.{name} = {text}"]
         return [f"object.__setattr__({target}, {name!r}, {text})"]
+
+    def do_class_attr(self, codegen, cls, name, value):
+        return [f"{codegen.writer.hold(cls)}.{name} = {codegen(value)}"]
 
     def do_delattr(self, codegen, variable, name, value):
         return [f"del {codegen(variable)}.{name}"]

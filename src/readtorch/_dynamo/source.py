@@ -108,3 +108,10 @@ class WeakRefCallSource(Source):
 def is_held(source):
     """Whether nobody can put another object there."""
     return isinstance(source, ConstantSource)
+
+
+def root_of(source):
+    """Where the path begins."""
+    while source.base is not None:
+        source = source.base
+    return source

@@ -248,7 +248,8 @@ class Operations:
         inner = InliningInstructionTranslator(self.output, code, parts.globals, locals, cells_of(parts, locals))
         if code.co_flags & inspect.CO_GENERATOR:
             inner.skip_to_generator()
-            return LocalGeneratorObjectVariable(inner)
+            self.output.generators.append(LocalGeneratorObjectVariable(inner))
+            return self.output.generators[-1]
         return inner.run_inlined()[1]
 
 

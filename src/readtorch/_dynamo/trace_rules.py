@@ -33,7 +33,7 @@ READS_ELEMENTS = set(
 )
 UNSEEN = set(
     "__array__ __iter__ __repr__ __str__ __format__ __hash__ __reduce_ex__ __deepcopy__ __setattr__ __getattr__ __delattr__ "
-    "__dir__ apply_ map_ map2_ backward register_hook retain_grad register_post_accumulate_grad_hook data_ptr storage "
+    "__dir__ apply_ map_ map2_ backward register_hook retain_grad register_post_accumulate_grad_hook storage "
     "untyped_storage share_memory_ requires_grad_ detach_ set_ resize_ resize_as_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ "
     "swapdims_ as_strided_ rename_ names pin_memory cuda record_stream is_shared".split()
 )

@@ -13,11 +13,12 @@ import readtorch
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import TensorFacts
-from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, is_held
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, is_held, root_of
 from readtorch._ops import HigherOrderOperator
 from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.device import device
 from readtorch.c10.layout import strided
+from readtorch.c10.module_names import room_of
 from readtorch.c10.size import Size
 from readtorch.nn.parameter import Buffer, Parameter
 
@@ -199,7 +200,8 @@ class VariableBuilder:
             return ConstantVariable(value, source)
         if isinstance(value, types.ModuleType):
             self.guard("ID_MATCH", source, value)
-            return PythonModuleVariable(value)
+            is_given = isinstance(root_of(source), LocalSource) and room_of(value.__name__) is None
+            return PythonModuleVariable(value, source if is_given else None)
         if self.is_function_of_c(value) or isinstance(value, type):
             self.guard("ID_MATCH", source, value)
             return variable_of_callable(value)
@@ -276,6 +278,8 @@ class VariableBuilder:
     def is_plain_object(self, value):
         """Whether Python's rules alone say what its attributes are."""
         kind = type(value)
+        if kind is types.SimpleNamespace:
+            return True
         if issubclass(kind, OF_C) or not kind.__flags__ & (1 << 9) or kind in (staticmethod, classmethod, property):
             return False
         return kind.__getattribute__ is object.__getattribute__

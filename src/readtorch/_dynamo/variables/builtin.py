@@ -118,6 +118,9 @@ def binary(tx, symbol, a, b):
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
         if symbol in ("==", "!=") and not all(isinstance(x, (TensorVariable, ConstantVariable)) for x in (a, b)):
             unimplemented("Unsupported comparison of a tensor with an object")
+        result = beside_a_tensor(tx, symbol, a, b)
+        if result is not None:
+            return result
         return tx.output.call_function(OPERATORS[symbol], [a, b], {})
     plain = symbol if symbol in SPECIAL else symbol[:-1]
     if isinstance(a, SymNodeVariable) or isinstance(b, SymNodeVariable):
@@ -139,6 +142,16 @@ def binary(tx, symbol, a, b):
     if plain != symbol and isinstance(x, (list, dict, set)):
         unimplemented("Unsupported in-place operator on a container")
     return tx.fold(OPERATORS[symbol], x, y)
+
+
+def beside_a_tensor(tx, symbol, a, b):
+    """What the special methods of an object say: as Python asks, its own first if it stands first; None if there is none."""
+    thing = a if isinstance(b, TensorVariable) else b
+    if symbol in ("==", "!=") or not isinstance(thing, UserDefinedObjectVariable):
+        return None
+    if thing is b and hasattr(thing.python_type(), "__torch_function__"):
+        return None
+    return of_objects(tx, symbol, symbol if symbol in SPECIAL else symbol[:-1], a, b)
 
 
 ARITHMETIC = {"+", "-", "*", "/", "//", "%", "<", "<=", "==", "!=", ">", ">="}
@@ -339,6 +352,21 @@ def call_any(tx, iterable):
     return tx.constant(any(tx.truth(each) for each in tx.iterate(iterable)))
 
 
+def stays_open(items):
+    """Whether the greatest of some numbers may be an expression: they are of one type, and there is a symbol among them."""
+    symbols = [x for x in items if isinstance(x, SymNodeVariable)]
+    is_known = not any(x.is_known_later for x in symbols)
+    return bool(symbols) and is_known and all(map(is_number, items)) and len({x.python_type() for x in items}) == 1
+
+
+def extreme_of_numbers(tx, function, a, b):
+    parts = [(x.expression, x.hint) if isinstance(x, SymNodeVariable) else (x.value, x.value) for x in (a, b)]
+    expressions, hints = zip(*parts)
+    if not any(isinstance(x, SymNodeVariable) for x in (a, b)):
+        return tx.constant(function(*hints))
+    return SymNodeVariable(tx.output, (function.__name__, *expressions), function(*hints))
+
+
 def extreme(function, symbol):
     """`max` or `min`."""
 
@@ -348,6 +376,8 @@ def extreme(function, symbol):
             if default is not None:
                 return default
             raise tx.error(ValueError, f"{function.__name__}() arg is an empty sequence")
+        if key is None and stays_open(items):
+            return functools.reduce(lambda a, b: extreme_of_numbers(tx, function, a, b), items)
         best, best_key = None, None
         for item in items:
             own = item if key is None or tx.is_none(key.realize()) else tx.call(key, [item], {}).realize()
@@ -591,6 +621,11 @@ def make_accumulate(tx, iterable, function=None):
     return ListIteratorVariable(TupleVariable(found))
 
 
+def make_pairwise(tx, iterable):
+    items = list(tx.iterate(iterable))
+    return ListIteratorVariable(TupleVariable([TupleVariable(list(pair)) for pair in itertools.pairwise(items)]))
+
+
 def make_count(tx, start=None, step=None):
     numbers = [n.realize().as_python_constant() if n is not None else default for n, default in ((start, 0), (step, 1))]
     return CountIteratorVariable(*numbers)
@@ -616,6 +651,7 @@ HANDLERS = {
     enumerate: make_enumerate, zip: make_zip, map: make_map, filter: make_filter, reversed: make_reversed,
     functools.partial: make_partial, itertools.chain: make_chain, itertools.islice: islice, itertools.repeat: make_repeat,
     itertools.product: make_product, itertools.accumulate: make_accumulate, itertools.count: make_count,
+    itertools.pairwise: make_pairwise,
     itertools.combinations: combinations_of(itertools.combinations),
     itertools.permutations: combinations_of(itertools.permutations),
     dict.fromkeys: from_keys, itertools.chain.from_iterable: chain_from_iterable,

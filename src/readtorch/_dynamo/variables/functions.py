@@ -8,6 +8,7 @@ import inspect
 import types
 
 from readtorch._dynamo import trace_rules
+from readtorch._dynamo.bytecode_transformation import handler_at
 from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, is_held
 
@@ -247,6 +248,13 @@ class LocalGeneratorObjectVariable(IteratorVariable):
             return None
         self.translator = translator
         return item
+
+    def stands_in_a_try(self):
+        """Python closes it when it is let go, and `finally` runs then."""
+        if self.translator is None or not self.started:
+            return False
+        instruction = self.translator.instructions[max(self.translator.number - 1, 0)]
+        return handler_at(self.translator.code, instruction.offset) is not None
 
     def throw(self, tx, error):
         """Raise `error` where the generator stands. Returns what it yields next."""

@@ -8,13 +8,15 @@ import weakref
 
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import unimplemented
-from readtorch._dynamo.source import AttrSource, ConstantSource, WeakRefCallSource
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, WeakRefCallSource
 
 from .base import VariableTracker
 from .constant import ConstantVariable
 
 
 class PythonModuleVariable(ConstantVariable):
+    """source: where the program has it from, if another may stand there in the next call. A number in it may be another then."""
+
     def describe(self):
         return f"PythonModuleVariable({self.value.__name__})"
 
@@ -22,7 +24,7 @@ class PythonModuleVariable(ConstantVariable):
         written = tx.output.side_effects.global_written(self.value.__dict__, name)
         if written is not None:
             return written
-        members, source = self.value.__dict__, ConstantSource(self.value)
+        members, source = self.value.__dict__, self.source or ConstantSource(self.value)
         if name in members:
             return tx.output.read(members[name], AttrSource(source, name))
         if name != "__dict__" and not hasattr(types.ModuleType, name):
@@ -77,12 +79,24 @@ class SuperVariable(VariableTracker):
                 tx.output.guard("ID_MATCH", AttrSource(ConstantSource(cls), name), found)
                 function = tx.held(found)
                 return function if is_class else tx.bound(owner, function)
-            if isinstance(found, classmethod):
-                return tx.bound(tx.held(owner.value if is_class else owner.python_type()), tx.held(found.__func__))
-            if isinstance(found, property) and not is_class:
-                return tx.call(tx.held(found.fget), [owner], {})
-            return self.of_builtin(tx, cls, name)
+            return self.of_descriptor(tx, cls, found, name)
         raise tx.error(AttributeError, f"'super' object has no attribute '{name}'")
+
+    def of_descriptor(self, tx, cls, found, name):
+        owner, is_class = self.owner, isinstance(self.owner, ConstantVariable)
+        entry = GetItemSource(AttrSource(ConstantSource(cls), "__dict__"), name)
+        if not hasattr(type(found), "__get__"):
+            written = tx.output.side_effects.classes.get((cls, name))
+            return written if written is not None else tx.output.read(found, entry)
+        if isinstance(found, (classmethod, staticmethod, property)):
+            tx.output.guard("ID_MATCH", entry, found)
+        if isinstance(found, classmethod):
+            return tx.bound(tx.held(owner.value if is_class else owner.python_type()), tx.held(found.__func__))
+        if isinstance(found, staticmethod):
+            return tx.held(found.__func__)
+        if isinstance(found, property) and not is_class:
+            return tx.call(tx.held(found.fget), [owner], {})
+        return self.of_builtin(tx, cls, name)
 
     def of_builtin(self, tx, cls, name):
         """A method that a class written in C has."""

@@ -130,6 +130,8 @@ class TensorVariable(VariableTracker):
     def call_method(self, tx, name, args, kwargs):
         if name == "item" and not args and self.output.capture_scalar_outputs:
             return self.call_item(tx)
+        if name == "data_ptr" and not args and not kwargs:
+            return DataPtrVariable(self)
         if name in OF_SIZES and self.is_open:
             return self.open_fact(tx, name, args) if not kwargs else self.known_sizes()
         if name == "stride" and self.source is None and any(size < 2 for size in self.facts().shape):
@@ -190,6 +192,22 @@ class TensorVariable(VariableTracker):
 
     def setitem(self, tx, key, value):
         self.output.call_setitem(self, key, value)
+
+
+class DataPtrVariable(VariableTracker):
+    """Where the elements of a tensor lie: known when the graph has run, and read then."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def python_type(self):
+        return int
+
+    def describe(self):
+        return "DataPtrVariable()"
+
+    def reconstruct(self, codegen):
+        return codegen.temporary(f"{codegen(self.tensor)}.data_ptr()")
 
 
 class SymNodeVariable(VariableTracker):

@@ -1,8 +1,10 @@
 """Operators and other functions of the library. In PyTorch: `torch/_dynamo/variables/torch.py`."""
 
+import inspect
 import random
 
 import readtorch
+from readtorch._dynamo.exc import unimplemented
 from readtorch._dynamo.guards import autocast_state
 from readtorch.amp.autocast_mode import autocast
 from readtorch.autograd import grad_mode
@@ -10,8 +12,10 @@ from readtorch.c10.local_dispatch_key_set import trace_under_way
 
 from .constant import ConstantVariable
 from .ctx_manager import AutocastModeVariable, GradModeVariable
+from .dicts import ConstDictVariable
 from .misc import UnknownVariable
 from .tensor import SymNodeVariable
+from .user_defined import UserDefinedObjectVariable
 
 
 class TorchInGraphFunctionVariable(ConstantVariable):
@@ -24,10 +28,35 @@ class TorchInGraphFunctionVariable(ConstantVariable):
         return True
 
     def call_function(self, tx, args, kwargs):
-        return tx.output.call_function(self.value, args, kwargs)
+        result = call_torch_function(tx, self, args, kwargs)
+        return result if result is not None else tx.output.call_function(self.value, args, kwargs)
 
     def var_getattr(self, tx, name):
         return tx.fold(getattr, self.value, name)
+
+
+def call_torch_function(tx, function, args, kwargs):
+    """What the `__torch_function__` of an object among the arguments says; None if there is none, or if several classes have one."""
+    given = [each.realize() for each in (*args, *kwargs.values())]
+    classes = list({each.python_type() for each in given if has_torch_function(each)})
+    native = getattr(readtorch._C._VariableFunctions, getattr(function.value, "__name__", ""), None)
+    is_plain = native is function.value  # others pass on what they have made of their arguments
+    if (
+        len(classes) != 1
+        or not is_plain
+        or not isinstance(inspect.getattr_static(classes[0], "__torch_function__"), classmethod)
+    ):
+        return None
+    method = tx.held(classes[0]).var_getattr(tx, "__torch_function__")
+    operands = [function, tx.tuple_of([tx.held(classes[0])]), tx.tuple_of(list(args)), ConstDictVariable(dict(kwargs))]
+    result = tx.call(method, operands, {}).realize()
+    if isinstance(result, ConstantVariable) and result.value is NotImplemented:
+        unimplemented("Unsupported __torch_function__ that returns NotImplemented")
+    return result
+
+
+def has_torch_function(variable):
+    return isinstance(variable, UserDefinedObjectVariable) and hasattr(variable.python_type(), "__torch_function__")
 
 
 def call_is_grad_enabled(tx):
@@ -63,10 +92,10 @@ def call_autocast(tx, *args, **kwargs):
 
 
 def call_has_torch_function(tx, *args):
-    """No: modes of functions are not captured, and subclasses of Tensor have no variable."""
+    """No: modes of functions are not captured, subclasses of Tensor have no variable, and other objects that have it break the graph."""
     items = [each.realize() for arg in args for each in (tx.iterate(arg) if hasattr(arg.realize(), "items") else [arg])]
     for item in items:
-        if isinstance(item, UnknownVariable):
+        if isinstance(item, UnknownVariable) or has_torch_function(item):
             item.unknown("__torch_function__")
     return tx.constant(False)
 
@@ -77,6 +106,22 @@ def call_is_scripting(tx):
 
 def call_get_default_dtype(tx):
     return tx.constant(readtorch.get_default_dtype())
+
+
+def facts_of_a_dtype(cls):
+    """`finfo` or `iinfo`: numbers."""
+
+    def call(tx, *args):
+        found = []
+        tx.fold(lambda: found.append(cls(*map(tx.known, args))))
+        return TypeInfoVariable(found[0])
+
+    return call
+
+
+class TypeInfoVariable(ConstantVariable):
+    def reconstruct(self, codegen):
+        return codegen.writer.hold(self.value)
 
 
 def number_of_chance(function):
@@ -96,6 +141,8 @@ def number_of_chance(function):
 
 FUNCTIONS = {
     autocast: call_autocast,
+    readtorch.finfo: facts_of_a_dtype(readtorch.finfo),
+    readtorch.iinfo: facts_of_a_dtype(readtorch.iinfo),
     random.randint: number_of_chance(random.randint),
     random.uniform: number_of_chance(random.uniform),
     readtorch.is_grad_enabled: call_is_grad_enabled,

@@ -42,6 +42,9 @@ def class_function(tx, cls, name):
 
 def bind(tx, cls, owner, found, name, instance):
     """A class's attribute as it is seen through an instance, or through the class (instance None)."""
+    written = tx.output.side_effects.classes.get((owner, name))
+    if written is not None:
+        return written
     if isinstance(found, types.FunctionType):
         tx.output.guard("ID_MATCH", AttrSource(ConstantSource(cls), name), found)
         return tx.held(found) if instance is None else tx.bound(instance, tx.held(found))
@@ -90,6 +93,19 @@ class UserDefinedClassVariable(ConstantVariable):
                     return tx.truth(tx.call(method, [self], {}))
         return True
 
+    def var_setattr(self, tx, name, value):
+        """A plain value in place of another. What Python makes of other attributes hangs on more than their value."""
+        cls, value = self.value, value.realize()
+        is_plain = type(cls) in (type, abc.ABCMeta) and cls.__flags__ & IS_HEAP_TYPE and not trace_rules.is_ours(cls)
+        both = type(cls.__dict__.get(name, MISSING)), value.python_type()
+        if (
+            not is_plain
+            or name.startswith("__")
+            or not all(kind in (int, float, bool, str, type(None)) for kind in both)
+        ):
+            self.unknown(f"assignment to attribute {name}")
+        tx.output.side_effects.store_class_attr(cls, name, value)
+
     def call_iter(self, tx):
         if isinstance(self.value, enum.EnumMeta):
             return super().call_iter(tx)
@@ -97,6 +113,8 @@ class UserDefinedClassVariable(ConstantVariable):
 
     def var_getattr(self, tx, name):
         cls = self.value
+        if name == "__dict__" and tx.output.side_effects.classes:
+            self.unknown("use of __dict__ after a class was written to")
         owner, found = lookup(cls, name)
         if isinstance(cls, enum.EnumMeta):
             return self.of_enum(tx, name, owner, found)
@@ -178,6 +196,7 @@ class UserDefinedObjectVariable(VariableTracker):
     def __init__(self, cls, source=None, original=None):
         self.cls, self.source, self.original = cls, source, original
         self.attributes = {}
+        self.moved = set()  # names that were deleted and written again: they stand last
         self.dict_taken = False  # whether somebody holds its `__dict__`
 
     def describe(self):
@@ -295,6 +314,9 @@ class UserDefinedObjectVariable(VariableTracker):
     def store(self, tx, name, value):
         if self.dict_taken:
             self.unknown("assignment to an object whose __dict__ is in use")
+        if self.attributes.get(name) is MISSING:
+            del self.attributes[name]
+            self.moved.add(name)
         self.attributes[name] = value
         tx.output.side_effects.store_attr(self, name, value)
 
@@ -424,12 +446,14 @@ class InstanceDictVariable(VariableTracker):
         owner = self.owner
         if not owner.attributes:
             return [tx.known(key) for key in tx.iterate(self.whole(tx))]
-        if MISSING in owner.attributes.values():
-            self.unknown("the order of names, some of which were deleted,")
         before = list(owner.own_dict(tx))
         if owner.source is not None:
             tx.output.guard("DICT_KEYS_MATCH", AttrSource(owner.source, "__dict__"), before)
-        return list(dict.fromkeys([*before, *owner.attributes]))
+        written = [
+            name for name in owner.attributes if not isinstance(lookup(owner.cls, name)[1], types.MemberDescriptorType)
+        ]
+        names = dict.fromkeys([*(name for name in before if name not in owner.moved), *written])
+        return [name for name in names if owner.attributes.get(name) is not MISSING]
 
     def call_iter(self, tx):
         return tx.iterator_over([tx.constant(name) for name in self.names(tx)], self)
