@@ -1,12 +1,19 @@
 """The mutation table as the chapter "How close is it?" shows it: ours is counted when the page is built, PyTorch's half is recorded."""
 
 import functools
+import json
 import logging
 
-from tests.dynamo import table
+from tests.dynamo import fuzzing, table
 from tests.dynamo.known_differences import DIFFERENCES
 
 COUNTED = ("graphs", "recompiles")
+RANDOM = {
+    "fuzz": "control flow, side effects, graph breaks",
+    "world_fuzz": "a world of objects that changes between the calls",
+    "shape_fuzz": "sizes, strides and ranks that change",
+    "control_fuzz": "choices and loops that elements decide, in Python and as operators, with gradients",
+}
 
 
 @functools.cache
@@ -55,6 +62,13 @@ def differences():
         if differs(theirs, ours, passes)
     ]
     return _table(("Program", "PyTorch", "Here", "Why"), lines)
+
+
+def random_programs():
+    """A table: how many random programs of each kind were played, and how many of them did something else when they were compiled."""
+    found = json.loads(fuzzing.RECORD.read_text(encoding="utf8"))
+    lines = [(what, found[name]["programs"], found[name]["wrong"]) for name, what in RANDOM.items()]
+    return _table(("Random programs with", "Programs", "Wrong"), lines)
 
 
 def _counts(counts, passes):

@@ -175,3 +175,82 @@ def test_traces(program):
 def test_values_are_not_known(program):
     theirs, ours = (outcome(lambda T=T: of(T).make_fx(lambda x: program(T, x))(T.ones(2)).code) for T in SIDES)
     assert ours == theirs
+
+
+# ------------------------------------------------------------------------------------- operators that take functions
+
+
+def nested(T):
+    def run(x):
+        z = x.exp()
+        return T.cond(
+            x.sum() > 0,
+            lambda y: T.cond(y.max() > 1, lambda v: v * z, lambda v: v - 1, (y,)),
+            lambda y: y.cos() + 2,
+            (x,),
+        )
+
+    return run
+
+
+def reads_outside(T):
+    """The sum is the function's own, and the graph of a choice takes it behind its operand."""
+
+    def run(x):
+        total = x.sum()
+        return T.cond(total > 0, lambda y: (y * total).sin(), lambda y: (y.cos(), x)[0], (x,)) * total
+
+    return run
+
+
+def loop(T):
+    while_loop = T._higher_order_ops.while_loop
+    return lambda x: while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x.sin()), (T.tensor(0), x * 1))
+
+
+OF_FUNCTIONS = {
+    "cond": lambda T: lambda x: T.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos() + 1, (x,)),
+    "several results": lambda T: (
+        lambda x: T.cond(x.sum() > 0, lambda y: (y * 2, y.sum()), lambda y: (y - 1, y.max()), (x,))
+    ),
+    "two": lambda T: lambda x: T.cond(x[0] > 0, T.sin, T.cos, (x,)) + T.cond(x[1] > 0, T.exp, T.neg, (x,)),
+    "nested": nested,
+    "reads what is outside": reads_outside,
+    "while_loop": loop,
+}
+
+
+def codes(module):
+    return [each.code for _, each in module.named_modules() if hasattr(each, "code")]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_functions_become_graphs(name, mode):
+    """The text of all graphs is PyTorch's, and they compute what the function does, for the other choice, too."""
+    x = torch.arange(3.0) - 0.5
+    theirs, ours = (
+        of(T).make_fx(OF_FUNCTIONS[name](T), tracing_mode=mode)(y) for T, y in zip(SIDES, (x, to_readtorch(x)))
+    )
+    assert codes(ours) == codes(theirs) and len(codes(ours)) > 2
+    for sign in (1, -1, 3):
+        given = to_readtorch(x * sign)
+        expected, reached = OF_FUNCTIONS[name](rt)(given), ours(given)
+        for a, b in zip(*(each if isinstance(each, (tuple, list)) else [each] for each in (expected, reached))):
+            assert rt.allclose(b, a)
+
+
+def test_a_constant_that_a_function_reads_is_no_part_of_its_graph():
+    """It may be changed, and the graph is given it."""
+    w = rt.ones(3)
+    traced = of(rt).make_fx(lambda x: rt.cond(x.sum() > 0, lambda y: y * w, lambda y: y - w, (x,)))(rt.ones(3))
+    w.fill_(5)
+    assert traced(rt.ones(3)).tolist() == [5, 5, 5] and traced(-rt.ones(3)).tolist() == [-6, -6, -6]
+
+
+def test_what_is_left_out_of_functions():
+    make_fx = of(rt).make_fx
+    with pytest.raises(NotImplementedError, match="carries an int"):
+        make_fx(lambda x: rt.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x)), tracing_mode="fake")(
+            rt.ones(3)
+        )

@@ -29,8 +29,10 @@ from readtorch._subclasses.fake_tensor import (
 )
 from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
+from readtorch.c10.torch_dispatch_mode_tls import _TorchDispatchModeKey
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph, Node
+from readtorch.utils._python_dispatch import _disable_infra_mode
 
 DYNAMIC, MISSING = object(), object()
 # Operators whose results have the same shape and dtype whatever number stands beside a tensor.
@@ -319,7 +321,8 @@ class OutputGraph:
 
     def fake(self, tensor):
         """A tensor without elements that looks like it."""
-        return self.fake_mode.from_tensor(tensor)
+        with unrecorded():
+            return self.fake_mode.from_tensor(tensor)
 
     def graph_input(self, source, example, tensor, open_sizes=()):
         if source not in self.inputs:
@@ -452,7 +455,7 @@ class OutputGraph:
 
     def run_fake(self, name, function, args, kwargs):
         try:
-            with self.in_autocast_regions(), self.fake_mode, AutoGradMode(self.grad_mode):
+            with unrecorded(), self.in_autocast_regions(), self.fake_mode, AutoGradMode(self.grad_mode):
                 return function(*args, **kwargs)
         except DynamicOutputShapeException as error:
             why, explanation = "Dynamic shape operator", str(error)
@@ -484,6 +487,12 @@ class OutputGraph:
 
     def constant(self, value):
         return variable_of_constant(value)
+
+
+@contextlib.contextmanager
+def unrecorded():
+    """Inside, a trace of `make_fx` sees nothing: it records what the captured function does, and not the capture."""
+    yield from _disable_infra_mode(_TorchDispatchModeKey.PROXY)
 
 
 def version_of(tensor):

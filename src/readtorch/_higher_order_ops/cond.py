@@ -19,6 +19,7 @@ from .utils import (
     check_tensor_meta_match,
     gradients_of,
     is_fake,
+    proxy_mode,
     validate_subgraph_args_types,
     wants_gradient,
 )
@@ -34,6 +35,10 @@ class CondOp(HigherOrderOperator):
         validate_subgraph_args_types(operands)
         if wants_gradient((pred, *operands)):
             return CondAutogradOp.apply(pred, true_fn, false_fn, *operands)
+        mode = proxy_mode()
+        if mode is not None:
+            names = "true_graph", "false_graph"
+            return mode.operator_of_functions(self, names, (true_fn, false_fn), tuple(operands), (pred,))
         if is_fake(pred):
             return cond_fake_tensor_mode(true_fn, false_fn, operands)
         return true_fn(*operands) if pred else false_fn(*operands)
@@ -58,6 +63,8 @@ def cond(pred, true_fn, false_fn, operands=()):
     _validate_input(pred, true_fn, false_fn, operands)
     from readtorch._dynamo.exc import DifferentSizes
 
+    if is_fake(pred) and proxy_mode() is not None:  # in PyTorch: Dynamo captures both
+        return cond_op_of_nests(pred, true_fn, false_fn, operands)
     try:
         return _hop_compile_and_call(_cond_op_wrapper, (pred, true_fn, false_fn, operands))
     except DifferentSizes:  # in PyTorch: sizes that differ become symbols

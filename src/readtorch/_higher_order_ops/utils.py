@@ -4,8 +4,10 @@ import contextlib
 import functools
 
 import readtorch
+from readtorch._C import _TorchDispatchModeKey
 from readtorch._tensor import Tensor
 from readtorch.autograd import enable_grad, grad, no_grad
+from readtorch.c10.torch_dispatch_mode_tls import get_mode
 from readtorch.csrc.autograd import autocast_init
 from readtorch.utils._pytree import tree_leaves
 
@@ -31,6 +33,11 @@ def _compiled(fn):
 def is_fake(value):
     """Whether it is a FakeTensor."""
     return isinstance(value, Tensor) and getattr(value, "fake_mode", None) is not None
+
+
+def proxy_mode():
+    """The mode of `make_fx` that is active, or None."""
+    return get_mode(_TorchDispatchModeKey.PROXY)
 
 
 def wants_gradient(values):

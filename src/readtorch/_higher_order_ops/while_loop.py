@@ -17,6 +17,7 @@ from .utils import (
     autocast_of_forward,
     gradients_of,
     is_fake,
+    proxy_mode,
     validate_subgraph_args_types,
     wants_gradient,
 )
@@ -40,6 +41,9 @@ class WhileLoopOp(HigherOrderOperator):
         inputs = (*carried_inputs, *additional_inputs)
         if wants_gradient(inputs):
             return WhileLoopAutogradOp.apply(cond_fn, body_fn, len(carried_inputs), *inputs)
+        mode = proxy_mode()
+        if mode is not None:
+            return while_loop_tracing(mode, cond_fn, body_fn, carried_inputs, additional_inputs)
         if any(map(is_fake, inputs)):
             return while_loop_fake_tensor_mode(body_fn, carried_inputs, additional_inputs)
         return while_loop_dense(cond_fn, body_fn, carried_inputs, additional_inputs)
@@ -63,6 +67,8 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     flat_inputs, spec = tree_flatten(carried_inputs)
     validate_subgraph_args_types(flat_inputs)
+    if any(map(is_fake, flat_inputs)) and proxy_mode() is not None:  # in PyTorch: Dynamo captures both
+        return _while_loop_op_wrapper(cond_fn, body_fn, flat_inputs, spec)
     return _hop_compile_and_call(_while_loop_wrapper, (cond_fn, body_fn, carried_inputs))
 
 
@@ -122,6 +128,19 @@ def check_turn(out, carried_inputs):
 def while_loop_fake_tensor_mode(body_fn, carried_inputs, additional_inputs):
     """What one turn returns: all return the like."""
     return tuple(body_fn(*carried_inputs, *additional_inputs))
+
+
+def while_loop_tracing(mode, cond_fn, body_fn, carried_inputs, additional_inputs):
+    """The operator as a node of the graph that `make_fx` makes."""
+    if any(isinstance(x, int) for x in carried_inputs):
+        raise NotImplementedError(
+            "make_fx of a while_loop that carries an int: readtorch has no symbol for it, carry a tensor"
+        )
+    count = len(carried_inputs)
+    names, operands = ("while_loop_cond_graph", "while_loop_body_graph"), (*carried_inputs, *additional_inputs)
+    return mode.operator_of_functions(
+        while_loop_op, names, (cond_fn, body_fn), operands, packed=lambda operands: (operands[:count], operands[count:])
+    )
 
 
 class WhileLoopAutogradOp(Function):

@@ -8,7 +8,10 @@ of a backward pass too, and no Python.
     Proxy       stands for it in the graph, and is found by the tensor: `tensor_tracker`
     constant    its elements, if the trace knows them: those of `torch.tensor(2.0)`. It may be asked for its value
 
-Symbolic sizes (`tracing_mode="symbolic"`) and traces above autograd (`pre_dispatch=True`) are left out.
+`cond` and `while_loop` become nodes with graphs of their own.
+
+Left out: symbolic sizes (`tracing_mode="symbolic"`), which need integers that stand for expressions wherever an operator asks for a size;
+traces above autograd (`pre_dispatch=True`); gradients of `cond` and `while_loop`, and loops that carry an int.
 """
 
 import contextlib
@@ -156,6 +159,13 @@ def set_meta(proxy, val):
     return proxy
 
 
+def note_free(tracer, tensors):
+    """Of these tensors, remember those that are none of the graph's own, if somebody wants to know."""
+    free = getattr(tracer, "free", None)
+    if free is not None:
+        free |= {id(t): t for t in tensors if isinstance(t, Tensor) and t not in tracer.tensor_tracker}
+
+
 # ------------------------------------------------------------------------------------------------------- the tracer
 
 
@@ -165,6 +175,7 @@ class PythonKeyTracer(Tracer):
     def __init__(self):
         super().__init__(autowrap_modules=())
         self.tensor_tracker = _TensorTracker()
+        self.free = None  # of a graph within a graph: the tensors that come from outside, by their ids
 
     def call_module(self, m, forward, args, kwargs):
         return forward(*args, **kwargs)
@@ -249,6 +260,55 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if previous is not None:
             _push_mode(previous)
 
+    # Note [ Functions that an operator takes, under make_fx ]
+    #
+    # Each is traced into a graph of its own. What it reads besides its operands, by its closure, would be a constant there; it
+    # is passed to it instead, behind the operands, and so are the tensors that another of the functions reads. They are known
+    # when the functions have been traced once, so a second trace makes the graphs. In PyTorch Dynamo has found them before.
+
+    def trace_functions(self, functions, operands):
+        """(their graphs, the tensors that the graphs take behind the operands). See Note [ Functions that an operator takes, under make_fx ]"""
+        traced = [self.trace_function(function, operands, ()) for function in functions]
+        free = {id(t): t for _, tensors in traced for t in tensors}
+        if free:
+            traced = [self.trace_function(function, operands, tuple(free.values())) for function in functions]
+        return [graph for graph, _ in traced], tuple(free.values())
+
+    def trace_function(self, function, operands, lifted):
+        tracer, count = PythonKeyTracer(), len(operands)
+        tracer.free, tracer.record_stack_traces = {}, self.tracer.record_stack_traces
+        mode = ProxyTorchDispatchMode(
+            tracer,
+            self.tracing_mode,
+            _error_on_data_dependent_ops=self._error_on_data_dependent_ops,
+            decomposition_table=self.decomposition_table,
+        )
+
+        def flat(*args):
+            return function(*args[:count])
+
+        return _trace(flat, (*operands, *lifted), tracer, mode, None), list(tracer.free.values())
+
+    def operator_of_functions(
+        self, operator, names, functions, operands, before=(), packed=lambda operands: (operands,)
+    ):
+        """Its call becomes a node with graphs. Its arguments: `before`, the graphs, and what `packed` makes of the operands."""
+        with disable_proxy_modes_tracing():
+            graphs, lifted = self.trace_functions(functions, operands)
+            operands, tracer = (*operands, *lifted), self.tracer
+            note_free(tracer, (*before, *operands))
+            nodes = [self.attribute(name, graph) for name, graph in zip(names, graphs)]
+            proxies = tree_map(tracer.unwrap_proxy, (before, packed(operands)))
+            proxy = tracer.create_proxy("call_function", operator, (*proxies[0], *nodes, *proxies[1]), {})
+            out = operator(*before, *graphs, *packed(operands))
+            return track_tensor_tree(out, proxy, constant=None, tracer=tracer)
+
+    def attribute(self, prefix, graph):
+        """The Proxy of a graph, which becomes an attribute."""
+        name = self.tracer.get_fresh_qualname(f"{prefix}_")
+        setattr(self.tracer.root, name, graph)
+        return self.tracer.create_proxy("get_attr", name, (), {})
+
     @contextlib.contextmanager
     def enable_decompositions(self, decomposition_table):
         """Inside, another table of decompositions counts."""
@@ -307,6 +367,8 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
             raise RuntimeError(_DATA_DEPENDENT.format(func))
     if func is aten.lift_fresh.default:
         func = aten.lift_fresh_copy.default  # the graph may run twice: the constant must not be written to
+    if func is not aten.lift_fresh_copy.default:
+        note_free(tracer, flat)
     proxies = tree_unflatten([x.proxy if isinstance(x, _ProxyTensor) else x for x in tracked], spec)
     name = tracer.graph._target_to_str(func.overloadpacket.__name__)
     proxy_out = tracer.create_proxy("call_function", func, *proxies, name=name)
