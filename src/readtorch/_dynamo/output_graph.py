@@ -57,6 +57,11 @@ def is_open(variable):
     return any(is_open(each.realize()) for each in (items.values() if isinstance(items, dict) else items))
 
 
+def is_class_of_a_function(source):
+    """Whether a class was made within a function: no global has led to it."""
+    return isinstance(source.key, type) and "<locals>" in source.key.__qualname__
+
+
 class NumberInput:
     """An input of the graph that is a number. (Expressions are no keys: 1 and 1.0 are equal.)"""
 
@@ -226,7 +231,8 @@ class OutputGraph:
             if is_default or source in self.module_sources:
                 return True
             source = source.base
-        return not isinstance(source, LocalSource) or source in self.module_sources
+        is_local = isinstance(source, LocalSource) or is_class_of_a_function(source)
+        return not is_local or source in self.module_sources
 
     def open_sizes(self, source, tensor):
         """Which dimensions of a tensor have had another size in an earlier capture of this frame, or are marked as dynamic."""
