@@ -90,6 +90,7 @@ def failing(result, call):
     [
         ({"scale": "2.0, 3.0"}, ["cfg.scale == 2.0"]),
         ({"scale": "2.0, 3.0, 4.0"}, []),
+        ({"scale": "3, 2.0, 5.0"}, []),  # an int is a value that was seen
         ({"scale": "2.0, 3.0, 2"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
         ({"rows": "3, 4"}, ["x: a float32 tensor of [3, 2]"]),
         ({"rows": "3, 4, 1"}, ["x: a float32 tensor of [s0, 2], s0 ≥ 2", "x: a float32 tensor of [3, 2]"]),
