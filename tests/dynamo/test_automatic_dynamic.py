@@ -196,3 +196,21 @@ def test_a_symbol_that_does_not_divide_is_guarded():
     compiled = readtorch.compile(divided, backend="eager")
     for a, b in ((6, 2), (7, 3), (8, 0), (9, 2), (9, 0), (8.0, 0.0), (8.0, 2.0)):
         assert compiled(readtorch.ones(1), a, b).tolist() == divided(readtorch.ones(1), a, b).tolist()
+
+
+def on_two_sides(x, k):
+    if x.sum() > 0:
+        return x * k
+    return x - k
+
+
+def test_both_sides_of_a_branch_share_what_was_seen():
+    found = []
+    for lib in LIBRARIES:
+        graphs = Graphs(lib)
+        compiled = graphs.compile(on_two_sides)
+        found.append([])
+        for rows, sign, k in ((3, -1, 2.0), (4, 1, 2.0), (3, 1, 3.0), (3, -1, 4.0), (5, -1, 5.0), (5, 1, 6.0)):
+            compiled(lib.full((rows,), float(sign)), k)
+            found[-1].append(graphs.made)
+    assert found[0] == found[1]

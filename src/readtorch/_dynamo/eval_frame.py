@@ -7,6 +7,7 @@ what the rest of a call does after a break is called by the generated code.
 In PyTorch: `torch/_dynamo/eval_frame.py`, and for what belongs to a code object `torch/csrc/dynamo/extra_state.h`.
 """
 
+import collections
 import functools
 import inspect
 import logging
@@ -40,6 +41,9 @@ class Settings:
         self.backend, self.fullgraph, self.dynamic = backend, fullgraph, dynamic
         self.limit = recompile_limit
         self.states, self.codes = {}, []
+        self.seen_at = collections.defaultdict(
+            dict
+        )  # (code, line) -> what its resume functions have seen, as in PyTorch
 
     def state_of(self, code, globals):
         key = code, id(globals)
@@ -56,10 +60,12 @@ class Settings:
 class ExtraState:
     """What belongs to one code object: its captures, and how it runs as written.
 
-    origin, shift: for a resume function the code that it is made of, and by how many bytes that is shifted.
+    origin, shift: for a resume function the code that it is made of, and by how many bytes that is shifted. frame_state: source ->
+    the number that was there, or DYNAMIC.
     """
 
-    def __init__(self, settings, code, globals, origin=None, shift=0):
+    def __init__(self, settings, code, globals, origin=None, shift=0, frame_state=None):
+        self.frame_state = {} if frame_state is None else frame_state
         self.settings, self.code, self.globals = settings, code, globals
         self.origin, self.shift = origin or code, shift
         extra = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -73,7 +79,7 @@ class ExtraState:
         self.codes, self.given_up = [], None
         self.recent = []  # the captures, the one that was used last in front, each with its functions in `entries`
         self.sizes_are_known = False  # whether no size may be left open in this frame
-        self.frame_state = {}  # source -> the number that was there, or DYNAMIC
+        self.frame_state.clear()
 
     # ----------------------------------------------------------------------------------------------------- running
 
@@ -169,13 +175,14 @@ class ExtraState:
 
     # ------------------------------------------------------------------------------------------------ after a break
 
-    def resume_state(self, offset, nulls, unbound):
-        """The state of the function that goes on at `offset` of the original code."""
+    def resume_state(self, offset, nulls, unbound, line=None):
+        """The state of the function that goes on at `offset` of the original code, behind a break in this line."""
         key = self.origin, id(self.globals), offset, nulls, unbound
         states = self.settings.states
         if key not in states:
             code, shift = make_resume_code(self.origin, offset, nulls, unbound)
-            states[key] = ExtraState(self.settings, code, self.globals, self.origin, shift)
+            seen = self.settings.seen_at[self.origin, line]
+            states[key] = ExtraState(self.settings, code, self.globals, self.origin, shift, seen)
         return states[key]
 
     def compile_callee(self, function):

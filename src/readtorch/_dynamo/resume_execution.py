@@ -119,7 +119,8 @@ class GraphBreak:
     def resume(self, offset, stack, how="tail"):
         """A statement that goes on at `offset`. how: "tail", or "native" for a rest that runs as it is written."""
         nulls, texts = stack
-        target = self.state.resume_state(offset - self.state.shift, nulls, tuple(self.unbound))
+        line = getattr(self.instruction.positions, "lineno", None)
+        target = self.state.resume_state(offset - self.state.shift, nulls, tuple(self.unbound), line)
         arguments = "".join(f"{text}, " for text in self.bound + texts)
         if how == "native":
             return f"return {self.hold(target)}.run_native(__closure, ({arguments}))"
