@@ -32,9 +32,8 @@ NUMBERS = {"inf": math.inf, "nan": math.nan}
 LITERALS = int, float, str, bool, types.NoneType
 FIXED = (types.ModuleType, types.FunctionType, type, range,
          types.BuiltinFunctionType, types.MethodDescriptorType)
-METHODS = [getattr(Tensor, name) for name in
-           ("transpose", "reshape", "expand", "permute")]
-OPERATORS = [add, mul, exp, log, matmul, *METHODS]
+OPERATORS = [add, mul, exp, log, matmul, Tensor.transpose,
+             Tensor.reshape, Tensor.expand, Tensor.permute]
 # the same arguments, the same result: simply called
 FOLDED = [range, len, min, max, abs, int, float, isinstance]
 
@@ -68,7 +67,6 @@ class Capture:
     def __init__(self):
         self.guards, self.graph, self.inputs = [], [], {}
         self.held = {"facts": facts, "thread": thread, **NUMBERS}
-        # no_grad excludes autograd's keys
         self.guard(f"thread.excluded == {thread.excluded}")
 
     def hold(self, value):
@@ -153,8 +151,7 @@ class Frame:
             before = list(self.stack), len(self.capture.graph)
             self.at += 1
             try:
-                do = getattr(self, step.opname, self.unknown)
-                do(step)
+                getattr(self, step.opname, self.unknown)(step)
             except Break:
                 self.stack, count = before
                 del self.capture.graph[count:]
@@ -232,9 +229,8 @@ class Frame:
     def LOAD_METHOD(self, step):
         owner = self.stack[-1]
         if isinstance(owner, Traced):
-            self.pop(1)
             method = getattr(type(owner.example), step.argval)
-            self.stack += [Known(method), owner]
+            self.stack[-1:] = [Known(method), owner]
         else:
             self.LOAD_ATTR(step)
             self.stack.insert(-1, NULL)
@@ -297,8 +293,7 @@ class Frame:
             self.stack.append(Known(item))
 
     def CALL(self, step):
-        args = self.pop(step.arg)
-        below, function = self.pop(2)
+        below, function, *args = self.pop(step.arg + 2)
         if below is not NULL:  # a method, and its object
             function, args = below, [function, *args]
         self.call(function, args)
@@ -336,8 +331,7 @@ def runs_code(owner, name):
         return True
     if issubclass(kind, types.ModuleType):
         return name not in vars(owner)
-    classes = kind.__mro__ + (
-        owner.__mro__ if issubclass(kind, type) else ())
+    classes = [*kind.__mro__, *getattr(owner, "__mro__", ())]
     written = [vars(each)[name] for each in classes
                if name in vars(each)]
     return any(hasattr(type(each), "__get__")
@@ -350,19 +344,15 @@ PLAIN = (types.FunctionType, types.MethodDescriptorType,
 
 def is_plain(code):
     """No closure, generator, *args or try."""
-    optimized, newlocals, nested = 1, 2, 16  # inspect.CO_…
-    flags = code.co_flags & ~(optimized | newlocals | nested)
+    flags = code.co_flags & ~19  # optimized, newlocals, nested
     return not (flags or code.co_freevars or code.co_cellvars or
                 code.co_kwonlyargcount or code.co_exceptiontable)
 
 
-SYMBOLS = {"+": operator.add, "-": operator.sub,
-           "*": operator.mul, "/": operator.truediv,
-           "//": operator.floordiv, "%": operator.mod,
-           "**": operator.pow, "<": operator.lt,
-           "<=": operator.le, ">": operator.gt,
-           ">=": operator.ge, "==": operator.eq,
-           "!=": operator.ne}
+SIGNS = ("+ add - sub * mul / truediv // floordiv % mod ** pow "
+         "< lt <= le > gt >= ge == eq != ne").split()
+SYMBOLS = {sign: getattr(operator, name)
+           for sign, name in zip(SIGNS[::2], SIGNS[1::2])}
 MISS = object()
 LIMIT = 8  # entries, as in PyTorch
 
@@ -415,13 +405,9 @@ class Compiled:
 
     def left_to_python(self, frame, reason):
         """The whole call, as it is written."""
-        capture, names = frame.capture, self.code.co_varnames
-        capture.graph.clear()
-        args = [f"L[{name!r}]"
-                for name in names[:self.code.co_argcount]]
-        function = capture.hold(self.function)
-        call = f"{function}({', '.join(args)})"
-        return [f"return {call}  # {reason}"]
+        frame.capture.graph.clear()
+        function = frame.capture.hold(self.function)
+        return [f"return {function}(*L.values())  # {reason}"]
 
     def after_break(self, frame, reason):
         """Python does the call; a resume function goes on."""
@@ -442,8 +428,7 @@ class Compiled:
         at = len(frame.stack) - step.arg - 2
         stack, called = frame.stack[:at], frame.stack[at:]
         function, *args = written(called)
-        none = Known(None)
-        values = [frame.locals.get(name, none)
+        values = [frame.locals.get(name, Known(None))
                   for name in self.code.co_varnames]
         after = frame.steps[frame.at + 1].offset
         resume = self.resume(after, [v is NULL for v in stack])
