@@ -843,6 +843,36 @@ def test_accesses_fit_one_screen(visit, page_with, width, screen):
             top = seen.page.locator(".rt-bar").bounding_box()["y"]
             last = seen.page.locator(".rt-k-arrays").bounding_box()
             assert last["y"] + last["height"] - top <= screen
+        seen.page.get_by_label("run").select_option("pitch 32")
+        seen.page.locator(".rt-threads").focus()
+        press(seen.page, "Escape")
+        whole = seen.page.locator(".rt-accesses").bounding_box()["height"]
+        assert width > 480 or whole <= 844, "on a phone all of it, with the legend"
+        assert seen.page.locator(".rt-k-keys").is_visible() == (width > 480)
+
+
+def test_the_list_of_runs_follows_a_link(visit, page_with):
+    """runChoice: what is chosen and what is shown are one, whoever chose; a single run has no list."""
+    names = list(kernels.runs())
+    only = viz.kernel_accesses({"naive": kernels.runs()["naive"]})
+    with visit(page_with(accesses(), only)) as seen:
+        page, runs = seen.page, seen.page.get_by_label("run")
+        chosen = lambda: runs.evaluate("list => list.selectedOptions[0].text")
+        shown = lambda: page.locator(".rt-kcode").first.get_attribute("aria-label").removeprefix("Source of ")
+        assert runs.count() == 1, "the second figure has one run"
+        assert runs.locator("option").all_inner_texts() == names
+        assert chosen() == "pitch 32"
+        page.evaluate("location.hash = '#fig=accesses&run=3&step=18'")
+        page.wait_for_function("document.querySelector('.rt-count').textContent.startsWith('step 18')")
+        assert (chosen(), shown()) == ("no barrier", "no_barrier")
+        runs.focus()
+        press(page, "ArrowDown")
+        assert (chosen(), shown()) == ("past the end", "copy")
+        assert "of 4" in page.locator(".rt-count").first.inner_text(), "the run is shorter than 18 steps"
+        runs.select_option("naive")
+        assert (chosen(), shown()) == ("naive", "naive")
+        assert page.locator(".rt-count").nth(1).inner_text().startswith("step 0"), "the other figure stays"
+        assert seen.problems == []
 
 
 def test_accesses_show_a_race_and_an_error(visit, page_with):

@@ -49,6 +49,22 @@ def test_global_memory_alone():
     assert filled(picture) == ["#2f7fc1", "#c4711b"] and picture.count("<path") == 2
 
 
+def test_long_rows_go_on_in_the_next_line():
+    """A warp and a row of 40 still fit a phone: 20 elements of 15, 16 threads of 15."""
+
+    def doubled(x, out):
+        for k in range(cuda.threadIdx.x, x.shape[1], 32):
+            out[0, k] = x[0, k]
+
+    picture = shown(doubled, 1, 32, np.zeros((1, 40), f32), np.zeros((1, 40), f32), thread=17)
+    assert "Thread 17 reads x[0, 17], writes out[0, 17]." in picture
+    assert float(re.search(r'width="(\d+)"', picture)[1]) < 340
+    assert picture.count("<circle") == 32 and picture.count("<rect") == 40 + 40 + 1
+    [(x, y)] = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="4.5" fill="currentColor"', picture)
+    assert float(x) == 4 + 1.5 * 15, "thread 17 is the second of the second line"
+    assert len(set(re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture))) == 2
+
+
 def test_several_arrays_are_one_verb():
     picture = shown(outer, 1, (4, 3), np.zeros((3, 1), f32), np.zeros((1, 4), f32), np.zeros((3, 4), f32), thread=6)
     assert "Thread 6 reads a[1, 0] and b[0, 2], writes out[1, 2]." in picture

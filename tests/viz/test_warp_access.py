@@ -79,6 +79,18 @@ def test_eight_warps_ask_for_the_same_sectors():
     assert "8 sectors, all different" in figure.FIGURE.result(pattern=figure.ROWS, pitch=32, down=2)["say"]
 
 
+def test_one_memory_at_a_time():
+    """The chapter explains sectors before banks."""
+    inputs = {"pattern": figure.COLUMNS, "pitch": 32}
+    in_global, in_shared = (figure.FIGURE.result(memory=memory, **inputs) for memory in (figure.GLOBAL, figure.SHARED))
+    assert "turn" not in in_global["say"] and "bank" not in in_global["say"]
+    assert in_shared["say"] == (
+        "Warp 0 of 8 asks for 32 elements of 4 bytes: 32 turns, a bank conflict. The accesses of the block take 256 turns."
+    )
+    pictures = [figure.picture(result, 0) for result in (in_global, in_shared)]
+    assert ["gold" in picture.split("</style>")[1] for picture in pictures] == [False, True]
+
+
 def test_half_a_warp_of_elements_of_eight_bytes():
     result = figure.FIGURE.result(pattern=figure.COLUMNS, size="8", across=16, down=16, pitch=32)
     assert (len(result["banks"]), [max(part) for part in result["banks"]], result["turns"]) == (2, [16, 16], 32)
@@ -89,7 +101,7 @@ def test_what_the_chapter_says():
     assert (result["sectors"], result["least"], result["turns"]) == (32, 4, 32)
     assert figure.FIGURE.result(pattern=figure.COLUMNS, pitch=33)["turns"] == 1
     for size, turns in (("4", 1), ("8", 2), ("16", 4)):  # 128, 256, 512 bytes from banks that give 128 in a turn
-        result = figure.FIGURE.result(pattern=figure.LINE, size=size)
+        result = figure.FIGURE.result(pattern=figure.LINE, size=size, memory=figure.SHARED)
         assert (result["turns"], "no bank conflict" in result["say"]) == (turns, True)
     assert figure.FIGURE.result(pattern=figure.LINE, stride=8)["sectors"] == 32
     assert figure.FIGURE.result(pattern=figure.LINE, stride=1, shift=1)["sectors"] == 5

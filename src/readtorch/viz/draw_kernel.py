@@ -18,6 +18,7 @@ from .watch_kernel import simulate
 CELL, GAP = 15, 26  # of an element; between rows of the picture
 BLUE, ORANGE = "#2f7fc1", "#c4711b"  # as in plots.py: to be told from a white and a black page
 MOST = 512  # elements of an array
+CELLS_A_LINE, THREADS_A_LINE = 20, 16  # of an array or a block of a single row: the rest goes on in the next line
 
 
 def draw_kernel(kernel, grid, block, arrays, thread=0, of_block=0, shared=True):
@@ -78,6 +79,9 @@ class Drawing:
         across, down, deep = self.run.launch.block_size
         if deep > 1:
             raise ValueError("a block of three dimensions; the picture has two")
+        total = across * down
+        if down == 1 and across > THREADS_A_LINE:
+            across, down = THREADS_A_LINE, -(-across // THREADS_A_LINE)
         x, top = 4, self.height + 14
         blocks = int(np.prod(self.run.launch.grid_size))
         self.parts.append(words("threads" if blocks == 1 else f"threads, {blocks} blocks", x, self.height + 9))
@@ -85,7 +89,7 @@ class Drawing:
             self.parts.append(
                 f'<rect x="{x}" y="{top}" width="{across * CELL}" height="{down * CELL}" fill="none" stroke="currentColor" rx="4"/>'
             )
-            for t in range(across * down):
+            for t in range(total):
                 middle = x + (t % across + 0.5) * CELL, top + (t // across + 0.5) * CELL
                 chosen = number == self.of_block and t == self.thread
                 if chosen:
@@ -145,7 +149,9 @@ def table_of(shape, name):
     if size > MOST:
         raise ValueError(f"{name} has {size} elements; the picture draws at most {MOST}")
     columns = shape[-1] if shape else 1
-    return size // columns, columns
+    if size == columns:
+        columns = min(columns, CELLS_A_LINE)
+    return -(-size // max(1, columns)), columns
 
 
 def words(text, x, y):

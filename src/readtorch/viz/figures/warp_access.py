@@ -13,6 +13,7 @@ ROW = BANKS * WORD  # bytes: four sectors, and every bank once
 MOST_THREADS = 1024  # of a block
 SIZES = {"1": "int8, 1 byte", "2": "float16, 2", "4": "float32, 4", "8": "float64, 8", "16": "four float32, 16"}
 LINE, ROWS, COLUMNS = "line", "rows", "columns"
+GLOBAL, SHARED = "global", "shared"
 PATTERNS = {LINE: "x[stride·t + shift]", ROWS: "x[ty, tx + shift]", COLUMNS: "x[tx, ty + shift]"}
 
 
@@ -39,7 +40,7 @@ def model(inputs):
         "different": len(set().union(*(units(addresses, size, SECTOR) for addresses in of_warps))),
         "used": share_of(of_warps, size, sectors),
     }
-    return result | {"say": sentence(result, size)}
+    return result | {"memory": inputs["memory"], "say": sentence(result, inputs["memory"], size)}
 
 
 # ---- addresses
@@ -107,17 +108,25 @@ def share_of(of_warps, size, sectors):
 # ---- words
 
 
-def sentence(result, size):
-    count, sectors, turns = len(result["lanes"]), result["sectors"], result["turns"]
+def sentence(result, memory, size):
+    asks = f"Warp {result['warp']} of {result['warps']} asks for {plural(len(result['lanes']), 'element')} of {plural(size, 'byte')}: "
+    return asks + (of_sectors(result) if memory == GLOBAL else of_turns(result))
+
+
+def of_turns(result):
+    conflict = "no" if result["turns"] == result["leastTurns"] else "a"
+    return f"{plural(result['turns'], 'turn')}, {conflict} bank conflict. The accesses of the block take {plural(result['all']['turns'], 'turn')}."
+
+
+def of_sectors(result):
+    sectors = result["sectors"]
     moved = f"{plural(sectors, 'sector')} of {SECTOR} bytes"
     fewest = "as few as can be" if sectors == result["least"] else f"{result['least']} would do"
-    banks = f"{plural(turns, 'turn')}, {'no' if turns == result['leastTurns'] else 'a'} bank conflict"
     whole, different = result["all"], result["different"]
     apart = "all different" if different == whole["sectors"] else f"{different:,} different"
     return (
-        f"Warp {result['warp']} of {result['warps']} asks for {plural(count, 'element')} of {plural(size, 'byte')}: from global memory {moved}, {fewest}; "
-        f"from shared memory {banks}. The block asks for {plural(whole['sectors'], 'sector')}, {apart}: without a cache {whole['sectors'] * SECTOR:,} bytes, {percent(result['used'])} of them used; "
-        f"its shared accesses take {plural(whole['turns'], 'turn')}."
+        f"{moved}, {fewest}. The block asks for {plural(whole['sectors'], 'sector')}, {apart}: "
+        f"without a cache {whole['sectors'] * SECTOR:,} bytes, {percent(result['used'])} of them used."
     )
 
 
@@ -138,9 +147,12 @@ def picture(result, step):
     for row, (number, words) in enumerate(lines):
         y = 8 + row * height
         parts.append(text(number * ROW, 2, y + 9, "dim"))
-        for sector in sorted({word * WORD // SECTOR for word in words}):
-            parts.append(box(50 + sector * 8 * width, y, 8 * width, height, "pale"))
+        if result["memory"] == GLOBAL:
+            sectors = sorted({word * WORD // SECTOR for word in words})
+            parts += [box(50 + sector * 8 * width, y, 8 * width, height, "pale") for sector in sectors]
         parts += [box(50 + word * width, y + 1, width - 1, height - 2, "pick") for word in words]
+    if result["memory"] == GLOBAL:
+        return drawing(410, 16 + len(lines) * height, *parts)
     below = 20 + len(lines) * height
     high, most = 32 // len(result["banks"]) - 2, max(map(max, result["banks"]))
     for part, counts in enumerate(result["banks"]):
@@ -168,6 +180,7 @@ FIGURE = Figure(
     name="warp_access",
     title="What a warp asks of memory",
     inputs=(
+        Choice("memory", "memory", GLOBAL, {GLOBAL: "global", SHARED: "shared"}),
         Choice("pattern", "access", COLUMNS, PATTERNS, hint="t counts the threads of the block; tx and ty are threadIdx.x and threadIdx.y"),
         Choice("size", "an element", "4", SIZES),
         Integer("across", "block x", 32, low=1, high=1024),

@@ -63,9 +63,8 @@ function render({ model, el }) {
     h(
       "p",
       { class: "rt-hint" },
-      KEY_HINT,
-      " b goes to the next barrier. A row of threads is a warp; arrows pick a thread, Escape lets go. ",
-      "A step is what one warp asks of memory with one instruction. Columns of shared memory are banks; the bars under them count words.",
+      h("span", { class: "rt-k-keys" }, KEY_HINT, " b goes to the next barrier; arrows pick a thread, Escape lets go. "),
+      "A row of threads is a warp. A step is what one warp asks of memory with one instruction. Columns of shared memory are banks; the bars under them count words.",
     ),
   );
   const toBarrier = () => {

@@ -8,11 +8,11 @@ const CELL = 11,
 
 const rowHeight = (lines) => (lines.length > MANY ? 7 : CELL);
 
-function memoryRows({ lines }) {
+function memoryRows({ lines, memory }) {
   const high = rowHeight(lines);
   return lines.map(([number, words], row) => {
     const y = row * high;
-    const sectors = [...new Set(words.map((word) => Math.floor(word / 8)))];
+    const sectors = memory === "shared" ? [] : [...new Set(words.map((word) => Math.floor(word / 8)))];
     return [
       high === CELL || row % 2 === 0 ? s("text", { class: "rt-wa-address", x: LEFT - 5, y: y + high - 1 }, commas(number * ROW)) : [],
       s("rect", { class: "rt-wa-row", x: LEFT, y, width: BANKS * CELL, height: high }),
@@ -39,25 +39,27 @@ function bankBars({ banks }, top) {
 }
 
 function memoryPicture(result) {
-  const top = result.lines.length * rowHeight(result.lines) + 16,
+  const shared = result.memory === "shared",
+    rows = result.lines.length * rowHeight(result.lines),
+    top = rows + 16,
     width = LEFT + BANKS * CELL + 2;
   return s(
     "svg",
     {
-      class: "rt-wa-memory", viewBox: `0 -1 ${width} ${top + BARS + 2}`, role: "img",
-      "aria-label": `${plural(result.lines.length, "row")} of 128 bytes; the fullest bank gives ${plural(fullest(result.banks), "word")}`,
+      class: "rt-wa-memory", viewBox: `0 -1 ${width} ${shared ? top + BARS + 2 : rows + 3}`, role: "img",
+      "aria-label": `${plural(result.lines.length, "row")} of 128 bytes` + (shared ? `; the fullest bank gives ${plural(fullest(result.banks), "word")}` : ""),
     },
     memoryRows(result),
-    s("text", { class: "rt-wa-address", x: LEFT - 5, y: top + BARS - 2 }, "banks"),
-    bankBars(result, top),
+    shared ? [s("text", { class: "rt-wa-address", x: LEFT - 5, y: top + BARS - 2 }, "banks"), bankBars(result, top)] : [],
   ); // prettier-ignore
 }
 
 const partsNote = ({ banks }) => (banks.length > 1 ? ` The banks serve the warp in ${banks.length} parts, one after the other: their turns add up.` : "");
 
-const draw = ({ result }) => [
-  memoryPicture(result),
-  h("p", { class: "rt-dim" }, "A row is 128 bytes: four sectors, framed where they are asked for, and each of the 32 banks once (columns). Filled: words that this warp asks for. Bars: words that a bank has to give; their tallest is the number of turns.", partsNote(result)),
-]; // prettier-ignore
+const note = (result) =>
+  result.memory === "shared"
+    ? `A row is 128 bytes, and its columns are the 32 banks. Filled: words that this warp asks for. Bars: words that a bank has to give; their tallest is the number of turns.${partsNote(result)}`
+    : "A row is 128 bytes, four sectors, framed where they are asked for. Filled: words that this warp asks for.";
+const draw = ({ result }) => [memoryPicture(result), h("p", { class: "rt-dim" }, note(result))];
 
 export default { render: figure(model, draw) };

@@ -26,7 +26,7 @@ const model = (inputs) => {
     all: { sectors, least, turns }, different: new Set(ofWarps.flatMap((addresses) => unitsOf(addresses, size, SECTOR))).size,
     used: (different * size) / (sectors * SECTOR),
   }; // prettier-ignore
-  return { ...result, say: accessSentence(result, size) };
+  return { ...result, memory: inputs.memory, say: accessSentence(result, inputs.memory, size) };
 };
 
 // ---- addresses
@@ -81,13 +81,19 @@ function linesOf(addresses, size) {
 
 // ---- words
 
-function accessSentence({ lanes, warp, warps, sectors, least, turns, leastTurns, different, used, all }, size) {
+function accessSentence(result, memory, size) {
+  const asks = `Warp ${result.warp} of ${result.warps} asks for ${some(result.lanes.length, "element")} of ${some(size, "byte")}: `;
+  return asks + (memory === "global" ? sectorsText(result) : turnsText(result));
+}
+
+const turnsText = ({ turns, leastTurns, all }) =>
+  `${some(turns, "turn")}, ${turns === leastTurns ? "no" : "a"} bank conflict. The accesses of the block take ${some(all.turns, "turn")}.`;
+
+function sectorsText({ sectors, least, different, used, all }) {
   const fewest = sectors === least ? "as few as can be" : `${least} would do`;
-  const banks = `${some(turns, "turn")}, ${turns === leastTurns ? "no" : "a"} bank conflict`;
   const apart = different === all.sectors ? "all different" : `${commas(different)} different`;
   return (
-    `Warp ${warp} of ${warps} asks for ${some(lanes.length, "element")} of ${some(size, "byte")}: from global memory ${some(sectors, "sector")} of ${SECTOR} bytes, ${fewest}; ` +
-    `from shared memory ${banks}. The block asks for ${some(all.sectors, "sector")}, ${apart}: without a cache ${commas(all.sectors * SECTOR)} bytes, ${percentOf(used)} of them used; ` +
-    `its shared accesses take ${some(all.turns, "turn")}.`
+    `${some(sectors, "sector")} of ${SECTOR} bytes, ${fewest}. The block asks for ${some(all.sectors, "sector")}, ${apart}: ` +
+    `without a cache ${commas(all.sectors * SECTOR)} bytes, ${percentOf(used)} of them used.`
   );
 }
