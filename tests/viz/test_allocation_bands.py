@@ -280,3 +280,13 @@ def test_a_band_is_chosen_by_list_and_by_mouse_and_the_picture_zooms(visit, page
             page.keyboard.press(key)
         assert page.locator(".rt-bandchart").screenshot() != whole
         assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_bands_and_what_is_chosen_fit_a_phone(visit, page_with):
+    with visit(page_with(viz.memory_bands(snapshot_of("real_01_mlp_roomy"))), width=390) as seen:
+        seen.page.locator(".rt-largest .rt-link").first.click()
+        assert "asked for" in seen.page.locator(".rt-detail").inner_text()
+        assert seen.page.locator(".rt-bands").bounding_box()["height"] <= 810
+        assert seen.problems == []

@@ -3,7 +3,9 @@
 
 const BAND_INKS = ["blue", "gold", "green", "plum", "strong"]; // of CATEGORIES
 const WORDS = ["made by modules: parameters", "by the optimizer: its state", "in forward: activations", "in backward: gradients", "elsewhere"];
-const HEIGHT = { chart: 300, top: 8, bottom: 18, left: 66, right: 6 };
+const SHORT = ["parameters", "optimizer", "activations", "gradients", "elsewhere"]; // where it is narrow
+const MARGIN = { top: 8, bottom: 18, left: 66, right: 6 };
+const NARROW = 460; // under this width the chart is lower, so that it and what it says fit one screen
 const LARGEST = 8;
 
 async function render({ model, el }) {
@@ -49,7 +51,7 @@ async function render({ model, el }) {
   const canvas = h("canvas", { class: "rt-canvas rt-bandchart", role: "img" }),
     box = h("div", { class: "rt-chartbox" }, canvas);
   const legendBox = h("div", {}),
-    list = h("div", { class: "rt-chartbox" }),
+    list = h("div", { class: "rt-chartbox rt-largest" }),
     detail = detailBox();
   const root = h("div", { class: "rt-w rt-allocator rt-bands", role: "group", "aria-label": data.title },
     title,
@@ -59,7 +61,7 @@ async function render({ model, el }) {
     h("div", { class: "rt-cols" }, list, detail),
     h("div", { class: "rt-bar" }, h("span", {}, "your own ", h("code", {}, "snapshot.pickle")), file, devices, button("the page's", "The page's own snapshot again", () => show(own, data.title, ""))),
     origin,
-    h("p", { class: "rt-hint" }, KEY_HINT, " + and − zoom, < and > move; click a band. A file that is opened, or dropped here, is read in this page and sent nowhere."),
+    h("p", { class: "rt-hint" }, h("span", { class: "rt-keys" }, KEY_HINT, " + and − zoom, < and > move; click a band. "), "A file that is opened, or dropped here, is read in this page and sent nowhere."),
   ); // prettier-ignore
   el.append(root);
   const ink = makeInk(root);
@@ -101,22 +103,23 @@ async function render({ model, el }) {
   const lines = document.createElement("canvas"); // drawn once a zoom; the cursor comes on top
   let width = 0,
     drawnFor = "";
-  const across = () => width - HEIGHT.left - HEIGHT.right,
-    floor = HEIGHT.chart - HEIGHT.bottom;
-  const xOf = (t) => HEIGHT.left + ((t - span()[0]) / (span()[1] - span()[0])) * across();
-  const tOf = (x) => span()[0] + ((x - HEIGHT.left) / across()) * (span()[1] - span()[0]);
-  const yOf = (nbytes) => floor - (nbytes / bands.most) * (floor - HEIGHT.top);
+  const across = () => width - MARGIN.left - MARGIN.right,
+    tall = () => (width < NARROW ? 180 : 300),
+    floor = () => tall() - MARGIN.bottom;
+  const xOf = (t) => MARGIN.left + ((t - span()[0]) / (span()[1] - span()[0])) * across();
+  const tOf = (x) => span()[0] + ((x - MARGIN.left) / across()) * (span()[1] - span()[0]);
+  const yOf = (nbytes) => floor() - (nbytes / bands.most) * (floor() - MARGIN.top);
   function drawBands() {
     const [first, last] = span(),
-      g = sharp(lines, width, HEIGHT.chart),
+      g = sharp(lines, width, tall()),
       scale = across() / (last - first);
     Object.assign(bands, layOutBands(shown, first, last));
     g.fillStyle = ink.dim;
     for (const level of [0, bands.most / 2, bands.most]) g.fillText(sizeText(level), 2, yOf(level) + 4);
     for (const [i, from, to, below] of bands.pieces) {
       const [, , size, , category] = shown.allocations[i],
-        x = HEIGHT.left + (from - first) * scale,
-        right = HEIGHT.left + (Math.min(to, last) - first) * scale,
+        x = MARGIN.left + (from - first) * scale,
+        right = MARGIN.left + (Math.min(to, last) - first) * scale,
         y = yOf(below + size),
         high = yOf(below) - y;
       g.fillStyle = ink[BAND_INKS[category]];
@@ -124,38 +127,38 @@ async function render({ model, el }) {
     }
     g.fillStyle = ink.dim;
     for (let x = 0; x < across(); x++) {
-      const t = Math.round(tOf(HEIGHT.left + x)),
+      const t = Math.round(tOf(MARGIN.left + x)),
         y = yOf(bands.total[t]);
-      g.fillRect(HEIGHT.left + x, y, 1, yOf(bands.covered[t]) - y);
+      g.fillRect(MARGIN.left + x, y, 1, yOf(bands.covered[t]) - y);
     }
-    g.fillText(`event ${numberWithCommas(first)}`, HEIGHT.left, HEIGHT.chart - 4);
+    g.fillText(`event ${numberWithCommas(first)}`, MARGIN.left, tall() - 4);
     g.textAlign = "right";
-    g.fillText(numberWithCommas(last), width - HEIGHT.right, HEIGHT.chart - 4);
+    g.fillText(numberWithCommas(last), width - MARGIN.right, tall() - 4);
   }
   function draw() {
     const key = [width, shown.events, ...span(), ink.bg].join();
     if (key !== drawnFor) drawBands();
     drawnFor = key;
-    const g = sharp(canvas, width, HEIGHT.chart);
-    g.drawImage(lines, 0, 0, width, HEIGHT.chart);
+    const g = sharp(canvas, width, tall());
+    g.drawImage(lines, 0, 0, width, tall());
     const [first, last] = span(),
       picked = model.get("chosen");
     g.save();
-    g.rect(HEIGHT.left, 0, across(), floor + 1);
+    g.rect(MARGIN.left, 0, across(), floor() + 1);
     g.clip();
     g.fillStyle = ink.focus;
     for (const [i, from, to, below] of bands.pieces)
       if (i === picked) g.fillRect(xOf(from), yOf(below + shown.allocations[i][2]), Math.max(1, xOf(to) - xOf(from)), Math.max(1.5, yOf(below) - yOf(below + shown.allocations[i][2])));
     g.restore();
     g.fillStyle = ink.fg;
-    if (first <= step() && step() <= last) g.fillRect(Math.round(xOf(step())), HEIGHT.top - 4, 1, floor - HEIGHT.top + 4);
+    if (first <= step() && step() <= last) g.fillRect(Math.round(xOf(step())), MARGIN.top - 4, 1, floor() - MARGIN.top + 4);
     canvas.setAttribute("aria-label", `Memory over ${plural(shown.events, "event")}, at most ${sizeText(bands.most)}, as bands. ${play.now.textContent}`);
   }
   const bandAt = (t, nbytes) => bands.pieces.find(([i, from, to, below]) => from <= t && t < to && below <= nbytes && nbytes < below + shown.allocations[i][2]);
   canvas.addEventListener("pointerdown", ({ offsetX, offsetY }) => {
     play.stop();
     const t = Math.max(0, Math.min(shown.events, Math.floor(tOf(offsetX)))),
-      found = bandAt(t, ((floor - offsetY) / (floor - HEIGHT.top)) * bands.most);
+      found = bandAt(t, ((floor() - offsetY) / (floor() - MARGIN.top)) * bands.most);
     assignAll({ step: t, chosen: found ? found[0] : -1 });
   });
   canvas.addEventListener("wheel", (event) => {
@@ -188,7 +191,7 @@ async function render({ model, el }) {
       sums = CATEGORIES.map(() => 0);
     for (const i of there) sums[shown.allocations[i][4]] += shown.allocations[i][2];
     play.show(h("b", {}, sizeText(bands.total[t])), ` in ${plural(there.length, "allocation")}${t === bands.peak ? ", the peak" : ""}`);
-    legendBox.replaceChildren(h("div", { class: "rt-legend" }, CATEGORIES.map((_, c) => h("span", {}, h("i", { class: `rt-key rt-m-${BAND_INKS[c]}`, "aria-hidden": "true" }), `${WORDS[c]} ${sizeText(sums[c])}`))));
+    legendBox.replaceChildren(h("div", { class: "rt-legend" }, CATEGORIES.map((_, c) => h("span", {}, h("i", { class: `rt-key rt-m-${BAND_INKS[c]}`, "aria-hidden": "true" }), `${(width < NARROW ? SHORT : WORDS)[c]} ${sizeText(sums[c])}`))));
     const largest = there.sort((a, b) => shown.allocations[b][2] - shown.allocations[a][2]).slice(0, LARGEST);
     list.replaceChildren(heading(largest.length ? "The largest now" : "Nothing is allocated now"), h("ol", { class: "rt-frames" }, largest.map((i) => h("li", {}, linkButton(share(i), () => assignAll({ chosen: i }))))));
     detail.replaceChildren(...factsOf(model.get("chosen")));
