@@ -1,6 +1,7 @@
 """Written in the chapter "FX": its cells are this file, put together by `tools/mini.py`."""
 
 import contextlib
+import functools
 import operator
 
 from .module import Linear, Module, Parameter
@@ -88,11 +89,10 @@ class Attribute(Proxy):
         args = self.owner, *args
         return self.tracer.proxy("call_method", self.name, args)
 
-    @property
+    @functools.cached_property  # one node, however often used
     def node(self):
-        args = self.owner, self.name
-        made = self.tracer.proxy("call_function", getattr, args)
-        return made.node
+        args = "call_function", getattr, (self.owner, self.name)
+        return self.tracer.proxy(*args).node
 
 
 class Tracer:
