@@ -1,6 +1,5 @@
 """mini's FX where the milestone's program doesn't look, against torch.fx."""
 
-import torch
 from torch import fx as torch_fx
 
 from readtorch.mini import fx

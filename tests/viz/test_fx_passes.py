@@ -189,6 +189,10 @@ def test_the_order_of_passes_decides_how_many_nodes_are_left():
         ("return (x", "Something is missing at the end of a statement."),
         ("return x / 0", "A number grows beyond"),
         ("return x if x else y", "Not known here: if. (symbolic_trace raises TraceError for an if"),
+        ("return x if x.sum() > 0 else y", "Not known here: > 0 else y. (symbolic_trace raises TraceError for an if"),
+        ("x[0] = 1; return x", "Not known here: [0] = 1. (symbolic_trace raises TypeError"),
+        ("return x + torch.rand(3)", "Not known here: torch. (symbolic_trace runs torch.rand once"),
+        ("return torch.tanh(x)", "Not known here: torch. (FX would take it as a call_function"),
         ("if = x; return x", "if is no name for a value here."),
         ("self.scale = x; return x", "self.scale is no name for a value here."),
         ("return x y", "Not known here: y."),
@@ -200,3 +204,14 @@ def test_a_refusal_says_why(program, said):
     with pytest.raises(Refusal) as refused:
         fx_passes.FIGURE.result(program=program)
     assert str(refused.value).startswith(said)
+
+
+def test_a_pass_without_anything_to_do_says_so():
+    found = fx_passes.model({"program": "z = y + x * x; return z", "first": "pattern", "second": "cse", "third": ""})
+    assert all(". It found nothing. It still returns" in line for line in found["say"][1:])
+    assert (
+        "found nothing"
+        not in fx_passes.model({"program": "return x * y + x.exp()", "first": "pattern", "second": "", "third": ""})[
+            "say"
+        ][1]
+    )

@@ -111,9 +111,12 @@ TAKEN = (
     "is",
 )
 IN_PYTORCH = {
-    "if": "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
-    "for": "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
-    "len": "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
+    r"\bif\b": "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
+    r"\bfor\b": "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
+    r"\blen\b": "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
+    r"\] *=": "symbolic_trace raises TypeError: a proxy has no item assignment.",
+    r"\btorch\.rand\b": "symbolic_trace runs torch.rand once, and the numbers become an attribute.",
+    r"\btorch\.(?:tanh|exp)\b": "FX would take it as a call_function; write it as a method here.",
 }
 
 
@@ -144,6 +147,7 @@ class Tracer:
         if not statements or not re.match(r"return\b", statements[-1]):
             raise Refusal(f"The last statement is return …. {ALLOWED}")
         for statement in statements:
+            self.text = statement  # what a refusal is about
             self.left = self.tokens(statement)
             self.statement(statement is statements[-1])
             if self.left:
@@ -160,8 +164,7 @@ class Tracer:
         return found
 
     def unknown(self, text):
-        word = re.match(r"[.a-z_]*", text)[0].rpartition(".")[2]
-        why = f" ({IN_PYTORCH[word]})" if word in IN_PYTORCH else ""
+        why = next((f" ({why})" for pattern, why in IN_PYTORCH.items() if re.search(pattern, self.text, re.ASCII)), "")
         raise Refusal(f"Not known here: {text}.{why} {ALLOWED}")
 
     def refuse(self):
@@ -553,6 +556,8 @@ def model(inputs):
         steps.append({"title": PASSES[kind], "nodes": rows, "code": code_of(graph), "verdict": judged})
         value = text(now["value"]) if "value" in now else ""
         ending = VERDICTS[judged].format(value=value, wanted=text(wanted["value"]), error=now.get("error"))
+        if steps[-1]["code"] == steps[-2]["code"]:
+            ending = f"It found nothing. {ending}"
         say.append(f"After {PASSES[kind]}: {count_text(len(graph.nodes))}, before it {len(before)}. {ending}")
     return {"steps": steps, "say": say}
 

@@ -58,11 +58,14 @@ const FX_NUMBER = /^(0|[1-9][0-9]{0,5})(\.[0-9]{1,4})?$/;
 const TAKEN = [
   "return", "self", "torch", "if", "else", "for", "in", "while", "def", "lambda", "import", "from", "with", "and", "or", "not", "is",
 ]; // prettier-ignore
-const IN_PYTORCH = {
-  if: "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
-  for: "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
-  len: "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
-};
+const IN_PYTORCH = [
+  [/\bif\b/, "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool."],
+  [/\bfor\b/, "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs."],
+  [/\blen\b/, "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int."],
+  [/\] *=/, "symbolic_trace raises TypeError: a proxy has no item assignment."],
+  [/\btorch\.rand\b/, "symbolic_trace runs torch.rand once, and the numbers become an attribute."],
+  [/\btorch\.(?:tanh|exp)\b/, "FX would take it as a call_function; write it as a method here."],
+];
 const trimmed = (text) => text.replace(/^ +| +$/g, "");
 
 // A number as Python writes it.
@@ -87,6 +90,7 @@ class FxTracer {
     if (!statements.length || !/^return(?![A-Za-z0-9_])/.test(statements.at(-1)))
       refuse(`The last statement is return …. ${FX_ALLOWED}`);
     statements.forEach((statement, i) => {
+      this.text = statement; // what a refusal is about
       this.left = this.tokens(statement);
       this.statement(i === statements.length - 1);
       if (this.left.length) this.refuse();
@@ -104,9 +108,8 @@ class FxTracer {
     return found;
   }
   unknown(text) {
-    const word = /^[.a-z_]*/.exec(text)[0].split(".").at(-1);
-    const why = Object.hasOwn(IN_PYTORCH, word) ? ` (${IN_PYTORCH[word]})` : "";
-    refuse(`Not known here: ${text}.${why} ${FX_ALLOWED}`);
+    const known = IN_PYTORCH.find(([pattern]) => pattern.test(this.text));
+    refuse(`Not known here: ${text}.${known ? ` (${known[1]})` : ""} ${FX_ALLOWED}`);
   }
   refuse() {
     if (this.left.length) this.unknown(this.left[0]);
@@ -440,8 +443,10 @@ const model = (inputs) => {
     const now = outcomeOf(graph),
       verdict = verdictOf(now, wanted);
     steps.push({ title: PASSES[kind], nodes: mergedRows(before, graph.nodes, old), code: codeOf(graph), verdict });
+    const [was, is] = steps.slice(-2).map(({ code }) => JSON.stringify(code));
     const ending = VERDICTS[verdict](now.error ? "" : text(now.value), text(wanted.value), now.error);
-    say.push(`After ${PASSES[kind]}: ${plural(graph.nodes.length, "node")}, before it ${before.length}. ${ending}`);
+    const found = was === is ? "It found nothing. " : "";
+    say.push(`After ${PASSES[kind]}: ${plural(graph.nodes.length, "node")}, before it ${before.length}. ${found}${ending}`);
   }
   return { steps, say };
 };
