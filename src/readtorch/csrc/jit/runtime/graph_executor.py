@@ -1,8 +1,8 @@
 """Decides how a graph is run: which passes rewrite it before it becomes instructions.
 
 In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, and `runProfilingInsensitiveOptimizations` in
-`torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp`. There the first runs only record which types and shapes occur,
-and the graph is rewritten for these.
+`torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp`. There the first run only records which types and shapes occur,
+and the graph is then rewritten for these, by a second list of passes.
 """
 
 import threading
