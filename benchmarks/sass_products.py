@@ -20,7 +20,8 @@ memory, which gives a multiprocessor 128 bytes a cycle, so that a scheduler may 
 bytes a lane) every 16 cycles; the unit for exp2, which takes 8 cycles for a warp; and the scheduler itself. If warps overlapped
 perfectly, the busiest would be the bound: "of the peak". If nothing overlapped, all would add up: "TFLOP/s at least", as far as
 nobody waits for memory or at a barrier. What it is compared with is FlashAttention-2 on an H100, forward, head dimension 128, no
-mask, 16,384 positions: 370 TFLOP/s (J. Shah and others: FlashAttention-3, 2024, arXiv 2407.08608, figure 5).
+mask, 16,384 positions: 370 TFLOP/s (J. Shah and others: FlashAttention-3, 2024, arXiv 2407.08608, figure 5). Counted is the shorter of its two loops, over tiles of which every key is
+seen; a causal mask sends the last one to three tiles of a block through the other one.
 """
 
 import argparse

@@ -37,6 +37,7 @@ def wide(*arrays):
 CASES = {
     "heads that share keys": ((1, 2, 5, 24), (1, 1, 70, 24), ml_dtypes.bfloat16, -0.3, False),
     "two tiles, causal": ((1, 1, 66, 32), (1, 1, 66, 32), np.float16, 0.2, True),
+    "one band of queries, causal": ((1, 1, 3, 72), (1, 1, 67, 72), ml_dtypes.bfloat16, 0.2, True),
     "queries that see no key": ((1, 1, 9, 8), (1, 1, 3, 8), np.float16, 0.5, True),
 }
 

@@ -39,9 +39,9 @@ def test_shares(name, least):
 
 
 def test_attention_beside_flash_attention_2():
-    """Forty percent, even if nothing overlapped. (Of the causal one all is counted that only tiles on the diagonal need.)"""
+    """Forty percent, even if nothing overlapped. (What only tiles on the diagonal of a causal mask need is not counted.)"""
     rows = [row for name, row in RECORD.items() if name.startswith("attention")]
-    assert RECORD["attention forward 128"]["of FlashAttention-2"] >= 0.4
+    assert len(rows) == 3 and all(row["of FlashAttention-2"] >= 0.4 for row in rows)
     assert all(row["TFLOP/s at least"] < row["TFLOP/s at most"] and row["spills"] == 0 for row in rows)
 
 

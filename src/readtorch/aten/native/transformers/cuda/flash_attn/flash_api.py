@@ -20,7 +20,7 @@ from readtorch.aten.native.math import copy
 from readtorch.c10.cuda.launch import address, launch, scratch
 
 from .flash_bwd_kernel import backward_kernel
-from .flash_fwd_kernel import forward_kernel
+from .flash_fwd_kernel import bands_of, forward_kernel
 from .utils import BLOCK_ROWS, THREADS
 
 WIDEST = 128
@@ -32,7 +32,7 @@ def mha_fwd(q, k, v, out, logsumexp, scale, is_causal):
     batch, heads, queries, _ = q.shape
     rows, steps = zip(*map(in_words, (q, k, v, out)))
     kernel = forward_kernel(*kind_of(q), is_causal)
-    blocks = -(-queries // BLOCK_ROWS) * heads * batch
+    blocks = -(-queries // (BLOCK_ROWS * bands_of(kind_of(q)[1]))) * heads * batch
     launch(kernel, blocks, THREADS, *rows, flat(logsumexp), steps, sizes_of(q, k), *factors(scale))
 
 

@@ -38,6 +38,7 @@ from .utils import (
     own_row,
     pitch_of,
     rounding,
+    thread_of_block,
     tile_by_rows,
     tile_moves,
     u32,
@@ -72,20 +73,34 @@ def reach(of_keys, causal, others):
 
 
 @functools.cache
-def slopes(of_keys, causal, others):
-    """derive(scores, slopes, logsumexp, delta, z, own, first, sizes, factor): scores become weights, and the other products S.
-    own, first: the row and the column of the lane's first number."""
+def weighing(of_keys, causal, others):
+    """weigh(scores, logsumexp, at, own, first, sizes, factor): scores become weights. at: where the head begins in logsumexp; own,
+    first: the row and the column of the lane's first number."""
     order = key_first if of_keys else query_first
 
-    def derive(scores, slopes, logsumexp, delta, z, own, first, sizes, factor):
+    def weigh(scores, logsumexp, at, own, first, sizes, factor):
         _, _, queries, keys, _ = sizes
+        ahead = i32(keys - queries)
         for e in range(others // 2):
-            query, key = order(own + e // 2 % 2 * 8, first + e // 4 * 8 + e % 2)
-            weight = slope = f32(0)
-            if query < queries and key < keys and not (causal and key > query + keys - queries):
-                weight = exp2(scores[e] * factor - load(logsumexp, z * queries + query) * LOG2_E)
-                slope = weight * (slopes[e] - load(delta, z * queries + query))
-            scores[e], slopes[e] = weight, slope
+            query, key = order(i32(own + e // 2 % 2 * 8), i32(first + e // 4 * 8 + e % 2))
+            seen = query < queries and key < keys and not (causal and key > i32(query + ahead))
+            exponent = scores[e] * factor - load(logsumexp, at + min(query, i32(queries - 1))) * LOG2_E
+            scores[e] = exp2(exponent if seen else f32(-math.inf))
+
+    return weigh
+
+
+@functools.cache
+def slopes(of_keys, others):
+    """derive(slopes, weights, delta, at, own, first, queries): g vᵀ becomes S, zero where a weight is, whatever was not to be seen.
+    The rest is as above."""
+    order = key_first if of_keys else query_first
+
+    def derive(slopes, weights, delta, at, own, first, queries):
+        for e in range(others // 2):
+            query, _ = order(i32(own + e // 2 % 2 * 8), i32(first + e // 4 * 8 + e % 2))
+            difference = slopes[e] - load(delta, at + min(query, i32(queries - 1)))
+            slopes[e] = weights[e] * difference if weights[e] != f32(0) else f32(0)
 
     return derive
 
@@ -99,8 +114,9 @@ def backward_kernel(kind, width, causal, of_keys):
     whole, on_the_way, on_its_way = 2 * room + 2 * beside, words_held(BLOCK_ROWS, width), words_held(others, width)
     begin_own, fetch_own, stow_own = tile_moves(BLOCK_ROWS, width)
     begin, fetch, stow = tile_moves(others, width)
-    leave, derive, between = leaving(width, kind), slopes(of_keys, causal, others), reach(of_keys, causal, others)
-    times, add = tile_by_rows(kind, others, width), by_columns(kind, others, width)
+    leave, between = leaving(width, kind), reach(of_keys, causal, others)
+    weigh, derive = weighing(of_keys, causal, others), slopes(of_keys, others)
+    times, add = tile_by_rows(kind, others, width), by_columns(kind, others, width, 1)
     round_pairs = rounding(kind, of_words)
 
     def gradients(own_a, own_b, a, b, logsumexp, delta, out_a, out_b, steps, sizes, scale, factor):
@@ -112,18 +128,18 @@ def backward_kernel(kind, width, causal, of_keys):
             cuda.local.array(of_sums, f32),
             cuda.local.array(of_sums, f32),
         )
-        t, (heads, group, queries, keys, filled) = i32(cuda.threadIdx.x), sizes
-        rows, along, own_heads = (keys, queries, heads // group) if of_keys else (queries, keys, heads)
-        row, batch, head = block_of(rows, own_heads)
+        t, (heads, group, queries, keys, filled) = thread_of_block(), sizes
+        rows, along, own_heads = (keys, queries, i32(heads // group)) if of_keys else (queries, keys, heads)
+        row, batch, head = block_of(rows, own_heads, BLOCK_ROWS)
         fetch_own(fresh, own_a, begin_own(steps[0], batch, head, t), steps[0], row, rows, filled, t)
         stow_own(strips, 0, fresh, t)
         fetch_own(fresh, own_b, begin_own(steps[1], batch, head, t), steps[1], row, rows, filled, t)
         stow_own(strips, room, fresh, t)
         clear(sums, of_sums)
         clear(second, of_sums)
-        for member in range(group if of_keys else 1):
-            other = head * group + member if of_keys else head // group
-            z = batch * heads + (other if of_keys else head)
+        for member in range(group if of_keys else i32(1)):
+            other = i32(head * group + member if of_keys else head // group)
+            at = (batch * heads + (other if of_keys else head)) * queries
             at_a, at_b = begin(steps[2], batch, other, t), begin(steps[3], batch, other, t)
             first, end = between(row, keys - queries, along)
             while first < end:
@@ -131,23 +147,24 @@ def backward_kernel(kind, width, causal, of_keys):
                 stow(strips, 2 * room, held, t)
                 fetch(held, b, at_b, steps[3], first, along, filled, t)
                 stow(strips, 2 * room + beside, held, t)
-                clear(scores, of_tile)
-                clear(derived, of_tile)
                 cuda.syncthreads()
+                clear(scores, of_tile)
                 times(scores, strips, 0, 2 * room, t)
-                times(derived, strips, room, 2 * room + beside, t)
-                derive(scores, derived, logsumexp, delta, z, own_row(row, t), first + t % 4 * 2, sizes, factor)
-                round_pairs(words, derived)
-                add(sums, words, strips, 2 * room, t % 32)
+                weigh(scores, logsumexp, at, own_row(row, t), i32(first + t % 4 * 2), sizes, factor)
                 if of_keys:
                     round_pairs(words, scores)
                     add(second, words, strips, 2 * room + beside, t % 32)
+                clear(derived, of_tile)
+                times(derived, strips, room, 2 * room + beside, t)
+                derive(derived, scores, delta, at, own_row(row, t), i32(first + t % 4 * 2), queries)
+                round_pairs(words, derived)
+                add(sums, words, strips, 2 * room, t % 32)
                 cuda.syncthreads()
                 first = i32(first + others)
-        leave(strips, sums, (scale, scale), out_a, steps[4], batch, head, row, rows, filled, t)
+        leave(strips, sums, 0, (scale, scale), out_a, steps[4], batch, head, row, rows, filled, t)
         if of_keys:
             cuda.syncthreads()
-            leave(strips, second, (f32(1), f32(1)), out_b, steps[5], batch, head, row, rows, filled, t)
+            leave(strips, second, 0, (f32(1), f32(1)), out_b, steps[5], batch, head, row, rows, filled, t)
 
     gradients.launch_bounds = (THREADS, 1)
     return gradients

@@ -96,11 +96,16 @@ def clear(numbers, count):
         numbers[e] = f32(0)
 
 
-def block_of(rows, heads):
-    """(first row, batch, head) of a block, of which there is one for each 64 rows of each head."""
-    tiles = -(-rows // BLOCK_ROWS)
-    z = cuda.blockIdx.x // tiles
-    return i32(cuda.blockIdx.x % tiles * BLOCK_ROWS), z // heads, z % heads
+def block_of(rows, heads, each):
+    """(first row, batch, head) of a block, of which there is one for each `each` rows of each head."""
+    tiles = i32(-(-rows // each))
+    z, tile = i32(cuda.blockIdx.x // tiles), i32(cuda.blockIdx.x % tiles)
+    return i32(tile * each), i32(z // heads), i32(z % heads)
+
+
+def thread_of_block():
+    """The thread's number, of 128: that it cannot be negative, and what cannot be beyond a tile, the compiler sees by the mask."""
+    return i32(cuda.threadIdx.x & (THREADS - 1))
 
 
 def own_row(row, t):
@@ -138,11 +143,11 @@ def tile_moves(rows, width):
 
     def fetch(held, x, place, steps, row, count, filled, t):
         for j in range(beside):
-            last = count if t % lines + j * lines < filled else 0
+            left = i32(count - row - t // lines) if t % lines + j * lines < filled else i32(0)
             at = place + row * steps[2] + 4 * j * lines
             for i in range(-(-rows // between)):
                 p = 4 * (i * beside + j)
-                if row + t // lines + i * between < last:
+                if i32(i * between) < left:
                     held[p], held[p + 1], held[p + 2], held[p + 3] = load_words(x, at)
                 else:
                     held[p], held[p + 1], held[p + 2], held[p + 3] = u32(0), u32(0), u32(0), u32(0)
@@ -167,15 +172,16 @@ def words_held(rows, width):
 
 @functools.cache
 def leaving(width, kind):
-    """leave(strips, sums, factors, out, steps, batch, head, row, count, filled, t): a block's rows, each times its factor, to memory, by
-    way of shared memory, from where neighbours store neighbours."""
+    """leave(strips, sums, at, factors, out, steps, batch, head, row, count, filled, t): 64 rows, of which a lane's sums begin at `at`,
+    each times its factor, to memory, by way of shared memory, from where neighbours store neighbours."""
     chunks, pitch, pack = width // 8, pitch_of(width), KINDS[kind][1]
 
-    def leave(strips, sums, factors, out, steps, batch, head, row, count, filled, t):
+    def leave(strips, sums, at, factors, out, steps, batch, head, row, count, filled, t):
         own, word = i32(t // 32 * ROWS + t % 32 // 4), i32(t % 4)
         for j in range(width // 8):
             for r in range(2):
-                pair = pack(sums[4 * j + 2 * r] * factors[r], sums[4 * j + 2 * r + 1] * factors[r])
+                n = at + 4 * j + 2 * r
+                pair = pack(sums[n] * factors[r], sums[n + 1] * factors[r])
                 strips[(own + 8 * r) * pitch + 4 * j + word] = pair
         cuda.syncthreads()
         for p in range(BLOCK_ROWS * chunks // THREADS):
@@ -198,31 +204,29 @@ def rows_of(pitch, t):
 
 @functools.cache
 def left_operand(width):
-    """take(left, strips, at, t): a warp's 16 rows of a tile as left operands, four words for each 16 columns."""
+    """take(left, p, strips, at, t): a warp's 16 rows of a tile as left operands, four words for each 16 columns, from word p on."""
     pitch = pitch_of(width)
 
-    def take(left, strips, at, t):
+    def take(left, p, strips, at, t):
         row = at + rows_of(pitch, t)
-        for k in range(width // 16):
-            left[4 * k], left[4 * k + 1], left[4 * k + 2], left[4 * k + 3] = ldmatrix(strips, row + 8 * k)
+        for k in range(p, p + width // 4, 4):
+            left[k], left[k + 1], left[k + 2], left[k + 3] = ldmatrix(strips, row + 2 * (k - p))
 
     return take
 
 
 @functools.cache
-def sixteen_columns(kind, rows, width):
-    """multiply(sums, a, strips, place): what 16 columns of the left operand and of the tile add to their product."""
-    mma, pitch = KINDS[kind][0], pitch_of(width)
+def sixteen_columns(kind):
+    """add(sums, r, a, b): what 16 columns of a right operand, b, make of a left one is added to eight sums of a lane."""
+    mma = KINDS[kind][0]
 
-    def multiply(sums, a, strips, place):
-        for n in range(rows // 16):
-            b, r = ldmatrix(strips, place + 16 * n * pitch), 8 * n
-            c = sums[r], sums[r + 1], sums[r + 2], sums[r + 3]
-            sums[r], sums[r + 1], sums[r + 2], sums[r + 3] = mma(a, (b[0], b[1]), c)
-            c = sums[r + 4], sums[r + 5], sums[r + 6], sums[r + 7]
-            sums[r + 4], sums[r + 5], sums[r + 6], sums[r + 7] = mma(a, (b[2], b[3]), c)
+    def add(sums, r, a, b):
+        c = sums[r], sums[r + 1], sums[r + 2], sums[r + 3]
+        sums[r], sums[r + 1], sums[r + 2], sums[r + 3] = mma(a, (b[0], b[1]), c)
+        c = sums[r + 4], sums[r + 5], sums[r + 6], sums[r + 7]
+        sums[r + 4], sums[r + 5], sums[r + 6], sums[r + 7] = mma(a, (b[2], b[3]), c)
 
-    return multiply
+    return add
 
 
 def columns_of(pitch, lane):
@@ -231,15 +235,19 @@ def columns_of(pitch, lane):
 
 
 @functools.cache
-def by_rows(kind, rows, width):
-    """multiply(sums, left, strips, at, lane): sums += left · tileᵀ. Each row of the tile is a column of the result."""
-    add, pitch = sixteen_columns(kind, rows, width), pitch_of(width)
+def by_rows(kind, rows, width, bands):
+    """multiply(sums, left, strips, at, lane): sums += left · tileᵀ. Each row of the tile is a column of the result. The left operand
+    is `bands` ones, one behind the other, and so are the sums: what is read of the tile serves all of them."""
+    add, pitch = sixteen_columns(kind), pitch_of(width)
 
     def multiply(sums, left, strips, at, lane):
         place = at + columns_of(pitch, lane)
         for k in range(width // 16):
-            a = left[4 * k], left[4 * k + 1], left[4 * k + 2], left[4 * k + 3]
-            add(sums, a, strips, place + 8 * k)
+            for n in range(rows // 16):
+                b = ldmatrix(strips, place + 8 * k + 16 * n * pitch)
+                for band in range(bands):
+                    p = band * width // 4 + 4 * k
+                    add(sums, band * rows // 2 + 8 * n, (left[p], left[p + 1], left[p + 2], left[p + 3]), b)
 
     return multiply
 
@@ -247,31 +255,31 @@ def by_rows(kind, rows, width):
 @functools.cache
 def tile_by_rows(kind, rows, width):
     """multiply(sums, strips, own, at, t): the same with the warp's rows of another tile on the left, which stay in shared memory."""
-    add, pitch = sixteen_columns(kind, rows, width), pitch_of(width)
+    add, pitch = sixteen_columns(kind), pitch_of(width)
 
     def multiply(sums, strips, own, at, t):
         place, left = at + columns_of(pitch, t % 32), own + rows_of(pitch, t)
         for k in range(width // 16):
-            add(sums, ldmatrix(strips, left + 8 * k), strips, place + 8 * k)
+            a = ldmatrix(strips, left + 8 * k)
+            for n in range(rows // 16):
+                add(sums, 8 * n, a, ldmatrix(strips, place + 8 * k + 16 * n * pitch))
 
     return multiply
 
 
 @functools.cache
-def by_columns(kind, rows, width):
-    """multiply(sums, left, strips, at, lane): sums += left · tile. `left` has a column for each row of the tile."""
-    mma, pitch = KINDS[kind][0], pitch_of(width)
+def by_columns(kind, rows, width, bands):
+    """multiply(sums, left, strips, at, lane): sums += left · tile. `left` has a column for each row of the tile; `bands` as above."""
+    add, pitch = sixteen_columns(kind), pitch_of(width)
 
     def multiply(sums, left, strips, at, lane):
         place = at + lane % 16 * pitch + lane // 16 * 4
         for k in range(rows // 16):
-            a = left[4 * k], left[4 * k + 1], left[4 * k + 2], left[4 * k + 3]
             for n in range(width // 16):
                 b = ldmatrix_transposed(strips, place + 16 * k * pitch + 8 * n)
-                c = sums[8 * n], sums[8 * n + 1], sums[8 * n + 2], sums[8 * n + 3]
-                sums[8 * n], sums[8 * n + 1], sums[8 * n + 2], sums[8 * n + 3] = mma(a, (b[0], b[1]), c)
-                c = sums[8 * n + 4], sums[8 * n + 5], sums[8 * n + 6], sums[8 * n + 7]
-                sums[8 * n + 4], sums[8 * n + 5], sums[8 * n + 6], sums[8 * n + 7] = mma(a, (b[2], b[3]), c)
+                for band in range(bands):
+                    p = band * rows // 4 + 4 * k
+                    add(sums, band * width // 2 + 8 * n, (left[p], left[p + 1], left[p + 2], left[p + 3]), b)
 
     return multiply
 
