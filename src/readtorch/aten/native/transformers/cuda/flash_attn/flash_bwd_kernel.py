@@ -123,11 +123,8 @@ def backward_kernel(kind, width, causal, of_keys):
         strips = cuda.shared.array(whole, u32, alignment=16)
         fresh, held = cuda.local.array(on_the_way, u32), cuda.local.array(on_its_way, u32)
         words, scores = cuda.local.array(of_words, u32), cuda.local.array(of_tile, f32)
-        derived, sums, second = (
-            cuda.local.array(of_tile, f32),
-            cuda.local.array(of_sums, f32),
-            cuda.local.array(of_sums, f32),
-        )
+        derived, sums = cuda.local.array(of_tile, f32), cuda.local.array(of_sums, f32)
+        second = cuda.local.array(of_sums, f32)
         t, (heads, group, queries, keys, filled) = thread_of_block(), sizes
         rows, along, own_heads = (keys, queries, i32(heads // group)) if of_keys else (queries, keys, heads)
         row, batch, head = block_of(rows, own_heads, BLOCK_ROWS)
