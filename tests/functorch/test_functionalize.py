@@ -174,6 +174,22 @@ def test_as_the_program_itself(program, remove):
     assert x.tolist() == y.tolist()
 
 
+def test_sizes_and_strides_after_a_view_in_place():
+    def run(T, seen):
+        def program(x):
+            y = T.ones(2, 3) + x.sum()
+            y.t_()
+            seen.append((tuple(y.shape), y.stride(), y.is_contiguous()))
+            y.unsqueeze_(1)
+            seen.append((tuple(y.shape), y.stride(), y.is_contiguous()))
+            return y
+
+        of(T, "func").functionalize(program)(example(T))
+        return seen
+
+    assert run(rt, []) == run(torch, [])
+
+
 @pytest.mark.parametrize("remove", REMOVE)
 def test_a_gradient(remove):
     """The backward pass writes, too, and is functional."""

@@ -8,7 +8,6 @@ import functools
 
 from readtorch import autograd
 from readtorch._C import _functorch
-from readtorch._subclasses.functional_tensor import FunctionalTensorMode, from_functional, to_functional
 from readtorch._tensor import Tensor
 from readtorch.aten.functions import at
 from readtorch.autograd import forward_ad
@@ -449,6 +448,12 @@ def functionalize(func, *, remove="mutations"):
             "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be"
             " replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
+
+    from readtorch._subclasses.functional_tensor import (  # what `import readtorch` does not load
+        FunctionalTensorMode,
+        from_functional,
+        to_functional,
+    )
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):

@@ -18,9 +18,11 @@ from readtorch.aten.native.native_function_generation import functional_name
 from readtorch.c10.tensor_impl import contiguous_strides, storage_impl
 from readtorch.c10.torch_dispatch_mode_tls import get_mode
 from readtorch.csrc.autograd.wrapper_subclass import _functionalize_unsafe_set
+from readtorch.csrc.utils.python_dispatch import bind
 from readtorch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed, is_inplace_view
 from readtorch.utils._pytree import tree_leaves, tree_map_only
 
+from .fake_tensor import FakeTensor
 from .functional_inverses import INVERSES
 from .functional_tensor_wrapper import FunctionalTensorWrapper, ViewMeta
 
@@ -65,12 +67,6 @@ class FunctionalTensor(Tensor):
         self.elem.sync()
         return self.elem.value
 
-    def is_base_tensor(self):
-        return not self.elem.view_metas
-
-    def sync(self):
-        self.elem.sync()
-
 
 def to_functional(tree):
     return tree_map_only(
@@ -109,7 +105,7 @@ class FunctionalTensorMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if any(kind not in (Tensor, FunctionalTensor) and not _is_known(kind) for kind in types):
+        if any(kind is not Tensor and not issubclass(kind, FakeTensor | FunctionalTensor) for kind in types):
             return NotImplemented
         if self._can_decompose(func, args, kwargs):
             with self:
@@ -130,12 +126,6 @@ class FunctionalTensorMode(TorchDispatchMode):
 
     def wrap(self, tree):
         return tree_map_only(Tensor, lambda t: FunctionalTensor(FunctionalTensorWrapper(t), self), tree)
-
-
-def _is_known(kind):
-    from .fake_tensor import FakeTensor
-
-    return issubclass(kind, (FakeTensor, FunctionalTensor)) or kind is Tensor
 
 
 # ------------------------------------------------------------------------------------------------- the kernels
@@ -170,16 +160,12 @@ def look(mode, func, args, kwargs):
     base = args[0]
     if not isinstance(base, FunctionalTensor):
         return mode.wrap(func(*args, **kwargs)) if func is aten.lift_fresh.default else func(*args, **kwargs)
-    forward = functools.partial(looked_at, viewing(func, mode.reapply_views), args[1:], kwargs)
-    values = forward(base.elem.value)
+    meta = view_meta(func, mode, args[1:], kwargs)
+    values = meta.forward(base.elem.value)
     if isinstance(values, Tensor):
-        return view_of(mode, base, values, view_meta(func, mode, forward, args[1:], kwargs))
-    parts = (view_meta(func, mode, forward, args[1:], kwargs, number) for number in range(len(values)))
-    return type(values)(view_of(mode, base, value, meta) for value, meta in zip(values, parts))
-
-
-def looked_at(view, args, kwargs, base):
-    return view(base, *args, **kwargs)
+        return view_of(mode, base, values, meta)
+    parts = (view_meta(func, mode, args[1:], kwargs, number) for number in range(len(values)))
+    return type(values)(view_of(mode, base, value, part) for value, part in zip(values, parts))
 
 
 @functools.cache
@@ -190,19 +176,19 @@ def viewing(func, reapply_views):
     return func if packet is None else getattr(packet, schema.overload or "default")
 
 
-def view_meta(func, mode, forward, args, kwargs, number=None):
-    reverse = INVERSES[func._operator.schema.full_name]
-    if number is None:
-        return ViewMeta(
-            forward,
-            lambda base, view: reverse(base, view, mode.reapply_views, *args, **kwargs),
-            is_as_strided=func is aten.as_strided.default,
-        )
-    return ViewMeta(
-        lambda base: forward(base)[number],
-        lambda base, view: reverse(base, view, mode.reapply_views, number, *args, **kwargs),
-        True,
-    )
+def view_meta(func, mode, args, kwargs, number=None):
+    """The ViewMeta of a call without its base. number: of which of several results."""
+    view, reverse = viewing(func, mode.reapply_views), INVERSES[func._operator.schema.full_name]
+    which = () if number is None else (number,)
+
+    def forward(base):
+        seen = view(base, *args, **kwargs)
+        return seen if number is None else seen[number]
+
+    def backward(base, view):
+        return reverse(base, view, mode.reapply_views, *which, *args, **kwargs)
+
+    return ViewMeta(forward, backward, func is aten.as_strided.default)
 
 
 def view_of(mode, base, value, meta):
@@ -217,9 +203,7 @@ def mutate_view(mode, func, args, kwargs):
     tensor = args[0]
     if not isinstance(tensor, FunctionalTensor):
         return func(*args, **kwargs)
-    view = without_write(func)
-    forward = functools.partial(looked_at, viewing(view, mode.reapply_views), args[1:], kwargs)
-    tensor.elem.mutate_view_meta(view_meta(view, mode, forward, args[1:], kwargs))
+    tensor.elem.mutate_view_meta(view_meta(without_write(func), mode, args[1:], kwargs))
     set_geometry(tensor)
     return tensor
 
@@ -248,7 +232,7 @@ def resize(mode, func, args, kwargs):
 def mutate(mode, func, args, kwargs):
     """A write: the operator without it makes the new values of what was written to."""
     schema = func._operator.schema
-    given = bound(schema, args, kwargs)
+    given = dict(zip((a.name for a in schema.arguments), bind(schema, args, kwargs)))
     written = [given[a.name] for a in schema.arguments if a.type.writes]
     written = [t for t in written if t is not None]
     refuse_write_to_plain(written, given)
@@ -289,18 +273,11 @@ def set_geometry(tensor):
     """Give a FunctionalTensor the sizes and strides of its value."""
     value = tensor.elem.value
     tensor._array = storage_impl(tensor).as_strided(
-        tensor._array.dtype,
-        tuple(value.shape),
-        tuple(s * value.itemsize for s in value.stride()),
-        value.storage_offset(),
+        tensor._array.dtype, value.shape, value.stride(), value.storage_offset()
     )
 
 
 # ------------------------------------------------------------------------------------------- operators without a write
-
-
-class NoFunctionalVariant(RuntimeError):
-    pass
 
 
 @functools.cache
@@ -314,7 +291,7 @@ def without_write(func):
         arguments = found._operator.schema.arguments
         if not any(a.type.writes for a in arguments) and [(a.name, a.type.base) for a in arguments] == wanted:
             return found
-    raise NoFunctionalVariant(f"Found a custom (non-ATen) operator whose output has alias annotations: {func._schema}")
+    raise RuntimeError(f"Found a custom (non-ATen) operator whose output has alias annotations: {func._schema}")
 
 
 def called(func, values):
@@ -322,13 +299,6 @@ def called(func, values):
     arguments = func._operator.schema.arguments
     by_name = {a.public_name: values[a.name] for a in arguments if a.keyword_only}
     return func(*(values[a.name] for a in arguments if not a.keyword_only), **by_name)
-
-
-def bound(schema, args, kwargs):
-    """{name of an argument: its value} of a call."""
-    given = {a.name: a.default for a in schema.arguments if a.has_default}
-    given |= {a.name: value for a, value in zip(schema.arguments, args)}
-    return given | {a.name: kwargs[a.public_name] for a in schema.arguments if a.public_name in kwargs}
 
 
 def returned_arguments(schema):

@@ -18,7 +18,6 @@ class ViewMeta(NamedTuple):
 
     forward: object
     reverse: object
-    is_multi_output: bool = False
     is_as_strided: bool = False
 
 
@@ -75,23 +74,19 @@ class FunctionalTensorWrapper:
     `value` may be out of date: `sync` first.
     """
 
-    def __init__(self, value, storage=None, view_metas=(), is_multi_output_view=False):
+    def __init__(self, value, storage=None, view_metas=()):
         self.value = value
         self.storage = storage or FunctionalStorageImpl(value)
         self.view_metas = view_metas
         self.generation = 0  # of the storage, when `value` was made
-        self.is_multi_output_view = is_multi_output_view
-        self.has_metadata_mutation = False  # by an operator such as transpose_
 
     def view(self, value, meta):
         """The wrapper of a view of this tensor. `value` may be that of a tensor out of date: the view is made anew then, when it is asked for."""
-        several = self.is_multi_output_view or meta.is_multi_output
-        return FunctionalTensorWrapper(value, self.storage, (*self.view_metas, meta), several)
+        return FunctionalTensorWrapper(value, self.storage, (*self.view_metas, meta))
 
     def mutate_view_meta(self, meta):
         """From here on this tensor is a view of what it was: by `t_`, `squeeze_`."""
         self.view_metas = (*self.view_metas, meta)
-        self.has_metadata_mutation = True
         self.value = meta.forward(self.value)
 
     def replace_(self, value):
@@ -122,7 +117,3 @@ class FunctionalTensorWrapper:
         self.storage.base = value
         self.storage.generation += 1
         self.generation = self.storage.generation
-
-    @property
-    def was_mutated(self):
-        return self.storage.generation > 0 or self.has_metadata_mutation
