@@ -41,9 +41,7 @@ class Settings:
         self.backend, self.fullgraph, self.dynamic = backend, fullgraph, dynamic
         self.limit = recompile_limit
         self.states, self.codes = {}, []
-        self.seen_at = collections.defaultdict(
-            dict
-        )  # (code, line) -> what its resume functions have seen, as in PyTorch
+        self.seen_at = collections.defaultdict(dict)  # (code, line) -> what its resume functions have seen
 
     def state_of(self, code, globals):
         key = code, id(globals)

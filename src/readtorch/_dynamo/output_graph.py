@@ -226,13 +226,13 @@ class OutputGraph:
 
     def is_setting(self, source):
         """Whether an int stays a constant: one that is found through a global, in a module, or as a default."""
+        if self.is_in_a_module(source):
+            return True
         while source.base is not None:
-            is_default = isinstance(source.base, AttrSource) and source.base.key in ("__defaults__", "__kwdefaults__")
-            if is_default or source in self.module_sources:
-                return True
             source = source.base
-        is_local = isinstance(source, LocalSource) or is_class_of_a_function(source)
-        return not is_local or source in self.module_sources
+            if isinstance(source, AttrSource) and source.key in ("__defaults__", "__kwdefaults__"):
+                return True
+        return not (isinstance(source, LocalSource) or is_class_of_a_function(source))
 
     def open_sizes(self, source, tensor):
         """Which dimensions of a tensor have had another size in an earlier capture of this frame, or are marked as dynamic."""
