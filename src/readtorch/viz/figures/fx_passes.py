@@ -617,6 +617,6 @@ FIGURE = Figure(
     ),
     model=model,
     picture=picture,
-    helpers=("_layered", "models/broadcasting", "models/graph_programs"),
+    helpers=("_layered", "_pass_bar", "models/broadcasting", "models/graph_programs"),
     sample=sample,
 )

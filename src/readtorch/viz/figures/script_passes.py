@@ -559,6 +559,6 @@ FIGURE = Figure(
     ),
     model=model,
     picture=picture,
-    helpers=("models/broadcasting", "models/graph_programs"),
+    helpers=("_pass_bar", "models/broadcasting", "models/graph_programs"),
     sample=sample,
 )  # fmt: skip

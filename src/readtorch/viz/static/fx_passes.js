@@ -48,19 +48,9 @@ function fxPicture({ nodes }) {
 
 const VERDICT_WORDS = { right: "", wrong: ": wrong", inputs: ": inputs differ", fails: ": fails" };
 
-// What has been done so far, as buttons: each shows its step.
-function passBar({ steps }, step, go) {
-  const button = ({ title, verdict }, i) =>
-    h("button", {
-      type: "button", class: `rt-stmt${i === step ? " rt-is-pick" : ""}${verdict === "right" ? "" : " rt-fx-wrong"}`,
-      "data-focus": `pass-${i}`, "aria-current": i === step ? "step" : null, onclick: () => go(i),
-    }, title, VERDICT_WORDS[verdict]); // prettier-ignore
-  return h("div", { class: "rt-statements", role: "group", "aria-label": "the passes" }, steps.map(button));
-}
-
 const draw = ({ result, step, go }) =>
   h("div", { class: "rt-fx" },
-    h("div", {}, passBar(result, step, go), codeLines(result.steps[step])),
+    h("div", {}, passBar(result, step, go, VERDICT_WORDS), codeLines(result.steps[step])),
     fxPicture(result.steps[step])); // prettier-ignore
 
 export default { render: figure(model, draw) };

@@ -15,16 +15,6 @@ function programText({ count, a, b, write }) {
   return h("pre", { class: "rt-sp-program", tabindex: 0 }, [...lines, ...(write ? ["        x.neg_()"] : []), "    return y"].join("\n"));
 }
 
-// What has been done so far, as buttons: each shows its step.
-function passBar({ steps }, step, go) {
-  const button = ({ title, verdict }, i) =>
-    h("button", {
-      type: "button", class: `rt-stmt${i === step ? " rt-is-pick" : ""}${verdict === "right" ? "" : " rt-fx-wrong"}`,
-      "data-focus": `pass-${i}`, "aria-current": i === step ? "step" : null, onclick: () => go(i),
-    }, title, VERDICT_WORDS[verdict]); // prettier-ignore
-  return h("div", { class: "rt-statements", role: "group", "aria-label": "the passes" }, steps.map(button));
-}
-
 function graphLine({ text, depth, state }) {
   const [mark, word] = LINE_STATES[state];
   return h("li", { class: `rt-fx-line rt-fx-${state || "plain"}`, style: `padding-left:${1.4 + depth * 0.9}em` },
@@ -35,7 +25,7 @@ function graphLine({ text, depth, state }) {
 
 const draw = ({ result, inputs, step, go }) =>
   h("div", { class: "rt-fx rt-sp" },
-    h("div", {}, passBar(result, step, go), programText(inputs)),
+    h("div", {}, passBar(result, step, go, VERDICT_WORDS), programText(inputs)),
     h("ol", { class: "rt-fx-code rt-sp-graph", "aria-label": "the graph", tabindex: 0 }, result.steps[step].lines.map(graphLine))); // prettier-ignore
 
 export default { render: figure(model, draw) };
