@@ -5,6 +5,8 @@ import torch
 
 import readtorch as rt
 from readtorch.aten.dispatcher import registry
+from tests.operator_arguments import arguments_of
+from tests.reference import rebuild, seed_both, tensors_in, to_readtorch
 
 OPERATORS = sorted(
     o.schema.full_name for o in registry.values() if any(hasattr(kernel, "made_of") for kernel in o.kernels.values())
@@ -63,3 +65,33 @@ def test_what_is_drawn():
     x = rt.zeros(1000)
     drawn = rt.ops.aten.uniform.default(x, 1.0, 2.0)
     assert x.sum() == 0 and 1 <= drawn.min() and drawn.max() <= 2 and 1.4 < drawn.mean() < 1.6
+
+
+UNSAFE = ["aten::_fused_adagrad"]  # PyTorch runs past the end of the tensors that are guessed for it
+
+
+def graph_and_gradients(T, name, given):
+    """The results' nodes, and what their backward makes of the given tensors or says."""
+    tensor = torch.Tensor if T is torch else rt.Tensor
+    results = tensors_in(overload(T, name)(*given[0], **given[1]), tensor)
+    nodes = [type(r.grad_fn).__name__ for r in results]
+    try:
+        sum(r.double().sum() for r in results).backward()
+    except RuntimeError as error:
+        return nodes, str(error)
+    return nodes, [None if t.grad is None else t.grad.tolist() for t in tensors_in(given, tensor)]
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in UNSAFE and arguments_of(name) is not None])
+def test_gradients(name):
+    arguments = list(zip(registry[name].schema.arguments, rebuild(arguments_of(name), own_leaf)))
+    given = [v for a, v in arguments if not a.keyword_only], {a.name: v for a, v in arguments if a.keyword_only}
+    ours = to_readtorch(given)
+    seed_both(0)
+    assert graph_and_gradients(rt, name, ours) == graph_and_gradients(torch, name, given)
+
+
+def own_leaf(value):
+    if isinstance(value, torch.Tensor):
+        return value.clone().requires_grad_(value.is_floating_point())
+    return value

@@ -9,10 +9,11 @@ In PyTorch: `torchgen/native_function_generation.py`, `gen_composite_functional_
 
 import re
 
-from readtorch.aten.dispatcher import registry
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED, registry
 from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.aten.register_dispatch_key import any_device
 
+from .activation import rrelu_with_noise_backward
 from .copy import clone
 
 HAND_WRITTEN = {
@@ -24,6 +25,9 @@ WITHOUT = (
     "_sobol_engine_scramble_",
     "_sobol_engine_ff_",
 )  # which PyTorch gives none
+
+
+WITHOUT_FORMULA = ("copy_", *HAND_WRITTEN)  # that of copy_ says where a write goes, and this one writes nowhere
 
 
 def functional_name(schema):
@@ -66,11 +70,20 @@ def functional_form(operator):
             for i in places:
                 arguments[i] = copies(arguments[i])
             results = operator.call(*arguments)
-        own = [] if not schema.returns or schema.returns[0].type.writes else list(results)
-        made = own + [arguments[i] for i in places]
+        made = own_results(schema, results) + [arguments[i] for i in places]
         return made[0] if len(made) == 1 else tuple(made)
 
     copy_then_write.made_of = operator
+    functional.backward(
+        NOT_IMPLEMENTED if schema.name in WITHOUT_FORMULA or operator.derivative is None else operator.derivative
+    )
+
+
+def own_results(schema, results):
+    """What an operator returns besides the tensors that it has written to."""
+    if not schema.returns or schema.returns[0].type.writes:
+        return []
+    return [results] if len(schema.returns) == 1 else list(results)
 
 
 def copies(value):
@@ -92,3 +105,15 @@ _signatures = [(o.schema.name, signature(o.schema)) for o in registry.values() i
 for _operator in [o for o in registry.values() if is_missing(o, _signatures)]:
     if f"aten::{functional_name(_operator.schema)}" not in registry:
         functional_form(_operator)
+
+
+class RreluWithNoiseFunctionalBackward0:
+    """With the noise that was given, as in PyTorch's `derivatives.yaml`, and not with that of the second result."""
+
+    output_differentiability = [True, False]
+
+    def self(grad, self, noise, lower, upper, training):
+        return rrelu_with_noise_backward.call(grad, self, noise, lower, upper, training, False)
+
+
+registry["aten::rrelu_with_noise_functional"].backward(RreluWithNoiseFunctionalBackward0)

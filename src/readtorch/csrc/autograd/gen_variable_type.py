@@ -452,7 +452,7 @@ def _kernel_of_missing_derivative(operator, kernel):
     """For an operator that could have a derivative but has none: its results require grad, and backward says why not."""
 
     def autograd_kernel(*arguments):
-        inputs = [a for a in arguments if isinstance(a, TensorImpl)]
+        inputs = tensors_among(arguments)
         if operator.schema.is_inplace:
             check_inplace(inputs[0], any(map(requires_grad, inputs)))
         edges = tuple(map(gradient_edge, inputs))
@@ -464,7 +464,7 @@ def _kernel_of_missing_derivative(operator, kernel):
                 node._shape, node._dtype = result._array.shape, result._array.dtype
                 rebase_history(result, node)
             else:
-                set_differentiable(node, result if isinstance(result, TensorImpl) else tuple(result))
+                set_differentiable(node, result if isinstance(result, TensorImpl) else tensors_among(result))
         return result
 
     return autograd_kernel

@@ -23,10 +23,10 @@ from .utils import (
     one_way,
     overloads,
     register_op_strategy,
-    replicate_reduction_dims,
     several,
     shape_adjuster,
     shift_shard_dims_after_remove,
+    unshard_tensor_dim,
 )
 
 aten = readtorch.ops.aten
@@ -42,6 +42,11 @@ REDUCTIONS = {
     "max.default amax.default amax.out": "max",
     "min.default amin.default amin.out": "min",
 }
+
+
+def replicate_reduction_dims(placements, dims):
+    """The placements without cuts along these dimensions and without sums that are not added up."""
+    return tuple(Replicate() if p.is_partial() else p for p in unshard_tensor_dim(placements, *dims))
 
 
 class _NormPartial(Partial):

@@ -7,6 +7,7 @@ from readtorch.distributed.tensor._op_schema import OpSpec
 from readtorch.distributed.tensor.placement_types import Partial, Replicate, Shard, _is_shard_like
 
 from ._embedding_ops import _MaskPartial
+from ._math_ops import replicate_reduction_dims
 from .single_dim_strategy import Along, register_single_dim_strategy
 from .utils import (
     arguments,
@@ -16,7 +17,6 @@ from .utils import (
     one_way,
     overloads,
     register_op_strategy,
-    replicate_reduction_dims,
     shape_adjuster,
     shift_shard_dims_after_insert,
     shift_shard_dims_after_remove,

@@ -106,11 +106,6 @@ def unshard_tensor_dim(placements, *dims):
     return tuple(Replicate() if _is_shard_like(p) and p.dim in dims else p for p in placements)
 
 
-def replicate_reduction_dims(placements, dims):
-    """The placements without cuts along these dimensions and without sums that are not added up."""
-    return tuple(Replicate() if p.is_partial() else p for p in unshard_tensor_dim(placements, *dims))
-
-
 def shift_shard_dims_after_insert(placements, insert_dim=0):
     """The placements of a tensor that has got another dimension."""
     return tuple(moved(p, p.dim + 1) if _is_shard_like(p) and p.dim >= insert_dim else p for p in placements)

@@ -16,13 +16,8 @@ from readtorch.distributed.distributed_c10d import current
 from readtorch.distributed.tensor import DTensor, Partial, Replicate
 from readtorch.distributed.tensor._dtensor_spec import DTensorSpec
 from readtorch.distributed.tensor._ops._embedding_ops import _MaskPartial
-from readtorch.distributed.tensor._ops.utils import (
-    arguments,
-    normalize_dim,
-    replicate_reduction_dims,
-    several,
-    shift_shard_dims_after_remove,
-)
+from readtorch.distributed.tensor._ops._math_ops import replicate_reduction_dims
+from readtorch.distributed.tensor._ops.utils import arguments, normalize_dim, several, shift_shard_dims_after_remove
 from readtorch.distributed.tensor._sharding_prop import propagate_tensor_meta
 
 aten = readtorch.ops.aten
