@@ -188,7 +188,7 @@ def view_meta(func, mode, args, kwargs, number=None):
     def backward(base, view):
         return reverse(base, view, mode.reapply_views, *which, *args, **kwargs)
 
-    return ViewMeta(forward, backward, func is aten.as_strided.default)
+    return ViewMeta(forward, backward, func is aten.as_strided.default, number is not None)
 
 
 def view_of(mode, base, value, meta):

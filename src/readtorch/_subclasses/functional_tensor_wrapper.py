@@ -12,6 +12,8 @@ Writes queue up, for what nobody looks at again need not be made. In PyTorch: `a
 
 from typing import NamedTuple
 
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
+
 
 class ViewMeta(NamedTuple):
     """One view operator with its arguments. forward: base -> view; reverse: (base, view as it is now) -> base."""
@@ -19,6 +21,7 @@ class ViewMeta(NamedTuple):
     forward: object
     reverse: object
     is_as_strided: bool = False
+    is_multi_output: bool = False  # one of several that an operator such as unbind makes
 
 
 class FunctionalStorageImpl:
@@ -27,10 +30,13 @@ class FunctionalStorageImpl:
     def __init__(self, base):
         self.base = base
         self.updates = []  # (new value of a view, the ViewMetas that lead from the base to it)
-        self.generation = 0  # counts writes
+        self.generation = 0  # counts what makes views out of date
+        self.mutations = self.mutations_during_no_grad = 0  # writes, for AOTAutograd
 
     def add_update(self, value, view_metas):
         refuse_as_strided(view_metas)
+        self.mutations += 1
+        self.mutations_during_no_grad += not grad_mode_enabled()
         self.updates.append((value, view_metas))
         self.generation += 1
 

@@ -16,6 +16,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import write_result
 from readtorch.aten.tensor_meta import TensorMeta, broadcast, like, pointwise_strides
+from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
 from readtorch.c10.scalar_type import FLOAT, int64, op_math_type
 from readtorch.c10.scalar_type import bool as bool_
@@ -934,8 +935,10 @@ def silu_slope(g, x):
 silu_backward.kernel(activation_backward(silu_slope, f.silu_backward))
 
 
-@silu_backward.compose
-def silu_backward_composite(grad_output, self):
+silu_backward.backward(NOT_IMPLEMENTED)
+
+
+def infinitely_differentiable_silu_backward(grad_output, self):
     """The same in differentiable steps, for when the gradient itself is to have a graph."""
     s = self.sigmoid()
     return grad_output * conj(s * (1 + self * (1 - s)))
@@ -944,7 +947,8 @@ def silu_backward_composite(grad_output, self):
 @silu.backward
 class SiluBackward0:
     def self(grad, self):
-        return silu_backward.call(grad, self)
+        backward = infinitely_differentiable_silu_backward if grad_mode_enabled() else silu_backward.call
+        return backward(grad, self)
 
     result = "auto_element_wise"
 
@@ -964,8 +968,10 @@ def mish_slope(g, x):
 mish_backward.kernel(activation_backward(mish_slope, f.mish_backward))
 
 
-@mish_backward.compose
-def mish_backward_composite(grad_output, self):
+mish_backward.backward(NOT_IMPLEMENTED)
+
+
+def infinitely_differentiable_mish_backward(grad_output, self):
     t = softplus.call(self, 1, 20).tanh()
     return grad_output * (t + self * self.sigmoid() * (1 - t * t))
 
@@ -973,7 +979,8 @@ def mish_backward_composite(grad_output, self):
 @mish.backward
 class MishBackward0:
     def self(grad, self):
-        return mish_backward.call(grad, self)
+        backward = infinitely_differentiable_mish_backward if grad_mode_enabled() else mish_backward.call
+        return backward(grad, self)
 
     result = "auto_element_wise"
 

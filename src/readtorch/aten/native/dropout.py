@@ -13,6 +13,7 @@ from readtorch.aten.tensor_meta import broadcast, like
 from readtorch.c10.cuda.cuda_generator_impl import default_engines
 from readtorch.c10.dispatch_key import GPUS
 from readtorch.c10.memory_format import fastest_first, is_non_overlapping_and_dense
+from readtorch.c10.python_dispatcher_tls import python_dispatcher_enabled
 from readtorch.c10.scalar_type import bool as bool_
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, wrap
@@ -57,6 +58,8 @@ def declare(name, channels=False, alpha=False):
 
     @functional.compose
     def composite(input, p, train):
+        if plain and python_dispatcher_enabled():
+            return native_dropout.call(input, p, train)[0] if train and p else input.clone()
         if plain and input._keys & GPUS and train and 0 < p < 1 and input._array.size:
             return native_dropout.call(input, p, train)[0]
         return drop(input, p, train, at.mul, channels, alpha)

@@ -26,6 +26,7 @@ from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta, in_format_of
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.python_dispatcher_tls import python_dispatcher_enabled
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import AutogradMetaFactory, TensorImpl, dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
@@ -254,7 +255,8 @@ def batch_norm_composite(input, weight, bias, running_mean, running_var, trainin
     if not input._array.size:
         return of_nothing(input, weight, bias)
     check_channels(input, weight, bias, running_mean, running_var, training)
-    return native_batch_norm.call(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    norm = with_legit_schema if python_dispatcher_enabled() else native_batch_norm.call
+    return norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 @_batch_norm_impl_index.compose
@@ -692,6 +694,21 @@ def native_batch_norm_legit(*arguments):
 
 
 _native_batch_norm_legit.kernel(native_batch_norm_legit)
+
+
+def with_legit_schema(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """`native_batch_norm`, by the operator whose schema says what it does. RuntimeError if one statistic is missing."""
+    if running_mean is None and running_var is None:
+        return _native_batch_norm_legit_no_stats.call(input, weight, bias, training, momentum, eps)
+    for name, other, missing in (("mean", "var", running_mean), ("var", "mean", running_var)):
+        if missing is None:
+            raise RuntimeError(
+                f"running_{name} is None, but running_{other} is provided. They should both be None or both be provided."
+            )
+    statistics = running_mean, running_var
+    if training:
+        return _native_batch_norm_legit.call(input, weight, bias, *statistics, training, momentum, eps)
+    return _native_batch_norm_legit_no_training.call(input, weight, bias, *statistics, momentum, eps)
 
 
 @_native_batch_norm_legit_no_stats.kernel

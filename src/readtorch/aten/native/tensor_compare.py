@@ -377,17 +377,23 @@ def inside(self, low, high):
     """Where self lies between the bounds, the borders included: there the gradient passes."""
     if low is None:
         return self <= high
-    return self >= low if high is None else (self >= low) & (self <= high)
+    return self >= low if high is None else (self >= low).logical_and(self <= high)
 
 
 def passing(mask, grad):
-    return at.where(mask, grad, at.zeros((), dtype=grad.dtype, device=grad.device))
+    return at.where(mask, grad, zero_for(grad))
+
+
+def zero_for(grad):
+    """What a gradient is where nothing passes."""
+    return at.scalar_tensor(0.0, dtype=grad.dtype, layout=grad.layout, device=grad.device)
 
 
 @clamp_tensor.backward
 class ClampBackward0:
     def self(grad, self, min, max):
-        return passing(inside(self, min, max), grad)
+        zero = zero_for(grad)
+        return at.where(inside(self, min, max), grad, zero)
 
     def min__max(grad, self, min, max, grad_input_mask):
         to_min, to_max = grad_input_mask
@@ -411,7 +417,8 @@ class ClampBackward0:
 @clamp.backward
 class ClampBackward1:
     def self(grad, self, min, max):
-        return passing(inside(self, min, max), grad)
+        zero = zero_for(grad)
+        return at.where(inside(self, min, max), grad, zero)
 
     result = "auto_element_wise"
 
@@ -501,10 +508,10 @@ def where_cpu(condition, self, other):
 @where.backward
 class WhereBackward0:
     def self(grad, condition):
-        return at.where(condition, grad, 0)
+        return at.where(condition, grad, at.scalar_tensor(0, dtype=grad.dtype, layout=grad.layout, device=grad.device))
 
     def other(grad, condition):
-        return at.where(condition, 0, grad)
+        return at.where(condition, at.scalar_tensor(0, dtype=grad.dtype, layout=grad.layout, device=grad.device), grad)
 
     def result(condition, self_t, other_t):
         return at.where(condition, self_t, other_t)

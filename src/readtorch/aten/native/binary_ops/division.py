@@ -64,7 +64,8 @@ class DivBackward0:
         return grad / conj(other)
 
     def other(grad, self, other):
-        return -grad * conj((self / other) / other)
+        slope = conj((self / other) / other)
+        return -grad * slope
 
     def result(self_t, other_p, other_t, result):
         return (self_t - other_t * result) / other_p
