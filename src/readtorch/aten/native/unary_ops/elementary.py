@@ -214,7 +214,8 @@ rsqrt = unary_float("rsqrt", or_loop(f.rsqrt, rsqrt_array), f.rsqrt)
 @rsqrt.backward
 class RsqrtBackward0:
     def self(grad, result):
-        return mul_scalar.call(grad, -0.5) * conj(result.pow(3))
+        slope = conj(result.pow(3))
+        return mul_scalar.call(grad, -0.5) * slope
 
     result = "auto_element_wise"
 

@@ -63,7 +63,7 @@ erfinv = special_unary("erfinv", "erfinv_vml_cpu", scipy_function("erfinv"), spe
 @erf.backward
 class ErfBackward0:
     def self(grad, self):
-        return 2 / math.sqrt(math.pi) * (-self.pow(2)).exp() * grad
+        return mul_scalar.call((-self.pow(2)).exp(), 2 / math.sqrt(math.pi)) * grad
 
     result = "auto_element_wise"
 
@@ -71,7 +71,7 @@ class ErfBackward0:
 @erfc.backward
 class ErfcBackward0:
     def self(grad, self):
-        return -2 / math.sqrt(math.pi) * (-self.pow(2)).exp() * grad
+        return mul_scalar.call((-self.pow(2)).exp(), -2 / math.sqrt(math.pi)) * grad
 
     result = "auto_element_wise"
 
@@ -79,7 +79,7 @@ class ErfcBackward0:
 @erfinv.backward
 class ErfinvBackward0:
     def self(grad, self):
-        return 0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad
+        return mul_scalar.call(self.erfinv().pow(2).exp(), 0.5 * math.sqrt(math.pi)) * grad
 
     result = "auto_element_wise"
 
