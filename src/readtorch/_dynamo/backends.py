@@ -5,7 +5,10 @@ list. In PyTorch: `torch/_dynamo/backends/registry.py`.
 """
 
 from readtorch._dynamo.exc import InvalidBackend
-from readtorch._inductor.compile_fx import compile_fx
+from readtorch._functorch.aot_autograd import aot_module_simplified
+from readtorch._functorch.compilers import nop
+from readtorch._functorch.partitioners import min_cut_rematerialization_partition
+from readtorch._inductor.compile_fx import compile_fx, has_open_sizes, shapes_of, why_not
 
 
 def eager(module, example_inputs):
@@ -13,7 +16,31 @@ def eager(module, example_inputs):
     return module.forward
 
 
-BACKENDS = {"inductor": compile_fx, "eager": eager, "aot_eager": eager}
+def aot_eager(module, example_inputs):
+    """AOTAutograd and nothing behind it: forward and backward as graphs of operators, which run one by one.
+
+    A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is.
+    """
+    if why_not(module) is not None:
+        return module.forward
+    compiled, any_size = {}, has_open_sizes(module)
+
+    def run(*inputs):
+        key = shapes_of(inputs) if any_size else None
+        if key not in compiled:
+            compiled[key] = aot_module_simplified(
+                module,
+                inputs,
+                nop,
+                partition_fn=min_cut_rematerialization_partition,
+                keep_inference_input_mutations=True,
+            )
+        return compiled[key](*inputs)
+
+    return run
+
+
+BACKENDS = {"inductor": compile_fx, "eager": eager, "aot_eager": aot_eager}
 
 
 def list_backends():

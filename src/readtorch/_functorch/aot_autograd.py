@@ -52,8 +52,7 @@ def aot_function(
     fw_compiler, bw_compiler: (GraphModule, list of fake tensors) -> a function of tensors that returns a list of them. inference_compiler:
     the same, where nothing requires grad. partition_fn: (joint graph, its inputs, num_fwd_outputs=) -> (forward, backward).
     decompositions: operator -> a function that is traced in its place. keep_inference_input_mutations: a graph without a
-    backward may write to inputs at its end. dynamic: not supported.
-    Explained in the chapter "AOTAutograd".
+    backward may write to inputs at its end. dynamic: not supported, NotImplementedError.
     """
     if dynamic:
         raise NotImplementedError("readtorch's AOTAutograd has no symbolic sizes: leave out dynamic=True")

@@ -43,12 +43,12 @@ class CompiledFxGraph:
     def __init__(self, module):
         self.module, self.by_shapes = module, {}
         self.run = self.graph = self.only_kernel = None
-        self.reason = _why_not(module)
+        self.reason = why_not(module)
         if self.reason is not None:
             self.run = self.as_it_is
 
     def __call__(self, *inputs):
-        run = self.run or self.by_shapes.get(_shapes_of(inputs))
+        run = self.run or self.by_shapes.get(shapes_of(inputs))
         return self.lower(inputs) if run is None else run(inputs)
 
     def as_it_is(self, inputs):
@@ -77,16 +77,16 @@ class CompiledFxGraph:
         if not has_open_sizes(self.module):  # a guard has seen to it that they are always the same
             self.run = made
         elif len(self.by_shapes) < MOST_SHAPES:
-            self.by_shapes[_shapes_of(inputs)] = made
+            self.by_shapes[shapes_of(inputs)] = made
         else:
             self.run = self.as_it_is
 
 
-def _shapes_of(inputs):
+def shapes_of(inputs):
     return tuple([each._array.shape if hasattr(each, "_array") else None for each in inputs])
 
 
-def _why_not(module):
+def why_not(module):
     """Why a module cannot be lowered: a node that computes no tensor, such as a switch of the grad mode or `item()`; a number that
     may change where it is no operand beside a tensor.
     """
