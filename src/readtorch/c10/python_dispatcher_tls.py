@@ -1,8 +1,8 @@
 """Whether this thread lets Python choose the parts of compositions: AOTAutograd does, which traces what a compiler can take apart.
 
 In PyTorch: `c10/core/impl/PythonDispatcherTLS.h`, and the kernels that `torch/_decomp/decompositions.py` registers for it by `py_impl`.
-There are two here: `dropout`, which becomes `native_dropout` on every device, and `batch_norm`, whose writes to the running
-statistics the schema of `_native_batch_norm_legit` tells of.
+Those that differ here: `dropout` becomes `native_dropout` on every device, `batch_norm` an operator whose schema tells of its writes to the
+running statistics, and recurrent layers go step by step.
 """
 
 import contextlib

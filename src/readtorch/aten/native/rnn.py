@@ -16,6 +16,7 @@ from readtorch.aten.native_function import native_function, packets, python_bind
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.local_dispatch_key_set import any_autocast_enabled
+from readtorch.c10.python_dispatcher_tls import python_dispatcher_enabled
 from readtorch.c10.scalar_type import bfloat16
 from readtorch.c10.tensor_impl import TensorImpl, wrap
 
@@ -330,7 +331,7 @@ def fused_layers(mode):
 
 def one_operator(mode, input, hidden, params, reverse):
     """(outputs, last hidden state), or None."""
-    if any_autocast_enabled() or not serves(mode, input, hidden, params):
+    if any_autocast_enabled() or python_dispatcher_enabled() or not serves(mode, input, hidden, params):
         return None
     output, hidden, _ = _rnn_layer.call(input, hidden, *params[:4], mode, reverse)
     if output.requires_grad:  # in PyTorch: each step has a node, and a stack joins them
@@ -435,7 +436,7 @@ def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bi
 
 def has_layer_operator(input):
     # in PyTorch: bfloat16 only on processors that multiply it
-    on_host = input._keys & CPU  # in PyTorch: on a GPU, cuDNN has one
+    on_host = input._keys & CPU and not python_dispatcher_enabled()  # in PyTorch: on a GPU, cuDNN has one
     return on_host and input._array.size and (input._array.dtype is F4 or input.dtype is bfloat16)
 
 
