@@ -1,6 +1,6 @@
 """The minimum cut of a graph whose edges have capacities: the cheapest set of edges without which nothing flows from source to sink.
 
-In PyTorch: `networkx.minimum_cut`. A cut costs at least as much as can flow, and the largest flow fills some cut: so the flow
+PyTorch has no such file: it asks networkx (`minimum_cut`). A cut costs at least as much as can flow, and the largest flow fills some cut: so the flow
 is made as large as possible, and what can still reach the sink then is on its side.
 """
 

@@ -1,4 +1,5 @@
-"""Which results to save if there is room for some: the knapsack problem. In PyTorch: `knapsack.py` of the same folder.
+"""Which results to save if there is room for some: the knapsack problem. In PyTorch:
+`torch/_functorch/_activation_checkpointing/knapsack.py`.
 
 Each takes what results need (memory, as shares of the room for all), what it costs to compute them again (runtime) and how much room there
 is, and returns (the runtime that is saved, numbers of results to save, numbers of those to compute again).

@@ -7,5 +7,5 @@
     graph_compile.py                 the graph is cut in two, and both parts are compiled
     runtime_wrappers.py              what runs in place of the function: writes and views are made good
 
-In PyTorch: `torch/_functorch/_aot_autograd/`.
+In PyTorch: `torch/_functorch/_aot_autograd/__init__.py` and the files of these names beside it.
 """
