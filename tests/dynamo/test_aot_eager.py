@@ -47,9 +47,10 @@ def trained(T, backend, sizes):
     return losses, state, [p._version for p in model.parameters()], model.calls._version
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
 @pytest.mark.parametrize("sizes", [[5, 5, 5], [5, 6, 7, 5]], ids=["one size", "several sizes"])
-def test_training(sizes):
-    ours, eager, theirs = trained(rt, "aot_eager", sizes), trained(rt, None, sizes), trained(torch, "aot_eager", sizes)
+def test_training(sizes, backend):
+    ours, eager, theirs = trained(rt, backend, sizes), trained(rt, None, sizes), trained(torch, "aot_eager", sizes)
     assert ours[0] == pytest.approx(eager[0], rel=1e-5) and ours[0] == pytest.approx(theirs[0], rel=1e-4)
     for name, value in eager[1].items():
         assert rt.allclose(rt.tensor(ours[1][name]), rt.tensor(value), atol=1e-4), name

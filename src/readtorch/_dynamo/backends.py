@@ -4,6 +4,7 @@ A backend is a function of (GraphModule, example inputs) that returns a function
 list. In PyTorch: `torch/_dynamo/backends/registry.py`.
 """
 
+from readtorch._decomp import core_aten_decompositions
 from readtorch._dynamo.exc import InvalidBackend
 from readtorch._functorch.aot_autograd import aot_module_simplified
 from readtorch._functorch.compilers import nop
@@ -16,7 +17,7 @@ def eager(module, example_inputs):
     return module.forward
 
 
-def aot_eager(module, example_inputs):
+def aot_eager(module, example_inputs, decompositions=None):
     """AOTAutograd and nothing behind it: forward and backward as graphs of operators, which run one by one.
 
     A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is.
@@ -33,6 +34,7 @@ def aot_eager(module, example_inputs):
                 inputs,
                 nop,
                 partition_fn=min_cut_rematerialization_partition,
+                decompositions=decompositions,
                 keep_inference_input_mutations=True,
             )
         return compiled[key](*inputs)
@@ -40,12 +42,23 @@ def aot_eager(module, example_inputs):
     return run
 
 
-BACKENDS = {"inductor": compile_fx, "eager": eager, "aot_eager": aot_eager}
+def aot_eager_decomp_partition(module, example_inputs):
+    """The same with graphs of simple operators, which the partitioner knows better: what a compiler would get."""
+    return aot_eager(module, example_inputs, core_aten_decompositions())
+
+
+BACKENDS = {
+    "inductor": compile_fx,
+    "eager": eager,
+    "aot_eager": aot_eager,
+    "aot_eager_decomp_partition": aot_eager_decomp_partition,
+}
+DEBUG = {"eager", "aot_eager", "aot_eager_decomp_partition"}  # which `list_backends` leaves out
 
 
 def list_backends():
     """The names that `compile(backend=…)` knows."""
-    return sorted(set(BACKENDS) - {"eager", "aot_eager"})
+    return sorted(set(BACKENDS) - DEBUG)
 
 
 # What `compile(mode=…)` knows: how much PyTorch's Inductor tunes and keeps. Here there is one way.
