@@ -703,3 +703,14 @@ def cases_of(name):
     """An in-place operator takes those of its functional form."""
     base, dot, which = name.partition(".")
     return DRAWN.get(name) or CASES.get(name) or CASES.get(base.removesuffix("_") + dot + which, [])
+
+
+# Operators that the CPU has by another name, what of their arguments it takes (no lengths, and no seed), and those that compute in halves.
+ON_THE_CPU = {
+    "_scaled_dot_product_flash_attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
+}
+TAKEN_ON_THE_CPU = {
+    "_scaled_dot_product_flash_attention_backward": lambda arguments: (*arguments[:6], *arguments[10:12])
+}
+IN_HALVES = tuple(ON_THE_CPU)

@@ -20,7 +20,7 @@ from readtorch.aten.native.cuda import register_cuda, register_dispatch_key, sor
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.c10.dispatch_key import CUDA
-from tests.cuda.kernel_cases import DRAWN, NOT_COMPARED, ON_THE_HOST, cases_of
+from tests.cuda.kernel_cases import DRAWN, IN_HALVES, NOT_COMPARED, ON_THE_CPU, ON_THE_HOST, TAKEN_ON_THE_CPU, cases_of
 from tests.reference import assert_close, own_copy, rebuild, tensors_on, to_readtorch, to_torch
 
 REGISTERED = [name.removeprefix("aten::") for name, operator in registry.items() if CUDA in operator.kernels]
@@ -32,12 +32,8 @@ OTHER_NAMES = {
     "floor_divide_": "floor_divide_.Tensor",
     "pow_.Tensor_Tensor": "pow_.Tensor",
     "polygamma_.method": "polygamma_",
-    "_scaled_dot_product_flash_attention": "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_flash_attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
+    **ON_THE_CPU,
 }
-# The CPU's one has no lengths, and no seed.
-TAKEN_THERE = {"_scaled_dot_product_flash_attention_backward": lambda arguments: (*arguments[:6], *arguments[10:12])}
-IN_HALVES = ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -112,7 +108,7 @@ def test_as_pytorch_on_the_cpu(name):
     results = results_of_kernel(name)
     for (ours, our_arguments), (arguments, settings, see) in zip(results, cases_of(name), strict=True):
         their_arguments, their_settings = own_copy((arguments, settings))
-        taken = TAKEN_THERE.get(name, tuple)(their_arguments)
+        taken = TAKEN_ON_THE_CPU.get(name, tuple)(their_arguments)
         theirs = overload(torch, OTHER_NAMES.get(name, name))(*taken, **their_settings)
         if name in NOT_COMPARED:
             assert geometry(ours) == geometry(theirs)
