@@ -1,10 +1,12 @@
 """Ranks that fail on purpose: does every other rank get an error in time, and one that says who and where?
 
-    python -m tests.distributed.faults              100 runs, by seed: threads, sockets and MPI, 2 to 4 ranks
+    python -m tests.distributed.faults              200 runs, by seed: threads, sockets and MPI, 2 to 4 ranks
     … --runs N  --seed S  --backends threads tcp
 
 A run is a program of random collectives, or a training with DistributedDataParallel. At a random step one rank, the
-culprit, raises, is killed, returns, hangs, or runs another collective than the others. Each rank notes how it ended.
+culprit, raises, is killed, returns, hangs, or runs another collective than the others; over sockets it is also stopped (SIGSTOP) or
+loses its connections. Each rank notes how it ended. Or a stranger sends random bytes to whatever listens, and nobody may notice.
+Afterwards nothing may be left: no process, and where ranks are threads no thread and no open file.
 """
 
 import argparse
@@ -13,9 +15,11 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +31,7 @@ from readtorch.csrc.distributed.process_group_wrapper import GRACE
 from tests.distributed.launch import ROOT, environment, mpirun, readtorchrun
 
 LEAVES = ("exception", "killed", "returns", "hangs")  # the culprit does not come
+SOCKETS = ("stopped", "cut off", "stranger")  # only where there are processes and sockets of ours
 DEVIATES = ("shape", "dtype", "another collective", "reduce op", "root", "one too many")  # it comes with something else
 TIMEOUT = {"threads": 0.4, "tcp": 3.0, "mpi": 3.0}
 SLACK = 4.0  # seconds that a busy machine may be late
@@ -48,6 +53,7 @@ def draw(seed, backends):
     ranks = rng.choice([2, 3, 4])
     program = rng.choice(["collectives", "collectives", "training"])
     kinds = LEAVES + (DEVIATES if program == "collectives" else ("one too many",))
+    kinds += SOCKETS * 2 if backend == "tcp" and program == "collectives" else ()
     return {
         "seed": seed,
         "backend": backend,
@@ -113,8 +119,47 @@ def leave(plan):
         if plan["backend"] == "threads":
             raise SystemExit("killed")  # the end of a thread
         os.kill(os.getpid(), signal.SIGKILL)
+    if plan["kind"] == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if plan["kind"] == "cut off":
+        for connection in open_sockets():
+            if not is_listening(connection):
+                connection.shutdown(socket.SHUT_RDWR)
+    if plan["kind"] == "stranger":
+        for address in [s.getsockname() for s in open_sockets() if is_listening(s)] + [master()]:
+            send_garbage(address, plan["seed"])
     if plan["kind"] == "hangs":
         time.sleep(TIMEOUT[plan["backend"]] + 2 * GRACE + 1)
+
+
+def open_sockets():
+    """Copies of all internet sockets of this process."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found = socket.socket(fileno=os.dup(int(name)))
+        except OSError:
+            continue  # no socket, or closed by now
+        if found.family in (socket.AF_INET, socket.AF_INET6):
+            yield found
+
+
+def is_listening(s):
+    return bool(s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def master():
+    return os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+
+
+def send_garbage(address, seed):
+    """What somebody who does not know the group's secret may send: random bytes, a huge length, nothing at all."""
+    rng = random.Random(seed)
+    for message in (rng.randbytes(rng.randrange(1, 5000)), b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b""):
+        with socket.create_connection(address[:2], timeout=5) as stranger:
+            try:
+                stranger.sendall(message)
+            except OSError:
+                pass  # they have hung up
 
 
 def program(rank, plan):
@@ -165,21 +210,62 @@ def noted(rank, plan, note):
 
 
 def run_in_threads(plan):
+    """(outcomes, None, what is left)"""
     outcomes = []
+    before = set(threading.enumerate()), open_files()
     try:
         dist.run_threads(noted, plan["ranks"], (plan, outcomes.append), timeout=timedelta(seconds=TIMEOUT["threads"]))
     except BaseException:
         pass  # the outcomes say it all
-    return outcomes, None
+    give_up = time.monotonic() + SLACK + 2 * GRACE
+    while (left := left_by_threads(*before)) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return outcomes, None, left
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def left_by_threads(threads, files):
+    """The watchdog stays: a process has one, from its first collective on."""
+    left = [f"thread {t.name} is left" for t in threading.enumerate() if t not in threads and t.name != "watchdog"]
+    return left + [f"{open_files() - files} files are open"] * (open_files() > files)
+
+
+def left_by_processes(session):
+    """The processes of a session that are still there."""
+    left = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue  # it has ended
+        state, _, _, its_session = rest.split()[:4]
+        if int(its_session) == session and state != "Z":
+            left.append(f"process {name}) is left")
+    return left
 
 
 def run_in_processes(plan):
     with tempfile.TemporaryDirectory() as folder:
         launch = mpirun if plan["backend"] == "mpi" else readtorchrun
         command = launch(plan["ranks"], "-m", "tests.distributed.faults", "--rank", json.dumps(plan), folder)
-        done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=60)
+        launched = subprocess.Popen(
+            command,
+            env=environment(),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            code = launched.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(launched.pid, signal.SIGKILL)
+            code = "the launcher did not end"
         outcomes = [json.loads(file.read_text()) for file in Path(folder).glob("*.json")]
-        return outcomes, done.returncode
+        return outcomes, code, left_by_processes(launched.pid)
 
 
 def as_rank(plan, folder):
@@ -195,15 +281,18 @@ def as_rank(plan, folder):
 
 def problems(plan):
     """What was not as it should be in one run."""
-    outcomes, code = run_in_threads(plan) if plan["backend"] == "threads" else run_in_processes(plan)
-    found = []
+    outcomes, code, found = run_in_threads(plan) if plan["backend"] == "threads" else run_in_processes(plan)
+    if plan["kind"] == "stranger":
+        return found + [str(o) for o in outcomes if o["error"]] + [f"exit status {code}"] * (code != 0)
+    if isinstance(code, str):
+        found.append(code)
     if code == 0:
         found.append("the launcher ended as if all were well")
     if plan["backend"] == "mpi" and plan["kind"] == "killed":
         return found  # mpirun kills the others: nobody is left to ask
     by_rank = {outcome["rank"]: outcome for outcome in outcomes}
     for rank in range(plan["ranks"]):
-        survives = rank != plan["culprit"] or plan["kind"] in DEVIATES
+        survives = rank != plan["culprit"] or plan["kind"] in (*DEVIATES, "cut off")
         if survives:
             found += [f"rank {rank}: {p}" for p in problems_of(by_rank.get(rank), plan)]
     return found
@@ -229,7 +318,7 @@ def problems_of(outcome, plan):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", nargs="+", default=["threads", "tcp"] + ["mpi"] * mpi_is_available())
     parser.add_argument("--rank", nargs=2, help=argparse.SUPPRESS)

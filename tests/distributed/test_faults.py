@@ -1,5 +1,6 @@
 """Some of the runs of `python -m tests.distributed.faults`: every surviving rank gets an error, in time."""
 
+import subprocess
 import time
 from datetime import timedelta
 
@@ -27,8 +28,15 @@ def test_threads(plan):
     assert faults.problems(plan) == []
 
 
-@pytest.mark.parametrize("plan", plans("tcp", 3, skip=["hangs"]), ids=name)
+@pytest.mark.parametrize("plan", plans("tcp", 3, skip=["hangs", *faults.SOCKETS]), ids=name)
 def test_sockets(plan):
+    assert faults.problems(plan) == []
+
+
+@pytest.mark.parametrize("kind", faults.SOCKETS)
+def test_connections(kind):
+    """A rank that stops, one that loses its connections, and a stranger who talks to all that listens."""
+    plan = {"seed": 5, "backend": "tcp", "ranks": 2, "program": "collectives", "kind": kind, "culprit": 1, "step": 2}
     assert faults.problems(plan) == []
 
 
@@ -42,6 +50,9 @@ def test_the_judge_notices():
     """A run in which nobody fails is not good, nor is an error that says nothing."""
     plan = faults.draw(0, ["threads"]) | {"program": "collectives", "kind": "none", "culprit": 1, "ranks": 2}
     assert faults.problems(plan) == ["rank 0: noticed nothing"]
+    left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    assert faults.left_by_processes(left.pid) == [f"process {left.pid} (sleep) is left"]
+    left.kill()
     vague = {"rank": 0, "error": "RuntimeError: failed", "seconds": 0.0}
     assert len(faults.problems_of(vague, plan)) == 2
 
