@@ -175,6 +175,11 @@ class GuardBuilder:
             condition += f" or {writer.hold(math.copysign)}(1.0, {value}) != {math.copysign(1.0, seen)}"
         return condition
 
+    def RANGE_ITERATOR_MATCH(self, source, seen):
+        """An iterator over the same numbers, as far as it was."""
+        value, hold = self.writer.get(source), self.writer.hold
+        return f"type({value}) is not {hold(type(iter(seen[0][0])))} or {value}.__reduce__()[1:] != {hold(seen)}"
+
     def SEQUENCE_LENGTH(self, source, seen):
         return f"len({self.writer.get(source)}) != {seen}"
 

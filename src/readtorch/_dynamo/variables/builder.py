@@ -29,6 +29,7 @@ from .constant import ConstantVariable, EnumVariable
 from .ctx_manager import AutocastModeVariable, GradModeVariable
 from .dicts import ConstDictVariable, HashableTracker, SetVariable
 from .functions import FunctoolsPartialVariable, SkipFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .iter import RangeIteratorVariable
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable, WeakRefVariable
 from .nn_module import UnspecializedNNModuleVariable
@@ -337,6 +338,14 @@ class VariableBuilder:
         self.guard("EQUALS_MATCH", source, type(value)(value))
         return SetVariable(set(value), type(value), source, value)
 
+    def range_iterator(self, value, source):
+        """The iterator of a loop that a graph break has left: nobody else sees how far it is."""
+        if not (isinstance(source, LocalSource) and source.shown.startswith("__stack")):
+            return UnknownVariable(value, source)
+        _, (over,), index = value.__reduce__()
+        self.guard("RANGE_ITERATOR_MATCH", source, value.__reduce__()[1:])
+        return RangeIteratorVariable(ConstantVariable(over), index)
+
     def cell(self, value, source):
         try:
             content = self.wrap(value.cell_contents, AttrSource(source, "cell_contents"))
@@ -398,4 +407,5 @@ MAKERS = {
     types.MethodType: VariableBuilder.method,
     functools.partial: VariableBuilder.partial,
     weakref.ReferenceType: VariableBuilder.weak_reference,
+    type(iter(range(0))): VariableBuilder.range_iterator,
 }

@@ -53,8 +53,8 @@ class ListIteratorVariable(IteratorVariable):
 
 
 class RangeIteratorVariable(IteratorVariable):
-    def __init__(self, over):
-        self.over, self.index = over, 0
+    def __init__(self, over, index=0):
+        self.over, self.index = over, index
 
     def next_variable(self, tx):
         if self.index >= len(self.over.value):
