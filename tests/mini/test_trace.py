@@ -344,3 +344,22 @@ def test_names_without_a_value(function, error):
     for _ in range(2):
         with pytest.raises(error):
             Compiled(function)(X)
+
+
+def long_one(lines, variables):
+    """A function whose break stands behind many instructions, or whose stack follows many variables."""
+    body = [f"    v{i} = x" for i in range(variables)] + ["    x = exp(x) * 0.1"] * lines
+    names = {"exp": exp}
+    exec("\n".join(["def long(x):", *body, "    print('seen')", "    return x + 1"]), names)
+    return names["long"]
+
+
+@pytest.mark.parametrize("lines, variables", [(13, 0), (14, 0), (40, 0), (4000, 0), (1, 253), (1, 254), (1, 300)])
+def test_a_jump_or_a_variable_whose_number_needs_more_than_a_byte(lines, variables):
+    function = long_one(lines, variables)
+    compiled = Compiled(function)
+    for _ in range(2):
+        assert compiled(X).tolist() == function(X).tolist()
+    (rest,) = compiled.resumes.values()
+    assert len(compiled.entries) == len(rest.entries) == 1
+    assert rest.texts[0].endswith("return t0"), "the rest was left to Python"

@@ -21,7 +21,7 @@ class Known:
 
 
 class Traced:
-    """A tensor: its name in the new function, and one like it."""
+    """A tensor. name: in the text; example: this call's own."""
 
     def __init__(self, name, example):
         self.name, self.example = name, example
@@ -44,7 +44,7 @@ def facts(t):
 
 
 def is_free(name):
-    """Not L, G, S, R, t0 and what else the text is made of."""
+    """Not L, G, t0 and what else the text is made of."""
     taken = {"MISS", "entry", *dir(builtins)}
     return (name.isidentifier() and len(name) > 1
             and not name[1:].isdigit() and name not in taken)
@@ -56,7 +56,7 @@ def is_literal(value):
 
 
 def is_fixed(value):
-    """Whether it stays the same as long as it is the same."""
+    """Whether the same object always means the same value."""
     return (is_literal(value) or type(value) in FIXED or
             any(value is each for each in OPERATORS))
 
@@ -88,7 +88,7 @@ class Capture:
             self.guards.append(condition)
 
     def read(self, value, source):
-        """The program has got to this value."""
+        """The program reads this value, and has its source."""
         if not issubclass(type(value), Tensor):
             return Known(value, source)
         if source not in self.inputs:
@@ -164,12 +164,11 @@ class Frame:
     def nothing(self, step):
         pass
 
-    RESUME = PRECALL = NOP = nothing
+    RESUME = PRECALL = NOP = EXTENDED_ARG = nothing
 
     def pop(self, count):
         at = len(self.stack) - count
-        popped = self.stack[at:]
-        del self.stack[at:]
+        popped, self.stack[at:] = self.stack[at:], []
         return popped
 
     def LOAD_CONST(self, step):
@@ -340,6 +339,10 @@ def runs_code(owner, name):
 
 PLAIN = (types.FunctionType, types.MethodDescriptorType,
          types.MemberDescriptorType)  # methods, and __slots__
+SIGNS = ("+ add - sub * mul / truediv // floordiv % mod ** pow "
+         "< lt <= le > gt >= ge == eq != ne").split()
+SYMBOLS = {sign: getattr(operator, name)
+           for sign, name in zip(SIGNS[::2], SIGNS[1::2])}
 
 
 def is_plain(code):
@@ -349,10 +352,6 @@ def is_plain(code):
                 code.co_kwonlyargcount or code.co_exceptiontable)
 
 
-SIGNS = ("+ add - sub * mul / truediv // floordiv % mod ** pow "
-         "< lt <= le > gt >= ge == eq != ne").split()
-SYMBOLS = {sign: getattr(operator, name)
-           for sign, name in zip(SIGNS[::2], SIGNS[1::2])}
 MISS = object()
 LIMIT = 8  # entries, as in PyTorch
 
@@ -459,19 +458,24 @@ def write(capture, variable):
     raise Break(f"a {type(value).__name__} cannot be written")
 
 
+def encoded(name, n=0):
+    """In bytes. What of n is above a byte goes before it."""
+    more = encoded("EXTENDED_ARG", n >> 8) if n > 255 else b""
+    return more + bytes([dis.opmap[name], n & 255])
+
+
 def enter(function, offset, nulls):
     """`function` entered in the middle. Its arguments: all its
     variables, what is on its stack, and the call's result."""
     code = function.__code__
-    names, prologue = list(code.co_varnames), ["RESUME", 0]
+    names, prologue = list(code.co_varnames), encoded("RESUME")
     for null in [*nulls, False]:
         if null:
-            prologue += ["PUSH_NULL", 0]
+            prologue += encoded("PUSH_NULL")
         else:
-            prologue += ["LOAD_FAST", len(names)]
+            prologue += encoded("LOAD_FAST", len(names))
             names.append(f"stack{len(names)}")
-    prologue += ["JUMP_FORWARD", offset // 2]
-    prologue = bytes(dis.opmap.get(x, x) for x in prologue)
+    prologue += encoded("JUMP_FORWARD", offset // 2)
     entered = code.replace(
         co_code=prologue + code.co_code, co_linetable=b"",
         co_varnames=tuple(names), co_nlocals=len(names),
