@@ -28,7 +28,7 @@ class Traced:
 
 
 NULL = Known(None)  # CPython keeps a place below a function
-NUMBERS = {"inf": math.inf, "nan": math.nan}
+NUMBERS = {"inf": math.inf, "nan": math.nan}  # as repr says
 LITERALS = int, float, str, bool, types.NoneType
 FIXED = (types.ModuleType, types.FunctionType, type, range,
          types.BuiltinFunctionType, types.MethodDescriptorType)
