@@ -90,6 +90,9 @@ TITLES = {
 NAMES = {"*": "mul", "+": "add", "-": "sub", "/": "truediv", ">": "gt"}
 
 
+BOOLS = ("True", "False")
+
+
 def written(number):
     """A float as Python writes it."""
     return f"{number:.1f}" if number == int(number) else str(number)
@@ -224,7 +227,7 @@ class Machine:
         )
         if asks in ("is", "float"):
             return unsigned(words) == unsigned(str(of)) if asks == "is" else "." in words
-        seen = float(words)
+        seen = float_of(words)
         return {"from": seen >= of, "above": seen > of, "upto": seen <= of}[asks]
 
     def go_on(self, entry):
@@ -288,9 +291,12 @@ class Machine:
         return one
 
     def setting(self):
-        """cfg.scale: a constant, or a symbol when it is a float and has been another number. An int stays a constant."""
+        """cfg.scale: a constant, or a symbol when it is a float and has been another number. An int stays a constant.
+
+        So does a bool, and PyTorch doesn't remember that it was seen.
+        """
         words = self.values["scale"]
-        if self.is_dynamic("cfg.scale", float(words)) and "." in words:
+        if words not in BOOLS and self.is_dynamic("cfg.scale", float(words)) and "." in words:
             self.guard("cfg.scale is a float", "cfg.scale", "float")
             return value("symbol", "cfg.scale", "cfg.scale", words)
         return value("known", words, "cfg.scale", words)
@@ -300,7 +306,8 @@ class Machine:
         if one["kind"] == "tensor":
             return self.tensor(one)["words"]
         if one["kind"] == "known" and one["source"]:
-            self.guard(f"{one['source']} == {one['words']}", one["source"], "is", one["number"])
+            sign = "is" if one["words"] in BOOLS else "=="
+            self.guard(f"{one['source']} {sign} {one['words']}", one["source"], "is", one["number"])
         return one["words"]
 
     def node(self, name, call):
@@ -427,7 +434,7 @@ class Machine:
         if a["kind"] == "tensor":
             self.stack.append(self.node("gt", f"{a['words']} > {b['words']}"))
             return after, "A tensor takes part: the comparison becomes a line of the graph."
-        outcome = float(a["number"]) > 2
+        outcome = float_of(str(a["number"])) > 2
         if a["kind"] == "symbol":
             words = "cfg.scale > 2" if outcome else "cfg.scale <= 2"
             self.guard(words, "cfg.scale", "above" if outcome else "upto", 2)
@@ -467,6 +474,13 @@ class Machine:
         return -1, f"{one['words']} is returned. Guards and graph become entry {self.entry.number} of {self.frame}."
 
 
+def float_of(words):
+    """A number's text as a float. Python's bools are the numbers 1 and 0."""
+    if words in BOOLS:
+        return 1.0 if words == "True" else 0.0
+    return float(words)
+
+
 def unsigned(words):
     """A number's text, the same for both zeros."""
     return "0.0" if words == "-0.0" else words
@@ -491,11 +505,16 @@ def shown_values(values):
 
 # ---- inputs
 
-NUMBER = {"rows": r"[0-9]", "fill": r"-?[0-9]", "scale": r"-?[0-9]{1,3}(\.[0-9]{1,3})?", "offset": r"-?[0-9]{1,2}"}
+NUMBER = {
+    "rows": r"[0-9]",
+    "fill": r"-?[0-9]",
+    "scale": r"(-?[0-9]{1,3}(\.[0-9]{1,3})?|True|False)",
+    "offset": r"-?[0-9]{1,2}",
+}
 WANTED = {
     "rows": "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
     "fill": "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-    "scale": "cfg.scale takes finite floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
+    "scale": "cfg.scale takes finite floats with at most three decimals, ints or bools, one for each call, such as 2.0, 2, True.",
     "offset": "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 }
 
@@ -507,7 +526,7 @@ def numbers(name, words):
     if not all(re.fullmatch(NUMBER[name], part) for part in parts):
         raise Refusal(WANTED[name])
     if name == "scale":  # as texts: 2 and 2.0 are two values
-        return [written(float(part)) if "." in part else str(int(part)) for part in parts]
+        return [part if part in BOOLS else written(float(part)) if "." in part else str(int(part)) for part in parts]
     return [int(part) for part in parts]
 
 
@@ -537,7 +556,7 @@ def sample(random):
         "fill": some(["1", "1", "-1", "0"]),
         "scale": ", ".join("1234567892")
         if many
-        else some(["2.0", "2.0", "3", "2", "1.5", "2.25", "-1.0", "0.0", "-0.0"]),
+        else some(["2.0", "2.0", "3", "2", "1.5", "2.25", "-1.0", "0.0", "-0.0", "True", "False", "1"]),
         "offset": some(["1", "1", "1", "2", "0"]),
     }
 
