@@ -1,7 +1,7 @@
 """The figure of Dynamo's interpreter: its instructions are CPython's, its graphs and recompilations those of PyTorch."""
 
-import ast
 import dis
+import math
 import random
 import sys
 
@@ -55,7 +55,7 @@ def in_pytorch(program, calls):
     compiled = torch.compile(f, backend=keep)
     for rows, fill, scale, offset in calls:
         before = len(graphs)
-        names["cfg"].scale, names["OFFSET"] = ast.literal_eval(scale), offset
+        names["cfg"].scale, names["OFFSET"] = eval(scale, {"inf": math.inf, "nan": math.nan}), offset
         compiled(torch.full((rows, 2), float(fill)))
         counts.append(len(graphs) - before)
     return counts, graphs
@@ -101,6 +101,9 @@ def failing(result, call):
         ({"scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
         ({"scale": "True, 1.0, 3.0, 4.0"}, []),
         ({"program": "branch", "scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
+        ({"scale": "nan, nan, 2.0"}, ["cfg.scale is nan"]),
+        ({"scale": "inf, 3.0, -inf"}, []),  # a symbol that is there takes every float
+        ({"program": "branch", "scale": "2.0, 1.5, nan"}, ["cfg.scale is not nan", "cfg.scale == 2.0"]),
         ({"program": "print", "offset": "1, 2"}, ["OFFSET == 1"]),
         ({"program": "branch", "scale": "3.0, 4.0, 1.0"}, ["cfg.scale > 2", "cfg.scale == 3.0"]),
     ],
@@ -113,7 +116,7 @@ def test_the_guard_that_fails(changed, guards):
 
 @pytest.mark.parametrize(
     "name, words",
-    [("rows", "3, 10"), ("scale", "2.0, x"), ("scale", "1.2345"), ("scale", "nan"), ("offset", "100"), ("fill", "")],
+    [("rows", "3, 10"), ("scale", "2.0, x"), ("scale", "1.2345"), ("scale", "none"), ("offset", "100"), ("fill", "")],
 )
 def test_a_bad_list_is_refused(name, words):
     inputs = {"program": "tensor", "scale": "2.0", "rows": "3", "fill": "1", "offset": "1"} | {name: words}

@@ -91,6 +91,8 @@ NAMES = {"*": "mul", "+": "add", "-": "sub", "/": "truediv", ">": "gt"}
 
 
 BOOLS = ("True", "False")
+# inf is more than the field takes otherwise; nan is no more than 2, and another number than all that the field takes
+SPECIAL = {"True": 1.0, "False": 0.0, "inf": 1e6, "-inf": -1e6, "nan": -1e9}
 
 
 def written(number):
@@ -226,7 +228,9 @@ class Machine:
             {"rows": self.values["rows"], "cfg.scale": self.values["scale"], "OFFSET": self.values["offset"]}[source]
         )
         if asks in ("is", "float"):
-            return unsigned(words) == unsigned(str(of)) if asks == "is" else "." in words
+            return unsigned(words) == unsigned(str(of)) if asks == "is" else is_float(words)
+        if asks == "number":
+            return words != "nan"
         seen = float_of(words)
         return {"from": seen >= of, "above": seen > of, "upto": seen <= of}[asks]
 
@@ -293,11 +297,12 @@ class Machine:
     def setting(self):
         """cfg.scale: a constant, or a symbol when it is a float and has been another number. An int stays a constant.
 
-        So does a bool, and PyTorch doesn't remember that it was seen.
+        So do a bool, which PyTorch doesn't remember as a number that was seen, and nan and the infinities, which it does.
         """
         words = self.values["scale"]
-        if words not in BOOLS and self.is_dynamic("cfg.scale", float(words)) and "." in words:
+        if words not in BOOLS and self.is_dynamic("cfg.scale", float_of(words)) and "." in words:
             self.guard("cfg.scale is a float", "cfg.scale", "float")
+            self.guard("cfg.scale is not nan", "cfg.scale", "number")
             return value("symbol", "cfg.scale", "cfg.scale", words)
         return value("known", words, "cfg.scale", words)
 
@@ -306,7 +311,7 @@ class Machine:
         if one["kind"] == "tensor":
             return self.tensor(one)["words"]
         if one["kind"] == "known" and one["source"]:
-            sign = "is" if one["words"] in BOOLS else "=="
+            sign = "is" if one["words"] in ("True", "False", "nan") else "=="
             self.guard(f"{one['source']} {sign} {one['words']}", one["source"], "is", one["number"])
         return one["words"]
 
@@ -476,9 +481,11 @@ class Machine:
 
 def float_of(words):
     """A number's text as a float. Python's bools are the numbers 1 and 0."""
-    if words in BOOLS:
-        return 1.0 if words == "True" else 0.0
-    return float(words)
+    return SPECIAL[words] if words in SPECIAL else float(words)
+
+
+def is_float(words):
+    return "." in words or words in ("inf", "-inf", "nan")
 
 
 def unsigned(words):
@@ -508,13 +515,13 @@ def shown_values(values):
 NUMBER = {
     "rows": r"[0-9]",
     "fill": r"-?[0-9]",
-    "scale": r"(-?[0-9]{1,3}(\.[0-9]{1,3})?|True|False)",
+    "scale": r"(-?[0-9]{1,3}(\.[0-9]{1,3})?|-?inf|nan|True|False)",
     "offset": r"-?[0-9]{1,2}",
 }
 WANTED = {
     "rows": "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
     "fill": "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-    "scale": "cfg.scale takes finite floats with at most three decimals, ints or bools, one for each call, such as 2.0, 2, True.",
+    "scale": "cfg.scale takes floats with at most three decimals, ints, bools, inf and nan, one for each call, such as 2.0, 2, True.",
     "offset": "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 }
 
@@ -526,7 +533,7 @@ def numbers(name, words):
     if not all(re.fullmatch(NUMBER[name], part) for part in parts):
         raise Refusal(WANTED[name])
     if name == "scale":  # as texts: 2 and 2.0 are two values
-        return [part if part in BOOLS else written(float(part)) if "." in part else str(int(part)) for part in parts]
+        return [part if part in SPECIAL else written(float(part)) if "." in part else str(int(part)) for part in parts]
     return [int(part) for part in parts]
 
 
@@ -556,7 +563,9 @@ def sample(random):
         "fill": some(["1", "1", "-1", "0"]),
         "scale": ", ".join("1234567892")
         if many
-        else some(["2.0", "2.0", "3", "2", "1.5", "2.25", "-1.0", "0.0", "-0.0", "True", "False", "1"]),
+        else some(
+            ["2.0", "2.0", "3", "2", "1.5", "2.25", "-1.0", "0.0", "-0.0", "True", "False", "1", "inf", "-inf", "nan"]
+        ),
         "offset": some(["1", "1", "1", "2", "0"]),
     }
 

@@ -67,6 +67,11 @@ const OPERATOR_NAMES = { "*": "mul", "+": "add", "-": "sub", "/": "truediv", ">"
 
 // A float as Python writes it.
 const written = (number) => (Object.is(number, -0) ? "-0.0" : Number.isInteger(number) ? number.toFixed(1) : String(number));
+// inf is more than the field takes otherwise; nan is no more than 2, and another number than all that the field takes
+const SPECIAL = { True: 1, False: 0, inf: 1e6, "-inf": -1e6, nan: -1e9 };
+const isBool = (words) => words === "True" || words === "False";
+const isFloat = (words) => words.includes(".") || ["inf", "-inf", "nan"].includes(words);
+const floatOf = (words) => SPECIAL[words] ?? Number(words); // Python's bools are the numbers 1 and 0
 const unsigned = (words) => (words === "-0.0" ? "0.0" : words); // the same for both zeros
 
 // A value on the stack: kind "tensor", "known", "symbol", "object" or "null".
@@ -161,8 +166,9 @@ class Machine {
     if (asks === "same") return true;
     const words = String({ rows: this.values.rows, "cfg.scale": this.values.scale, OFFSET: this.values.offset }[source]);
     if (asks === "is") return unsigned(words) === unsigned(String(of));
-    if (asks === "float") return words.includes(".");
-    const seen = Number(words);
+    if (asks === "float") return isFloat(words);
+    if (asks === "number") return words !== "nan";
+    const seen = floatOf(words);
     return { from: seen >= of, above: seen > of, upto: seen <= of }[asks];
   }
   goOn(entry) {
@@ -218,13 +224,14 @@ class Machine {
   }
   setting() {
     const words = this.values.scale;
-    if (!this.isDynamic("cfg.scale", Number(words)) || !words.includes(".")) return valueOf("known", words, "cfg.scale", words);
+    if (isBool(words) || !this.isDynamic("cfg.scale", floatOf(words)) || !words.includes(".")) return valueOf("known", words, "cfg.scale", words);
     this.guard("cfg.scale is a float", "cfg.scale", "float");
+    this.guard("cfg.scale is not nan", "cfg.scale", "number");
     return valueOf("symbol", "cfg.scale", "cfg.scale", words);
   }
   operand(one) {
     if (one.kind === "tensor") return this.tensor(one).words;
-    if (one.kind === "known" && one.source) this.guard(`${one.source} == ${one.words}`, one.source, "is", one.number);
+    if (one.kind === "known" && one.source) this.guard(`${one.source} ${isBool(one.words) || one.words === "nan" ? "is" : "=="} ${one.words}`, one.source, "is", one.number);
     return one.words;
   }
   node(name, call) {
@@ -349,7 +356,7 @@ class Machine {
       this.stack.push(this.node("gt", `${a.words} > ${b.words}`));
       return [after, "A tensor takes part: the comparison becomes a line of the graph."];
     }
-    const outcome = Number(a.number) > 2;
+    const outcome = floatOf(String(a.number)) > 2;
     let say;
     if (a.kind === "symbol") {
       const words = outcome ? "cfg.scale > 2" : "cfg.scale <= 2";
@@ -391,11 +398,11 @@ class Machine {
 
 // ---- inputs
 
-const NUMBERS = { rows: /^[0-9]$/, fill: /^-?[0-9]$/, scale: /^-?[0-9]{1,3}(\.[0-9]{1,3})?$/, offset: /^-?[0-9]{1,2}$/ };
+const NUMBERS = { rows: /^[0-9]$/, fill: /^-?[0-9]$/, scale: /^-?[0-9]{1,3}(\.[0-9]{1,3})?$|^-?inf$|^nan$|^True$|^False$/, offset: /^-?[0-9]{1,2}$/ };
 const ASKED = {
   rows: "Rows of x are whole numbers from 0 to 9, one for each call, such as 3, 4, 5.",
   fill: "The elements of x are whole numbers from -9 to 9, one for each call, such as 1, -1.",
-  scale: "cfg.scale takes finite floats with at most three decimals, or ints, one for each call, such as 2.0, 3.0, 2.",
+  scale: "cfg.scale takes floats with at most three decimals, ints, bools, inf and nan, one for each call, such as 2.0, 2, True.",
   offset: "OFFSET takes whole numbers from -99 to 99, one for each call, such as 1, 1, 2.",
 };
 
@@ -404,7 +411,7 @@ function numbersOf(name, words) {
   if (parts.length > MOST_CALLS) refuse(`At most ${MOST_CALLS} calls, please.`);
   if (!parts.every((part) => NUMBERS[name].test(part))) refuse(ASKED[name]);
   if (name !== "scale") return parts.map((part) => Number(part) + 0); // no -0
-  return parts.map((part) => (part.includes(".") ? written(Number(part)) : String(Number(part)))); // as texts: 2 and 2.0 are two values
+  return parts.map((part) => (part in SPECIAL ? part : part.includes(".") ? written(Number(part)) : String(Number(part)))); // as texts: 2 and 2.0 are two values
 }
 
 const model = (inputs) => {
