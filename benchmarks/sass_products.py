@@ -6,11 +6,14 @@ Needs no GPU.
 
 Note [ What a product's machine code allows ]
 These kernels do arithmetic, and what counts is the loop over K: what a warp does for one step of it. A scheduler of an H100
-(there are 528, at 1.755 GHz) starts one instruction a cycle. So the share of FFMA among the instructions of a step bounds
-what part of the chip's 59 TFLOP/s of float32 the kernel can reach. A tensor core needs 3.84 cycles for an `mma` (of 495
-TFLOP/s of TF32, or 989 of 16-bit numbers, without sparsity); started by `mma.sync`, by which it reaches 62 % of that (as is
-reported for Hopper; `wgmma` reaches the rest). The bound is that, or the tensor core's cycles for each instruction of the
-step. Both say nothing of waiting: for memory, at barriers, for shared memory. Nothing here is a measurement.
+(there are 528) starts one instruction a cycle. So the share of FFMA among the instructions of a step bounds what part of the
+chip's peak of float32 the kernel can reach. A tensor core does 512 multiply-adds of 16-bit numbers a cycle, half as many of
+TF32, so it needs 4 cycles for an `mma`; started by `mma.sync` it reaches 62 % of that (as is reported for Hopper; `wgmma`
+reaches the rest). The bound is that, or the tensor core's cycles for each instruction of the step. Both say nothing of
+waiting: for memory, at barriers, for shared memory. Nothing here is a measurement.
+
+All this is counted in cycles, so a bound is a share of the peak at any clock. TFLOP/s are that share of the data sheet's
+numbers (without sparsity), which belong to two clocks: 66.9 of float32 to 1.98 GHz, 989 of 16-bit numbers to 1.83 GHz.
 
 How often an inner loop runs is not in the code, but a step's FFMA are known: 16 for each result of a thread.
 
@@ -20,8 +23,10 @@ memory, which gives a multiprocessor 128 bytes a cycle, so that a scheduler may 
 bytes a lane) every 16 cycles; the unit for exp2, which takes 8 cycles for a warp; and the scheduler itself. If warps overlapped
 perfectly, the busiest would be the bound: "of the peak". If nothing overlapped, all would add up: "TFLOP/s at least", as far as
 nobody waits for memory or at a barrier. What it is compared with is FlashAttention-2 on an H100, forward, head dimension 128, no
-mask, 16,384 positions: 370 TFLOP/s (J. Shah and others: FlashAttention-3, 2024, arXiv 2407.08608, figure 5). Counted is the shorter of its two loops, over tiles of which every key is
-seen; a causal mask sends the last one to three tiles of a block through the other one.
+mask, 16,384 positions: 370 TFLOP/s (J. Shah and others: FlashAttention-3, 2024, arXiv 2407.08608, figure 5). Its warps have 32 queries each
+where ours have 16 at this head dimension, so its loads serve twice as many `mma`, and its own bound is that of `mma.sync`.
+Counted is the shorter of our two loops, over tiles of which every key is seen; a causal mask sends the last one to three tiles
+of a block through the other one.
 """
 
 import argparse
@@ -38,8 +43,8 @@ from readtorch.aten.float32_precision import float32_precision
 from readtorch.aten.native.cuda import conv_shared, cuda_blas
 from readtorch.aten.native.transformers.cuda.flash_attn import flash_api
 
-PEAK = {"FFMA": 59.3, "TF32": 495, "halves": 989, "attention": 989}  # TFLOP/s
-CYCLES_OF_MMA, BY_MMA_SYNC = 3.84, 0.62
+PEAK = {"FFMA": 66.9, "TF32": 495, "halves": 989, "attention": 989}  # TFLOP/s
+CYCLES_OF_MMA, BY_MMA_SYNC = 4, 0.62
 CYCLES_OF_SHARED, CYCLES_OF_EXP = 16, 8
 FLASH_ATTENTION_2 = 370  # TFLOP/s: Note [ What attention's machine code allows ]
 RESULTS = 64  # of a thread, in tiles of 128

@@ -60,4 +60,4 @@ def test_a_step_is_counted():
     counts = sass_products.step(listing, {".L_0": 0, ".L_1": 1}, "FFMA")
     assert counts == {"LDG": 1, "FFMA": 1024, "BRA": 257, "BAR": 1}
     assert sass_products.bound(counts, "FFMA") == 1024 / 1283
-    assert sass_products.bound({"HMMA": 10, "LDS": 90}, "TF32") == 0.384
+    assert sass_products.bound({"HMMA": 10, "LDS": 90}, "TF32") == 0.4

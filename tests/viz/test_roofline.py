@@ -55,6 +55,22 @@ def test_a_tiled_product_moves_as_many_bytes_as_the_figure_says():
     assert 4 * len(of_global) == figure.cost(figure.MATMUL, 16, 8, 4)[1]
 
 
+def test_only_loads_must_be_in_flight():
+    """Two thirds of what x + y moves is loaded: at 2 KiB of a multiprocessor and 0.6 µs, that takes longer than all bytes would."""
+    result = figure.FIGURE.result(work=figure.ADD, registers=255, asked="8")
+    loads, at_once = 2 * 4 * 4096**2, 132 * 256 * 8
+    assert result["moving"] == pytest.approx(loads / at_once * figure.LATENCY) and round(result["moving"]) == 298
+    alone = figure.FIGURE.result(work=figure.ADD, asked="128")
+    assert alone["moving"] == pytest.approx(3 * 4 * 4096**2 / 3.35e6)
+
+
+def test_a_product_stores_as_many_bytes_as_the_figure_says():
+    a, b, out = (np.ones((16, 16), np.float32) for _ in range(3))
+    recording = simulator.record(tiled_product, (2, 2), (8, 8), a, b, out)
+    stores = [access for access in recording.accesses if (access.space, access.kind) == ("global", "write")]
+    assert 4 * len(stores) == figure.written(figure.MATMUL, 16, 4)
+
+
 def test_what_the_chapter_says():
     naive = figure.FIGURE.result()
     assert naive["moving"] > naive["computing"] and naive["warps"] == 64

@@ -44,7 +44,9 @@ HEAD, ROWS = 64, 128  # of attention: numbers of a query, queries of a block
 
 def model(inputs):
     chip, threads = CHIPS[inputs["chip"]], inputs["threads"]
-    flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), BYTES[inputs["units"]])
+    size = BYTES[inputs["units"]]
+    flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), size)
+    read = moved - written(inputs["work"], inputs["n"], size)
     if inputs["work"] == MATMUL:
         results_in_registers(int(inputs["tile"]), threads, inputs["registers"])
     blocks, limit = resident_blocks(threads, inputs["registers"], inputs["shared"], chip.shared)
@@ -52,7 +54,7 @@ def model(inputs):
         raise Refusal(f"Not one block fits on a multiprocessor: {limit} are not enough.")
     warps = blocks * -(-threads // WARP)
     asked = blocks * threads * int(inputs["asked"]) / 1024
-    needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024
+    needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024 * read / moved  # nobody waits for a store
     kept = min(1.0, asked / needed)
     peak = chip.peak[inputs["units"]]
     moving, computing = moved / (chip.bandwidth * 1000), flops / (peak * 1000000)  # µs
@@ -91,6 +93,11 @@ def cost(work, n, tile, size):
     if work == SCORES:  # written, read, written as probabilities, read
         return operations, (ends + 4 * n * n) * size
     return operations, (2 * n * HEAD + 2 * n * HEAD * -(-n // ROWS)) * size  # keys and values again for each block
+
+
+def written(work, n, size):
+    """How many of the bytes moved are stores."""
+    return size * {SCORES: n * HEAD + 2 * n * n, FLASH: n * HEAD}.get(work, n * n)
 
 
 # ---- what fits on a multiprocessor

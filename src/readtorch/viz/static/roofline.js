@@ -50,7 +50,7 @@ function askedBar({ asked, needed }) {
     most = Math.max(asked, needed),
     y = PLACES.y + 8 * PLACES.side + 34;
   return [
-    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y - 6 }, "KiB asked for"),
+    s("text", { class: "rt-rf-tick", x: PLACES.x, y: y - 6 }, "KiB in flight"),
     s("rect", { class: "rt-rf-asked", x: PLACES.x, y, width: (width * asked) / most, height: 12 }),
     s("line", { class: "rt-rf-needed", x1: PLACES.x + (width * needed) / most, x2: PLACES.x + (width * needed) / most, y1: y - 3, y2: y + 15 }),
     s("text", { class: "rt-rf-tick", x: PLACES.x, y: y + 28 }, `${shortText(asked)} of ${shortText(needed)} needed`),

@@ -16,13 +16,15 @@ const LATENCY = 0.6,
 
 const model = (inputs) => {
   const chip = CHIPS[inputs.chip];
-  const [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), BYTES[inputs.units]);
+  const size = BYTES[inputs.units],
+    [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), size),
+    read = bytes - written(inputs.work, inputs.n, size);
   if (inputs.work === "matmul") resultsInRegisters(Number(inputs.tile), inputs.threads, inputs.registers);
   const [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, inputs.shared, chip.shared);
   if (blocks === 0) refuse(`Not one block fits on a multiprocessor: ${limit} are not enough.`);
   const warps = blocks * Math.ceil(inputs.threads / WARP),
     asked = (blocks * inputs.threads * Number(inputs.asked)) / 1024,
-    needed = (((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024,
+    needed = (((((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024) * read) / bytes, // nobody waits for a store
     kept = Math.min(1, asked / needed),
     peak = chip.peak[inputs.units],
     moving = bytes / (chip.bandwidth * 1000) / kept,
@@ -44,6 +46,11 @@ function workCost(work, n, tile, size) {
   const operations = 4 * n * n * HEAD + 5 * n * n;
   if (work === "scores") return [operations, (4 * n * HEAD + 4 * n * n) * size];
   return [operations, (2 * n * HEAD + 2 * n * HEAD * Math.ceil(n / ROWS)) * size];
+}
+
+function written(work, n, size) {
+  if (work === "scores") return (n * HEAD + 2 * n * n) * size;
+  return (work === "flash" ? n * HEAD : n * n) * size;
 }
 
 // ---- what fits on a multiprocessor
