@@ -23,9 +23,8 @@ def names():
 def cells(path):
     """(code, may it fail) of each."""
     for body in re.findall(r"^`{3,}\{code-cell\}[^\n]*\n(.*?)^`{3,}\s*$", path.read_text(encoding="utf8"), re.S | re.M):
-        lines = body.splitlines()
-        options = [line for line in lines if re.match(r":[\w-]+:", line)]
-        yield "\n".join(lines[len(options) :]), any("raises-exception" in line for line in options)
+        options, code = re.fullmatch(r"(---\n.*?\n---\n|(?::[\w-]+:[^\n]*\n)*)(.*)", body, re.S).groups()
+        yield code, "raises-exception" in options
 
 
 def run(name):
