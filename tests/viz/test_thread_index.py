@@ -70,16 +70,6 @@ def test_thread_4_of_block_3():
     assert said.endswith("In all: 32 elements written by several threads, a race; 68 elements written by none.")
 
 
-def test_backwards_needs_both_bounds():
-    """What the chapter asks for."""
-    says = {guard: figure.FIGURE.result(index=figure.INDICES[-1], guard=guard, at=0)["say"] for guard in figure.GUARDS}
-    assert all(
-        said.startswith("Block 0, thread 0: i = 100 - 1 - (0 * 32 + 0) = 99, it writes out[99]. ")
-        for said in says.values()
-    )
-    assert [guard for guard, said in says.items() if said.endswith("right.")] == [figure.BOTH]
-
-
 def test_numba_s_prefix_is_read():
     with_prefix = figure.FIGURE.result(index="cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x")
     assert with_prefix == figure.FIGURE.result()
