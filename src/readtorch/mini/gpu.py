@@ -9,6 +9,10 @@ BARRIER, LEFT = "the barrier", "the end"
 Shuffle = namedtuple("Shuffle", "mask value source")
 
 
+def lanes_in(mask):
+    return {lane for lane in range(WARP) if mask >> lane & 1}
+
+
 class Thread:
     """One run of a kernel: a generator, stopped at a yield."""
 
@@ -38,16 +42,14 @@ class Thread:
     def check_stop(self):
         if self.stop is BARRIER:
             return
-        if not isinstance(self.stop, Shuffle):
+        mask = getattr(self.stop, "mask", None)
+        if mask is None:
             raise TypeError(f"{self} waits for {self.stop!r}")
-        for lane in (self.lane, self.stop.source):
-            if lane not in lanes_in(self.stop.mask):
+        source = getattr(self.stop, "source", self.lane)
+        for lane in (self.lane, source):
+            if lane not in lanes_in(mask):
                 raise ValueError(f"{self}: lane {lane} is not in"
-                                 f" its mask {self.stop.mask:#x}")
-
-
-def lanes_in(mask):
-    return {lane for lane in range(WARP) if mask >> lane & 1}
+                                 f" its mask {mask:#x}")
 
 
 def all_at_the_barrier(threads):
