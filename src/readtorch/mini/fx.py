@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import operator
-from math import inf, nan
 
 from .module import Linear, Module, Parameter
 
@@ -24,8 +23,8 @@ SIGNS = {operator.add: "+", operator.mul: "*"}
 
 class Graph:
     def __init__(self):
-        self.nodes, self.functions = [], {inf: "inf", nan: "nan"}
-        self.taken = {"self", "forward", "inf", "nan"}
+        self.nodes, self.functions = [], {}
+        self.taken = {"self", "forward"}
 
     def free_name(self, name):
         name, number = name.replace(".", "_"), 0
@@ -63,10 +62,8 @@ class Proxy:
     def __getattr__(self, name):
         return Attribute(self, name)
 
-    def __bool__(self, *other):
+    def __bool__(self):
         raise TypeError("nobody knows this value yet")
-
-    __eq__ = __ne__ = __bool__  # Python's own == says False
 
     def __add__(self, other):
         return self.instead(operator.add, (), (self, other))
@@ -128,21 +125,23 @@ class Tracer:
 def watched(tracer, root):
     """Calls and parameters of modules: the tracer first."""
     call, get = Module.__call__, Module.__getattr__
-    path = {m: path for path, m in root.named_modules()}
+    paths = {m: path for path, m in root.named_modules()}
     names = {p: name for name, p in root.named_parameters()}
 
     def module_call(module, *args):
         if tracer.is_leaf(module):
-            return tracer.proxy("call_module", path[module], args)
+            path = paths[module]
+            return tracer.proxy("call_module", path, args)
         return call(module, *args)
 
-    def module_get(module, name):
+    def module_getattr(module, name):
         value = get(module, name)
         if isinstance(value, Parameter):
             return tracer.proxy("get_attr", names[value])
         return value
 
-    Module.__call__, Module.__getattr__ = module_call, module_get
+    Module.__call__ = module_call
+    Module.__getattr__ = module_getattr
     try:
         yield
     finally:
