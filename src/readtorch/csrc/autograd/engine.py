@@ -292,8 +292,8 @@ def evaluate_function(graph_task, fn, inputs, cpu_ready_queue):
         if not needed:
             return
         outputs = call_as_needed(graph_task, fn, inputs)
-        # all of them before one goes on: a trace sees the order
-        outputs = validate_outputs(fn._next_edges, outputs, returned_by(fn))
+        if tls.is_unusual:  # a mode sees the order: all are validated before one goes on
+            outputs = validate_outputs(fn._next_edges, outputs, returned_by(fn))
     else:
         is_plain = fn._hooks is None and not graph_task.is_observed
         outputs = fn.apply(*inputs) if is_plain else call_function(graph_task, fn, inputs)
