@@ -4,11 +4,7 @@ A backend is a function of (GraphModule, example inputs) that returns a function
 list. In PyTorch: `torch/_dynamo/backends/registry.py`.
 """
 
-from readtorch._decomp import core_aten_decompositions
 from readtorch._dynamo.exc import InvalidBackend
-from readtorch._functorch.aot_autograd import aot_module_simplified
-from readtorch._functorch.compilers import nop
-from readtorch._functorch.partitioners import min_cut_rematerialization_partition
 from readtorch._inductor.compile_fx import compile_fx, has_open_sizes, shapes_of, why_not
 
 
@@ -22,6 +18,11 @@ def aot_eager(module, example_inputs, decompositions=None):
 
     A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is.
     """
+    # imported here: the other backends have no use for it
+    from readtorch._functorch.aot_autograd import aot_module_simplified
+    from readtorch._functorch.compilers import nop
+    from readtorch._functorch.partitioners import min_cut_rematerialization_partition
+
     if why_not(module) is not None:
         return module.forward
     compiled, any_size = {}, has_open_sizes(module)
@@ -44,6 +45,8 @@ def aot_eager(module, example_inputs, decompositions=None):
 
 def aot_eager_decomp_partition(module, example_inputs):
     """The same with graphs of simple operators, which the partitioner knows better: what a compiler would get."""
+    from readtorch._decomp import core_aten_decompositions
+
     return aot_eager(module, example_inputs, core_aten_decompositions())
 
 

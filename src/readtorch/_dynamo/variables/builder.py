@@ -343,7 +343,7 @@ class VariableBuilder:
         if not (isinstance(source, LocalSource) and source.shown.startswith("__stack")):
             return UnknownVariable(value, source)
         _, (over,), index = value.__reduce__()
-        self.guard("RANGE_ITERATOR_MATCH", source, value.__reduce__()[1:])
+        self.guard("RANGE_ITERATOR_MATCH", source, ((over,), index))
         return RangeIteratorVariable(ConstantVariable(over), index)
 
     def cell(self, value, source):
