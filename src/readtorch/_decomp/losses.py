@@ -4,14 +4,9 @@ reduction: 0 none, 1 mean, 2 sum, as operators have it.
 """
 
 import readtorch as rt
+from readtorch.aten.native.loss import MEAN, NONE, apply_loss_reduction
 
 from .activations import elementwise
-
-NONE, MEAN, SUM = 0, 1, 2
-
-
-def reduced(loss, reduction):
-    return loss if reduction == NONE else loss.mean() if reduction == MEAN else loss.sum()
 
 
 def share(self, reduction):
@@ -21,7 +16,7 @@ def share(self, reduction):
 
 @elementwise("mse_loss.default")
 def mse_loss(self, target, reduction=MEAN):
-    return reduced((self - target) ** 2, reduction)
+    return apply_loss_reduction((self - target) ** 2, reduction)
 
 
 @elementwise("mse_loss_backward.default")
@@ -33,8 +28,8 @@ def mse_loss_backward(grad_output, self, target, reduction):
 def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
     distance = (self - target).abs()
     if beta == 0:
-        return reduced(distance, reduction)
-    return reduced(rt.where(distance < beta, 0.5 * distance**2 / beta, distance - 0.5 * beta), reduction)
+        return apply_loss_reduction(distance, reduction)
+    return apply_loss_reduction(rt.where(distance < beta, 0.5 * distance**2 / beta, distance - 0.5 * beta), reduction)
 
 
 @elementwise("smooth_l1_loss_backward.default")
@@ -46,7 +41,9 @@ def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
 @elementwise("huber_loss.default")
 def huber_loss(self, target, reduction=MEAN, delta=1.0):
     distance = (self - target).abs()
-    return reduced(rt.where(distance < delta, 0.5 * distance**2, delta * (distance - 0.5 * delta)), reduction)
+    return apply_loss_reduction(
+        rt.where(distance < delta, 0.5 * distance**2, delta * (distance - 0.5 * delta)), reduction
+    )
 
 
 @elementwise("huber_loss_backward.default")
@@ -56,7 +53,7 @@ def huber_loss_backward(grad_output, self, target, reduction, delta):
 
 @elementwise("soft_margin_loss.default")
 def soft_margin_loss(self, target, reduction=MEAN):
-    return reduced((-target * self).exp().log1p(), reduction)
+    return apply_loss_reduction((-target * self).exp().log1p(), reduction)
 
 
 @elementwise("soft_margin_loss_backward.default")
@@ -67,7 +64,7 @@ def soft_margin_loss_backward(grad_output, self, target, reduction):
 @elementwise("binary_cross_entropy.default")
 def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
     loss = (target - 1) * (-self).log1p().clamp(min=-100) - target * self.log().clamp(min=-100)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return apply_loss_reduction(loss if weight is None else loss * weight, reduction)
 
 
 @elementwise("binary_cross_entropy_backward.default")
@@ -94,7 +91,8 @@ def picked(self, target, ignore_index):
     return channel, rt.where(counts, target, 0), counts
 
 
-def _nll_loss_forward(self, target, weight, reduction, ignore_index):
+@elementwise("nll_loss_forward.default", "nll_loss2d_forward.default")
+def nll_loss_forward(self, target, weight, reduction, ignore_index):
     channel, index, counts = picked(self, target, ignore_index)
     scores = self if weight is None else self * of_classes(weight, self)
     losses = rt.where(counts, -rt.gather(scores, channel, index), 0).squeeze(channel)
@@ -107,11 +105,6 @@ def _nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction == MEAN:
         return losses.sum() / total, total
     return losses.sum(), total
-
-
-@elementwise("nll_loss_forward.default", "nll_loss2d_forward.default")
-def nll_loss_forward(self, target, weight, reduction, ignore_index):
-    return _nll_loss_forward(self, target, weight, reduction, ignore_index)
 
 
 @elementwise("nll_loss_backward.default", "nll_loss2d_backward.default")

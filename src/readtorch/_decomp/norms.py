@@ -32,13 +32,12 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
     outer = input.dim() - len(normalized_shape)
     inner, outer = list(range(outer, input.dim())), list(range(outer))
     normalized = (input - mean) * rstd
-    wants = output_mask
     dx = dw = db = None
-    if wants[0]:
+    if output_mask[0]:
         dx = gradient_through(grad_out if weight is None else grad_out * weight, normalized, rstd, inner)
-    if wants[1] and weight is not None:
+    if output_mask[1] and weight is not None:
         dw = (grad_out * normalized).sum(outer) if outer else grad_out * normalized
-    if wants[2] and bias is not None:
+    if output_mask[2] and bias is not None:
         db = grad_out.sum(outer) if outer else grad_out.clone()
     return dx, dw, db
 
@@ -48,10 +47,7 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     grouped = input.reshape(N, group, C // group * HxW)
     variance, mean = rt.var_mean(grouped, [2], correction=0, keepdim=True)
     rstd = rt.rsqrt(variance + eps)
-    out = ((grouped - mean) * rstd).view(input.shape)
-    channels = [1, C] + [1] * (input.dim() - 2)
-    out = out if weight is None else out * weight.view(channels)
-    out = out if bias is None else out + bias.view(channels)
+    out = scaled(((grouped - mean) * rstd).view(input.shape), weight, bias)
     return out, mean.squeeze(2), rstd.squeeze(2)
 
 
@@ -73,7 +69,7 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 
 
 def statistics_of_channels(input, eps):
-    """(mean, rstd) of each channel: (1, C, 1, …)."""
+    """(mean, rstd, variance) of each channel: (1, C, 1, …)."""
     dims = [0, *range(2, input.dim())]
     variance, mean = rt.var_mean(input, dims, correction=0, keepdim=True)
     return mean, rt.rsqrt(variance + eps), variance

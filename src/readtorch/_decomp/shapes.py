@@ -24,8 +24,8 @@ def diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
 
 @elementwise("embedding_dense_backward.default")
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    counts = indices.new_zeros((num_weights,)).index_put([indices], rt.ones_like(indices), accumulate=True)
     if scale_grad_by_freq:
+        counts = indices.new_zeros((num_weights,)).index_put([indices], rt.ones_like(indices), accumulate=True)
         grad_output = grad_output / counts[indices].unsqueeze(-1)
     grad = grad_output.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
     return grad.new_zeros((num_weights, grad_output.shape[-1])).index_put([indices], grad, accumulate=True)

@@ -52,18 +52,13 @@ def aot_function(
     fw_compiler, bw_compiler: (GraphModule, list of fake tensors) -> a function of tensors that returns a list of them. inference_compiler:
     the same, where nothing requires grad. partition_fn: (joint graph, its inputs, num_fwd_outputs=) -> (forward, backward).
     decompositions: operator -> a function that is traced in its place. keep_inference_input_mutations: a graph without a
-    backward may write to inputs at its end. dynamic: not supported, NotImplementedError.
+    backward may write to inputs at its end. num_params_buffers: how many arguments are parameters and buffers, which makes no difference
+    here. dynamic: not supported, NotImplementedError.
     """
     if dynamic:
         raise NotImplementedError("readtorch's AOTAutograd has no symbolic sizes: leave out dynamic=True")
     aot_config = AOTConfig(
-        fw_compiler,
-        bw_compiler or fw_compiler,
-        inference_compiler or fw_compiler,
-        partition_fn,
-        decompositions or {},
-        num_params_buffers,
-        keep_inference_input_mutations,
+        fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, keep_inference_input_mutations
     )
     compiled = out_spec = None
 
@@ -195,13 +190,7 @@ def aot_module_simplified(
         return outs
 
     aot_config = AOTConfig(
-        fw_compiler,
-        bw_compiler or fw_compiler,
-        inference_compiler or fw_compiler,
-        partition_fn,
-        decompositions or {},
-        len(params),
-        keep_inference_input_mutations,
+        fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, keep_inference_input_mutations
     )
     compiled = create_aot_dispatcher_function(flat_fn, [*params, *args], aot_config)
 

@@ -13,9 +13,8 @@ RANDOM = (
     "dropout _fused_dropout _standard_gamma bernoulli multinomial native_dropout normal poisson binomial rrelu rand_like rand "
     "randint randn randperm"
 ).split()
-NOT_MERGED = {getattr(aten, name) for name in RANDOM if hasattr(aten, name)} | {
-    aten.empty
-}  # two calls make two results
+# Two calls make two results.
+NOT_MERGED = {getattr(aten, name) for name in RANDOM if hasattr(aten, name)} | {aten.empty}
 
 
 def get_aten_target(node):
@@ -50,12 +49,18 @@ def key_of(node, env):
 
 def nodes_that_alias_outputs(graph):
     (output,) = graph.find_nodes(op="output")
-    storages = {id(storage_impl(n.meta["val"])) for n in output.all_input_nodes if has_storage(n)}
-    return {n for n in graph.nodes if has_storage(n) and id(storage_impl(n.meta["val"])) in storages}
+    storages = storages_of(output.all_input_nodes)
+    return {node for node in graph.nodes if get_node_storage(node) in storages}
 
 
-def has_storage(node):
-    return isinstance(node.meta.get("val"), Tensor)
+def get_node_storage(node):
+    """What tells the storages of results apart; None for what is no tensor."""
+    value = node.meta.get("val")
+    return id(storage_impl(value)) if isinstance(value, Tensor) else None
+
+
+def storages_of(nodes):
+    return set(map(get_node_storage, nodes)) - {None}
 
 
 def raise_getitems(graph_module):
@@ -71,10 +76,6 @@ def strip_overloads(graph_module):
     for node in graph_module.graph.nodes:
         node.target = get_aten_target(node)
     graph_module.recompile()
-
-
-def get_placeholders(graph):
-    return graph.find_nodes(op="placeholder")
 
 
 def get_outputs(graph):

@@ -45,9 +45,8 @@ class FlowGraph:
 
     def augment(self, levels):
         """Fill all shortest paths (Dinic's algorithm). Returns by how much the flow has grown."""
-        onward = {
-            u: [v for v in self.room[u] if levels.get(v) == levels[u] + 1] for u in levels
-        }  # what has led nowhere is taken out
+        # What has led nowhere is taken out.
+        onward = {u: [v for v in self.room[u] if levels.get(v) == levels[u] + 1] for u in levels}
         path, grown = [SOURCE], 0
         while path:
             u = path[-1]

@@ -24,20 +24,20 @@ import operator
 
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
-from readtorch.c10.tensor_impl import storage_impl
 from readtorch.fx import Graph, GraphModule, Node
 from readtorch.utils._pytree import tree_leaves, tree_map_only
 from readtorch.utils.flop_counter import FlopCounterMode
 
 from . import config
 from ._activation_checkpointing.knapsack import dp_knapsack, greedy_knapsack
-from .compile_utils import fx_graph_cse, get_aten_target, raise_getitems
+from .compile_utils import fx_graph_cse, get_aten_target, get_node_storage, get_outputs, raise_getitems, storages_of
 from .min_cut import SINK, SOURCE, FlowGraph
 from .op_types import get_default_op_list
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
 
 aten = ops.aten
+FREE = (operator.getitem, aten.lift_fresh_copy, aten.lift_fresh)  # may always be computed again
 
 
 def default_partition(joint_module, _joint_inputs, *, num_fwd_outputs, static_lifetime_input_indices=None):
@@ -79,8 +79,7 @@ def _is_tangent(node):
 
 
 def _extract_fwd_bwd_outputs(joint_module, *, num_fwd_outputs):
-    (output,) = joint_module.graph.find_nodes(op="output")
-    outputs = tree_leaves(output.args)
+    outputs = get_outputs(joint_module.graph)
     return outputs[:num_fwd_outputs], outputs[num_fwd_outputs:]
 
 
@@ -218,7 +217,7 @@ def solve_min_cut(joint_graph, node_info, options, dont_ban=frozenset()):
     if options.ban_if_long_fusible_chains:
         problem.ban_ends_of_long_chains(joint_graph)
     try:
-        problem.value, edges = problem.flow.minimum_cut()
+        _, edges = problem.flow.minimum_cut()
     except ValueError as without_limit:
         raise RuntimeError(
             "AOT Autograd failed to partition the joint forward-backward graph.\n\nThe partitioner determines which intermediate values to "
@@ -270,11 +269,7 @@ class _MinCut:
     def why_not_again(self, node):
         """Why a result of the forward is not computed again in the backward, or None."""
         types, options = get_default_op_list(), self.options
-        if node.op != "call_function" or get_aten_target(node) in (
-            operator.getitem,
-            aten.lift_fresh_copy,
-            aten.lift_fresh,
-        ):
+        if node.op != "call_function" or get_aten_target(node) in FREE:
             return None
         if config.recompute_views and types.is_view(node):
             return None
@@ -411,12 +406,10 @@ def total_size(nodes):
 
 def recomputable_banned_nodes(banned, node_info):
     """What could be computed again all the same: what the backward needs, and is no input. The largest first."""
-    storages = {id(storage_impl(node.meta["val"])) for node in node_info.inputs if isinstance(node.meta["val"], Tensor)}
+    storages = storages_of(node_info.inputs)
 
     def is_candidate(node):
-        value = node.meta.get("val")
-        is_input = isinstance(value, Tensor) and id(storage_impl(value)) in storages
-        return node_info.distance[node] < FAR and not is_input
+        return node_info.distance[node] < FAR and get_node_storage(node) not in storages
 
     return sorted(filter(is_candidate, banned), key=_size_of, reverse=True)
 

@@ -17,14 +17,14 @@ from readtorch._subclasses.functional_tensor import FunctionalTensor, Functional
 from readtorch._tensor import Tensor
 from readtorch.autograd.function import BackwardCFunction
 from readtorch.c10.memory_format import suggested_format
-from readtorch.c10.tensor_impl import storage_impl
 
 from .functional_utils import (
-    MetadataKey,
     are_all_mutations_under_no_grad_or_inference_mode,
     from_fun,
     has_data_mutation,
     has_metadata_mutation,
+    metadata_key,
+    storage_of,
     to_fun,
 )
 from .schemas import OF_INTERMEDIATE, InputAliasInfo, OutputAliasInfo, OutputType, ViewAndMutationMeta
@@ -92,7 +92,7 @@ class _Outputs:
         self.requiring_grad = defaultdict(list)
         for o in tensors:
             if o.requires_grad:
-                self.requiring_grad[storage_of(o), MetadataKey.make(o)].append(o)
+                self.requiring_grad[storage_of(o), metadata_key(o)].append(o)
 
     def info_of(self, o):
         if not isinstance(o, Tensor):
@@ -122,7 +122,7 @@ class _Outputs:
             if self.sharing[storage] == 1 or others <= 1:
                 return OutputType.unsafe_view_alias, None
             return self.type_of_intermediate_alias(o)
-        same = [other for other in self.requiring_grad[storage, MetadataKey.make(o)] if other is not o]
+        same = [other for other in self.requiring_grad[storage, metadata_key(o)] if other is not o]
         if self.sharing[storage] > 1 and same and not o.requires_grad:  # `return out, out.detach()`
             return OutputType.alias_of_intermediate_base_is_user_output, self.place[id(same[0])]
         return OutputType.non_alias, None
@@ -143,10 +143,6 @@ class _Outputs:
         self.place_of_base[id(base)] = len(self.intermediate_bases)
         self.intermediate_bases.append(base)
         return OutputType.alias_of_intermediate_save_as_output, self.place_of_base[id(base)]
-
-
-def storage_of(t):
-    return id(storage_impl(t))
 
 
 def is_multi_output_view(t):

@@ -3,6 +3,7 @@
 import readtorch
 from readtorch._subclasses.functional_tensor import FunctionalTensor
 from readtorch._tensor import Tensor
+from readtorch.c10.tensor_impl import storage_impl
 from readtorch.csrc.autograd.gen_variable_type import set_differentiable
 from readtorch.csrc.autograd.node import NotImplemented as NotImplementedNode
 
@@ -38,15 +39,17 @@ def are_all_mutations_under_no_grad_or_inference_mode(t):
 
 def has_metadata_mutation(f_arg, arg):
     """Whether a tensor sees its memory otherwise than when the function was called."""
-    return isinstance(arg, Tensor) and MetadataKey.make(from_fun(f_arg)) != MetadataKey.make(arg)
+    return isinstance(arg, Tensor) and metadata_key(from_fun(f_arg)) != metadata_key(arg)
 
 
-class MetadataKey(tuple):
+def storage_of(t):
+    """What tells the storages of tensors apart, as long as they live."""
+    return id(storage_impl(t))
+
+
+def metadata_key(t):
     """How a tensor sees its memory: tensors of one storage with the same key are the same numbers."""
-
-    @classmethod
-    def make(cls, t):
-        return cls((tuple(t.shape), t.stride(), t.storage_offset(), t.dtype))
+    return tuple(t.shape), t.stride(), t.storage_offset(), t.dtype
 
 
 def gen_alias_from_base(base, target, target_requires_grad, view_metas):

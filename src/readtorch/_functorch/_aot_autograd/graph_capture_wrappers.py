@@ -8,6 +8,7 @@ create_functionalized_fn      runs all of it on FunctionalTensors: what is trace
 """
 
 import readtorch
+from readtorch._functorch.partitioners import _is_tangent
 from readtorch._subclasses.functional_tensor import FunctionalTensorMode
 from readtorch._tensor import Tensor
 from readtorch.fx.experimental.proxy_tensor import get_proxy_mode
@@ -77,7 +78,7 @@ def create_joint(fn):
 def tag_forward(graph):
     """Note in what has been traced so far that it is of the forward. The gradients that come in are not."""
     for node in graph.nodes:
-        node.meta["partitioner_tag"] = "is_backward" if node.name.startswith("tangents") else "is_forward"
+        node.meta["partitioner_tag"] = "is_backward" if _is_tangent(node) else "is_forward"
 
 
 def create_functionalized_fn(fn, meta, requires_grad, trace_joint):

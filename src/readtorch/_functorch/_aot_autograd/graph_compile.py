@@ -18,7 +18,7 @@ def aot_dispatch_autograd(flat_fn, flat_args, meta, aot_config):
     """Compile a function and its backward. Returns a function of the list of its arguments."""
     joint, joint_inputs = aot_dispatch_autograd_graph(flat_fn, flat_args, meta, aot_config)
     fw_module, bw_module = aot_config.partition_fn(joint, joint_inputs, num_fwd_outputs=meta.num_forward_returns)
-    compiled_fw = aot_config.fw_compiler(fw_module, joint_inputs[0])
+    compiled_fw = boxed(aot_config.fw_compiler(fw_module, joint_inputs[0]))
     function = compiled_function(compiled_fw, lazily(aot_config.bw_compiler, bw_module), meta)
     without_gradient = indices_of_inps_to_detach(bw_module, flat_args)
     return runtime_wrapper(function.apply, meta, trace_joint=True, to_detach=without_gradient)
@@ -35,7 +35,6 @@ def lazily(compiler, graph_module):
             compiled = boxed(compiler(graph_module, fakes))
         return compiled(args)
 
-    call._boxed_call = True
     return call
 
 

@@ -3,7 +3,8 @@
 """
 
 from readtorch._tensor import Tensor
-from readtorch.c10.tensor_impl import storage_impl
+
+from .functional_utils import storage_of
 
 
 def repeated(args):
@@ -52,7 +53,7 @@ def refuse_writes_to_shared_memory(args, input_info):
     owners = {}
     for i, a in enumerate(args):
         if isinstance(a, Tensor):
-            owners.setdefault(id(storage_impl(a)), []).append(i)
+            owners.setdefault(storage_of(a), []).append(i)
     for places in owners.values():
         written = [i for i in places if is_written(input_info[i])]
         if written and len({id(args[i]) for i in places}) > 1:

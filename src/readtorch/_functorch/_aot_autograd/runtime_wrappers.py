@@ -12,7 +12,7 @@ from readtorch.autograd import Function
 from readtorch.autograd.graph import increment_version
 
 from .functional_utils import gen_alias_from_base
-from .schemas import OutputType, TensorAlias
+from .schemas import OF_INTERMEDIATE, OutputType, TensorAlias
 from .utils import boxed
 
 # ------------------------------------------------------------------------------------------- around the graph
@@ -66,7 +66,7 @@ def replay_output_aliases(args, fw_outs, meta):
             out = args[info.base_idx]
         elif info.output_type is OutputType.alias_of_input:
             out = gen_alias_from_base(args[info.base_idx], unwrapped(out), info.requires_grad, info.view_metas)
-        elif info.base_idx is not None and info.output_type is not OutputType.non_alias:
+        elif info.output_type in OF_INTERMEDIATE:
             base = fw_outs[base_place(info, meta)]
             out = gen_alias_from_base(unwrapped(base), unwrapped(out), info.requires_grad, info.view_metas)
         outs.append(unwrapped(out))
@@ -84,8 +84,7 @@ def base_place(info, meta):
 
 
 def compiled_function(compiled_fw, compiled_bw, meta):
-    """The autograd.Function with these two graphs."""
-    compiled_fw, compiled_bw = boxed(compiled_fw), boxed(compiled_bw)
+    """The autograd.Function with these two graphs, which are functions of lists."""
 
     class CompiledFunction(Function):
         @staticmethod

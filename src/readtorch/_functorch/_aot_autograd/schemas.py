@@ -145,15 +145,18 @@ class ViewAndMutationMeta:
 
 @dataclass
 class AOTConfig:
-    """What the caller of `aot_function` asked for."""
+    """What the caller of `aot_function` asked for. A compiler that is None is that of the forward."""
 
     fw_compiler: Callable
-    bw_compiler: Callable
-    inference_compiler: Callable
+    bw_compiler: Callable | None
+    inference_compiler: Callable | None
     partition_fn: Callable
-    decompositions: dict
-    num_params_buffers: int = 0
-    keep_inference_input_mutations: bool = False
+    decompositions: dict | None
+    keep_inference_input_mutations: bool
+
+    def __post_init__(self):
+        self.bw_compiler = self.bw_compiler or self.fw_compiler
+        self.inference_compiler = self.inference_compiler or self.fw_compiler
 
 
 @dataclass
