@@ -257,7 +257,8 @@ STEPS = re.compile(r"step (\d+) of (\d+)")
 def test_every_player_counts_the_run_that_is_shown_and_stops_at_its_end(visit, page_with, figure):
     with visit(page_with(figure())) as seen:
         page, slider, count = seen.page, seen.page.locator(".rt-slider"), seen.page.locator(".rt-count").first
-        page.clock.install()  # plays minutes at once
+        page.clock.install(time=0)  # plays minutes at once,
+        page.clock.pause_at(1000)  # and stands still between two steps of this test
         runs = page.locator("label", has_text=re.compile("^run")).locator("select")
         assert runs.count() == (figure in (imports, loader, devices, ranks, accesses))
         for run in runs.locator("option").all() if runs.count() else [None]:
