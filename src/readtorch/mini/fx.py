@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import operator
+from math import inf, nan
 
 from .module import Linear, Module, Parameter
 
@@ -23,8 +24,8 @@ SIGNS = {operator.add: "+", operator.mul: "*"}
 
 class Graph:
     def __init__(self):
-        self.nodes, self.functions = [], {}
-        self.taken = {"self", "forward"}
+        self.nodes, self.functions = [], {inf: "inf", nan: "nan"}
+        self.taken = {"self", "forward", "inf", "nan"}
 
     def free_name(self, name):
         name, number = name.replace(".", "_"), 0
@@ -62,8 +63,10 @@ class Proxy:
     def __getattr__(self, name):
         return Attribute(self, name)
 
-    def __bool__(self):
+    def __bool__(self, *other):
         raise TypeError("nobody knows this value yet")
+
+    __eq__ = __ne__ = __bool__  # Python's own == says False
 
     def __add__(self, other):
         return self.instead(operator.add, (), (self, other))
@@ -125,23 +128,21 @@ class Tracer:
 def watched(tracer, root):
     """Calls and parameters of modules: the tracer first."""
     call, get = Module.__call__, Module.__getattr__
-    paths = {m: path for path, m in root.named_modules()}
+    path = {m: path for path, m in root.named_modules()}
     names = {p: name for name, p in root.named_parameters()}
 
     def module_call(module, *args):
         if tracer.is_leaf(module):
-            path = paths[module]
-            return tracer.proxy("call_module", path, args)
+            return tracer.proxy("call_module", path[module], args)
         return call(module, *args)
 
-    def module_getattr(module, name):
+    def module_get(module, name):
         value = get(module, name)
         if isinstance(value, Parameter):
             return tracer.proxy("get_attr", names[value])
         return value
 
-    Module.__call__ = module_call
-    Module.__getattr__ = module_getattr
+    Module.__call__, Module.__getattr__ = module_call, module_get
     try:
         yield
     finally:
