@@ -72,3 +72,21 @@ def test_a_step_is_chosen_and_a_program_typed(visit, page_with):
         field.press("Enter")
         assert seen.page.locator(".rt-step").all_inner_texts() == ["a = 3 MiB", "del a"]
         assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_picture_is_grey_while_it_is_not_the_programs(visit, page_with):
+    with visit(page_with(viz.figure("allocator_playground"))) as seen:
+        grey = seen.page.locator(".rt-stale")
+        program = seen.page.get_by_label("program").first
+        program.fill("a = 3; del b")
+        program.press("Enter")
+        assert grey.count() == 1
+        memory = seen.page.get_by_label("memory").first
+        memory.fill("90")  # is taken, and the program still is not
+        memory.press("Enter")
+        assert grey.count() == 1 and "there is no b" in seen.page.locator(".rt-refusal").inner_text()
+        program.fill("a = 3; del a")
+        program.press("Enter")
+        assert grey.count() == 0 and seen.problems == []

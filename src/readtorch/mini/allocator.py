@@ -52,7 +52,7 @@ def segment_size(size):
 class Block:
     before = after = None  # neighbors in the segment
     allocated = False
-    events = 0  # how many marks it waits for
+    events = 0  # how many it waits for
 
     def __init__(self, stream, pool, address, size):
         self.stream, self.pool = stream, pool

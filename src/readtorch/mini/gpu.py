@@ -9,10 +9,6 @@ BARRIER, LEFT = "the barrier", "the end"
 Shuffle = namedtuple("Shuffle", "mask value source")
 
 
-def lanes_in(mask):
-    return {lane for lane in range(WARP) if mask >> lane & 1}
-
-
 class Thread:
     """One run of a kernel: a generator, stopped at a yield."""
 
@@ -42,14 +38,16 @@ class Thread:
     def check_stop(self):
         if self.stop is BARRIER:
             return
-        mask = getattr(self.stop, "mask", None)
-        if mask is None:
+        if not isinstance(self.stop, Shuffle):
             raise TypeError(f"{self} waits for {self.stop!r}")
-        source = getattr(self.stop, "source", self.lane)
-        for lane in (self.lane, source):
-            if lane not in lanes_in(mask):
+        for lane in (self.lane, self.stop.source):
+            if lane not in lanes_in(self.stop.mask):
                 raise ValueError(f"{self}: lane {lane} is not in"
-                                 f" its mask {mask:#x}")
+                                 f" its mask {self.stop.mask:#x}")
+
+
+def lanes_in(mask):
+    return {lane for lane in range(WARP) if mask >> lane & 1}
 
 
 def all_at_the_barrier(threads):

@@ -456,7 +456,7 @@ FIGURE = Figure(
     inputs=(
         Choice("program", "function", "branch", {name: program.title for name, program in PROGRAMS.items()}),
         Integers("example", "example", [1, 1], low=-99, high=99, longest=4, shortest=1),
-        Integers("call", "then call with", [-1, -1], low=-99, high=99, longest=4, shortest=1),
+        Integers("call", "then call with", [-1, -2, -3], low=-99, high=99, longest=4, shortest=1),
         Integers(
             "scale", "scale: example, call", [2, 100], low=-99, high=100, longest=2, shortest=2, only=("program", "setting")
         ),

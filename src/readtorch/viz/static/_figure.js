@@ -251,14 +251,14 @@ const figure =
         if (final) edited = null;
         return;
       }
+      const stale = behind; // before another try: what the other fields say is not drawn
       const { [spec.name]: _, ...others } = pending;
       if (!together && Object.keys(others).length && !change({ [spec.name]: value }, final ? null : spec.name, others)) {
         input.removeAttribute("aria-invalid"); // not this field's fault: it is taken, and the others stay as they are
-        tell(problem);
+        tell(problem, stale);
         return;
       }
       pending[spec.name] = value;
-      const stale = behind;
       const say = () => {
         input.setAttribute("aria-invalid", "true");
         tell(problem, stale);
