@@ -1,7 +1,8 @@
 """The book's side of the figures of ``readtorch.viz``: pages that need no kernel and no other host.
 
 * Each figure's text/html carries its front end, so that it works alone. Here that part moves out of the
-  pages into one script for each kind of figure, loaded once by the reader's browser and cached.
+  pages into one script for each kind of figure, loaded once by the reader's browser and cached; the style
+  sheet, which all figures share, becomes one file.
 * The widget state that myst-nb adds for Jupyter's own front end, and that front end (from a CDN), are
 dropped.
 * Links that move a figure, ``[event 1,311](#fig=allocator&step=1311)`` or with a chapter's file before the #, stay
@@ -64,25 +65,28 @@ class HoistAssets(SphinxPostTransform):
     def run(self, **kwargs):
         if self.app.builder.format != "html":
             return
-        keys = {}  # a dict, for its order
+        files = {}  # a dict, for its order
         for node in list(self.document.findall(nodes.raw)):
             html = node.astext()
             for part in ASSETS.findall(html):
-                keys.update((key, None) for key in write_assets(Path(self.app.outdir), part))
+                files.update((name, None) for name in write_assets(Path(self.app.outdir), part))
             if ASSETS.search(html):
                 node.replace_self(nodes.raw("", ASSETS.sub("", html), format="html"))
-        self.document["rt_keys"] = list(keys)
+        self.document["rt_files"] = list(files)
 
 
 def write_assets(outdir: Path, part: str) -> list[str]:
-    """Write the scripts that one figure needs; the names of its front ends."""
+    """Write the scripts and the style sheet that one figure needs; their names, without mount.js."""
     folder = outdir / "_static" / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    assets = ASSET.findall(part)
-    for key, source in assets:
-        (folder / f"{key}.js").write_text(classic_script(key, json.loads(source)), encoding="utf8")
+    written = []
+    for key, source in ASSET.findall(part):
+        asset = json.loads(source)
+        for name, text in {f"{asset['cssKey']}.css": asset["css"], f"{key}.js": classic_script(key, asset)}.items():
+            (folder / name).write_text(text, encoding="utf8")
+            written.append(name)
     (folder / "mount.js").write_text(MOUNT.search(ASSET.sub("", part))[1], encoding="utf8")
-    return [key for key, _ in assets]
+    return written
 
 
 def classic_script(key: str, asset: dict) -> str:
@@ -90,18 +94,20 @@ def classic_script(key: str, asset: dict) -> str:
     body, exports = EXPORT.subn(r"return \1;", asset["esm"])
     if exports != 1 or re.search(r"^\s*(import|export)\b", body, re.MULTILINE):
         raise ValueError(f"{key}: a front end needs exactly one `export default {{...}}` and no import")
-    style = f"css:{json.dumps(asset['css'])},cssKey:{json.dumps(asset['cssKey'])}"
     return (
         "(window.__readtorch=window.__readtorch||{assets:{},models:{},modules:{}})"
-        f'.assets[{json.dumps(key)}]={{{style},make:function(){{"use strict";\n{body}\n}}}};\n'
+        f'.assets[{json.dumps(key)}]={{make:function(){{"use strict";\n{body}\n}}}};\n'
     )
 
 
 def add_page_files(app, pagename, templatename, context, doctree):
-    keys = doctree.get("rt_keys") if doctree is not None else None
-    for key in keys or []:
-        app.add_js_file(f"{FOLDER}/{key}.js", loading_method="defer")
-    if keys:
+    files = doctree.get("rt_files") if doctree is not None else None
+    for name in files or []:
+        if name.endswith(".css"):
+            app.add_css_file(f"{FOLDER}/{name}", priority=900)
+        else:
+            app.add_js_file(f"{FOLDER}/{name}", loading_method="defer")
+    if files:
         app.add_js_file(f"{FOLDER}/mount.js", loading_method="defer", priority=900)
 
 

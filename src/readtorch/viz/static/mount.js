@@ -177,7 +177,7 @@
   }
 
   function addStyle(asset) {
-    if (document.querySelector(`style[data-rt-css="${asset.cssKey}"]`)) return;
+    if (!asset.css || document.querySelector(`style[data-rt-css="${asset.cssKey}"]`)) return; // in the book it is a file
     const style = document.createElement("style");
     style.setAttribute("data-rt-css", asset.cssKey);
     style.textContent = asset.css;

@@ -1,5 +1,5 @@
 // Which element is a thread's: the threads, a row a block, and the elements, each with the number of threads that write it.
-const SIDE = 10;
+const SIDE = 14;
 
 function square(place, across, kind, words, title, act) {
   const x = 1 + SIDE * (place % across),
@@ -7,7 +7,7 @@ function square(place, across, kind, words, title, act) {
   return s("g", { class: kind, onclick: act ?? null },
     s("title", {}, title),
     s("rect", { x, y, width: SIDE - 1, height: SIDE - 1 }),
-    words && s("text", { x: x + SIDE / 2 - 0.5, y: y + SIDE - 2.8 }, words)); // prettier-ignore
+    words && s("text", { x: x + SIDE / 2 - 0.5, y: y + SIDE - 4 }, words)); // prettier-ignore
 }
 
 const squares = (label, across, count, cells) =>
