@@ -326,7 +326,7 @@ class Cut:
         self.options, self.allowed, self.banned = self.solved[-1]
         self.problem = partitioners._MinCut(self.info, self.options, self.allowed)
         self.nodes = [node for node in joint.graph.nodes if node.op != "output"]
-        self.saved, self.forward, self.backward = saved_by(self.parts), *map(computed_in, self.parts)
+        self.saved, self.forward, self.backward = saved_by(self.parts), *({n.name for n in computed_in(part)} for part in self.parts)
 
     def ban(self, node):
         """Why this result is not computed again in the backward, or "" if it may be."""
@@ -344,7 +344,7 @@ class Cut:
         if node.op == "placeholder":
             return "tangent" if partitioners._is_tangent(node) else "input"
         first, second = node.name in self.forward, node.name in self.backward
-        return "again" if first and second else "forward" if first else "backward"
+        return "again" if first and second else "forward" if first else "backward" if second else "unused"
 
 
 def saved_by(parts):
@@ -354,7 +354,15 @@ def saved_by(parts):
 
 
 def computed_in(part):
-    return {node.name for node in part.graph.nodes if node.op == "call_function"}
+    """The operators that lead to an output. FX keeps one that draws random numbers even where nothing needs it."""
+    (output,) = part.graph.find_nodes(op="output")
+    found, pending = set(), [output]
+    while pending:
+        for node in pending.pop().all_input_nodes:
+            if node not in found:
+                found.add(node)
+                pending.append(node)
+    return [node for node in part.graph.nodes if node in found and node.op == "call_function"]
 
 
 # ---- memory: what is kept, and what moves
@@ -400,7 +408,7 @@ def maker_of(node):
 
 def traffic(part, fused):
     """Bytes that the kernels of a part read and write. fused: operators that the partitioner calls fusible share a kernel."""
-    body = [n for n in part.graph.nodes if n.op == "call_function" and kind_of(n) not in ("getitem", *ALIASES)]
+    body = [node for node in computed_in(part) if kind_of(node) not in ("getitem", *ALIASES)]
     kernels = {node: {node} for node in body}
     uses = [(node, operand) for node in body for operand in dict.fromkeys(map(source_of, node.all_input_nodes))]
     for node, operand in uses:

@@ -1,0 +1,2 @@
+const draw = () => h("div", {});
+export default { render: figure(model, draw) };
