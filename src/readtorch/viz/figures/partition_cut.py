@@ -27,13 +27,13 @@ from readtorch.viz.graph_layout import layered_layout
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch, Text
 from readtorch.viz.picture import box, drawing, tag, text
 
-FIRST = "h = x @ w + b; a = gelu(h); s = softmax(a @ v); y = a * s + x"
+FIRST = "h = x @ w + b; a = gelu(h) * sigmoid(h); y = layer_norm(a @ v + x)"
 EXAMPLES = (
     "h = x @ w; a = gelu(h); y = a * x + softmax(h)",
+    "h = gelu(x @ w + b); a = exp(h) * 2; s = a / sum(a); y = s @ v + x",
     "y = tanh(sigmoid(exp(x)) * x)",
     "h = layer_norm(x + dropout(relu(x @ w) @ v)); y = gelu(h @ w)",
     "a = relu(x @ w); c = relu(a @ w); d = relu(c @ w); y = d * a",
-    "s = exp(x) / sum(exp(x)); y = s * (x @ w)",
 )
 INPUTS = ("x", "w", "v", "b")
 LARGEST, MOST_OPERATORS, ELEMENT = 4096, 16, 4  # of a size; of a program; bytes
@@ -500,19 +500,20 @@ def model(inputs):
     return {"nodes": nodes, "result": result, "rows": rows, "say": told(rows, nodes, merged, inputs["budget"])}
 
 
-def links(nodes, result):
-    """Pairs of numbers of nodes: edges, and behind them what keeps the backward below the forward."""
+def links(nodes):
+    """Pairs of numbers of nodes: edges, and what keeps the backward below the forward."""
     places = {node["name"]: i for i, node in enumerate(nodes)}
     edges = [(places[name], i) for i, node in enumerate(nodes) for name in node["inputs"]]
-    first = next(i for i, node in enumerate(nodes) if node["state"] == "tangent")
-    behind = [i for i, n in enumerate(nodes) if i != first and n["half"] == "backward"]
-    free = [i for i in behind if not any(nodes[places[name]]["half"] == "backward" for name in nodes[i]["inputs"])]
-    return edges, [(places[result], first), *((first, i) for i in free)]
+    first = places["tangents_1"]
+    half = lambda i: nodes[i]["half"]
+    ends = {i for i in range(len(nodes)) if half(i) == "forward"} - {a for a, b in edges if half(b) == "forward"}
+    starts = {i for i in range(len(nodes)) if half(i) == "backward"} - {b for a, b in edges if half(a) == "backward"}
+    return edges, [*((i, first) for i in sorted(ends)), *((first, i) for i in sorted(starts - {first}))]
 
 
 def picture(result, step):
     nodes = result["nodes"]
-    edges, order = links(nodes, result["result"])
+    edges, order = links(nodes)
     layout = layered_layout([(node["name"],) for node in nodes], edges + order)
     shades = {"saved": "pick", "again": "gold", "forward": "pale", "input": "pale"}
     parts = [tag("path", d="M" + " L".join(f"{x},{y}" for x, y in path), class_="bare") for path in layout.paths[: len(edges)]]

@@ -1,2 +1,184 @@
-const draw = () => h("div", {});
+// A joint graph, forward above backward, as the partitioner cuts it: what is kept, what is computed again, and why.
+const CUT_STATES = {
+  saved: "kept for the backward", again: "computed in the forward, and again in the backward", forward: "of the forward alone",
+  backward: "of the backward alone", input: "an input that the backward does not need", tangent: "the gradient that comes in",
+  unused: "computed for nothing",
+}; // prettier-ignore
+const CUT_CLASS = { saved: "run", again: "ready", forward: "done", input: "done", backward: "wait", tangent: "wait", unused: "gone" };
+const CUT_LEGEND = [
+  ["rt-n-run", "kept"], ["rt-n-ready", "computed again"], ["rt-n-done", "forward"], ["rt-n-wait", "backward"],
+]; // prettier-ignore
+const BAN_WORDS = {
+  "not in recomputable allowlist": "no: the operator is not among those that are known as cheap",
+  "random or compute intensive op": "no: it draws random numbers, or is a product",
+  "materialized in backward": "no: an operator of the backward that does not fuse reads it, so it has to be in memory there anyway",
+  "used far apart": "no: its operand is used early and late, with something between that does not fuse",
+  "reduction op": "no: it is less than a quarter of its operands, so it is cheap to keep",
+};
+
+// ---- where the nodes stand
+
+// Pairs of numbers of nodes: edges, and what keeps the backward below the forward. As in figures/partition_cut.py.
+function cutLinks(nodes) {
+  const places = new Map(nodes.map(({ name }, i) => [name, i]));
+  const edges = nodes.flatMap(({ inputs }, i) => inputs.map((name) => [places.get(name), i]));
+  const first = places.get("tangents_1");
+  const half = (i) => nodes[i].half;
+  const without = (wanted, found) => nodes.map((_, i) => i).filter((i) => half(i) === wanted && !found.has(i));
+  const ends = without("forward", new Set(edges.filter(([, b]) => half(b) === "forward").map(([a]) => a)));
+  const starts = without("backward", new Set([first, ...edges.filter(([a]) => half(a) === "backward").map(([, b]) => b)]));
+  return [edges, [...ends.map((i) => [i, first]), ...starts.map((i) => [first, i])]];
+}
+
+const firstLine = ({ name, op, target }) => (name === "tangents_1" || !name.startsWith("primals") ? name : `${target} (${name})`);
+const secondLine = (node) => cutSize(node.bytes);
+
+// The same graph is cut often, while the budget is dragged: it is laid out once.
+let laidOut = { key: null };
+function placedCut(nodes) {
+  const labels = nodes.map((node) => [firstLine(node), secondLine(node)]);
+  const [edges, order] = cutLinks(nodes);
+  const key = JSON.stringify([labels, edges]);
+  if (laidOut.key !== key) {
+    const layout = layeredLayout(labels, [...edges, ...order], { row: 54, gap: 12, character: 6.8, padding: 10 });
+    laidOut = { key, edges, ...layout, paths: layout.paths.slice(0, edges.length) };
+  }
+  return laidOut;
+}
+
+// ---- the drawing
+
+const inBackward = ({ state }) => state === "again" || state === "backward";
+const crossesCut = (from, to) => (from.state === "saved" || from.state === "input") && inBackward(to);
+
+const scrolledTo = new WeakMap(); // of a figure, by its `set`: where its graph was scrolled to
+
+function cutPicture({ result, inputs, set, focus }, show) {
+  const { nodes } = result,
+    graph = placedCut(nodes),
+    marker = uniqueId("arrow");
+  const chosen = Math.max(0, nodes.findIndex(({ name }) => name === inputs.node)); // prettier-ignore
+  const lines = graph.paths.map((points, e) => {
+    const [from, to] = graph.edges[e].map((i) => nodes[i]);
+    const kind = crossesCut(from, to) ? " rt-live" : "";
+    return s("path", { class: `rt-edge${kind}`, d: edgeCurve(points), "marker-end": `url(#${marker})` });
+  });
+  const look = (i) => {
+    set({ node: nodes[i].name });
+    focus(`node-${nodes[i].name}`);
+  };
+  const boxes = nodes.map((node, i) => {
+    const { x, y, w, h: height } = graph.boxes[i];
+    return s(
+      "g",
+      {
+        class: `rt-node rt-n-${CUT_CLASS[node.state]}${node.name === inputs.node ? " rt-sel" : ""}`, role: "button", tabindex: i === chosen ? 0 : -1,
+        "data-focus": `node-${node.name}`, transform: `translate(${x - w / 2},${y - height / 2})`, onclick: () => look(i),
+        onfocus: () => show(node), onpointermove: () => show(node),
+      },
+      s("desc", {}, CUT_STATES[node.state]),
+      s("rect", { width: w, height, rx: node.op === "placeholder" || !node.args.length ? 14 : 4 }),
+      s("text", { x: w / 2, y: 15, "text-anchor": "middle", class: "rt-nname" }, firstLine(node)),
+      s("text", { x: w / 2, y: 29, "text-anchor": "middle", class: "rt-nlab" }, secondLine(node)),
+    ); // prettier-ignore
+  });
+  const top = graph.boxes[nodes.findIndex(({ name }) => name === "tangents_1")].y - 27;
+  const border = [
+    s("path", { class: "rt-pc-border", d: `M0 ${top}H${graph.width}` }),
+    s("text", { class: "rt-pc-half", x: 4, y: top - 5 }, "forward ↑"),
+    s("text", { class: "rt-pc-half", x: 4, y: top + 14 }, "backward ↓"),
+  ];
+  const svg = s(
+    "svg",
+    {
+      class: "rt-graph", viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width, style: `min-width: ${graph.width * 0.75}px`, role: "group",
+      "aria-label": "The joint graph. Arrow keys follow the edges.", onpointerleave: () => show(nodes[chosen], inputs.node === ""),
+    },
+    s("defs", {}, arrowMarker(marker)), border, lines, boxes,
+  ); // prettier-ignore
+  const there = (i) => i >= 0 && i < nodes.length && look(i);
+  const beside = (by) => {
+    const row = nodes.map((_, i) => i).filter((i) => graph.boxes[i].layer === graph.boxes[chosen].layer);
+    row.sort((a, b) => graph.boxes[a].x - graph.boxes[b].x);
+    there(row[row.indexOf(chosen) + by]);
+  };
+  onKeys(svg, {
+    ArrowDown: () => there(graph.edges.find(([from]) => from === chosen)?.[1]),
+    ArrowUp: () => there(graph.edges.find(([, to]) => to === chosen)?.[0]),
+    ArrowLeft: () => beside(-1),
+    ArrowRight: () => beside(1),
+  });
+  const box = h("div", { class: "rt-graphbox", tabindex: -1, onscroll: () => scrolledTo.set(set, [box.scrollLeft, box.scrollTop]) }, svg);
+  requestAnimationFrame(() => {
+    if (!box.isConnected) return;
+    [box.scrollLeft, box.scrollTop] = scrolledTo.get(set) ?? [0, 0];
+    if (boxes[chosen] === document.activeElement) reveal(box, boxes[chosen]);
+  });
+  return box;
+}
+
+// ---- the node that is looked at
+
+// Whether it is computed from the gradient: then nothing could keep it for the backward.
+function fromGradient(nodes) {
+  const found = new Set(["tangents_1"]);
+  for (const { name, inputs } of nodes) if (inputs.some((input) => found.has(input))) found.add(name);
+  return found;
+}
+
+function costWords({ bytes, cost, distance, shape }) {
+  if (cost === null) return shape === null ? "a tuple is not kept, its parts are" : "without limit";
+  if (cost === 0) return "nothing: a parameter is there anyway";
+  const steps = Math.min(100, Math.max(1, distance));
+  const near = distance >= 999 ? "no way leads to the backward" : `${plural(distance, "step")} from the backward`;
+  const twice = cost > 1.5 * Math.trunc(bytes * 1.1 ** steps);
+  return `${commas(cost)} = ${commas(bytes)} bytes × 1.1${steps > 1 ? superscript(steps) : ""}${twice ? " × 2" : ""}: ${near}${twice ? ", and all its users would fuse with it, so it need not be in memory" : ""}`;
+}
+const superscript = (n) => [...String(n)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+
+function againWords(node, budget) {
+  if (node.ban) return BAN_WORDS[node.ban];
+  if (node.name.startsWith("primals")) return "no: it is an input";
+  if (node.state === "saved") return "it could be; to keep it costs no more";
+  if (node.state === "again") return budget === 1 ? "yes: that is cheaper than to keep it" : "yes, to keep within the budget";
+  return node.half === "forward" ? "it may be, and nothing asks for it" : "it is computed once, in the backward";
+}
+
+function cutDetails(node, nodes, budget) {
+  const { name, target, args, shape, bytes, parameter } = node;
+  const call = args.length ? h("code", {}, `${target}(${args.join(", ")})`) : null;
+  const after = fromGradient(nodes).has(name);
+  const size = shape ? `float32 ${shapeText(shape)}, ${cutSize(bytes)}` : `a tuple, ${cutSize(bytes)}`;
+  return [
+    h("p", { class: "rt-dtitle" }, firstLine(node)),
+    factList([
+      ["operator", call],
+      ["result", target === "getitem" && shape && bytes < 4 * shape.reduce((all, n) => all * n, 1) ? size.replace("float32", "bool") : size],
+      ["it is", `${CUT_STATES[node.state]}${parameter && node.state === "saved" ? " (a parameter's memory)" : ""}`],
+      ["computed again", after ? null : againWords(node, budget)],
+      ["keeping costs", after ? "it is made from the gradient: there is nothing to keep" : costWords(node)],
+    ]),
+  ];
+}
+
+const noDetails = () =>
+  h("p", { class: "rt-dim" }, "Point at a node, or go to one with the arrow keys: what would it cost to keep it, and why is it not computed again?");
+
+// ---- what is kept and moved
+
+function cutTable({ rows }) {
+  const head = ["", "kept", "forward moves", "backward moves"].map((word) => h("th", { scope: "col" }, word || h("span", { class: "rt-vh" }, "what runs")));
+  const row = ({ title, kept, forward, backward }) =>
+    h("tr", {}, h("th", { scope: "row" }, title), [kept, forward, backward].map((n) => h("td", {}, cutSize(n)))); // prettier-ignore
+  return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(row)));
+}
+
+const draw = (parts) => {
+  const { nodes } = parts.result;
+  const detail = h("div", { class: "rt-detail", tabindex: 0, role: "group", "aria-label": "the node", "data-focus": "detail" });
+  const show = (node, none = false) => detail.replaceChildren(...(none || !node ? [noDetails()] : cutDetails(node, nodes, parts.inputs.budget)));
+  show(nodes.find(({ name }) => name === parts.inputs.node));
+  return h("div", { class: "rt-pc" }, cutTable(parts.result), h("div", {}, cutPicture(parts, show), legend(CUT_LEGEND)), detail);
+};
+
 export default { render: figure(model, draw) };
