@@ -491,8 +491,8 @@ def model(inputs):
     cut = Cut(joint, static, inputs)
     nodes = [drawn(node, cut, names, parameters) for node in cut.nodes]
     rows = [
-        row("eager, operator by operator", default, parameters, fused=False),
-        row("the same results kept, fused", default, parameters, fused=True),
+        row("eager", default, parameters, fused=False),
+        row("what eager keeps, fused", default, parameters, fused=True),
         row("the cut, fused", cut.parts, parameters, fused=True),
     ]
     result = next(node for node in joint.graph.nodes if node.op == "output").all_input_nodes[0].name
@@ -533,7 +533,7 @@ def random_tree(random, names, depth=0):
         return random.choice(names)
     inner = random_tree(random, names, depth + 1)
     if kind < 0.55:
-        other = random.choice(["2", "0.5", *[random_tree(random, names, depth + 1)] * 5])
+        other = random.choice(["2", "0.5", "b", "b", *[random_tree(random, names, depth + 1)] * 5])
         return random.choice([f"({inner} {random.choice('++--**/')} {other})", f"({inner} * {other})", f"({other} + {inner})"])
     if kind < 0.7:
         return f"({inner} @ {random.choice('wwwv')})"
@@ -544,7 +544,7 @@ def random_tree(random, names, depth=0):
 
 def sample(random):
     """A program of a few lines, most of which can be run."""
-    names, lines = ["x", "x", "b"], []
+    names, lines = ["x", "x"], []
     for _ in range(random.randint(0, 4)):
         name = random.choice("acdh")
         lines.append(f"{name} = {random_tree(random, names)}")
@@ -563,10 +563,10 @@ FIGURE = Figure(
         Integer("batch", "batch B", 512, low=2, high=LARGEST),
         Integer("width", "width W", 256, low=2, high=LARGEST),
         Number("budget", "memory budget", 1.0, low=0, high=1, step=0.05, slider=True),
-        Switch("apart", "used far apart", True, hint="do not compute again what is used early and late"),
-        Switch("materialized", "in memory anyway", True, hint="do not compute again what an operator of the backward reads from memory"),
-        Switch("allowlist", "not known as cheap", True, hint="compute again only operators that are known to be cheap"),
-        Switch("reductions", "reductions", True, hint="do not compute again what is a quarter of its operands or less"),
+        Switch("apart", "ban: used far apart", True, hint="do not compute again what is used early and late"),
+        Switch("materialized", "ban: in memory anyway", True, hint="do not compute again what an operator of the backward reads from memory"),
+        Switch("allowlist", "ban: not known as cheap", True, hint="compute again only operators that are known to be cheap"),
+        Switch("reductions", "ban: reductions", True, hint="do not compute again what is a quarter of its operands or less"),
         Text("node", "node", "", longest=40, hidden=True),
     ),
     model=model,

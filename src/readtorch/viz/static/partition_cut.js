@@ -6,7 +6,7 @@ const CUT_STATES = {
 }; // prettier-ignore
 const CUT_CLASS = { saved: "run", again: "ready", forward: "done", input: "done", backward: "wait", tangent: "wait", unused: "gone" };
 const CUT_LEGEND = [
-  ["rt-n-run", "kept"], ["rt-n-ready", "computed again"], ["rt-n-done", "forward"], ["rt-n-wait", "backward"],
+  ["rt-n-run", "kept"], ["rt-n-ready", "computed again"], ["rt-n-done", "forward, parameters"], ["rt-n-wait", "backward"],
 ]; // prettier-ignore
 const BAN_WORDS = {
   "not in recomputable allowlist": "no: the operator is not among those that are known as cheap",
@@ -40,7 +40,7 @@ function placedCut(nodes) {
   const [edges, order] = cutLinks(nodes);
   const key = JSON.stringify([labels, edges]);
   if (laidOut.key !== key) {
-    const layout = layeredLayout(labels, [...edges, ...order], { row: 54, gap: 12, character: 6.8, padding: 10 });
+    const layout = layeredLayout(labels, [...edges, ...order], { row: 48, gap: 12, character: 7.2, padding: 10 });
     laidOut = { key, edges, ...layout, paths: layout.paths.slice(0, edges.length) };
   }
   return laidOut;
@@ -49,19 +49,25 @@ function placedCut(nodes) {
 // ---- the drawing
 
 const inBackward = ({ state }) => state === "again" || state === "backward";
-const crossesCut = (from, to) => (from.state === "saved" || from.state === "input") && inBackward(to);
+// How an edge is drawn that leads from what was there in the forward to what the backward computes.
+function cutKind(from, to) {
+  if (!inBackward(to) || (from.state !== "saved" && from.state !== "input")) return "";
+  return from.parameter ? " rt-past" : " rt-live";
+}
+const boxClass = ({ state, parameter }) => (state === "saved" && parameter ? "done" : CUT_CLASS[state]);
 
-const scrolledTo = new WeakMap(); // of a figure, by its `set`: where its graph was scrolled to
+const scrolledTo = new WeakMap(); // of a figure, by its `set`: where its graph was scrolled to, and for which node
 
 function cutPicture({ result, inputs, set, focus }, show) {
   const { nodes } = result,
     graph = placedCut(nodes),
     marker = uniqueId("arrow");
+  if (!scrolledTo.has(set)) scrolledTo.set(set, { at: [0, 0], node: "" });
+  const scrolled = scrolledTo.get(set);
   const chosen = Math.max(0, nodes.findIndex(({ name }) => name === inputs.node)); // prettier-ignore
   const lines = graph.paths.map((points, e) => {
     const [from, to] = graph.edges[e].map((i) => nodes[i]);
-    const kind = crossesCut(from, to) ? " rt-live" : "";
-    return s("path", { class: `rt-edge${kind}`, d: edgeCurve(points), "marker-end": `url(#${marker})` });
+    return s("path", { class: `rt-edge${cutKind(from, to)}`, d: edgeCurve(points), "marker-end": `url(#${marker})` });
   });
   const look = (i) => {
     set({ node: nodes[i].name });
@@ -72,7 +78,7 @@ function cutPicture({ result, inputs, set, focus }, show) {
     return s(
       "g",
       {
-        class: `rt-node rt-n-${CUT_CLASS[node.state]}${node.name === inputs.node ? " rt-sel" : ""}`, role: "button", tabindex: i === chosen ? 0 : -1,
+        class: `rt-node rt-n-${boxClass(node)}${node.name === inputs.node ? " rt-sel" : ""}`, role: "button", tabindex: i === chosen ? 0 : -1,
         "data-focus": `node-${node.name}`, transform: `translate(${x - w / 2},${y - height / 2})`, onclick: () => look(i),
         onfocus: () => show(node), onpointermove: () => show(node),
       },
@@ -108,11 +114,12 @@ function cutPicture({ result, inputs, set, focus }, show) {
     ArrowLeft: () => beside(-1),
     ArrowRight: () => beside(1),
   });
-  const box = h("div", { class: "rt-graphbox", tabindex: -1, onscroll: () => scrolledTo.set(set, [box.scrollLeft, box.scrollTop]) }, svg);
+  const box = h("div", { class: "rt-graphbox", tabindex: -1, onscroll: () => (scrolled.at = [box.scrollLeft, box.scrollTop]) }, svg);
   requestAnimationFrame(() => {
     if (!box.isConnected) return;
-    [box.scrollLeft, box.scrollTop] = scrolledTo.get(set) ?? [0, 0];
-    if (boxes[chosen] === document.activeElement) reveal(box, boxes[chosen]);
+    [box.scrollLeft, box.scrollTop] = scrolled.at;
+    if (scrolled.node !== inputs.node) reveal(box, boxes[chosen]);
+    scrolled.node = inputs.node;
   });
   return box;
 }
@@ -167,7 +174,7 @@ const noDetails = () =>
 // ---- what is kept and moved
 
 function cutTable({ rows }) {
-  const head = ["", "kept", "forward moves", "backward moves"].map((word) => h("th", { scope: "col" }, word || h("span", { class: "rt-vh" }, "what runs")));
+  const head = ["", "kept", "forward reads + writes", "backward reads + writes"].map((word) => h("th", { scope: "col" }, word || h("span", { class: "rt-vh" }, "what runs")));
   const row = ({ title, kept, forward, backward }) =>
     h("tr", {}, h("th", { scope: "row" }, title), [kept, forward, backward].map((n) => h("td", {}, cutSize(n)))); // prettier-ignore
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(row)));

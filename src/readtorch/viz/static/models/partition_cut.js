@@ -376,8 +376,8 @@ const model = (inputs) => {
     distance: Math.min(info.distance.get(node), SHOWN_FAR), ban: problem.banned.get(node) ?? "",
   })); // prettier-ignore
   const rows = [
-    rowOf("eager, operator by operator", eager, parameters, false),
-    rowOf("the same results kept, fused", eager, parameters, true),
+    rowOf("eager", eager, parameters, false),
+    rowOf("what eager keeps, fused", eager, parameters, true),
     rowOf("the cut, fused", cut, parameters, true),
   ];
   const merged = traced.nodes.length - nodes.length;
