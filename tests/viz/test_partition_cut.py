@@ -1,8 +1,10 @@
 """The figure of the cut: joint graphs, and what is kept and computed again, beside PyTorch's; and the model in JavaScript."""
 
+import gc
 import importlib
 import random
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -100,7 +102,10 @@ def kept_bytes(part, static):
 def test_graphs_and_cuts_are_pytorchs(seed):
     """Nodes, their order, operands and sizes; what is kept, what is computed again, and what eager keeps."""
     for inputs, result in drawn(seed, 20):
-        theirs, nodes = TheirCut(inputs), result["nodes"]
+        nodes = result["nodes"]
+        if any(n["target"] == "native_dropout" and not any(n["name"] in m["inputs"] for m in nodes) for n in nodes):
+            continue  # a dropout that nothing uses: PyTorch's default_partition fails, "Expected native_dropout to be a tensor"
+        theirs = TheirCut(inputs)
         assert [n["name"] for n in nodes] == [n.name for n in theirs.nodes], inputs
         assert [n["inputs"] for n in nodes] == [[i.name for i in n.all_input_nodes] for n in theirs.nodes], inputs
         shapes = [list(n.meta["val"].shape) if isinstance(n.meta["val"], torch.Tensor) else None for n in theirs.nodes]
@@ -113,20 +118,14 @@ def test_graphs_and_cuts_are_pytorchs(seed):
         assert result["rows"][0]["kept"] == kept_bytes(theirs.default[0], theirs.static), inputs
 
 
-def kept_by_eager(inputs):
-    """Bytes that autograd of PyTorch keeps, each storage once, without parameters."""
-    program, given = in_pytorch(inputs)
-    free = {t.untyped_storage().data_ptr() for name, t in given.items() if name != "x"}
-    kept = {}
+class Kept:
+    """A tensor that autograd keeps, for as long as its graph lives."""
 
-    def pack(t):
-        kept[t.untyped_storage().data_ptr()] = t  # a tensor that is kept keeps its address
-        return t
+    alive = weakref.WeakSet()
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        result = program(*given.values())
-    assert result.grad_fn is not None
-    return kept, free
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()  # a result would keep its node, and the node this
+        self.alive.add(self)
 
 
 def test_eager_keeps_as_much_as_is_said():
@@ -134,16 +133,16 @@ def test_eager_keeps_as_much_as_is_said():
     for inputs, result in drawn(7, 40):
         if "dropout" in inputs["program"]:  # on CPUs eager draws and multiplies; it has no native_dropout
             continue
-        kept, free = kept_by_eager(inputs)
-        live = needed_storages(inputs, kept)
-        assert result["rows"][0]["kept"] == sum(t.nbytes for key, t in kept.items() if key in live - free), inputs
+        program, given = in_pytorch(inputs)
+        with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+            made = program(*given.values())
+        gc.collect()  # what a line made that nothing uses is gone
+        storages = {kept.tensor.untyped_storage().data_ptr(): kept.tensor.nbytes for kept in Kept.alive}
+        parameters = {t.untyped_storage().data_ptr() for name, t in given.items() if name != "x"}
+        assert made.requires_grad
+        assert result["rows"][0]["kept"] == sum(n for key, n in storages.items() if key not in parameters), inputs
         count += 1
     assert count > 20
-
-
-def needed_storages(inputs, kept):
-    """What the last line's backward needs of it: lines that nothing uses keep theirs, too, until their results go."""
-    return set(kept)
 
 
 @pytest.mark.browser
