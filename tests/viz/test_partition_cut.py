@@ -98,10 +98,10 @@ def kept_bytes(part, static):
     return sum({key(n): n.meta["val"].nbytes for n in output.args[0][1:] if key(n) not in free}.values())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_graphs_and_cuts_are_pytorchs(seed):
     """Nodes, their order, operands and sizes; what is kept, what is computed again, and what eager keeps."""
-    for inputs, result in drawn(seed, 20):
+    for inputs, result in drawn(seed, 16):
         nodes = result["nodes"]
         if any(n["target"] == "native_dropout" and not any(n["name"] in m["inputs"] for m in nodes) for n in nodes):
             continue  # a dropout that nothing uses: PyTorch's default_partition fails, "Expected native_dropout to be a tensor"
@@ -159,3 +159,142 @@ def test_both_models_cut_alike(scripts):
     for one, mine, theirs in zip(inputs, ours, scripts.run(esm, "model", inputs), strict=True):
         assert equal(mine, theirs), one
     assert sum("value" in one for one in ours) > 250
+
+
+@pytest.mark.parametrize(
+    "program, said",
+    [
+        ("", "Something is missing at the end of a line. Allowed: name = …"),
+        ("y = x @", "Something is missing at the end of a line."),
+        ("y = (x", "Something is missing at the end of a line."),
+        ("x = w", "x is no name for a result here."),
+        ("B = x", "B is no name for a result here."),
+        ("2 = x", "2 is no name for a result here."),
+        ("y = x; z = y + q", "Not known here: q."),
+        ("y = cos(x)", "Not known here: cos."),
+        ("y = x ** 2", "Not known here: *."),
+        ("y = x[0]", "Not known here: [0]."),
+        ("y = x y", "Not known here: y."),
+        ("y = x + 1234567", "1234567: a number has at most five digits here."),
+        ("y = 2", "The last line is a number"),
+        ("y = 2 + 3", "2 + 3: Python computes this before any tensor sees it."),
+        ("y = 2.50 / x", "2.5 / [6, 4]: write a tensor on both sides of /."),
+        ("y = relu(-2)", "-2 is a number, and a tensor is wanted."),
+        ("y = x", "The last line returns an input or a view"),
+        ("h = exp(x); y = t(h)", "The last line returns an input or a view"),
+        ("y = x @ x", "[6, 4] @ [6, 4]: the columns of the one are not the rows of the other."),
+        ("y = x @ b", "[6, 4] @ [4]: this figure multiplies matrices whose sizes are 2 or more."),
+        ("y = t(sum(x)) @ x", "[1, 6] @ [6, 4]: this figure multiplies matrices"),
+        ("y = x + t(x)", "[6, 4] + [4, 6]: these sizes do not broadcast."),
+        ("y = exp(t(b))", "t([4]): this figure turns matrices alone."),
+        ("y = exp(view(x, 5, -1))", "[6, 4] has 24 elements: no view of it has the sizes [5, -1]."),
+        ("y = exp(view(x, -1, -1))", "[6, 4] has 24 elements: no view of it has the sizes [-1, -1]."),
+        ("y = exp(view(x, 1, 24))", "view(…, n, m): a size is B, W, -1, or a whole number from 2."),
+        ("y = exp(view(x, 2.0, 12))", "view(…, n, m): a size is B, W, -1, or a whole number from 2."),
+        ("y = exp(view(t(x), B, W))", "RuntimeError: view size is not compatible with input tensor's size and stride"),
+        ("y = " + " + ".join(["x"] * 18), "At most 16 operators, please."),
+    ],
+)
+def test_a_refusal_says_why(program, said):
+    with pytest.raises(Refusal) as refused:
+        FIGURE.result(program=program, batch=6, width=4)
+    assert str(refused.value).startswith(said)
+
+
+def test_what_is_said_of_the_first_program():
+    """A mask is one byte each; a parameter counts nothing; half of the budget lets the backward compute the norm again."""
+    first = FIGURE.result()
+    assert first["say"].startswith("Eager keeps 8 results for the backward, 3 MiB. The cut keeps 7 results, 2.5 MiB, and the backward")
+    states = {node["name"]: node["state"] for node in FIGURE.result(budget=0.5)["nodes"]}
+    assert states["native_layer_norm"] == "again" and states["mm"] == "saved" and states["mm_1"] == "forward"
+    dropped = {node["name"]: node["bytes"] for node in FIGURE.result(program="y = dropout(x) + b")["nodes"]}
+    assert dropped["getitem"] == 4 * dropped["getitem_1"] == 4 * 512 * 256
+    for budget in range(11):
+        kept = FIGURE.result(budget=budget / 10)["rows"][-1]["kept"]
+        assert kept <= first["rows"][-1]["kept"]
+    assert kept == first["rows"][-1]["kept"]
+
+
+@pytest.mark.parametrize(
+    "ban, program, others",
+    [
+        ("apart", "d = relu(b + x); y = ((d * x) @ w + d) * x", {}),
+        ("materialized", FIRST, {}),
+        ("allowlist", EXAMPLES[0], {"materialized": False}),
+        ("reductions", EXAMPLES[1], {}),
+    ],
+)
+def test_each_ban_changes_some_cut(ban, program, others):
+    def kept(**lifted):
+        nodes = FIGURE.result(program=program, **others, **lifted)["nodes"]
+        return {node["name"] for node in nodes if node["state"] == "saved"}
+
+    assert kept() != kept(**{ban: False})
+
+
+# ---- in a browser
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_budget_bans_and_nodes_by_keyboard(visit, page_with):
+    with visit(page_with(viz.figure("partition_cut")), width=390) as seen:
+        page = seen.page
+        figure = page.locator(".rt-fig")
+        press = page.keyboard.press
+        say = lambda: figure.locator(".rt-now").inner_text()
+        title = lambda: figure.locator(".rt-dtitle").inner_text()
+        detail = lambda: figure.locator(".rt-detail").inner_text()
+        figure.locator(".rt-node[tabindex='0']").focus()
+        assert title() == "x (primals_1)" and "no: it is an input" in detail()
+        press("ArrowDown")
+        assert title() == "mm" and "not among those that are known as cheap" in detail()
+        press("ArrowDown")
+        assert title() == "add" and "yes: that is cheaper than to keep it" in detail()
+        press("ArrowUp")
+        press("ArrowRight")
+        assert title() == "mm"  # it stands alone in its layer
+        figure.get_by_label("kept, for each budget").focus()
+        for _ in range(10):
+            press("ArrowLeft")
+        assert figure.get_by_label("memory budget").input_value() == "0.5" and "computes 5 operators again" in say()
+        press("Home")
+        assert say().endswith("With a budget of 0 only inputs are kept.")
+        press("End")
+        assert say().startswith("Eager keeps 8 results") and "2.5 MiB" in say()
+        figure.get_by_label("ban: in memory anyway").focus()
+        press("Space")
+        assert "The cut keeps 5 results, 1.5 MiB, and the backward computes 4 operators again." in say()
+        press("Control+z")
+        assert "2.5 MiB" in say()
+        program = figure.get_by_label("program", exact=True)
+        program.fill("h = exp(x); y = h * h")
+        program.press("Enter")
+        assert figure.locator(".rt-node").count() == 9 and figure.locator(".rt-n-run").count() == 1
+        program.fill("h = cos(x)")
+        program.press("Enter")
+        assert figure.locator(".rt-refusal").inner_text().startswith("Not known here: cos.")
+        assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_node_under_the_mouse_is_explained_and_the_graph_stays_where_it_is(visit, page_with):
+    with visit(page_with(viz.figure("partition_cut"))) as seen:
+        figure = seen.page.locator(".rt-fig")
+        box = figure.locator(".rt-graphbox")
+        detail = figure.locator(".rt-detail")
+        figure.locator("[data-focus='node-sigmoid']").hover()
+        assert "an operator of the backward that does not fuse reads it" in detail.inner_text()
+        figure.locator(".rt-title").hover()
+        assert detail.inner_text().startswith("Point at a node")
+        figure.locator("[data-focus='node-getitem_1']").click()
+        box.evaluate("box => box.scrollTop = 300")
+        seen.page.wait_for_timeout(200)
+        slider = figure.locator(".rt-inslider")
+        slider.focus()
+        seen.page.keyboard.press("ArrowLeft")
+        seen.page.wait_for_timeout(200)
+        assert box.evaluate("box => box.scrollTop") == 300
+        assert figure.locator(".rt-sel desc").text_content() == "kept for the backward"
+        assert seen.problems == []

@@ -126,6 +126,12 @@ function cutPicture({ result, inputs, set, focus }, show) {
 
 // ---- the node that is looked at
 
+// Of a view, and of a detached tensor: the node whose memory it shows.
+function memoryOf(node, nodes) {
+  if (!ALIASES.includes(node.target) || node.target === "_unsafe_view") return node;
+  return memoryOf(nodes.find(({ name }) => name === node.inputs[0]), nodes);
+}
+
 // Whether it is computed from the gradient: then nothing could keep it for the backward.
 function fromGradient(nodes) {
   const found = new Set(["tangents_1"]);
@@ -137,9 +143,11 @@ function costWords({ bytes, cost, distance, shape }) {
   if (cost === null) return shape === null ? "a tuple is not kept, its parts are" : "without limit";
   if (cost === 0) return "nothing: a parameter is there anyway";
   const steps = Math.min(100, Math.max(1, distance));
-  const near = distance >= 999 ? "no way leads to the backward" : `${plural(distance, "step")} from the backward`;
+  const near = distance >= SHOWN_FAR ? "no way leads to the backward" : distance ? `${plural(distance, "step")} from the backward` : "it is of the backward itself";
+  const power = steps > 1 ? superscript(steps) : "";
   const twice = cost > 1.5 * Math.trunc(bytes * 1.1 ** steps);
-  return `${commas(cost)} = ${commas(bytes)} bytes × 1.1${steps > 1 ? superscript(steps) : ""}${twice ? " × 2" : ""}: ${near}${twice ? ", and all its users would fuse with it, so it need not be in memory" : ""}`;
+  const why = twice ? ", and all its users would fuse with it, so it need not be in memory" : "";
+  return `${commas(cost)} = ${commas(bytes)} bytes × 1.1${power}${twice ? " × 2" : ""}: ${near}${why}`;
 }
 const superscript = (n) => [...String(n)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
 
@@ -161,7 +169,8 @@ function cutDetails(node, nodes, budget) {
     factList([
       ["operator", call],
       ["result", target === "getitem" && shape && bytes < 4 * shape.reduce((all, n) => all * n, 1) ? size.replace("float32", "bool") : size],
-      ["it is", `${CUT_STATES[node.state]}${parameter && node.state === "saved" ? " (a parameter's memory)" : ""}`],
+      ["memory", memoryOf(node, nodes) === node ? null : `that of ${firstLine(memoryOf(node, nodes))}`],
+      ["it is", `${CUT_STATES[node.state]}${parameter && node.state === "saved" ? ": a parameter, and not counted" : ""}`],
       ["computed again", after ? null : againWords(node, budget)],
       ["keeping costs", after ? "it is made from the gradient: there is nothing to keep" : costWords(node)],
     ]),
@@ -180,12 +189,42 @@ function cutTable({ rows }) {
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(row)));
 }
 
+// ---- what would be kept within each budget
+
+const BUDGETS = Array.from({ length: 21 }, (_, k) => (k * 5) / 100);
+let curve = { key: null };
+function keptByBudget(inputs) {
+  const key = JSON.stringify({ ...inputs, budget: 0, node: "" });
+  if (curve.key !== key) curve = { key, kept: BUDGETS.map((budget) => model({ ...inputs, budget }).rows.at(-1).kept) };
+  return curve.kept;
+}
+
+function budgetChart({ inputs, result, set }) {
+  const kept = keptByBudget(inputs),
+    most = Math.max(result.rows[0].kept, ...kept, 1),
+    now = Math.round(inputs.budget * 20);
+  const bars = kept.map((bytes, k) => {
+    const height = Math.max(1, (48 * bytes) / most);
+    return s("g", { onclick: () => set({ budget: BUDGETS[k] }) },
+      s("title", {}, `budget ${BUDGETS[k]}: ${cutSize(bytes)}`),
+      s("rect", { class: "rt-pc-all", x: 12 * k, y: 0, width: 12, height: 50 }),
+      s("rect", { class: k === now ? "rt-pc-now" : null, x: 12 * k + 1, y: 50 - height, width: 10, height })); // prettier-ignore
+  });
+  const svg = s("svg", { class: "rt-pc-chart", viewBox: "0 0 252 51", preserveAspectRatio: "none", "aria-hidden": "true" }, bars);
+  const choose = (place) => set({ budget: BUDGETS[Math.max(0, Math.min(BUDGETS.length, place) - 1)] });
+  const text = `budget ${inputs.budget}: ${cutSize(result.rows.at(-1).kept)} kept`;
+  const slider = placeSlider(svg, { label: "kept, for each budget", at: now + 1, count: BUDGETS.length, text, choose });
+  return h("div", { class: "rt-pc-budgets" }, heading("kept, for each budget from 0 to 1"), slider);
+}
+
 const draw = (parts) => {
   const { nodes } = parts.result;
   const detail = h("div", { class: "rt-detail", tabindex: 0, role: "group", "aria-label": "the node", "data-focus": "detail" });
   const show = (node, none = false) => detail.replaceChildren(...(none || !node ? [noDetails()] : cutDetails(node, nodes, parts.inputs.budget)));
   show(nodes.find(({ name }) => name === parts.inputs.node));
-  return h("div", { class: "rt-pc" }, cutTable(parts.result), h("div", {}, cutPicture(parts, show), legend(CUT_LEGEND)), detail);
+  return h("div", { class: "rt-pc" }, 
+    h("div", { class: "rt-pc-graph" }, cutPicture(parts, show), legend(CUT_LEGEND)),
+    h("div", {}, cutTable(parts.result), budgetChart(parts)), detail); // prettier-ignore
 };
 
 export default { render: figure(model, draw) };
