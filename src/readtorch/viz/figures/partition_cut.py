@@ -478,7 +478,11 @@ def told(rows, nodes, merged, budget):
     said += f"and the backward computes {counted(again, 'operator')} again."
     if merged:
         said += f" {counted(merged, 'node')} computed what another computes: one of each is left."
-    return said + (" With a budget of 0 only inputs are kept." if budget == 0 else "")
+    if budget == 0:
+        said += " With a budget of 0 only inputs are kept."
+    if any(node["target"] == "native_dropout" and node["state"] == "again" for node in nodes):
+        said += " A dropout that is computed again draws another mask: these gradients are not those of the result."
+    return said
 
 
 def model(inputs):

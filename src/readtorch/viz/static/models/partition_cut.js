@@ -349,7 +349,10 @@ function toldOfCut(rows, nodes, merged, budget) {
     `Eager keeps ${plural(eager.count, "result")} for the backward, ${cutSize(eager.kept)}. ` +
     `The cut keeps ${plural(cut.count, "result")}, ${cutSize(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
     (merged ? ` ${plural(merged, "node")} computed what another computes: one of each is left.` : "") +
-    (budget === 0 ? " With a budget of 0 only inputs are kept." : "")
+    (budget === 0 ? " With a budget of 0 only inputs are kept." : "") +
+    (nodes.some((node) => isRandom(node) && node.state === "again")
+      ? " A dropout that is computed again draws another mask: these gradients are not those of the result."
+      : "")
   );
 }
 
