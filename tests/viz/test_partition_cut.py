@@ -51,7 +51,11 @@ def drawn(seed, count):
 def in_pytorch(inputs):
     """(The program as a function, its arguments by name)."""
     lines = inputs["program"].split(";")
-    used = [name for name in INPUTS if any(name in partition_cut.names_in(tree) for _, tree in partition_cut.read(inputs["program"]))]
+    used = [
+        name
+        for name in INPUTS
+        if any(name in partition_cut.names_in(tree) for _, tree in partition_cut.read(inputs["program"]))
+    ]
     B, W = inputs["batch"], inputs["width"]
     shapes = {"x": (B, W), "w": (W, W), "v": (W, W), "b": (W,)}
     torch.manual_seed(0)
@@ -69,10 +73,14 @@ class TheirCut:
     """PyTorch's joint graph of a program, and the parts that its partitioners make of it."""
 
     def __init__(self, inputs):
-        aot, self.partitioners = (importlib.import_module(f"torch._functorch.{n}") for n in ("aot_autograd", "partitioners"))
+        aot, self.partitioners = (
+            importlib.import_module(f"torch._functorch.{n}") for n in ("aot_autograd", "partitioners")
+        )
         program, given = in_pytorch(inputs)
         self.static = [i for i, name in enumerate(given) if name != "x"]
-        settings = {setting: inputs[name] for name, setting in BANS.items()} | {"activation_memory_budget": inputs["budget"]}
+        settings = {setting: inputs[name] for name, setting in BANS.items()} | {
+            "activation_memory_budget": inputs["budget"]
+        }
         compiler = lambda graph_module, args: aot.make_boxed_func(graph_module.forward)
         with torch._functorch.config.patch(**settings):
             aot.aot_function(program, compiler, compiler, self.partition)(*given.values())
@@ -219,7 +227,9 @@ def test_a_refusal_says_why(program, said):
 def test_what_is_said_of_the_first_program():
     """A mask is one byte each; a parameter counts nothing; half of the budget lets the backward compute the norm again."""
     first = FIGURE.result()
-    assert first["say"].startswith("Eager keeps 8 results for the backward, 3 MiB. The cut keeps 7 results, 2.5 MiB, and the backward")
+    assert first["say"].startswith(
+        "Eager keeps 8 results for the backward, 3 MiB. The cut keeps 7 results, 2.5 MiB, and the backward"
+    )
     states = {node["name"]: node["state"] for node in FIGURE.result(budget=0.5)["nodes"]}
     assert states["native_layer_norm"] == "again" and states["mm"] == "saved" and states["mm_1"] == "forward"
     dropped = {node["name"]: node["bytes"] for node in FIGURE.result(program="y = dropout(x) + b")["nodes"]}
@@ -272,7 +282,10 @@ def test_budget_bans_and_nodes_by_keyboard(visit, page_with):
         figure.get_by_label("kept, for each budget").focus()
         for _ in range(10):
             press("ArrowLeft")
-        assert figure.get_by_role("textbox", name="memory budget").input_value() == "0.5" and "computes 5 operators again" in say()
+        assert (
+            figure.get_by_role("textbox", name="memory budget").input_value() == "0.5"
+            and "computes 5 operators again" in say()
+        )
         press("Home")
         assert say().endswith("With a budget of 0 only inputs are kept.")
         press("End")

@@ -16,12 +16,10 @@ from readtorch._functorch import config, partitioners
 from readtorch._functorch._aot_autograd.schemas import AOTConfig
 from readtorch._functorch.aot_autograd import create_aot_dispatcher_function
 from readtorch._functorch.compile_utils import get_aten_target
-from readtorch._ops import ops
 from readtorch._subclasses import FakeTensorMode
 from readtorch._tensor import Tensor
 from readtorch.c10.tensor_impl import storage_impl
 from readtorch.fx import Node
-from readtorch.utils._pytree import tree_leaves
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.graph_layout import layered_layout
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch, Text
@@ -40,8 +38,9 @@ LARGEST, MOST_OPERATORS, ELEMENT = 4096, 16, 4  # of a size; of a program; bytes
 FUNCTIONS = ("relu", "gelu", "sigmoid", "tanh", "exp", "softmax", "layer_norm", "sum", "dropout", "t", "view")
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "@": operator.matmul}
 ALLOWED = (
-    "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), tanh(…), exp(…), "
-    "softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. The last line is what is returned."
+    "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), "
+    "tanh(…), exp(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. "
+    "The last line is what is returned."
 )
 BANS = {
     "apart": "ban_recompute_used_far_apart",
@@ -57,7 +56,9 @@ TOKEN = re.compile(r" *(?:([0-9]+(?:\.[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|([-+*/@
 
 
 def unknown(what):
-    raise Refusal(f"Not known here: {what[:20]}. {ALLOWED}" if what else f"Something is missing at the end of a line. {ALLOWED}")
+    raise Refusal(
+        f"Not known here: {what[:20]}. {ALLOWED}" if what else f"Something is missing at the end of a line. {ALLOWED}"
+    )
 
 
 class Line:
@@ -185,7 +186,9 @@ class Run:
         if is_number(result):
             raise Refusal("The last line is a number: there is nothing to compute a gradient of.")
         if not made:
-            raise Refusal("The last line returns an input or a view: AOTAutograd makes these outside the graph. End with an operator.")
+            raise Refusal(
+                "The last line returns an input or a view: AOTAutograd makes these outside the graph. End with an operator."
+            )
         return result
 
     def value(self, tree, known):
@@ -216,7 +219,9 @@ class Run:
         count, wanted = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
         whole = count % wanted == 0 and count // wanted > 1 if sizes.count(-1) == 1 else count == wanted
         if not whole or sizes == [-1, -1]:
-            raise Refusal(f"{shape_text(x.shape)} has {count:,} elements: no view of it has the sizes {shape_text(sizes)}.")
+            raise Refusal(
+                f"{shape_text(x.shape)} has {count:,} elements: no view of it has the sizes {shape_text(sizes)}."
+            )
         try:
             return x.view(*sizes)
         except RuntimeError as error:
@@ -326,7 +331,10 @@ class Cut:
         self.options, self.allowed, self.banned = self.solved[-1]
         self.problem = partitioners._MinCut(self.info, self.options, self.allowed)
         self.nodes = [node for node in joint.graph.nodes if node.op != "output"]
-        self.saved, self.forward, self.backward = saved_by(self.parts), *({n.name for n in computed_in(part)} for part in self.parts)
+        self.saved, self.forward, self.backward = (
+            saved_by(self.parts),
+            *({n.name for n in computed_in(part)} for part in self.parts),
+        )
 
     def ban(self, node):
         """Why this result is not computed again in the backward, or "" if it may be."""
@@ -444,7 +452,9 @@ def drawn(node, cut, names, parameters):
     value = node.meta["val"]
     is_tensor = isinstance(value, Tensor)
     made = node.op == "call_function"
-    shown = kind_of(node) if made else "gradient" if partitioners._is_tangent(node) else names[cut.info.inputs.index(node)]
+    shown = (
+        kind_of(node) if made else "gradient" if partitioners._is_tangent(node) else names[cut.info.inputs.index(node)]
+    )
     return {
         "name": node.name,
         "target": shown,
@@ -520,7 +530,10 @@ def picture(result, step):
     edges, order = links(nodes)
     layout = layered_layout([(node["name"],) for node in nodes], edges + order)
     shades = {"saved": "pick", "again": "gold", "forward": "pale", "input": "pale"}
-    parts = [tag("path", d="M" + " L".join(f"{x},{y}" for x, y in path), class_="bare") for path in layout.paths[: len(edges)]]
+    parts = [
+        tag("path", d="M" + " L".join(f"{x},{y}" for x, y in path), class_="bare")
+        for path in layout.paths[: len(edges)]
+    ]
     for node, (x, y, width, height, _) in zip(nodes, layout.boxes):
         shade = shades.get(node["state"], "plain")
         parts.append(box(x - width / 2, y - height / 2, width, height, shade, node["name"]))
@@ -538,11 +551,23 @@ def random_tree(random, names, depth=0):
     inner = random_tree(random, names, depth + 1)
     if kind < 0.55:
         other = random.choice(["2", "0.5", "b", "b", *[random_tree(random, names, depth + 1)] * 5])
-        return random.choice([f"({inner} {random.choice('++--**/')} {other})", f"({inner} * {other})", f"({other} + {inner})"])
+        return random.choice(
+            [f"({inner} {random.choice('++--**/')} {other})", f"({inner} * {other})", f"({other} + {inner})"]
+        )
     if kind < 0.7:
         return f"({inner} @ {random.choice('wwwv')})"
     if kind < 0.78:
-        return random.choice([f"view({inner}, W, B)", f"view({inner}, -1, 2)", f"view(view({inner}, W, B), B, W)", f"(t({inner}) @ x)", f"(x @ t({inner}))", f"-{inner}"])  # fmt: skip
+        whole = f"view(view({inner}, W, B), B, W)"
+        return random.choice(
+            [
+                f"view({inner}, W, B)",
+                f"view({inner}, -1, 2)",
+                whole,
+                f"(t({inner}) @ x)",
+                f"(x @ t({inner}))",
+                f"-{inner}",
+            ]
+        )
     return f"{random.choice(FUNCTIONS[:9])}({inner})"
 
 
@@ -556,7 +581,9 @@ def sample(random):
     batch, width = (random.choice([2, 6, 64, 100, 1024, 4096]) for _ in range(2))
     program = "; ".join([*lines, f"y = {random_tree(random, names)} {random.choice('+*')} {random.choice(names)}"])
     budget = random.choice([1.0, 1.0, 0.0, 0.5, round(random.random(), 2)])
-    return {"program": program, "batch": batch, "width": width, "budget": budget} | {ban: random.random() < 0.7 for ban in BANS}
+    return {"program": program, "batch": batch, "width": width, "budget": budget} | {
+        ban: random.random() < 0.7 for ban in BANS
+    }
 
 
 FIGURE = Figure(
@@ -568,9 +595,18 @@ FIGURE = Figure(
         Integer("width", "width W", 256, low=2, high=LARGEST),
         Number("budget", "memory budget", 1.0, low=0, high=1, step=0.05, slider=True),
         Switch("apart", "ban: used far apart", True, hint="do not compute again what is used early and late"),
-        Switch("materialized", "ban: in memory anyway", True, hint="do not compute again what an operator of the backward reads from memory"),
-        Switch("allowlist", "ban: not known as cheap", True, hint="compute again only operators that are known to be cheap"),
-        Switch("reductions", "ban: reductions", True, hint="do not compute again what is a quarter of its operands or less"),
+        Switch(
+            "materialized",
+            "ban: in memory anyway",
+            True,
+            hint="do not compute again what an operator of the backward reads from memory",
+        ),
+        Switch(
+            "allowlist", "ban: not known as cheap", True, hint="compute again only operators that are known to be cheap"
+        ),
+        Switch(
+            "reductions", "ban: reductions", True, hint="do not compute again what is a quarter of its operands or less"
+        ),
         Text("node", "node", "", longest=40, hidden=True),
     ),
     model=model,

@@ -30,13 +30,12 @@ function cutLinks(nodes) {
   return [edges, [...ends.map((i) => [i, first]), ...starts.map((i) => [first, i])]];
 }
 
-const firstLine = ({ name, op, target }) => (name === "tangents_1" || !name.startsWith("primals") ? name : `${target} (${name})`);
-const secondLine = (node) => cutSize(node.bytes);
+const firstLine = ({ name, target }) => (name.startsWith("primals") ? `${target} (${name})` : name);
 
 // The same graph is cut often, while the budget is dragged: it is laid out once.
 let laidOut = { key: null };
 function placedCut(nodes) {
-  const labels = nodes.map((node) => [firstLine(node), secondLine(node)]);
+  const labels = nodes.map((node) => [firstLine(node), cutSize(node.bytes)]);
   const [edges, order] = cutLinks(nodes);
   const key = JSON.stringify([labels, edges]);
   if (laidOut.key !== key) {
@@ -58,67 +57,81 @@ const boxClass = ({ state, parameter }) => (state === "saved" && parameter ? "do
 
 const scrolledTo = new WeakMap(); // of a figure, by its `set`: where its graph was scrolled to, and for which node
 
-function cutPicture({ result, inputs, set, focus }, show) {
-  const { nodes } = result,
-    graph = placedCut(nodes),
-    marker = uniqueId("arrow");
-  if (!scrolledTo.has(set)) scrolledTo.set(set, { at: [0, 0], node: "" });
-  const scrolled = scrolledTo.get(set);
+function cutPicture(parts, show) {
+  const { result, inputs, set } = parts,
+    { nodes } = result,
+    graph = placedCut(nodes);
   const chosen = Math.max(0, nodes.findIndex(({ name }) => name === inputs.node)); // prettier-ignore
-  const lines = graph.paths.map((points, e) => {
-    const [from, to] = graph.edges[e].map((i) => nodes[i]);
-    return s("path", { class: `rt-edge${cutKind(from, to)}`, d: edgeCurve(points), "marker-end": `url(#${marker})` });
-  });
   const look = (i) => {
     set({ node: nodes[i].name });
-    focus(`node-${nodes[i].name}`);
+    parts.focus(`node-${nodes[i].name}`);
   };
-  const boxes = nodes.map((node, i) => {
-    const { x, y, w, h: height } = graph.boxes[i];
-    return s(
-      "g",
-      {
-        class: `rt-node rt-n-${boxClass(node)}${node.name === inputs.node ? " rt-sel" : ""}`, role: "button", tabindex: i === chosen ? 0 : -1,
-        "data-focus": `node-${node.name}`, transform: `translate(${x - w / 2},${y - height / 2})`, onclick: () => look(i),
-        onfocus: () => show(node), onpointermove: () => show(node),
-      },
-      s("desc", {}, CUT_STATES[node.state]),
-      s("rect", { width: w, height, rx: node.op === "placeholder" || !node.args.length ? 14 : 4 }),
-      s("text", { x: w / 2, y: 15, "text-anchor": "middle", class: "rt-nname" }, firstLine(node)),
-      s("text", { x: w / 2, y: 29, "text-anchor": "middle", class: "rt-nlab" }, secondLine(node)),
-    ); // prettier-ignore
-  });
-  const top = graph.boxes[nodes.findIndex(({ name }) => name === "tangents_1")].y - 27;
-  const border = [
-    s("path", { class: "rt-pc-border", d: `M0 ${top}H${graph.width}` }),
-    s("text", { class: "rt-pc-half", x: 4, y: top - 5 }, "forward ↑"),
-    s("text", { class: "rt-pc-half", x: 4, y: top + 14 }, "backward ↓"),
-  ];
+  const marker = uniqueId("arrow");
+  const boxes = nodes.map((node, i) => nodeBox(node, graph.boxes[i], { chosen: i === chosen, inputs, show, look: () => look(i) }));
   const svg = s(
     "svg",
     {
-      class: "rt-graph", viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width, style: `min-width: ${graph.width * 0.75}px`, role: "group",
-      "aria-label": "The joint graph. Arrow keys follow the edges.", onpointerleave: () => show(nodes[chosen], inputs.node === ""),
+      class: "rt-graph", viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width, style: `min-width: ${graph.width * 0.75}px`,
+      role: "group", "aria-label": "The joint graph. Arrow keys follow the edges.",
+      onpointerleave: () => show(inputs.node === "" ? null : nodes[chosen]),
     },
-    s("defs", {}, arrowMarker(marker)), border, lines, boxes,
+    s("defs", {}, arrowMarker(marker)), borderOf(graph, nodes), edgeLines(graph, nodes, marker), boxes,
   ); // prettier-ignore
-  const there = (i) => i >= 0 && i < nodes.length && look(i);
+  onKeys(svg, edgeKeys(graph, chosen, look));
+  return scrollingBox(svg, boxes[chosen], parts);
+}
+
+function nodeBox(node, { x, y, w, h: height }, { chosen, inputs, show, look }) {
+  const looked = node.name === inputs.node ? " rt-sel" : "";
+  const words = (line, at, kind) => s("text", { x: w / 2, y: at, "text-anchor": "middle", class: kind }, line);
+  return s(
+    "g",
+    {
+      class: `rt-node rt-n-${boxClass(node)}${looked}`, role: "button", tabindex: chosen ? 0 : -1, "data-focus": `node-${node.name}`,
+      transform: `translate(${x - w / 2},${y - height / 2})`, onclick: look, onfocus: () => show(node), onpointermove: () => show(node),
+    },
+    s("desc", {}, CUT_STATES[node.state]),
+    s("rect", { width: w, height, rx: node.args.length ? 4 : 14 }),
+    words(firstLine(node), 15, "rt-nname"), words(cutSize(node.bytes), 29, "rt-nlab"),
+  ); // prettier-ignore
+}
+
+const edgeLines = (graph, nodes, marker) =>
+  graph.paths.map((points, e) => {
+    const [from, to] = graph.edges[e].map((i) => nodes[i]);
+    return s("path", { class: `rt-edge${cutKind(from, to)}`, d: edgeCurve(points), "marker-end": `url(#${marker})` });
+  });
+
+function borderOf(graph, nodes) {
+  const top = graph.boxes[nodes.findIndex(({ name }) => name === "tangents_1")].y - 24;
+  const word = (text, y) => s("text", { class: "rt-pc-half", x: 4, y }, text);
+  return [s("path", { class: "rt-pc-border", d: `M0 ${top}H${graph.width}` }), word("forward ↑", top - 5), word("backward ↓", top + 14)];
+}
+
+function edgeKeys(graph, chosen, look) {
+  const there = (i) => i !== undefined && look(i);
   const beside = (by) => {
-    const row = nodes.map((_, i) => i).filter((i) => graph.boxes[i].layer === graph.boxes[chosen].layer);
+    const row = graph.boxes.map((_, i) => i).filter((i) => graph.boxes[i].layer === graph.boxes[chosen].layer);
     row.sort((a, b) => graph.boxes[a].x - graph.boxes[b].x);
     there(row[row.indexOf(chosen) + by]);
   };
-  onKeys(svg, {
+  return {
     ArrowDown: () => there(graph.edges.find(([from]) => from === chosen)?.[1]),
     ArrowUp: () => there(graph.edges.find(([, to]) => to === chosen)?.[0]),
     ArrowLeft: () => beside(-1),
     ArrowRight: () => beside(1),
-  });
+  };
+}
+
+// All is drawn anew after each change: the box stays where it was, and moves to a node that has just been chosen.
+function scrollingBox(svg, node, { inputs, set }) {
+  if (!scrolledTo.has(set)) scrolledTo.set(set, { at: [0, 0], node: "" });
+  const scrolled = scrolledTo.get(set);
   const box = h("div", { class: "rt-graphbox", tabindex: -1, onscroll: () => (scrolled.at = [box.scrollLeft, box.scrollTop]) }, svg);
   requestAnimationFrame(() => {
     if (!box.isConnected) return;
     [box.scrollLeft, box.scrollTop] = scrolled.at;
-    if (scrolled.node !== inputs.node) reveal(box, boxes[chosen]);
+    if (scrolled.node !== inputs.node) reveal(box, node);
     scrolled.node = inputs.node;
   });
   return box;
@@ -143,11 +156,12 @@ function costWords({ bytes, cost, distance, shape }) {
   if (cost === null) return shape === null ? "a tuple is not kept, its parts are" : "without limit";
   if (cost === 0) return "nothing: a parameter is there anyway";
   const steps = Math.min(100, Math.max(1, distance));
-  const near = distance >= SHOWN_FAR ? "no way leads to the backward" : distance ? `${plural(distance, "step")} from the backward` : "it is of the backward itself";
+  const near = distance ? `${plural(distance, "step")} from the backward` : "it is of the backward itself";
+  const place = distance >= SHOWN_FAR ? "no way leads to the backward" : near;
   const power = steps > 1 ? superscript(steps) : "";
   const twice = cost > 1.5 * Math.trunc(bytes * 1.1 ** steps);
   const why = twice ? ", and all its users would fuse with it, so it need not be in memory" : "";
-  return `${commas(cost)} = ${commas(bytes)} bytes × 1.1${power}${twice ? " × 2" : ""}: ${near}${why}`;
+  return `${commas(cost)} = ${commas(bytes)} bytes × 1.1${power}${twice ? " × 2" : ""}: ${place}${why}`;
 }
 const superscript = (n) => [...String(n)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
 
@@ -163,12 +177,13 @@ function cutDetails(node, nodes, budget) {
   const { name, target, args, shape, bytes, parameter } = node;
   const call = args.length ? h("code", {}, `${target}(${args.join(", ")})`) : null;
   const after = fromGradient(nodes).has(name);
-  const size = shape ? `float32 ${shapeText(shape)}, ${cutSize(bytes)}` : `a tuple, ${cutSize(bytes)}`;
+  const type = shape && bytes < FLOAT * product(shape) ? "bool" : "float32"; // a mask
+  const size = `${shape ? `${type} ${shapeText(shape)}` : "a tuple"}, ${cutSize(bytes)}`;
   return [
     h("p", { class: "rt-dtitle" }, firstLine(node)),
     factList([
       ["operator", call],
-      ["result", target === "getitem" && shape && bytes < 4 * shape.reduce((all, n) => all * n, 1) ? size.replace("float32", "bool") : size],
+      ["result", size],
       ["memory", memoryOf(node, nodes) === node ? null : `that of ${firstLine(memoryOf(node, nodes))}`],
       ["it is", `${CUT_STATES[node.state]}${parameter && node.state === "saved" ? ": a parameter, and not counted" : ""}`],
       ["computed again", after ? null : againWords(node, budget)],
@@ -177,13 +192,13 @@ function cutDetails(node, nodes, budget) {
   ];
 }
 
-const noDetails = () =>
-  h("p", { class: "rt-dim" }, "Point at a node, or go to one with the arrow keys: what would it cost to keep it, and why is it not computed again?");
+const NO_DETAILS = "Point at a node, or go to one with the arrow keys: what would it cost to keep it, and why is it not computed again?";
 
 // ---- what is kept and moved
 
 function cutTable({ rows }) {
-  const head = ["", "kept", "forward reads + writes", "backward reads + writes"].map((word) => h("th", { scope: "col" }, word || h("span", { class: "rt-vh" }, "what runs")));
+  const words = [h("span", { class: "rt-vh" }, "what runs"), "kept", "forward reads + writes", "backward reads + writes"];
+  const head = words.map((word) => h("th", { scope: "col" }, word));
   const row = ({ title, kept, forward, backward }) =>
     h("tr", {}, h("th", { scope: "row" }, title), [kept, forward, backward].map((n) => h("td", {}, cutSize(n)))); // prettier-ignore
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(row)));
@@ -220,7 +235,8 @@ function budgetChart({ inputs, result, set }) {
 const draw = (parts) => {
   const { nodes } = parts.result;
   const detail = h("div", { class: "rt-detail", tabindex: 0, role: "group", "aria-label": "the node", "data-focus": "detail" });
-  const show = (node, none = false) => detail.replaceChildren(...(none || !node ? [noDetails()] : cutDetails(node, nodes, parts.inputs.budget)));
+  const show = (node) =>
+    detail.replaceChildren(...(node ? cutDetails(node, nodes, parts.inputs.budget) : [h("p", { class: "rt-dim" }, NO_DETAILS)]));
   show(nodes.find(({ name }) => name === parts.inputs.node));
   return h("div", { class: "rt-pc" }, 
     h("div", { class: "rt-pc-graph" }, cutPicture(parts, show), legend(CUT_LEGEND)),

@@ -190,7 +190,8 @@ class CutFlow {
     return distance;
   }
   augment(levels) {
-    const onward = new Map([...levels].map(([u, at]) => [u, [...this.room.get(u).keys()].filter((v) => levels.get(v) === at + 1)])); // prettier-ignore
+    const below = (u, at) => [...this.room.get(u).keys()].filter((v) => levels.get(v) === at + 1);
+    const onward = new Map([...levels].map(([u, at]) => [u, below(u, at)]));
     let path = [SOURCE];
     while (path.length) {
       const u = path.at(-1);
@@ -296,8 +297,8 @@ function partsOf(joint, candidates) {
 // What eager keeps: all that the backward asks for.
 function defaultParts(joint) {
   const isTuple = ({ users }) => users.length > 0 && users.every(({ target }) => target === "getitem");
-  const saved = joint.nodes.filter((node) => node.half === "forward" && !isTuple(node) && node.users.some(({ half }) => half !== "forward"));
-  return partsOf(joint, saved);
+  const forward = joint.nodes.filter((node) => node.half === "forward" && !isTuple(node));
+  return partsOf(joint, forward.filter(({ users }) => users.some(({ half }) => half !== "forward"))); // prettier-ignore
 }
 
 // Each storage counts once, and parameters, which are there anyway, do not.

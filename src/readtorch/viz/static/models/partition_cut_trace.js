@@ -1,18 +1,21 @@
 // A short program, read and traced with its backward as AOTAutograd does: the joint graph, as figures/partition_cut.py has it.
 const CUT_INPUTS = ["x", "w", "v", "b"];
-const CUT_FUNCTIONS = ["relu", "gelu", "sigmoid", "tanh", "exp", "softmax", "layer_norm", "sum", "dropout", "t", "view"];
+const CUT_FUNCTIONS = "relu gelu sigmoid tanh exp softmax layer_norm sum dropout t view".split(" ");
 const MOST_OPERATORS = 16;
 const CUT_ALLOWED =
-  "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), tanh(…), exp(…), " +
-  "softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. The last line is what is returned.";
+  "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), " +
+  "tanh(…), exp(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. " +
+  "The last line is what is returned.";
 const ALIASES = ["t", "view", "expand", "detach", "_unsafe_view"];
 
 // ---- reading a program
 
 const CUT_TOKEN = / *(?:([0-9]+(?:\.[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|([-+*/@=(),]))/y;
 const withoutBlanks = (text) => text.replace(/^ +| +$/g, "");
-const notKnown = (what) =>
-  refuse(what ? `Not known here: ${[...what].slice(0, 20).join("")}. ${CUT_ALLOWED}` : `Something is missing at the end of a line. ${CUT_ALLOWED}`);
+function notKnown(what) {
+  const said = what ? `Not known here: ${[...what].slice(0, 20).join("")}.` : "Something is missing at the end of a line.";
+  refuse(`${said} ${CUT_ALLOWED}`);
+}
 
 const isName = (word) => /^[A-Za-z_]/.test(word);
 const isNumber = (tree) => tree.number !== undefined;
@@ -176,10 +179,10 @@ class CutTrace {
     const inputs = [...new Set(args.filter((one) => one.name))];
     const bytes = layout ? product(layout.shape) * (more.item ?? FLOAT) : 0;
     const storage = ALIASES.includes(target) && target !== "_unsafe_view" ? args[0].storage : layout && {};
-    const made = { name: this.nameOf(target), op: "call_function", target, args, inputs, shape: null, bytes, storage, half: this.half, ...layout, ...more };
-    this.nodes.push(made);
-    return made;
-  } // prettier-ignore
+    const own = { name: this.nameOf(target), op: "call_function", target, args, inputs, half: this.half };
+    this.nodes.push({ ...own, shape: null, bytes, storage, ...layout, ...more });
+    return this.nodes.at(-1);
+  }
   input(name, label, layout) {
     const kind = { name, op: "placeholder", target: label, args: [], inputs: [], bytes: product(layout.shape) * FLOAT, storage: {} };
     this.nodes.push({ ...kind, half: this.half, ...layout });
@@ -403,7 +406,8 @@ function traceJoint(program, sizes) {
   const { B, W } = sizes;
   const shapes = { x: [B, W], w: [W, W], v: [W, W], b: [W] };
   const T = new CutTrace();
-  const leaves = CUT_INPUTS.filter((name) => used.has(name)).map((name, i) => [name, { node: T.input(`primals_${i + 1}`, name, dense(shapes[name])) }]); // prettier-ignore
+  const names = CUT_INPUTS.filter((name) => used.has(name));
+  const leaves = names.map((name, i) => [name, { node: T.input(`primals_${i + 1}`, name, dense(shapes[name])) }]);
   const run = new CutRun(T, sizes);
   const root = run.run(lines, Object.fromEntries(leaves));
   T.half = "backward";
