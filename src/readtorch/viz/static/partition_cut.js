@@ -105,7 +105,8 @@ const edgeLines = (graph, nodes, marker) =>
 function borderOf(graph, nodes) {
   const top = graph.boxes[nodes.findIndex(({ name }) => name === "tangents_1")].y - 24;
   const word = (text, y) => s("text", { class: "rt-pc-half", x: 4, y }, text);
-  return [s("path", { class: "rt-pc-border", d: `M0 ${top}H${graph.width}` }), word("forward ↑", top - 5), word("backward ↓", top + 14)];
+  const line = s("path", { class: "rt-pc-border", d: `M0 ${top}H${graph.width}` });
+  return [line, word("forward ↑", top - 5), word("backward ↓", top + 14)];
 }
 
 function edgeKeys(graph, chosen, look) {
