@@ -121,6 +121,8 @@ def test_graphs_and_cuts_are_pytorchs(seed):
         named = lambda state: {n["name"] for n in nodes if n["state"] == state}
         forward, backward = map(computed, theirs.parts)
         assert named("saved") == set(partition_cut.saved_by(theirs.parts)), inputs
+        eager = set(partition_cut.saved_by(theirs.default))
+        assert {n["name"] for n in nodes if n["eager"]} == eager & {n["name"] for n in nodes}, inputs
         assert named("again") == forward & backward - named("saved"), inputs
         assert result["rows"][-1]["kept"] == kept_bytes(theirs.parts[0], theirs.static), inputs
         assert result["rows"][0]["kept"] == kept_bytes(theirs.default[0], theirs.static), inputs

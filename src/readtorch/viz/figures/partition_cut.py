@@ -448,22 +448,20 @@ def argument(value):
     return str(value)
 
 
-def drawn(node, cut, names, parameters):
+def drawn(node, cut, eager, names, parameters):
     value = node.meta["val"]
     is_tensor = isinstance(value, Tensor)
-    made = node.op == "call_function"
-    shown = (
-        kind_of(node) if made else "gradient" if partitioners._is_tangent(node) else names[cut.info.inputs.index(node)]
-    )
+    inputs = dict(zip(cut.info.inputs, names))
     return {
         "name": node.name,
-        "target": shown,
+        "target": kind_of(node) or inputs.get(node, "gradient"),
         "args": [argument(a) for a in node.args],
         "inputs": [n.name for n in node.all_input_nodes],
         "shape": list(value.shape) if is_tensor else None,
         "bytes": bytes_of(node),
         "half": node.meta["partitioner_tag"].removeprefix("is_") if "partitioner_tag" in node.meta else "backward",
         "state": cut.state(node),
+        "eager": node.name in eager,
         "parameter": is_tensor and storage_of(node) in parameters,
         "cost": cut.cost(node),
         "distance": min(cut.info.distance[node], FAR),
@@ -503,15 +501,14 @@ def model(inputs):
     count = len(joint.graph.nodes)
     default = partitioners.default_partition(joint, None, num_fwd_outputs=1)
     cut = Cut(joint, static, inputs)
-    nodes = [drawn(node, cut, names, parameters) for node in cut.nodes]
+    nodes = [drawn(node, cut, saved_by(default), names, parameters) for node in cut.nodes]
     rows = [
         row("eager", default, parameters, fused=False),
         row("what eager keeps, fused", default, parameters, fused=True),
         row("the cut, fused", cut.parts, parameters, fused=True),
     ]
-    result = next(node for node in joint.graph.nodes if node.op == "output").all_input_nodes[0].name
-    merged = count - 1 - len(nodes)
-    return {"nodes": nodes, "result": result, "rows": rows, "say": told(rows, nodes, merged, inputs["budget"])}
+    merged = count - 1 - len(nodes)  # but the output
+    return {"nodes": nodes, "rows": rows, "say": told(rows, nodes, merged, inputs["budget"])}
 
 
 def links(nodes):
@@ -611,6 +608,7 @@ FIGURE = Figure(
     ),
     model=model,
     picture=picture,
+    hint="Fused: operators that the partitioner calls fusible share a kernel. Parameters do not count as kept.",
     helpers=("_layered", "models/partition_cut_trace"),
     sample=sample,
 )

@@ -187,6 +187,7 @@ function cutDetails(node, nodes, budget) {
       ["result", size],
       ["memory", memoryOf(node, nodes) === node ? null : `that of ${firstLine(memoryOf(node, nodes))}`],
       ["it is", `${CUT_STATES[node.state]}${parameter && node.state === "saved" ? ": a parameter, and not counted" : ""}`],
+      ["eager", after ? null : node.eager ? "keeps it" : "does not keep it"],
       ["computed again", after ? null : againWords(node, budget)],
       ["keeping costs", after ? "it is made from the gradient: there is nothing to keep" : costWords(node)],
     ]),

@@ -372,9 +372,10 @@ const model = (inputs) => {
     if (first.has(node)) return second.has(node) ? "again" : "forward";
     return second.has(node) ? "backward" : "unused";
   };
+  const keptByEager = new Set(eager.saved.map(({ name }) => name));
   const nodes = joint.nodes.map((node) => ({
     name: node.name, target: node.target, args: node.args.map((arg) => arg.name ?? arg), inputs: node.inputs.map(({ name }) => name),
-    shape: node.shape, bytes: node.bytes, half: node.half, state: stateOf(node),
+    shape: node.shape, bytes: node.bytes, half: node.half, state: stateOf(node), eager: keptByEager.has(node.name),
     parameter: node.shape !== null && parameters.has(node.storage),
     cost: Number.isFinite(problem.cost(node)) ? problem.cost(node) : null,
     distance: Math.min(info.distance.get(node), SHOWN_FAR), ban: problem.banned.get(node) ?? "",
@@ -385,5 +386,5 @@ const model = (inputs) => {
     rowOf("the cut, fused", cut, parameters, true),
   ];
   const merged = traced.nodes.length - nodes.length;
-  return { nodes, result: joint.result.name, rows, say: toldOfCut(rows, nodes, merged, inputs.budget) };
+  return { nodes, rows, say: toldOfCut(rows, nodes, merged, inputs.budget) };
 };
