@@ -532,7 +532,7 @@ def picture(result, step):
         for path in layout.paths[: len(edges)]
     ]
     for node, (x, y, width, height, _) in zip(nodes, layout.boxes):
-        shade = shades.get(node["state"], "plain")
+        shade = "pale" if node["parameter"] and node["state"] == "saved" else shades.get(node["state"], "plain")
         parts.append(box(x - width / 2, y - height / 2, width, height, shade, node["name"]))
     parts.append(text("blue: kept for the backward; dashed: computed again there", 8, layout.height + 14, "dim"))
     return drawing(layout.width, layout.height + 24, *parts)
