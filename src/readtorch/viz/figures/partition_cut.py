@@ -284,7 +284,7 @@ def trace(lines, sizes):
     with FakeTensorMode():
         given = [readtorch.empty(shapes[name], requires_grad=True) for name in names]
     nothing = lambda graph_module, inputs: graph_module
-    compiler = AOTConfig(nothing, nothing, nothing, keep, {}, 0, False)
+    compiler = AOTConfig(nothing, None, None, keep, {}, False)
     create_aot_dispatcher_function(lambda *args: [run(zip(names, args))], given, compiler)
     return joints[0], names
 
@@ -394,7 +394,7 @@ def storage_of(node):
 
 
 def kept(parts, parameters):
-    """(How many results, how many bytes). Each storage counts once, and parameters, which are there anyway, do not."""
+    """(How many values, how many bytes). Each storage counts once, and parameters, which are there anyway, do not."""
     sizes = {}
     for node in saved_by(parts).values():
         if storage_of(node) not in parameters:
@@ -481,8 +481,8 @@ def counted(n, word):
 def told(rows, nodes, merged, budget):
     eager, cut = rows[0], rows[-1]
     again = sum(node["state"] == "again" and node["target"] not in ("getitem", *ALIASES) for node in nodes)
-    said = f"Eager keeps {counted(eager['count'], 'result')} for the backward, {size_text(eager['kept'])}. "
-    said += f"The cut keeps {counted(cut['count'], 'result')}, {size_text(cut['kept'])}, "
+    said = f"Eager keeps {counted(eager['count'], 'value')} for the backward, {size_text(eager['kept'])}. "
+    said += f"The cut keeps {counted(cut['count'], 'value')}, {size_text(cut['kept'])}, "
     said += f"and the backward computes {counted(again, 'operator')} again."
     if merged:
         said += f" {counted(merged, 'node')} computed what another computes: one of each is left."

@@ -347,8 +347,8 @@ function toldOfCut(rows, nodes, merged, budget) {
     cut = rows.at(-1);
   const again = nodes.filter(({ state, target }) => state === "again" && target !== "getitem" && !ALIASES.includes(target)).length;
   return (
-    `Eager keeps ${plural(eager.count, "result")} for the backward, ${cutSize(eager.kept)}. ` +
-    `The cut keeps ${plural(cut.count, "result")}, ${cutSize(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
+    `Eager keeps ${plural(eager.count, "value")} for the backward, ${cutSize(eager.kept)}. ` +
+    `The cut keeps ${plural(cut.count, "value")}, ${cutSize(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
     (merged ? ` ${plural(merged, "node")} computed what another computes: one of each is left.` : "") +
     (budget === 0 ? " With a budget of 0 only inputs are kept." : "") +
     (nodes.some((node) => isRandom(node) && node.state === "again")
