@@ -230,7 +230,7 @@ def test_what_is_said_of_the_first_program():
     """A mask is one byte each; a parameter counts nothing; half of the budget lets the backward compute the norm again."""
     first = FIGURE.result()
     assert first["say"].startswith(
-        "Eager keeps 8 results for the backward, 3 MiB. The cut keeps 7 results, 2.5 MiB, and the backward"
+        "Eager keeps 8 values for the backward, 3 MiB. The cut keeps 7 values, 2.5 MiB, and the backward"
     )
     states = {node["name"]: node["state"] for node in FIGURE.result(budget=0.5)["nodes"]}
     assert states["native_layer_norm"] == "again" and states["mm"] == "saved" and states["mm_1"] == "forward"
@@ -291,7 +291,7 @@ def test_budget_bans_and_nodes_by_keyboard(visit, page_with):
         press("Home")
         assert say().endswith("With a budget of 0 only inputs are kept.")
         press("End")
-        assert say().startswith("Eager keeps 8 results") and "2.5 MiB" in say()
+        assert say().startswith("Eager keeps 8 values") and "2.5 MiB" in say()
         figure.get_by_label("ban: in memory anyway").focus()
         press("Space")
         assert "The cut keeps 5 results, 1.5 MiB, and the backward computes 4 operators again." in say()
