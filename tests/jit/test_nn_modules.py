@@ -40,7 +40,6 @@ NOT_CALLED_THERE = ("GRU", "LSTM", "RNN")
 OTHER_TRACE = {
     "AdaptiveLogSoftmaxWithLoss": "rows are counted in place: dead code elimination keeps that here",
     "BCELoss": "broadcast_shapes is computed here, of expanded zeros there",
-    "CrossMapLRN2d": "an autograd Function is one node there, its operators are recorded here",
     "GRUCell": "the cell writes in place there",
     "LSTMCell": "the cell writes in place there",
     "LinearCrossEntropyLoss": "an operator there, a function in Python here",

@@ -1,5 +1,7 @@
 """Traces of the same functions and modules, here and in the reference: results, graphs, warnings, errors."""
 
+import io
+import re
 import warnings
 
 import numpy as np
@@ -302,3 +304,154 @@ def test_an_error_inside_ends_the_trace():
 def test_force_outplace():
     trace = quietly(rt, lambda x: x.clone().add_(1).mul_(2), (rt.ones(2),), _force_outplace=True, check_trace=False)
     assert operators(trace.graph) == ["aten::clone", "aten::add", "aten::mul"]
+
+
+# ------------------------------------------------------------------------------------------- autograd Functions
+
+
+def functions_of(library):
+    """Programs that call autograd Functions whose backward is not the derivative of forward."""
+
+    class Scaled(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor, name, y):
+            ctx.save_for_backward(y)
+            return x * factor + y if name == "sum" else x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (y,) = ctx.saved_tensors
+            return grad * 100, None, None, grad * y
+
+    class Pair(library.autograd.Function):
+        @staticmethod
+        def forward(x, factor):
+            return x * factor, x + 1
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.factor = inputs[1]
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first * 7 * ctx.factor + second, None
+
+    class Outer(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return Scaled.apply(x, 3, "sum", x) + 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 11
+
+    class Same(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 13
+
+    def two_results(x):
+        first, second = Pair.apply(x, 2.5)
+        return first * 2, second
+
+    def unused(x):
+        Scaled.apply(x, 2, "sum", x)
+        return x + 1
+
+    return {
+        "one_result": lambda x: Scaled.apply(x, 2, "sum", x * 3) * 2,
+        "two_results": two_results,
+        "nested": lambda x: Outer.apply(x),
+        "returns_its_input": lambda x: Same.apply(x) * 2,
+        "a_size_among_the_arguments": lambda x: Scaled.apply(x, 2, "sum", x.shape[0] * x),
+        "unused": unused,
+    }
+
+
+@pytest.mark.parametrize("name", list(functions_of(rt)))
+def test_the_backward_of_a_function_is_kept(name):
+    graphs, found = [], []
+    for library in (rt, torch):
+        trace = quietly(library, functions_of(library)[name], library.ones(2))
+        text = re.sub(r" # \S+:\d+:\d+|, Subgraph=<Graph>", "", str(trace.graph))
+        graphs.append(text)
+        for values in ([1.0, 2.0], [-1.0, 3.0]) * 2:  # PyTorch's second run is the optimized one
+            x = library.tensor(values, requires_grad=True)
+            results = flat(trace(x))
+            sum(result.sum() for result in results).backward()
+            found.append([result.tolist() for result in results] + [x.grad.tolist()])
+    assert graphs[0] == graphs[1]
+    assert str(parse_ir(graphs[0])) == graphs[0]
+    assert found[:4] == found[4:]
+
+
+def test_a_function_in_a_submodule_trains_its_layer_and_cannot_be_saved():
+    grads, graphs = [], []
+    for library in (rt, torch):
+
+        class Gate(library.nn.Module):
+            def forward(self, x, library=library):
+                return functions_of(library)["returns_its_input"](x)
+
+        net = library.nn.Sequential(library.nn.Linear(2, 2), Gate())
+        with library.no_grad():
+            net[0].weight.fill_(0.5)
+        trace = quietly(library, net, library.ones(2))
+        trace(library.tensor([1.0, -2.0])).sum().backward()
+        grads.append(net[0].weight.grad.tolist())
+        graphs.append(operators(trace.inlined_graph))
+        with pytest.raises(RuntimeError, match="Could not export Python function call 'Same'"):
+            library.jit.save(trace, io.BytesIO())
+    assert grads == [[[26.0, -52.0]] * 2] * 2 and graphs[0] == graphs[1]
+
+
+def test_a_function_that_writes_to_its_input_is_refused_when_it_runs():
+    for library in (rt, torch):
+
+        class Writes(library.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.add_(1)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        trace = quietly(library, lambda x, F=Writes: F.apply(x * 1) * 2, library.ones(2), check_trace=False)
+        with pytest.raises(RuntimeError, match="inplace Writes not supported in the JIT"):
+            trace(library.ones(2))
+
+
+def warnings_and_graph(library, function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace = library.jit.trace(function, library.ones(2), check_trace=False)
+    messages = [str(each.message) for each in caught if issubclass(each.category, library.jit.TracerWarning)]
+    return messages, re.sub(r" # \S+:\d+:\d+", "", str(trace.graph))
+
+
+def test_operators_that_return_a_bool_warn_of_nothing():
+    for name, call in {
+        "equal": lambda library, x: library.equal(x.abs(), x),
+        "allclose": lambda library, x: library.allclose(x.abs(), x),
+        "is_nonzero": lambda library, x: library.is_nonzero(x.sum() > 0),
+    }.items():
+        ours, theirs = (
+            warnings_and_graph(library, lambda x, library=library: x * 2 if call(library, x) else -x)
+            for library in (rt, torch)
+        )
+        assert ours == theirs and not ours[0], name
+    assert "boolean" in warnings_and_graph(rt, lambda x: x * 2 if rt.allclose(x, x) and x.sum() > 0 else -x)[0][0]
+
+
+def test_as_tensor_of_numbers_is_a_constant_and_warns():
+    for make in (lambda library, x: library.as_tensor([1.0, 2.0]), lambda library, x: library.as_tensor(x)):
+        ours, theirs = (
+            warnings_and_graph(library, lambda x, library=library: x + make(library, x)) for library in (rt, torch)
+        )
+        assert ours == theirs and len(ours[0]) == 1

@@ -192,6 +192,21 @@ def test_scripted_and_traced_modules(prepared):
         torch.testing.assert_close(run(message, to_torch(x))[0], to_torch(net(x).detach()), rtol=1e-5, atol=1e-5)
 
 
+class Scaled(readtorch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 100, None
+
+
+def test_an_autograd_function_is_exported_by_its_operators():
+    made = export(lambda T, x: Scaled.apply(x, 3.0) + 1, X)
+    torch.testing.assert_close(run(made, X)[0], X * 3 + 1)
+
+
 def test_a_scripted_function():
     made = readtorch.jit.script(affine)
     torch.testing.assert_close(run(exported(made, to_readtorch((X, X))), X, X)[0], X * 2 + X)

@@ -588,7 +588,7 @@ def get_trace_graph(module, args):
         return tuple(flatten(outcome[0]))
 
     paths = {child: f"__module.{name}" for name, child in module.named_modules() if child is not module}
-    graph, _ = tracer.trace(run, [*tensors, *state.values()], strict=False, module_names=paths)
+    graph, _ = tracer.trace(run, [*tensors, *state.values()], strict=False, module_names=paths, inline_functions=True)
     for value, name in zip(graph.inputs()[len(tensors) :], state):
         value.setDebugName(name)
     return graph, outcome[0], state

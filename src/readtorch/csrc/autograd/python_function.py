@@ -12,7 +12,7 @@ from readtorch.aten.functorch.batched_tensor_impl import WrappedImpl
 from readtorch.aten.functorch.tensor_wrapper import unwrap_if_dead
 from readtorch.c10.device import cpu
 from readtorch.c10.dispatch_key import GRAD_WRAPPER, NOT_CPU, TANGENT
-from readtorch.c10.local_dispatch_key_set import AutoFwGradMode, AutoGradMode, grad_mode_enabled
+from readtorch.c10.local_dispatch_key_set import AutoFwGradMode, AutoGradMode, grad_mode_enabled, trace_under_way
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, TensorImpl, dtype_of, wrap
 
 from .custom_function import process_forward_mode
@@ -173,6 +173,9 @@ def apply(node, forward, setup_context, args):
     node.needs_input_grad = tuple([isinstance(a, TensorImpl) and gradient_edge(a) is not NO_EDGE for a in args])
     node._input_count = len(args)
     node._input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
+    trace = trace_under_way()
+    is_recorded = trace is not None and not trace.inlines_functions
+    recorded = trace.record_function(node._forward_cls, args) if is_recorded else None
     with AutoGradMode(False), AutoFwGradMode(False):
         if setup_context is None:
             outputs = forward(node, *args)
@@ -185,6 +188,8 @@ def apply(node, forward, setup_context, args):
     if any([t._keys & TANGENT for t in tensors]):
         still, dirty = {id(t) for t in node.non_differentiable}, {id(t) for t in node.dirty_tensors}
         process_forward_mode(_jvp_caller(node, args), tensors, outputs, wrapped, still, dirty)
+    if is_recorded:
+        trace.set_outputs_of_function(recorded, wrapped, is_tuple, bool(node.dirty_tensors))
     node.to_save = node.dirty_tensors = node.non_differentiable = ()
     node.saved_for_forward = None
     return wrapped if is_tuple else wrapped[0]

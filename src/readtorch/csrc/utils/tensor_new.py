@@ -81,6 +81,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 def as_tensor(data, dtype=None, device=None):
     """`data` as a tensor, without a copy if it is a tensor or an array of that dtype already."""
     dtype = as_dtype(dtype)
+    if trace_under_way() and not isinstance(data, np.ndarray):  # of an array `from_numpy` says it
+        trace_under_way().warn_of_constructor("torch.as_tensor")
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
     target = cpu if device is None else Device(device)
@@ -89,7 +91,8 @@ def as_tensor(data, dtype=None, device=None):
         return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
-    return told_of(from_data(data, dtype, device))
+    result = told_of(from_data(data, dtype, device))
+    return trace_under_way().constructed(result, detach=False) if trace_under_way() else result
 
 
 @python_binding("asarray", "function")

@@ -52,8 +52,10 @@ def unrecorded(name, kernel):
     """An operator that returns no tensor leaves no node in the graph; the trace is notified."""
 
     def notify_and_call(*arguments):
-        tls.tracer.not_recorded(name)
-        return kernel(*arguments)
+        state = tls.tracer
+        state.not_recorded(name)
+        with state.unheard():
+            return kernel(*arguments)
 
     return notify_and_call
 

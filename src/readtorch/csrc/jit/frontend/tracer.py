@@ -10,6 +10,8 @@ In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by `to
 Explained in the chapter "JIT: tracing".
 """
 
+import contextlib
+
 import numpy as np
 
 from readtorch.aten.native.return_types import is_return_type
@@ -81,6 +83,18 @@ def traced_value(number):
     return number.value if isinstance(number, (TracedInt, TracedFloat)) and number.state is tls.tracer else None
 
 
+def with_arguments(function, example):
+    """A function of the tensors among the arguments: what was no tensor in the example is passed as it was."""
+    are_tensors = [isinstance(a, TensorImpl) for a in example]
+    others = [None if is_tensor else a for is_tensor, a in zip(are_tensors, example)]
+
+    def call(*tensors):
+        rest = iter(tensors)
+        return function(*[next(rest) if is_tensor else a for is_tensor, a in zip(are_tensors, others)])
+
+    return call
+
+
 class TracingState:
     """A trace under way: the graph, and which Value stands for which tensor (or object) of the program."""
 
@@ -89,6 +103,8 @@ class TracingState:
         self.strict = strict  # lists and dicts as outputs: warned about, refused
         self.force_outplace = force_outplace  # x.add_(1) is recorded as x.add(1)
         self.values = {}  # id -> (the thing, which must live as long as its id is in use, Value)
+        self.inlines_functions = False  # autograd Functions are recorded by their operators
+        self.is_unheard = False  # inside of an operator that returns no tensor
         self.module_names = None  # nn.Module -> path, while a module is traced
 
     # ----------------------------------------------------------------------------------------------- warnings
@@ -98,6 +114,8 @@ class TracingState:
 
     def warn_of_conversion(self, kind):
         """A tensor becomes a Python `kind`, and what is done with that is not seen."""
+        if self.is_unheard:
+            return
         python_tracer.warn(f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW)
 
     def warn_of_constructor(self, name):
@@ -111,6 +129,17 @@ class TracingState:
 
     def not_recorded(self, name):
         """An operator that returns no tensor, such as `equal`, was called. (In PyTorch: no warning.)"""
+
+    @contextlib.contextmanager
+    def unheard(self):
+        """The part of an operator that returns no tensor: `allclose` asks a tensor for its truth, in PyTorch below Python, where
+        nothing warns.
+        """
+        before, self.is_unheard = self.is_unheard, True
+        try:
+            yield
+        finally:
+            self.is_unheard = before
 
     def paused(self, function):
         """What `function()` returns; its operators are not recorded."""
@@ -229,6 +258,33 @@ class TracingState:
             result = function()
         self.set_outputs(node, result)
         return result
+
+    def record_function(self, function, arguments):
+        """Write `function.apply(…)`, of an autograd Function, as one node, which calls Python when the trace runs. Returns the
+        node, which has no outputs yet.
+
+        `forward` is recorded behind it, too; when the trace ends nobody uses that. In PyTorch: `_trace_pre_record`.
+        """
+        tensors = [self.get_value(a) for a in arguments if isinstance(a, TensorImpl)]
+        node = self.graph.create("prim::PythonOp", tensors, 0).setSourceRange(python_tracer.source_range())
+        node.s_("name", function.__name__).ival_("function", with_arguments(function.apply, arguments))
+        node.ival_("scalar_args", [a for a in arguments if not isinstance(a, TensorImpl)]).s_(
+            "module", function.__module__
+        )
+        return self.graph.insertNode(node)
+
+    def set_outputs_of_function(self, node, outputs, is_tuple, is_inplace):
+        """The node's result: a tensor, or a tuple, which is taken apart at once. In PyTorch: `_trace_post_record`."""
+        node.i_("inplace", int(is_inplace))
+        value = node.addOutput()
+        if is_tuple:
+            value.setType(TupleType([TensorType.get()] * len(outputs)))
+            parts = self.graph.createTupleUnpack(value).insertAfter(node).outputs()
+            for part, thing in zip(parts, outputs):
+                self._output(part, thing if isinstance(thing, TensorImpl) else None)
+            value.setType(TupleType([part.type() for part in parts]))
+        else:
+            self._output(value, outputs[0])
 
     def any_value(self, thing):
         if isinstance(thing, (list, tuple)):
@@ -517,17 +573,26 @@ class _Tracing(KeyGuard):
         super().__exit__(*exception)
 
 
-def trace(function, inputs, strict=True, force_outplace=False, self_object=None, argument_names=(), module_names=None):
+def trace(
+    function,
+    inputs,
+    strict=True,
+    force_outplace=False,
+    self_object=None,
+    argument_names=(),
+    module_names=None,
+    inline_functions=False,
+):
     """Call `function(*inputs)` and return (graph, what it returned).
 
     self_object: the ScriptObject of the module that is traced: its parameters and those of its submodules
     become attributes of the graph's first input. argument_names: names for the inputs. module_names:
-    nn.Module -> its path.
+    nn.Module -> its path. inline_functions: autograd Functions leave the operators of their forward, as an export wants.
     """
     if tls.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
     state = TracingState(strict, force_outplace)
-    state.module_names = module_names
+    state.module_names, state.inlines_functions = module_names, inline_functions
     with _Tracing(state):
         if self_object is not None:
             _gather_attributes(state, state.graph.addInput("self").setType(self_object.type), self_object, "__module")

@@ -7,7 +7,6 @@ and the graphs inside nodes, so that what is printed is always read back; only e
 
 import ast
 import re
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -153,7 +152,7 @@ def _tensor(values, type):
 _COMMENT = re.compile(r" # (?P<file>[^#\"]*):(?P<line>\d+):(?P<col>\d+)$")
 _SCOPE = re.compile(r", scope: (?P<scope>\S+)$")
 _NAME = re.compile(r"%([\w.]+)")
-_KIND = re.compile(r"\s*(?:\^(?P<python>[\w.]+)(?:\[.*?\])?\((?P<scalars>.*?)\)(?=\()|(?P<kind>\w+::\w+))")
+_KIND = re.compile(r"\s*(?:\^(?P<python>[\w.]+)(?:\[(?P<about>.*?)\])?\((?P<scalars>.*?)\)(?=\()|(?P<kind>\w+::\w+))")
 
 
 def parse_ir(text, parse_tensor_constants=True):
@@ -254,6 +253,7 @@ class _Parser:
         position = match.end()
         if match["python"]:
             node.s_("name", match["python"]).ival_("scalar_args", _scalars(match["scalars"]))
+            _traced_function(node, match["about"] or "")
         types = [type for _, type in outputs]
         if line[position] == "[":
             position = self.attributes(node, line, position + 1, types)
@@ -366,4 +366,11 @@ def _scalars(text):
     try:
         return list(ast.literal_eval(f"[{text}]"))
     except (ValueError, SyntaxError):
-        return [SimpleNamespace(text=text)]
+        return [text]
+
+
+def _traced_function(node, text):
+    """The attributes of a call of an autograd Function, where a trace wrote it."""
+    found = re.fullmatch(r'inplace=(\d), module="(.*)"', text)
+    if found:
+        node.i_("inplace", int(found[1])).s_("module", found[2])

@@ -50,7 +50,9 @@ def _block_text(block, number, level, groups):
 
 def _head(node, groups):
     if node.kind() == "prim::PythonOp":
-        return f"^{node.pyname()}[]({', '.join(map(repr, node.attribute('scalar_args')))})"
+        shown = [name for name in ("inplace", "module") if node.hasAttribute(name)]
+        attributes = _attributes(node, shown) if shown else "[]"
+        return f"^{node.pyname()}{attributes}({', '.join(map(str, node.attribute('scalar_args')))})"
     if node.hasAttribute("Subgraph") and groups is not None:
         groups.append(node)
         others = [n for n in node.attributeNames() if n != "Subgraph"]

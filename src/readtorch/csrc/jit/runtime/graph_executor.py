@@ -13,6 +13,7 @@ from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
 from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagation
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.csrc.jit.passes.inplace_check import CheckInplace
 from readtorch.csrc.jit.passes.loop_unrolling import UnrollLoops
 from readtorch.csrc.jit.passes.lower_tuples import LowerSimpleTuples
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
@@ -24,6 +25,7 @@ from .interpreter import raise_failure, run
 
 DEFAULT_PASSES = [
     Inline,
+    CheckInplace,
     LowerSimpleTuples,
     ConstantPropagation,
     PeepholeOptimize,

@@ -359,7 +359,7 @@ def _raise(node, body):
 
 
 def _python_op(node, body):
-    scalars = ", ".join(map(repr, node.attribute("scalar_args")))
+    scalars = ", ".join(map(str, node.attribute("scalar_args")))
     return f"^{node.pyname()}({scalars})({body.list_of(node.inputs())})"
 
 
