@@ -151,3 +151,14 @@ def test_what_is_marked_changes_with_the_example():
             strip = lambda line: re.sub(r"Float\(\d\)", "Float", line)
             for (a, note), (b, _) in zip(mine["lines"], yours["lines"]):
                 assert (strip(a) != strip(b)) == bool(note), (program, a, b)
+
+
+def test_one_row_is_a_constant_for_export_whatever_the_program_does():
+    """Functions that keep any other number of rows as a symbol do not keep one."""
+    for program in ("where", "size", "setting"):
+        names["scale"] = 3
+        with pytest.raises(torch._dynamo.exc.UserError, match=r"specialized it to be a constant \(1\)"):
+            exported(function_of(program, names), torch.ones(1), True)
+        one, other = (three_tracers.FIGURE.result(program=program, example=e)["made"][2] for e in ([5], [5, 5]))
+        assert one["hint"] == three_tracers.ONE_ROW and not other["hint"] and not other["error"]
+    assert not three_tracers.FIGURE.result(program="branch", example=[5])["made"][2]["hint"]

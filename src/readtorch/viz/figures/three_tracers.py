@@ -103,6 +103,7 @@ TAKEN_OUT = (
 )
 UNKNOWN = "GuardOnDataDependentSymNode: Could not guard on data-dependent expression Eq(u0, 1)"
 SPECIALIZED = "UserError: You marked rows as dynamic but your code specialized it to be a constant ({rows})."
+ONE_ROW = "torch.export makes a size of 0 or 1 a constant, whatever the program does: give it two rows."
 BOUNDED = (
     "UserError: Not all values of rows = L['x'].size()[0] in the specified range satisfy the generated guard "
     "3 <= L['x'].size()[0]"
@@ -393,11 +394,12 @@ def written(value):
 
 def captured(name, record, y, wanted):
     """One tracer: its recording, or why there is none; and what the recording answers."""
-    shown = {"name": name, "lines": [], "warning": "", "error": "", "result": ""}
+    shown = {"name": name, "lines": [], "warning": "", "error": "", "hint": "", "result": ""}
     try:
         recording = record()
     except Failed as error:
-        return {**shown, "error": str(error), "verdict": "none"}
+        hint = ONE_ROW if str(error) == SPECIALIZED.format(rows=1) else ""
+        return {**shown, "error": str(error), "hint": hint, "verdict": "none"}
     shown |= {"lines": recording.lines, "warning": recording.warning}
     try:
         result = recording.run(y)

@@ -11,7 +11,7 @@ function sourcePane({ source, ran, wanted }, inputs) {
     h("p", {}, "▸ ran for the example. ", h("b", {}, `For ${called} it returns ${wanted}.`))); // prettier-ignore
 }
 
-function card({ name, lines, warning, error, result, verdict }) {
+function card({ name, lines, warning, error, hint, result, verdict }) {
   const row = ([words, note]) =>
     h("li", { class: note ? "rt-tt-frozen" : null },
       note && h("span", { class: "rt-tt-note" }, `from ${note}`), h("code", {}, words)); // prettier-ignore
@@ -20,6 +20,7 @@ function card({ name, lines, warning, error, result, verdict }) {
     lines.length > 0 && h("ol", { class: "rt-tt-lines", "aria-label": `what ${name} recorded` }, lines.map(row)),
     warning && h("p", { class: "rt-tt-warning" }, warning),
     error && h("p", { class: "rt-tt-warning" }, error),
+    hint && h("p", { class: "rt-tt-warning" }, hint),
     result && h("p", { class: "rt-tt-result" }, verdict === "fails" ? result : `returns ${result}`)); // prettier-ignore
 }
 

@@ -47,6 +47,8 @@ const UNKNOWN = "GuardOnDataDependentSymNode: Could not guard on data-dependent 
 const BOUNDED =
   "UserError: Not all values of rows = L['x'].size()[0] in the specified range satisfy the generated guard 3 <= L['x'].size()[0]";
 const specialized = (rows) => `UserError: You marked rows as dynamic but your code specialized it to be a constant (${rows}).`;
+const ONE_ROW =
+  "torch.export makes a size of 0 or 1 a constant, whatever the program does: give it two rows.";
 const becomes = (kind) => `TracerWarning: Converting a tensor to a Python ${kind} might cause the trace to be incorrect.`;
 const might = (what) => `TracerWarning: ${what} might cause the trace to be incorrect.`;
 
@@ -246,9 +248,9 @@ function attempt(act) {
 }
 
 function captured(name, record, y, wanted) {
-  const shown = { name, lines: [], warning: "", error: "", result: "" };
+  const shown = { name, lines: [], warning: "", error: "", hint: "", result: "" };
   const [made, error] = attempt(record);
-  if (!made) return { ...shown, error, verdict: "none" };
+  if (!made) return { ...shown, error, hint: error === specialized(1) ? ONE_ROW : "", verdict: "none" };
   const { lines, warning } = made;
   const [result, problem] = attempt(() => made.run(y));
   if (problem !== null) return { ...shown, lines, warning, result: problem, verdict: "fails" };
