@@ -179,7 +179,9 @@ def test_the_order_of_passes_decides_how_many_nodes_are_left():
         ("return x.cos()", "Not known here: .cos()."),
         ("return z", "Not known here: z. Allowed"),
         ("z += 1; return x", "Not known here: z. Allowed"),
-        ("return len(x)", "Not known here: len. (symbolic_trace raises RuntimeError for len of a proxy"),
+        ("return len(x)", "Not in this figure. symbolic_trace raises RuntimeError: len"),
+        ("if x: return x", "Not in this figure. symbolic_trace raises TraceError: an if"),
+        ("return x[0] @ y", "Not in this figure. FX takes it as a call_function of the module operator"),
         ("import os; return x", "Not known here: import. Allowed"),
         ("a = 2; a += 1; return x", "2 + 1: Python computes this"),
         ("s = self.scale; s += 1; return x * s", "RuntimeError: a leaf Variable that requires grad"),
@@ -188,11 +190,11 @@ def test_the_order_of_passes_decides_how_many_nodes_are_left():
         ("return x +", "Something is missing at the end of a statement."),
         ("return (x", "Something is missing at the end of a statement."),
         ("return x / 0", "A number grows beyond"),
-        ("return x if x else y", "Not known here: if. (symbolic_trace raises TraceError for an if"),
-        ("return x if x.sum() > 0 else y", "Not known here: > 0 else y. (symbolic_trace raises TraceError for an if"),
-        ("x[0] = 1; return x", "Not known here: [0] = 1. (symbolic_trace raises TypeError"),
-        ("return x + torch.rand(3)", "Not known here: torch. (symbolic_trace runs torch.rand once"),
-        ("return torch.tanh(x)", "Not known here: torch. (FX would take it as a call_function"),
+        ("return x if x else y", "Not in this figure. symbolic_trace raises TraceError: an if"),
+        ("return x if x.sum() > 0 else y", "Not in this figure. symbolic_trace raises TraceError: an if"),
+        ("x[0] = 1; return x", "Not in this figure. symbolic_trace raises TypeError"),
+        ("return x + torch.rand(3)", "Not in this figure. symbolic_trace runs torch.rand once"),
+        ("return torch.tanh(x)", "Not in this figure. FX takes it as a call_function"),
         ("if = x; return x", "if is no name for a value here."),
         ("self.scale = x; return x", "self.scale is no name for a value here."),
         ("return x y", "Not known here: y."),
@@ -204,6 +206,26 @@ def test_a_refusal_says_why(program, said):
     with pytest.raises(Refusal) as refused:
         fx_passes.FIGURE.result(program=program)
     assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "return x if x.sum() > 0 else y",
+        "for a in x: pass\nreturn x",
+        "while x: pass\nreturn x",
+        "return x * len(x)",
+        "x[0] = 1\nreturn x",
+        "x[0] += 1\nreturn x",
+    ],
+)
+def test_what_the_figure_says_of_pytorchs_refusals_is_so(program):
+    wanted = next(why for pattern, why in fx_passes.IN_PYTORCH.items() if re.search(pattern, program))
+    names = {}
+    exec("def function(x, y):\n " + program.replace("\n", "\n "), names)
+    with pytest.raises(Exception) as raised:
+        fx.symbolic_trace(names["function"])
+    assert f"symbolic_trace raises {raised.type.__name__}: " in wanted
 
 
 def test_a_pass_without_anything_to_do_says_so():

@@ -111,13 +111,21 @@ TAKEN = (
     "is",
 )
 IN_PYTORCH = {
-    r"\bif\b": "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool.",
-    r"\bfor\b": "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs.",
-    r"\blen\b": "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int.",
-    r"\] *=": "symbolic_trace raises TypeError: a proxy has no item assignment.",
+    r"\bif\b": "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none.",
+    r"\bfor\b|\bwhile\b": "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs.",
+    r"\blen\b": "symbolic_trace raises RuntimeError: len must return an int, and a proxy has none.",
+    r"\] *[-+*/]?=(?!=)": "symbolic_trace raises TypeError: a proxy has no item assignment.",
     r"\btorch\.rand\b": "symbolic_trace runs torch.rand once, and the numbers become an attribute.",
-    r"\btorch\.(?:tanh|exp)\b": "FX would take it as a call_function; write it as a method here.",
+    r"\btorch\.(?:tanh|exp)\b": "FX takes it as a call_function; write it as a method here.",
+    r"[\]@<>]|\*\*": "FX takes it as a call_function of the module operator; this figure has + - * / alone.",
 }
+
+
+def said_in_pytorch(text):
+    """What FX does with a program that the figure does not trace; "" if nothing is known of it."""
+    return next(
+        (f"Not in this figure. {why}" for pattern, why in IN_PYTORCH.items() if re.search(pattern, text, re.ASCII)), ""
+    )
 
 
 def number(text):
@@ -145,7 +153,7 @@ class Tracer:
         self.scale = None
         statements = [part.strip(" ") for part in program.split(";") if part.strip(" ")]
         if not statements or not re.match(r"return\b", statements[-1]):
-            raise Refusal(f"The last statement is return …. {ALLOWED}")
+            raise Refusal(said_in_pytorch(program) or f"The last statement is return …. {ALLOWED}")
         for statement in statements:
             self.text = statement  # what a refusal is about
             self.left = self.tokens(statement)
@@ -164,8 +172,7 @@ class Tracer:
         return found
 
     def unknown(self, text):
-        why = next((f" ({why})" for pattern, why in IN_PYTORCH.items() if re.search(pattern, self.text, re.ASCII)), "")
-        raise Refusal(f"Not known here: {text}.{why} {ALLOWED}")
+        raise Refusal(said_in_pytorch(self.text) or f"Not known here: {text}. {ALLOWED}")
 
     def refuse(self):
         if self.left:

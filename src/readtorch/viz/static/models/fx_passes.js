@@ -59,13 +59,19 @@ const TAKEN = [
   "return", "self", "torch", "if", "else", "for", "in", "while", "def", "lambda", "import", "from", "with", "and", "or", "not", "is",
 ]; // prettier-ignore
 const IN_PYTORCH = [
-  [/\bif\b/, "symbolic_trace raises TraceError for an if on a proxy, for Python will have a bool."],
-  [/\bfor\b/, "symbolic_trace raises TraceError for a loop over a proxy, for nobody knows how often it runs."],
-  [/\blen\b/, "symbolic_trace raises RuntimeError for len of a proxy, for Python will have an int."],
-  [/\] *=/, "symbolic_trace raises TypeError: a proxy has no item assignment."],
+  [/\bif\b/, "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none."],
+  [/\bfor\b|\bwhile\b/, "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs."],
+  [/\blen\b/, "symbolic_trace raises RuntimeError: len must return an int, and a proxy has none."],
+  [/\] *[-+*/]?=(?!=)/, "symbolic_trace raises TypeError: a proxy has no item assignment."],
   [/\btorch\.rand\b/, "symbolic_trace runs torch.rand once, and the numbers become an attribute."],
-  [/\btorch\.(?:tanh|exp)\b/, "FX would take it as a call_function; write it as a method here."],
+  [/\btorch\.(?:tanh|exp)\b/, "FX takes it as a call_function; write it as a method here."],
+  [/[\]@<>]|\*\*/, "FX takes it as a call_function of the module operator; this figure has + - * / alone."],
 ];
+// What FX does with a program that the figure does not trace.
+function saidInPytorch(text) {
+  const known = IN_PYTORCH.find(([pattern]) => pattern.test(text));
+  return known ? `Not in this figure. ${known[1]}` : "";
+}
 const trimmed = (text) => text.replace(/^ +| +$/g, "");
 
 // A number as Python writes it.
@@ -88,7 +94,7 @@ class FxTracer {
     this.scale = null;
     const statements = program.split(";").map(trimmed).filter(Boolean);
     if (!statements.length || !/^return(?![A-Za-z0-9_])/.test(statements.at(-1)))
-      refuse(`The last statement is return …. ${FX_ALLOWED}`);
+      refuse(saidInPytorch(program) || `The last statement is return …. ${FX_ALLOWED}`);
     statements.forEach((statement, i) => {
       this.text = statement; // what a refusal is about
       this.left = this.tokens(statement);
@@ -108,8 +114,7 @@ class FxTracer {
     return found;
   }
   unknown(text) {
-    const known = IN_PYTORCH.find(([pattern]) => pattern.test(this.text));
-    refuse(`Not known here: ${text}.${known ? ` (${known[1]})` : ""} ${FX_ALLOWED}`);
+    refuse(saidInPytorch(this.text) || `Not known here: ${text}. ${FX_ALLOWED}`);
   }
   refuse() {
     if (this.left.length) this.unknown(this.left[0]);
