@@ -26,6 +26,50 @@ def test_what_the_chapter_says():
     assert [one["pending"] >> 20 for one in waited["steps"]] == [0, 0, 8, 8, 8, 0, 0]
 
 
+def test_what_is_missing_is_counted_in_pages_where_segments_grow():
+    for memory, room in ((84, 1), (96, 1), (80, 1), (62, 0)):
+        step, say = last(figure.FRAGMENTED, memory=memory, expandable=True)
+        assert step["failed"] and f"pages of 20 MiB, and the driver has room for {room}: too few for 24 MiB" in say
+    assert not last(figure.FRAGMENTED, memory=100, expandable=True)[0]["failed"]
+    assert (
+        "pages of 2 MiB, and the driver has room for 0: too few for 512 KiB"
+        in last("a = 20; b = 512K", memory=20, expandable=True)[1]
+    )
+
+
+def early(code, **inputs):
+    """By step, the names that have memory which another stream may still read."""
+    steps = figure.FIGURE.result(code=code, **inputs)["steps"]
+    return [
+        "".join(block["name"] for segment in step["segments"] for block in segment["blocks"] if block["early"])
+        for step in steps
+    ]
+
+
+def test_a_block_that_is_read_in_secret_is_handed_out_too_early():
+    result = figure.FIGURE.result(code="a = 8; read a @1; del a; b = 8; wait @1")
+    assert early("a = 8; read a @1; del a; b = 8; wait @1") == ["", "", "", "b", ""]
+    assert "Stream 1 may still read a there" in result["say"][3] and "It read b where a had been" in result["say"][4]
+    assert early("a = 8; read a @1; del a; b = 4; c = 8; del b; d = 2")[-4:] == ["b", "bc", "c", "dc"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a = 8; read a @1; b = 8",  # a is still there
+        "a = 8; read a @1; use a @1; del a; b = 8; wait @1; c = 8",  # the allocator was told
+        "a = 8; read a @1; del a; wait @1; b = 8",  # done in time
+        "a = 8; read a @0; del a; b = 8",  # the same stream: one after the other
+        "a = 8 @1; read a @1; del a; b = 8 @1",
+        "a = 30; read a @1; del a; b = 60",  # cudaFree waits for the device
+        "a = 30; read a @1; del a; empty; b = 30",
+        "a = 8; b = 8; read b @1; use b @1; del b; c = 70; d = 8",  # the allocator has waited for b's event
+    ],
+)
+def test_what_is_not_too_early(code):
+    assert "".join(early(code)) == ""
+
+
 def test_a_name_that_is_taken_is_freed_last():
     result = figure.FIGURE.result(code="a = 50; a = 50", memory=80)
     assert result["steps"][1]["failed"]

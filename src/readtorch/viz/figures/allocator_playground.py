@@ -13,7 +13,7 @@ from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
-from readtorch.c10.cuda.sizes import MIB, segment_size
+from readtorch.c10.cuda.sizes import LARGE_SEGMENT, MIB, SMALL_SEGMENT, SMALL_SIZE, segment_size
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Choice, Expression, Integer, Refusal, Switch
 from readtorch.viz.picture import drawing, tag, text
@@ -27,6 +27,8 @@ PROGRAMS = (
     FRAGMENTED,
     "a = 5; b = 2; c = 9; del a; d = 3; e = 4; del b,c,d,e; empty",
     "a = 8; use a @1; del a; b = 8; wait @1; c = 8",
+    "a = 8; read a @1; del a; b = 8; wait @1",
+    "a = 8; b = 8; read b @1; use b @1; del b; c = 70; d = 8",
     "a = 300B; b = 600K; c = 1; d = 1025K; e = 9.9; f = 10; g = 10.1",
     "a = 30; del a; b = 31; del b; c = 32; del c; d = 33; e = 25",
     "a = 60; del a; b = 10; c = 10; del b,c; d = 70",
@@ -39,7 +41,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that the program does. kind: "make", "del", "use", "wait" or "empty"."""
+    """One thing that the program does. kind: "make", "del", "read", "use", "wait" or "empty"."""
 
     kind: str
     name: str = ""
@@ -52,6 +54,7 @@ class Action:
         return {
             "make": f"{self.name} = {amount(self.size)}{at}",
             "del": f"del {self.name}",
+            "read": f"read {self.name} @{self.stream}",
             "use": f"use {self.name} @{self.stream}",
             "wait": f"wait @{self.stream}",
             "empty": "empty",
@@ -64,6 +67,7 @@ NAMES = r"([a-z]\w{0,3}(?:\s*,\s*[a-z]\w{0,3})*)"
 FORMS = {
     "make": re.compile(rf"{NAMES}\s*=\s*(\d+(?:\.\d+)?|\.\d+)\s*([BKMG]?)\s*(?:@\s*([0-9]))?", re.ASCII),
     "del": re.compile(rf"del\s+{NAMES}", re.ASCII),
+    "read": re.compile(rf"read\s+{NAMES}\s*@\s*([0-9])", re.ASCII),
     "use": re.compile(rf"use\s+{NAMES}\s*@\s*([0-9])", re.ASCII),
     "wait": re.compile(r"wait\s*@\s*([0-9])", re.ASCII),
     "empty": re.compile(r"empty", re.ASCII),
@@ -82,7 +86,7 @@ def read_program(code):
     for action in actions:
         if action.kind == "make":
             there.add(action.name)
-        elif action.kind in ("del", "use") and action.name not in there:
+        elif action.kind in ("del", "read", "use") and action.name not in there:
             raise Refusal(f"“{statements[action.statement]}”: there is no {action.name} at that point.")
         if action.kind == "del":
             there.remove(action.name)
@@ -94,7 +98,9 @@ def read_statement(piece, i):
         match = form.fullmatch(piece)
         if match:
             return list(READ[kind](piece, i, *match.groups()))
-    raise Refusal(f"“{piece}” is none of: a = 5, a,b = 512K @1, del a,b, use a @1, wait @1, empty. Sizes are in MiB.")
+    raise Refusal(
+        f"“{piece}” is none of: a = 5, a,b = 512K @1, del a,b, read a @1, use a @1, wait @1, empty. Sizes are in MiB."
+    )
 
 
 def read_make(piece, i, names, number, unit, stream):
@@ -115,18 +121,35 @@ def split_names(names):
     return [name.strip() for name in names.split(",")]
 
 
+def on_a_stream(kind, piece, i, names, stream):
+    return (Action(kind, name, stream=read_stream(piece, stream), statement=i) for name in split_names(names))
+
+
 READ = {
     "make": read_make,
     "del": lambda piece, i, names: (Action("del", name, statement=i) for name in split_names(names)),
-    "use": lambda piece, i, names, stream: (
-        Action("use", name, stream=read_stream(piece, stream), statement=i) for name in split_names(names)
-    ),
+    "read": lambda piece, i, *rest: on_a_stream("read", piece, i, *rest),
+    "use": lambda piece, i, *rest: on_a_stream("use", piece, i, *rest),
     "wait": lambda piece, i, stream: [Action("wait", stream=read_stream(piece, stream), statement=i)],
     "empty": lambda piece, i: [Action("empty", statement=i)],
 }
 
 
 # ---- running it
+
+
+@dataclass
+class Reading:
+    """What a stream has still to read, and the allocator was not told."""
+
+    name: str
+    stream: int
+    block: tuple[int, int]  # address and size when the read was launched: the allocator changes its blocks
+    event: object  # passed when it is done
+    overwritten_by: str = ""
+
+    def meets(self, address, size):
+        return self.block[0] < address + size and address < sum(self.block)
 
 
 class Run:
@@ -141,10 +164,12 @@ class Run:
         self.allocator = self.caching.devices[0]
         self.caching.record_history(True, context=None)
         self.blocks = {}
+        self.readings = []
 
     def step(self, action):
         old = self.blocks.get(action.name)
-        failed = action.kind in ("del", "use") and old is None
+        failed = action.kind in ("del", "read", "use") and old is None
+        spoilt = [one for one in self.readings if one.overwritten_by and one.stream == action.stream]
         if action.kind == "make":
             try:
                 self.blocks[action.name] = self.caching.malloc(0, action.size, action.stream)
@@ -155,6 +180,8 @@ class Run:
                     self.caching.free(old)
         elif action.kind == "del" and not failed:
             self.caching.free(self.blocks.pop(action.name))
+        elif action.kind == "read" and not failed:
+            self.read(action, old)
         elif action.kind == "use" and not failed:
             self.caching.record_stream(old, action.stream)
         elif action.kind == "wait":
@@ -163,15 +190,42 @@ class Run:
             self.caching.empty_cache()
         entries = [entry.as_dict() for entry in self.allocator.history.entries]
         self.allocator.history.entries.clear()
-        return self.seen(action, entries, failed, old is not None and action.kind == "make")
+        seen = self.seen(
+            action, entries, failed, old is not None and action.kind == "make", self.too_early(action, entries, failed)
+        )
+        if action.kind == "wait":
+            seen["say"] += "".join(f" It read {one.overwritten_by} where {one.name} had been." for one in spoilt)
+        return seen
 
-    def seen(self, action, entries, failed, replaced):
+    def read(self, action, block):
+        event = self.driver.event_create(0)
+        self.driver.event_record(event, 0, action.stream)
+        self.readings.append(Reading(action.name, action.stream, (block.address, block.size), event))
+
+    def too_early(self, action, entries, failed):
+        """The readings whose memory this action hands out, though they are not done."""
+        if any(entry["action"] == "segment_free" for entry in entries):
+            self.readings.clear()  # the driver has waited for the device
+        self.readings = [one for one in self.readings if not self.driver.event_query(one.event)]
+        if action.kind != "make" or failed:
+            return []
+        new = self.blocks[action.name]
+        met = [one for one in self.readings if one.stream != action.stream and one.meets(new.address, new.size)]
+        for one in met:
+            one.overwritten_by = action.name
+        return met
+
+    def seen(self, action, entries, failed, replaced, too_early):
         names = {block.address: name for name, block in self.blocks.items()}
-        segments = [picked(segment, names) for segment in segments_of(self.allocator)]
+        spoilt = [one for one in self.readings if one.overwritten_by]
+        segments = [picked(segment, names, spoilt) for segment in segments_of(self.allocator)]
         free, total = self.driver.mem_get_info(0)
         sums = {state: sum_of(segments, state) for state in ("allocated", "pending", "free")}
         largest = max((b["size"] for s in segments for b in s["blocks"] if b["state"] == "free"), default=0)
         say = said(action, entries, failed, replaced, self.allocator.config, sums["free"], largest, free)
+        say += "".join(
+            f" Stream {one.stream} may still read {one.name} there: nobody told the allocator." for one in too_early
+        )
         return {
             "code": action.written(),
             "statement": action.statement,
@@ -194,7 +248,7 @@ def settings(inputs):
     return ",".join(pieces)
 
 
-def picked(segment, names):
+def picked(segment, names, spoilt):
     states = {"active_allocated": "allocated", "active_pending_free": "pending", "inactive": "free"}
     return {
         "address": segment["address"],
@@ -208,6 +262,8 @@ def picked(segment, names):
                 "size": block["size"],
                 "state": states[block["state"]],
                 "name": names.get(block["address"], "") if block["state"] == "active_allocated" else "",
+                "early": block["state"] == "active_allocated"
+                and any(one.meets(block["address"], block["size"]) for one in spoilt),
             }
             for block in segment["blocks"]
         ],
@@ -239,6 +295,8 @@ def said(action, entries, failed, replaced, config, free, largest, driver):
         return of_del(action, entries)
     if action.kind == "use":
         return f"The memory of {action.name} is used on stream {action.stream}, too. Once it is freed, it waits for that stream."
+    if action.kind == "read":
+        return f"Stream {action.stream} will read {action.name}, and the allocator does not know."
     if action.kind == "wait":
         return f"Stream {action.stream} has caught up. The allocator will see that at the next request."
     return (
@@ -253,7 +311,7 @@ def of_make(action, entries, failed, replaced, back, config, free, largest, driv
     if failed:
         size = next(entry["size"] for entry in entries if entry["action"] == "oom")
         return (
-            f"{begins}Out of memory: the request needs a segment of {amount(segment_size(size, config))}, and the driver has {amount(driver)}. "
+            f"{begins}Out of memory: {what_is_missing(size, config, driver)} "
             f"The free blocks have {amount(free)} together, the largest {amount(largest)}."
         )
     details = next(entry["details"] for entry in entries if entry["action"] == "alloc")
@@ -268,6 +326,15 @@ def of_make(action, entries, failed, replaced, back, config, free, largest, driv
     if rounded != action.size:
         words += f". The block of {action.name} has {amount(rounded if details['split'] else found)}"
     return f"{words}. Only then is the old {action.name} freed." if replaced else f"{words}."
+
+
+def what_is_missing(size, config, driver):
+    if not config.expandable_segments:
+        return (
+            f"the request needs a segment of {amount(segment_size(size, config))}, and the driver has {amount(driver)}."
+        )
+    page = SMALL_SEGMENT if size <= SMALL_SIZE else LARGE_SEGMENT
+    return f"memory comes in pages of {amount(page)}, and the driver has room for {driver // page}: too few for {amount(size)}."
 
 
 def where_from(entries, found):
@@ -327,7 +394,7 @@ FIGURE = Figure(
     inputs=(
         Expression(
             "code", "program", FRAGMENTED, longest=400, examples=PROGRAMS,
-            hint="a,b = 5 (MiB; 512K, 300B) · a = 5 @1 (on stream 1) · del a · use a @1 · wait @1 · empty",
+            hint="a,b = 5 (MiB; 512K, 300B) · a = 5 @1 (on stream 1) · del a · read a @1 · use a @1 · wait @1 · empty",
         ),
         Integer("memory", "memory", 80, low=2, high=1 << 20, unit="MiB"),
         Integer("max_split", "max_split_size_mb", 0, low=0, high=1 << 20, unit="(0: off)"),

@@ -1,7 +1,8 @@
 // The device's memory as one bar, and below it a row for each segment with its blocks.
 
 const WIDE = { width: 700, left: 84, row: 24, height: 18, class: "rt-wide-chart" },
-  NARROW = { ...WIDE, width: 340, left: 76, class: "rt-narrow-chart" }; // for a phone: nothing to scroll sideways
+  NARROW = { ...WIDE, width: 340, class: "rt-narrow-chart" }; // for a phone: nothing to scroll sideways
+const EARLY = "handed out too early";
 const STATES = { allocated: "a tensor has it", pending: "freed, waits for a stream", free: "free, kept by the allocator", driver: "the driver has it" };
 
 const bar = (x, y, width, state, title) =>
@@ -30,10 +31,10 @@ function segmentRow(segment, y, scale, frame) {
     blocks.map((block) => {
       const x = frame.left + (block.address - address) * scale,
         width = block.size * scale,
-        title = `${block.name ? `${block.name}: ` : ""}${amount(block.size)} at 0x${block.address.toString(16)}, ${STATES[block.state]}`;
+        title = `${block.name ? `${block.name}: ` : ""}${amount(block.size)} at 0x${block.address.toString(16)}, ${block.early ? EARLY : STATES[block.state]}`;
       const label = block.name || (block.state === "pending" ? "…" : "");
       return [
-        bar(x, y, width, block.state, title),
+        bar(x, y, width, block.early ? "early" : block.state, title),
         label && width > 9 * label.length ? s("text", { class: "rt-name", x: x + width / 2, y: y + 13, "text-anchor": "middle" }, label) : "",
       ];
     }),
@@ -64,16 +65,18 @@ function segmentsIn(frame, { segments, ...now }, words) {
 
 function chart({ result, step }) {
   const now = result.steps[step];
-  const parts = now.segments.map(({ size, blocks }) => `segment of ${amount(size)}: ${blocks.map((block) => `${block.name || block.state} ${amount(block.size)}`).join(", ")}`);
+  const parts = now.segments.map(({ size, blocks }) => `segment of ${amount(size)}: ${blocks.map((block) => `${block.name || block.state} ${amount(block.size)}${block.early ? `, ${EARLY}` : ""}`).join(", ")}`);
   const words = `${parts.join("; ") || "No segments"}.`;
   return h("div", { class: "rt-scrolly", tabindex: 0, role: "group", "aria-label": "segments" }, segmentsIn(WIDE, now, words), segmentsIn(NARROW, now, words));
 }
 
 function facts({ result, step }) {
   const now = result.steps[step],
-    reserved = now.allocated + now.pending + now.free;
+    reserved = now.allocated + now.pending + now.free,
+    early = now.segments.some(({ blocks }) => blocks.some((block) => block.early)),
+    key = (state, words) => h("li", {}, h("span", { class: `rt-key rt-${state}`, "aria-hidden": "true" }), words);
   return h("div", { class: "rt-values" },
-    h("ul", {}, Object.keys(STATES).filter((state) => now[state]).map((state) => h("li", {}, h("span", { class: `rt-key rt-${state}`, "aria-hidden": "true" }), `${STATES[state]}: ${amount(now[state])}`))),
+    h("ul", {}, Object.keys(STATES).filter((state) => now[state]).map((state) => key(state, `${STATES[state]}: ${amount(now[state])}`)), early && key("early", EARLY)),
     h("span", { class: "rt-dim" }, `memory_allocated ${amount(now.allocated)}, memory_reserved ${amount(reserved)}`),
   ); // prettier-ignore
 }

@@ -16,6 +16,7 @@ const NAMES = "([a-z]\\w{0,3}(?:\\s*,\\s*[a-z]\\w{0,3})*)";
 const FORMS = {
   make: new RegExp(`^${NAMES}\\s*=\\s*(\\d+(?:\\.\\d+)?|\\.\\d+)\\s*([BKMG]?)\\s*(?:@\\s*([0-9]))?$`),
   del: new RegExp(`^del\\s+${NAMES}$`),
+  read: new RegExp(`^read\\s+${NAMES}\\s*@\\s*([0-9])$`),
   use: new RegExp(`^use\\s+${NAMES}\\s*@\\s*([0-9])$`),
   wait: /^wait\s*@\s*([0-9])$/,
   empty: /^empty$/,
@@ -27,6 +28,8 @@ function readStream(piece, text) {
   return Number(text);
 }
 
+const onAStream = (piece, names, stream) => splitNames(names).map((name) => ({ name, stream: readStream(piece, stream) }));
+
 const READ_STATEMENT = {
   make: (piece, names, number, unit, stream) => {
     const size = Math.trunc(Number(number) * UNITS[unit]);
@@ -34,7 +37,8 @@ const READ_STATEMENT = {
     return splitNames(names).map((name) => ({ name, size, stream: readStream(piece, stream ?? 0) }));
   },
   del: (piece, names) => splitNames(names).map((name) => ({ name })),
-  use: (piece, names, stream) => splitNames(names).map((name) => ({ name, stream: readStream(piece, stream) })),
+  read: onAStream,
+  use: onAStream,
   wait: (piece, stream) => [{ stream: readStream(piece, stream) }],
   empty: () => [{}],
 };
@@ -44,7 +48,7 @@ function readStatement(piece, statement) {
     const match = form.exec(piece);
     if (match) return READ_STATEMENT[kind](piece, ...match.slice(1)).map((action) => ({ kind, statement, ...action }));
   }
-  refuse(`“${piece}” is none of: a = 5, a,b = 512K @1, del a,b, use a @1, wait @1, empty. Sizes are in MiB.`);
+  refuse(`“${piece}” is none of: a = 5, a,b = 512K @1, del a,b, read a @1, use a @1, wait @1, empty. Sizes are in MiB.`);
 }
 
 function readActions(code) {
@@ -55,7 +59,7 @@ function readActions(code) {
     refuse(`The program makes and deletes, statement by statement: 1 to ${MOST_STEPS} steps. This one has ${actions.length}.`);
   for (const { kind, name, statement } of actions) {
     if (kind === "make") there.add(name);
-    else if ((kind === "del" || kind === "use") && !there.has(name)) refuse(`“${statements[statement]}”: there is no ${name} at that point.`);
+    else if (["del", "read", "use"].includes(kind) && !there.has(name)) refuse(`“${statements[statement]}”: there is no ${name} at that point.`);
     if (kind === "del") there.delete(name);
   }
   return actions;
@@ -63,21 +67,25 @@ function readActions(code) {
 
 function written({ kind, name, size, stream }) {
   const at = stream ? ` @${stream}` : "";
-  return { make: `${name} = ${amount(size ?? 0)}${at}`, del: `del ${name}`, use: `use ${name} @${stream}`, wait: `wait @${stream}`, empty: "empty" }[kind];
+  return { make: `${name} = ${amount(size ?? 0)}${at}`, del: `del ${name}`, read: `read ${name} @${stream}`, use: `use ${name} @${stream}`, wait: `wait @${stream}`, empty: "empty" }[kind];
 }
 
 // ---- running it
 
-function act(allocator, blocks, { kind, name, size, stream }) {
+/** Whether a reading concerns a byte of these. */
+const meets = (reading, address, size) => reading.address < address + size && address < reading.address + reading.size;
+
+function act(allocator, blocks, readings, { kind, name, size, stream }) {
   const old = blocks.get(name);
   if (kind === "make") {
     const block = allocator.malloc(size, stream);
     if (!block) return true;
     blocks.set(name, block);
     if (old) allocator.free(old);
-  } else if (kind === "del" || kind === "use") {
+  } else if (["del", "read", "use"].includes(kind)) {
     if (!old) return true;
     if (kind === "use") allocator.recordStream(old, stream);
+    else if (kind === "read") readings.push({ name, stream, address: old.address, size: old.size, event: allocator.device.record(stream), overwrittenBy: "" });
     else {
       blocks.delete(name);
       allocator.free(old);
@@ -87,14 +95,32 @@ function act(allocator, blocks, { kind, name, size, stream }) {
   return false;
 }
 
-function playStep(allocator, blocks, action) {
-  const replaced = action.kind === "make" && blocks.has(action.name);
+/** The readings whose memory this action hands out, though they are not done. */
+function handedOutTooEarly({ trace }, blocks, readings, { kind, name, stream }, failed) {
+  const waited = trace.some(({ action }) => action === "segment_free"); // the driver has waited for the device
+  readings.splice(0, Infinity, ...readings.filter(({ event }) => !waited && !event.done));
+  if (kind !== "make" || failed) return [];
+  const { address, size } = blocks.get(name),
+    met = readings.filter((one) => one.stream !== stream && meets(one, address, size));
+  met.forEach((one) => (one.overwrittenBy = name));
+  return met;
+}
+
+function playStep(allocator, blocks, readings, action) {
+  const replaced = action.kind === "make" && blocks.has(action.name),
+    seen = action.kind === "wait" ? readings.filter((one) => one.overwrittenBy && one.stream === action.stream) : [];
   allocator.trace = [];
-  const failed = act(allocator, blocks, action),
+  const failed = act(allocator, blocks, readings, action),
+    tooEarly = handedOutTooEarly(allocator, blocks, readings, action, failed),
+    spoilt = readings.filter((one) => one.overwrittenBy),
     names = new Map([...blocks].map(([name, { address }]) => [address, name]));
   const segments = allocator.segments().map(({ blocks: parts, ...segment }) => ({
     ...segment,
-    blocks: parts.map(({ address, size, state }) => ({ address, size, state, name: state === "allocated" ? (names.get(address) ?? "") : "" })),
+    blocks: parts.map(({ address, size, state }) => ({
+      address, size, state,
+      name: state === "allocated" ? (names.get(address) ?? "") : "",
+      early: state === "allocated" && spoilt.some((one) => meets(one, address, size)),
+    })), // prettier-ignore
   }));
   const all = segments.flatMap((segment) => segment.blocks),
     sum = (state) => all.reduce((total, block) => total + (block.state === state ? block.size : 0), 0),
@@ -102,7 +128,9 @@ function playStep(allocator, blocks, action) {
   const step = {
     code: written(action), statement: action.statement, failed, segments, allocated: sum("allocated"), pending: sum("pending"), free: sum("free"), driver,
   }; // prettier-ignore
-  return { step, say: said(action, allocator, failed, replaced, step) };
+  const early = tooEarly.map((one) => ` Stream ${one.stream} may still read ${one.name} there: nobody told the allocator.`),
+    late = seen.map((one) => ` It read ${one.overwrittenBy} where ${one.name} had been.`);
+  return { step, say: said(action, allocator, failed, replaced, step) + early.join("") + late.join("") };
 }
 
 // ---- in words
@@ -116,17 +144,24 @@ function said(action, { trace, config }, failed, replaced, step) {
   if (kind === "make") return ofMake(action, trace, failed, replaced, back, config, step);
   if (kind === "del") return ofDel(name, trace);
   if (kind === "use") return `The memory of ${name} is used on stream ${stream}, too. Once it is freed, it waits for that stream.`;
+  if (kind === "read") return `Stream ${stream} will read ${name}, and the allocator does not know.`;
   if (kind === "wait") return `Stream ${stream} has caught up. The allocator will see that at the next request.`;
   return back ? `${amount(back)} go back to the driver.` : "No segment is free as a whole: nothing goes back to the driver.";
+}
+
+function whatIsMissing(size, config, driver) {
+  if (!config.expandable) return `the request needs a segment of ${amount(segmentSize(size, config))}, and the driver has ${amount(driver)}.`;
+  const page = size <= SMALL_SIZE ? SMALL_SEGMENT : config.largeSegment;
+  return `memory comes in pages of ${amount(page)}, and the driver has room for ${Math.floor(driver / page)}: too few for ${amount(size)}.`;
 }
 
 function ofMake({ name, size }, trace, failed, replaced, back, config, { segments, free, driver }) {
   const begins = back ? `Memory is short: ${amount(back)} go back to the driver. ` : "";
   if (failed) {
-    const wanted = segmentSize(trace.find(({ action }) => action === "oom").size, config),
+    const wanted = trace.find(({ action }) => action === "oom").size,
       largest = segments.flatMap(({ blocks }) => blocks).reduce((most, block) => (block.state === "free" ? Math.max(most, block.size) : most), 0);
     return (
-      `${begins}Out of memory: the request needs a segment of ${amount(wanted)}, and the driver has ${amount(driver)}. ` +
+      `${begins}Out of memory: ${whatIsMissing(wanted, config, driver)} ` +
       `The free blocks have ${amount(free)} together, the largest ${amount(largest)}.`
     );
   }
@@ -160,6 +195,7 @@ const model = (inputs) => {
       expandable: inputs.expandable,
     }),
     blocks = new Map(),
-    played = actions.map((action) => playStep(allocator, blocks, action));
+    readings = [],
+    played = actions.map((action) => playStep(allocator, blocks, readings, action));
   return { steps: played.map(({ step }) => step), say: played.map(({ say }) => say) };
 };
