@@ -12,7 +12,7 @@ import dataclasses
 import functools
 
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import ABOVE_PYTHON, PYTHON, WRAPPED_NUMBER
+from readtorch.c10.dispatch_key import ABOVE_PYTHON, PRE_DISPATCH, PYTHON, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import tls, update_mask
 from readtorch.c10.tensor_impl import TensorImpl, key_set, seen_by_python
 from readtorch.c10.torch_dispatch_mode_tls import (
@@ -23,6 +23,7 @@ from readtorch.c10.torch_dispatch_mode_tls import (
     pop,
     push,
     set_mode,
+    set_mode_pre_dispatch,
 )
 
 from . import dispatcher
@@ -33,8 +34,17 @@ from .torch_function import one_of_each_class
 
 def make_python_kernel(operator, keys):
     """The Python kernel of `operator` (the dispatcher's fallback for the key Python)."""
+    return _compiled(operator, call_python)
+
+
+def make_pre_dispatch_kernel(operator, keys):
+    """The same for the key PreDispatch, above all others: compositions are still whole there."""
+    return _compiled(operator, call_pre_dispatch)
+
+
+def _compiled(operator, call):
     source = kernel_source(operator if operator.schema.namespace == "aten" else _with_names_of_its_own(operator))
-    return compile_function(f"{operator.schema.name}_python", source, kernel_names(operator))
+    return compile_function(f"{operator.schema.name}_python", source, kernel_names(operator) | {"call": call})
 
 
 def _with_names_of_its_own(operator):
@@ -185,7 +195,6 @@ def kernel_names(operator):
         "with_torch_dispatch": with_torch_dispatch,
         "number_in": number_in,
         "as_list": as_list,
-        "call": call_python,
         "returned": result_check(operator.schema),
     } | {f"default_of_{a.name}": default_in_python(a) for a in operator.schema.arguments if a.has_default}
 
@@ -247,6 +256,15 @@ def call_python(func, overloaded, args, kwargs):
         tls.included, tls.excluded, tls.mask = before
         if not modes or tls.grad_mode is not grad_mode:
             update_mask()
+
+
+def call_pre_dispatch(func, overloaded, args, kwargs):
+    """What the mode of the key PreDispatch returns. While it runs, it sees nothing."""
+    mode = set_mode_pre_dispatch(None)
+    try:
+        return mode.__torch_dispatch__(func, tuple([type(t) for t in overloaded]), args, kwargs)
+    finally:
+        set_mode_pre_dispatch(mode)
 
 
 _masks_inside = {}  # what the mask inside a mode follows from -> that mask
@@ -407,3 +425,4 @@ def python_detach(t):
 
 
 dispatcher.set_fallback(PYTHON, make_python_kernel, written=True)
+dispatcher.set_fallback(PRE_DISPATCH, make_pre_dispatch_kernel, written=True)

@@ -66,10 +66,11 @@ NO_STORAGE = 1 << 26  # it wraps other tensors: its own elements lie nowhere
 FUNCTORCH_BACK_MODE = 1 << 34
 VMAP_MODE = 1 << 35
 FUNCTORCH_FRONT_MODE = 1 << 37
+PRE_DISPATCH = 1 << 38  # shows the call to a mode before anything else has seen it
 
 # All keys, highest priority first, as in PyTorch.
 BY_PRIORITY = (
-    *(FUNCTORCH_FRONT_MODE, PYTHON_TLS_SNAPSHOT, GRAD_WRAPPER, VMAP_MODE, BATCHED, AUTOCAST_CUDA, AUTOCAST_CPU, TRACER),
+    *(PRE_DISPATCH, FUNCTORCH_FRONT_MODE, PYTHON_TLS_SNAPSHOT, GRAD_WRAPPER, VMAP_MODE, BATCHED, AUTOCAST_CUDA, AUTOCAST_CPU, TRACER),
     *(AUTOGRAD, ADINPLACEORVIEW, ZEROTENSOR, NEGATIVE, CONJUGATE, FUNCTIONALIZE, FUNCTORCH_BACK_MODE, PYTHON),
     *(BACKEND_SELECT, SPARSE_CPU, SIMULATED_CUDA, META, CUDA, CPU),
 )
@@ -125,6 +126,7 @@ NAMES = {
     GRAD_WRAPPER: "FuncTorchGradWrapper",
     PYTHON_TLS_SNAPSHOT: "PythonTLSSnapshot",
     FUNCTORCH_FRONT_MODE: "FuncTorchDynamicLayerFrontMode",
+    PRE_DISPATCH: "PreDispatch",
     HISTORY: "History",
     STALE: "Stale",
     TANGENT: "Tangent",

@@ -6,7 +6,7 @@ In PyTorch: `c10/core/impl/TorchDispatchModeTLS.h`. Explained in the chapter "On
 import enum
 import threading
 
-from .dispatch_key import PYTHON, PYTHON_TLS_SNAPSHOT
+from .dispatch_key import PRE_DISPATCH, PYTHON, PYTHON_TLS_SNAPSHOT
 from .local_dispatch_key_set import tls, update_mask
 
 PYTHON_KEYS = PYTHON | PYTHON_TLS_SNAPSHOT
@@ -34,6 +34,7 @@ class _TorchDispatchModeTLS(threading.local):
 
     def __init__(self):
         self.modes = []
+        self.pre_dispatch = None  # the mode that sees calls above all keys
         self.on_entry = None  # what the thread included and excluded when the call came that is being handled
 
 
@@ -90,6 +91,17 @@ def unset_mode(key):
         mode_tls.modes.remove(mode)
         include_python_keys()
     return mode
+
+
+def set_mode_pre_dispatch(mode):
+    """Let `mode` be the one that sees calls above all keys, or nobody if it is None. Returns the one that was.
+
+    In PyTorch: `_set_mode_pre_dispatch` in `torch/_ops.py`, which knows one mode of each kind.
+    """
+    previous, mode_tls.pre_dispatch = mode_tls.pre_dispatch, mode
+    tls.included = tls.included | PRE_DISPATCH if mode is not None else tls.included & ~PRE_DISPATCH
+    update_mask()
+    return previous
 
 
 def stack_at(index):

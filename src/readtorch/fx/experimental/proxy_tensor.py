@@ -10,8 +10,11 @@ of a backward pass too, and no Python.
 
 `cond` and `while_loop` become nodes with graphs of their own.
 
+With `pre_dispatch=True` it stands above all keys of the dispatcher, and compositions are recorded whole: `aten.linear.default`.
+
 Left out: symbolic sizes (`tracing_mode="symbolic"`), which need integers that stand for expressions wherever an operator asks for a size;
-traces above autograd (`pre_dispatch=True`); gradients of `cond` and `while_loop`, and loops that carry an int.
+gradients of `cond` and `while_loop`, and loops that carry an int; above autograd, what a program does to the grad mode and to autocast: what is
+computed is recorded, and that no history is kept there is not.
 """
 
 import contextlib
@@ -27,7 +30,7 @@ from readtorch._subclasses import FakeTensor, FakeTensorMode
 from readtorch._subclasses.fake_tensor import is_fake, maybe_get_fake_mode, unset_fake_temporarily
 from readtorch._tensor import Tensor
 from readtorch.aten.tags import Tag
-from readtorch.c10.torch_dispatch_mode_tls import get_mode
+from readtorch.c10.torch_dispatch_mode_tls import get_mode, mode_tls, set_mode_pre_dispatch
 from readtorch.fx import traceback as fx_traceback
 from readtorch.fx._symbolic_trace import PH, Tracer
 from readtorch.fx.graph_module import GraphModule
@@ -208,6 +211,31 @@ class PythonKeyTracer(Tracer):
         return node
 
 
+class _ModuleStackTracer(PythonKeyTracer):
+    """Notes also in which modules' `forward` a node was recorded: {name in the code: (path, name of the class)}, outermost first."""
+
+    def __init__(self, scope_root):
+        super().__init__()
+        self.scope_root = scope_root
+        self.paths = {id(m): name for name, m in reversed(list(scope_root.named_modules(remove_duplicate=False)))}
+
+    def call_module(self, m, forward, args, kwargs):
+        """A module that is not below the root adds nothing."""
+        path = self.paths.get(id(m))
+        if path is None:
+            return forward(*args, **kwargs)
+        outer, self.module_stack = self.module_stack, self.module_stack.copy()
+        self.module_stack[f"_modules['{path}']" if path else ""] = path, typename_of(m)
+        try:
+            return forward(*args, **kwargs)
+        finally:
+            self.module_stack = outer
+
+
+def typename_of(module):
+    return f"{type(module).__module__}.{type(module).__qualname__}"
+
+
 class _GraphAppendingTracerEx(GraphAppendingTracer):
     """The same for a graph that is there."""
 
@@ -251,10 +279,16 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     def __enter__(self):
         """Inside, this is the one mode of its kind."""
+        if self.pre_dispatch:
+            self.enter_stack.append(set_mode_pre_dispatch(self))
+            return self
         self.enter_stack.append(_unset_infra_mode(PROXY))
         return super().__enter__()
 
     def __exit__(self, exc_type, exc_value, traceback):
+        if self.pre_dispatch:
+            set_mode_pre_dispatch(self.enter_stack.pop())
+            return
         super().__exit__(exc_type, exc_value, traceback)
         previous = self.enter_stack.pop()
         if previous is not None:
@@ -280,6 +314,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         mode = ProxyTorchDispatchMode(
             tracer,
             self.tracing_mode,
+            self.pre_dispatch,
             _error_on_data_dependent_ops=self._error_on_data_dependent_ops,
             decomposition_table=self.decomposition_table,
         )
@@ -374,6 +409,8 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
     proxy_out = tracer.create_proxy("call_function", func, *proxies, name=name)
     out = func(*args, **kwargs)
     constant = _constant_of(func, args, out, tracked, known)
+    if pre_dispatch and func is aten.lift_fresh_copy.default:
+        proxy_out = tracer.create_proxy("call_function", aten.detach_.default, (set_meta(proxy_out, out),), {})
     return track_tensor_tree(out, proxy_out, constant=constant, tracer=tracer)
 
 
@@ -409,8 +446,8 @@ def maybe_handle_decomp(proxy_mode, op, args, kwargs):
 
 
 def get_proxy_mode():
-    """The ProxyTorchDispatchMode that is active, or None."""
-    return get_mode(PROXY)
+    """The ProxyTorchDispatchMode that is active, or None. One above all keys comes first."""
+    return mode_tls.pre_dispatch or get_mode(PROXY)
 
 
 def get_innermost_proxy_mode():
@@ -420,7 +457,12 @@ def get_innermost_proxy_mode():
 @contextlib.contextmanager
 def disable_proxy_modes_tracing():
     """`with disable_proxy_modes_tracing() as mode:` nothing is recorded. mode: the one that was active, or None."""
-    yield from _disable_infra_mode(PROXY)
+    above = set_mode_pre_dispatch(None)
+    try:
+        with contextlib.contextmanager(_disable_infra_mode)(PROXY) as below:
+            yield above or below
+    finally:
+        set_mode_pre_dispatch(above)
 
 
 @contextlib.contextmanager
@@ -485,24 +527,26 @@ def make_fx(
     pre_dispatch=False,
     _error_on_data_dependent_ops=True,
     record_stack_traces=False,
+    record_module_stack=False,
 ):
     """A function of f's arguments that runs `f` with them and returns the GraphModule of the operators that were called.
 
     decomposition_table: operator -> a function of its arguments, which is traced in its place. tracing_mode: "real" computes with the
-    arguments; "fake" with fake tensors, which have no elements. record_stack_traces: note in nodes where they come from.
+    arguments; "fake" with fake tensors, which have no elements. pre_dispatch: record calls as the program makes them, before autograd sees
+    them and before compositions become their parts. record_stack_traces: note in nodes where they come from. record_module_stack: note
+    there in which module's `forward`; then `f` has the root module as `f._orig_mod`, and traces are noted, too.
     Raises RuntimeError where the function takes a number out of a tensor; NotImplementedError for what is left out.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
-    if tracing_mode == "symbolic" or pre_dispatch:
-        raise NotImplementedError(
-            "readtorch has no symbolic sizes and no traces above autograd: use tracing_mode='fake'"
-        )
+    if tracing_mode == "symbolic":
+        raise NotImplementedError("readtorch has no symbolic sizes: use tracing_mode='fake'")
 
     @functools.wraps(f)
     def wrapped(*args):
-        tracer = PythonKeyTracer()
-        tracer.record_stack_traces = record_stack_traces
+        with_stack = record_module_stack and hasattr(f, "_orig_mod")
+        tracer = _ModuleStackTracer(f._orig_mod) if with_stack else PythonKeyTracer()
+        tracer.record_stack_traces = record_stack_traces or with_stack
         fake_mode = None
         if tracing_mode == "fake":
             fake_mode = _fake_mode_of(args) or FakeTensorMode(
@@ -511,6 +555,7 @@ def make_fx(
         mode = ProxyTorchDispatchMode(
             tracer,
             tracing_mode,
+            pre_dispatch,
             _error_on_data_dependent_ops=_error_on_data_dependent_ops,
             decomposition_table=decomposition_table,
         )
