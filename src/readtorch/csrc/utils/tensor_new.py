@@ -28,6 +28,7 @@ from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.size import Size
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, wrap
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from .tensor_dlpack import _from_dlpack, capsule_of
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer, tensor_from_cuda_array_interface
@@ -48,12 +49,17 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     check_options(None, None, pin_memory)
     if pin_memory and is_on_gpu(data):
         raise RuntimeError("Can't pin tensor constructed from __cuda_array_interface__")
-    result = told_of(from_data(data, as_dtype(dtype), device))
+    result = as_leaf(told_of(from_data(data, as_dtype(dtype), device)))
     if pin_memory:
         result = result.pin_memory()
     if trace_under_way():
         trace_under_way().constructed(result)
     return require_grad(result) if requires_grad else result
+
+
+def as_leaf(t):
+    """In PyTorch: a call of `detach_`, which only modes above autograd see."""
+    return t if mode_tls.pre_dispatch is None else t.detach_()
 
 
 def warn_about_copy(call):
@@ -71,7 +77,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     if isinstance(data, TensorImpl):
         warn_about_copy("tensor.new_tensor(sourceTensor)")
     result = from_data(data, as_dtype(dtype) or dtype_of(self), device or self.device)
-    result = told_of(result)
+    result = as_leaf(told_of(result))
     if trace_under_way():
         trace_under_way().constructed(result)
     return require_grad(result) if requires_grad else result

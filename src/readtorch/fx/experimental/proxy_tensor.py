@@ -409,8 +409,6 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
     proxy_out = tracer.create_proxy("call_function", func, *proxies, name=name)
     out = func(*args, **kwargs)
     constant = _constant_of(func, args, out, tracked, known)
-    if pre_dispatch and func is aten.lift_fresh_copy.default:
-        proxy_out = tracer.create_proxy("call_function", aten.detach_.default, (set_meta(proxy_out, out),), {})
     return track_tensor_tree(out, proxy_out, constant=constant, tracer=tracer)
 
 

@@ -411,7 +411,7 @@ def told_of(t):
     """A tensor that was made without an operator, as the thread's dispatch modes and transforms want it."""
     if threads_with_modes and tls.functorch:
         return lift_fresh.call(t)
-    if not mode_tls.modes:
+    if not mode_tls.modes and mode_tls.pre_dispatch is None:
         return t
     with KeyGuard(exclude=AUTOGRAD | ADINPLACEORVIEW):
         return lift_fresh.call(t)
