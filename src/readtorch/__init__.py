@@ -191,7 +191,7 @@ def _assert(condition, message):
         raise AssertionError(message)
 
 
-_LATER = {"distributions", "fx", "jit", "library", "onnx", "quasirandom"}
+_LATER = {"distributions", "export", "fx", "jit", "library", "onnx", "quasirandom"}
 
 
 def __getattr__(name):

@@ -1,5 +1,7 @@
 """Exceptions. In PyTorch: `torch/_dynamo/exc.py`."""
 
+from enum import Enum, auto
+
 
 class TorchDynamoException(RuntimeError):
     """The base of all of them."""
@@ -64,3 +66,28 @@ def unimplemented(gb_type, explanation="", context="", hints=()):
     lines += [f"  Hint: {hint}" for hint in hints]
     lines += ["", f"  Developer debug context: {context}"] if context else []
     raise Unsupported("\n".join(lines), gb_type)
+
+
+class UserErrorType(Enum):
+    DYNAMIC_CONTROL_FLOW = auto()
+    ANTI_PATTERN = auto()
+    STANDARD_LIBRARY = auto()
+    CONSTRAINT_VIOLATION = auto()
+    DYNAMIC_DIM = auto()
+    INVALID_INPUT = auto()
+    INVALID_OUTPUT = auto()
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = auto()
+
+
+class UserError(TorchDynamoException):
+    """Arguments of `export` that do not fit. case_name: of an example in PyTorch's collection, to which the message then points."""
+
+    def __init__(self, error_type, msg, case_name=None):
+        if case_name is not None:
+            msg += (" " if msg.endswith(".") else "\n") + (
+                "For more information about this error, see: "
+                f"https://pytorch.org/docs/main/generated/exportdb/index.html#{case_name.replace('_', '-')}"
+            )
+        super().__init__(msg)
+        self.error_type = error_type
+        self.msg = self.message = msg

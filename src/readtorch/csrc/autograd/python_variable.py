@@ -10,7 +10,7 @@ import weakref
 from readtorch.aten import gen_python_functions
 from readtorch.aten.functorch.batched_tensor_impl import NO_DATA_OF_BATCH
 from readtorch.aten.native.tensor_shape.reshape import matrix_H, mH, mT, numpy_T
-from readtorch.aten.native.tensor_shape.view import alias_
+from readtorch.aten.native.tensor_shape.view import alias_, detach_
 from readtorch.aten.native.unary_ops.complex import imag, real
 from readtorch.aten.native_function import packets
 from readtorch.aten.python_fallback_kernel import python_detach
@@ -45,7 +45,7 @@ from readtorch.c10.tensor_impl import (
     storage_offset,
     strides_of,
 )
-from readtorch.c10.torch_dispatch_mode_tls import StashTorchDispatchModes, _disabled_torch_dispatch_impl
+from readtorch.c10.torch_dispatch_mode_tls import StashTorchDispatchModes, _disabled_torch_dispatch_impl, mode_tls
 from readtorch.c10.wrap_dim import wrap_dim_of_some
 from readtorch.csrc.utils import tensor_apply, tensor_new  # noqa: F401  (what is no operator)
 from readtorch.csrc.utils.tensor_new import legacy_tensor_new
@@ -526,6 +526,8 @@ class TensorBase(TensorImpl):
     @overridable_alone
     def detach_(self):
         """Cut this tensor off from the graph that made it."""
+        if mode_tls.pre_dispatch is not None:
+            return detach_.call(self)
         if self._base is not None:
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using "

@@ -20,6 +20,7 @@ computed is recorded, and that no history is kept there is not.
 import contextlib
 import functools
 import inspect
+import traceback
 import weakref
 from typing import NamedTuple
 
@@ -219,13 +220,19 @@ class _ModuleStackTracer(PythonKeyTracer):
         self.scope_root = scope_root
         self.paths = {id(m): name for name, m in reversed(list(scope_root.named_modules(remove_duplicate=False)))}
 
+    def _filter_traceback_frames(self, user_stack_summary):
+        """Those of functions `forward` alone."""
+        frames = super()._filter_traceback_frames(user_stack_summary)
+        shown = [frame for frame in frames if frame.name == "forward"]
+        return traceback.StackSummary.from_list(shown)
+
     def call_module(self, m, forward, args, kwargs):
         """A module that is not below the root adds nothing."""
         path = self.paths.get(id(m))
         if path is None:
             return forward(*args, **kwargs)
         outer, self.module_stack = self.module_stack, self.module_stack.copy()
-        self.module_stack[f"_modules['{path}']" if path else ""] = path, typename_of(m)
+        self.module_stack[f"L__self__{path}"] = path, typename_of(m)
         try:
             return forward(*args, **kwargs)
         finally:

@@ -398,6 +398,15 @@ class AliasBackward0:
         return self_t
 
 
+detach_ = native_function("detach_(Tensor(a!) self) -> Tensor(a!)", "")
+
+
+@detach_.compose
+def detach_in_place(self):
+    """The method, which autograd writes: see python_variable.py. Only modes above autograd see that it is an operator."""
+    return self.detach_()
+
+
 lift_fresh = native_function("lift_fresh(Tensor(a) self) -> Tensor(a)", "")
 
 
