@@ -24,6 +24,8 @@ __all__ = [
     "Dim",
     "dims",
     "export",
+    "load",
+    "save",
     "ExportBackwardSignature",
     "ExportedProgram",
     "ExportGraphSignature",
@@ -63,6 +65,42 @@ def export(
             "readtorch exports with strict=False alone, and without preserve_module_call_signature"
         )
     return _export(mod, args, kwargs, dynamic_shapes)
+
+
+def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
+    """Write a program to a `.pt2` file that `load`, here and in PyTorch, reads.
+
+    f: path, or a file object with `write`, which is at its beginning afterwards. extra_files: {name: text} that are written into it, too.
+    opset_version: {namespace: version} to note. pickle_protocol: for the example inputs.
+    Raises TypeError for other objects, SerializeError for programs with parts that files do not hold.
+    """
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
+    from .pt2_archive._package import package_pt2
+
+    package_pt2(f, ep, extra_files, opset_version, pickle_protocol)
+
+
+def load(f, *, extra_files=None, expected_opset_version=None):
+    """The ExportedProgram in a `.pt2` file that `save`, here or in PyTorch, has written.
+
+    f: path, or a seekable file object. extra_files: a dict that is filled with the file's extra files. expected_opset_version:
+    {namespace: version} that a file may have at most.
+
+    Nothing in the file is run, but for the operators of its graph when the program is called: Note [ What a hostile program cannot do ].
+    Raises RuntimeError (SerializeError) for a damaged file and for what it holds that readtorch has not, UnpicklingError for example inputs
+    that are more than tensors, numbers and containers.
+    """
+    from .pt2_archive._package import load_pt2
+
+    programs, extra = load_pt2(f, expected_opset_version)
+    if extra_files is not None:
+        extra_files.update(extra)
+    if "model" not in programs:
+        raise RuntimeError("the file holds no exported program")
+    return programs["model"]
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

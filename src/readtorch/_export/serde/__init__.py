@@ -1,0 +1,1 @@
+"""Exported programs as json. In PyTorch: `torch/_export/serde/__init__.py`."""
