@@ -117,7 +117,7 @@ def mv(self, vec):
 
 @elementwise("rsub.Tensor", "rsub.Scalar")
 def rsub(self, other, alpha=1):
-    return rt.sub(other, self, alpha=alpha) if isinstance(other, rt.Tensor) else other - alpha * self
+    return rt.ops.aten.sub.Tensor(other, self, alpha=alpha)  # which takes numbers, too: `other - self` is an rsub
 
 
 @elementwise("addcmul.default")

@@ -7,6 +7,7 @@ the program take part as buffers, so that they stay inputs.
 import copy
 
 import readtorch
+from readtorch._export.passes.lift_constants_pass import ConstantAttrMap, lift_constants_pass
 from readtorch._export.utils import placeholder_naming_pass
 from readtorch._functorch._aot_autograd.collect_metadata_analysis import run_functionalized_fw_and_collect_metadata
 from readtorch._functorch._aot_autograd.graph_capture import aot_dispatch_base_graph
@@ -20,7 +21,6 @@ from readtorch.fx.traceback import preserve_node_meta
 from readtorch.nn.utils.stateless import _reparametrize_module
 from readtorch.utils._pytree import tree_leaves, tree_unflatten
 
-from .exported_program import ExportedProgram
 from .graph_signature import (
     ExportGraphSignature,
     InputKind,
@@ -43,11 +43,12 @@ def _decompose_exported_program(ep, decomp_table):
     values = _values_of_user_inputs(ep, fake_mode)
     gm, meta = _functional_graph(mod, state, values, decomp_table, fake_mode)
     signature = _make_signature(ep, gm, list(state), values, meta)
+    constants = {**ep.constants, **lift_constants_pass(gm, signature, ConstantAttrMap(), fake_mode)}
     _remove_unnecessary_copies(gm, signature)
     args, kwargs = tree_unflatten(values, ep.call_spec.in_spec)
     placeholder_naming_pass(gm, signature, mod, args, kwargs)
     gm.meta.update(ep.graph_module.meta)
-    return ExportedProgram(
+    return type(ep)(
         root=gm,
         graph=gm.graph,
         graph_signature=signature,
@@ -55,7 +56,7 @@ def _decompose_exported_program(ep, decomp_table):
         range_constraints=dict(ep.range_constraints),
         module_call_graph=copy.deepcopy(ep.module_call_graph),
         example_inputs=ep.example_inputs,
-        constants=ep.constants,
+        constants=constants,
     )
 
 
