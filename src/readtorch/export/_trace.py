@@ -161,22 +161,24 @@ def _fakify(fake_mode, t):
 
 def _traced(mod, state, flat_args, in_spec, fake_mode):
     """(the GraphModule of parameters, buffers and flat arguments, the spec of the result)."""
-    out_spec = None
+    out_spec, assigned = None, 0
 
     def flat_fn(*values):
-        nonlocal out_spec
+        nonlocal out_spec, assigned
         given = dict(zip(state, values))
         args, kwargs = tree_unflatten(list(values[len(state) :]), in_spec)
         with _reparametrize_module(mod, dict(given), tie_weights=True, strict=True, stack_weights=True):
             outs, out_spec = tree_flatten(mod(*args, **kwargs))
-            _copy_assigned_buffers(mod, given)
+            assigned = _copy_assigned_buffers(mod, given)
         return tuple(_checked(outs))
 
     flat_fn._orig_mod = mod
     with fake_mode, _restored_attributes(mod), _restored_grad_mode():
         gm = make_fx(flat_fn, pre_dispatch=True, record_module_stack=True)(*state.values(), *flat_args)
+    _rename_copies(gm.graph, assigned)
     gm.graph.eliminate_dead_code(lambda node: node.target is not aten.detach.default)
     _without_backends(gm.graph)
+    _insert_aten_to_metadata_assert_pass(gm.graph)
     return gm, out_spec
 
 
@@ -185,9 +187,24 @@ def _without_backends(graph):
     for node in graph.nodes:
         operator = getattr(node.target, "_operator", None)
         names = [a.name for a in operator.schema.arguments] if operator else []
-        place = next((i for i, name in enumerate(names) if name in ("cudnn_enable", "cudnn_enabled")), len(node.args))
-        if place < len(node.args):
-            node.args = (*node.args[:place], False, *node.args[place + 1 :])
+        place = next((i for i, name in enumerate(names) if name in ("cudnn_enable", "cudnn_enabled")), len(names))
+        if place < len(names):
+            defaults = [a.default_value for a in node.target._schema.arguments[len(node.args) : place]]
+            node.args = (*node.args[:place], *defaults, False, *node.args[place + 1 :])
+
+
+CONVERSIONS = (aten.to.dtype, aten.to.device, aten.to.dtype_layout)
+
+
+def _insert_aten_to_metadata_assert_pass(graph):
+    """Before each conversion the graph says from which dtype it is: a conversion to the dtype that is there would be no copy."""
+    for node in graph.nodes:
+        if node.target in CONVERSIONS and "val" in node.args[0].meta:
+            val = node.args[0].meta["val"]
+            notes = {"dtype": val.dtype, "device": val.device, "layout": val.layout}
+            with graph.inserting_before(node):
+                check = graph.call_function(aten._assert_tensor_metadata.default, (node.args[0],), notes)
+            check.meta.update({key: node.meta[key] for key in ("stack_trace", "nn_module_stack") if key in node.meta})
 
 
 def _checked(outs):
@@ -203,10 +220,20 @@ def _checked(outs):
 
 
 def _copy_assigned_buffers(mod, given):
-    """`self.count = self.count + 1` in a `forward` is a write to the buffer."""
+    """`self.count = self.count + 1` in a `forward` is a write to the buffer. Returns how many there are."""
+    count = 0
     for name, buffer in mod.named_buffers(remove_duplicate=False):
         if name in given and buffer is not given[name]:
             given[name].copy_(buffer)
+            count += 1
+    return count
+
+
+def _rename_copies(graph, count):
+    """The last `count` nodes are writes to assigned buffers, which PyTorch adds behind the trace."""
+    if count:
+        for node in list(graph.nodes)[-count - 1 : -1]:
+            node._rename("copy__default")
 
 
 @contextlib.contextmanager

@@ -16,6 +16,42 @@ PRESERVED_ATEN_OPS = (
 )
 
 
+# Further decompositions: our compilers have no use for them, but what is left is core ATen.
+
+
+def _parts_of(split_size, size):
+    return [min(split_size, size - start) for start in range(0, size, split_size)] if size else [0]
+
+
+def split(self, split_size, dim=0):
+    return aten.split_with_sizes.default(self, _parts_of(split_size, self.shape[dim]), dim)
+
+
+def safe_softmax(self, dim, dtype=None):
+    """Zeros where all numbers are -inf."""
+    out = aten._softmax.default(self, dim, False)
+    all_masked = aten.logical_not.default(
+        aten.any.dim(aten.logical_not.default(aten.eq.Scalar(self, float("-inf"))), dim, True)
+    )
+    return aten.where.self(all_masked, aten.full_like.default(out, 0), out)
+
+
+FURTHER = {
+    aten.sum.default: lambda self, *, dtype=None: aten.sum.dim_IntList(self, [], False, dtype=dtype),
+    aten.zeros.default: lambda size, **options: aten.full.default(size, 0, **options),
+    aten.ones.default: lambda size, **options: aten.full.default(size, 1, **options),
+    aten.zeros_like.default: lambda self, **options: aten.full_like.default(self, 0, **options),
+    aten.ones_like.default: lambda self, **options: aten.full_like.default(self, 1, **options),
+    aten._unsafe_view.default: lambda self, size: aten.view.default(self, size),
+    aten.lift_fresh_copy.default: lambda self: aten.clone.default(self),
+    aten.split.Tensor: split,
+    aten.unsafe_split.Tensor: split,
+    aten.clamp_min.default: lambda self, low: aten.clamp.default(self, low),
+    aten.isnan.default: lambda self: aten.ne.Tensor(self, self),
+    aten._safe_softmax.default: safe_softmax,
+}
+
+
 class CustomDecompTable(dict):
     """operator -> a function that is traced in its place. `del table[op]` keeps an operator whole; `table[op] = f` puts `f` in its place.
 
@@ -23,7 +59,8 @@ class CustomDecompTable(dict):
     """
 
     def __init__(self):
-        super().__init__({k: v for k, v in core_aten_decompositions().items() if k not in PRESERVED_ATEN_OPS})
+        table = core_aten_decompositions() | FURTHER
+        super().__init__({k: v for k, v in table.items() if k not in PRESERVED_ATEN_OPS})
 
     def copy(self):
         new = CustomDecompTable()

@@ -27,6 +27,7 @@ from readtorch.c10.dispatch_key import (
     PYTHON,
     ZEROTENSOR,
 )
+from readtorch.c10.layout import strided
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import (
     contiguous_format,
@@ -48,6 +49,7 @@ from readtorch.c10.tensor_impl import (
     storage_nbytes,
     wrap,
 )
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from . import vec_convert
 from .tensor_iterator import refuse_overlap
@@ -355,6 +357,8 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None, non_b
         return tls.tracer.converted(
             self, dtype, device, copy, memory_format, lambda: convert(self, dtype, device, copy, memory_format)
         )
+    if threads_with_modes and mode_tls.pre_dispatch is not None:
+        return converted_by_operator(self, dtype, device, copy, memory_format, non_blocking)
     same_place = device is None or device == self.device or is_current(device, self.device)
     same_type = dtype is None or dtype is dtype_of(self)
     any_format = memory_format in (None, preserve_format)
@@ -363,6 +367,76 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None, non_b
         return self
     memory_format = None if memory_format is preserve_format else memory_format
     return _to_copy.call(self, dtype, None, device, None, non_blocking, memory_format)
+
+
+# The operators by which PyTorch converts. Here only modes above autograd see them, and graphs that hold them.
+_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+to_dtype = native_function(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", "")
+to_device = native_function(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", "")
+to_other = native_function(f"to.other(Tensor(a) self, Tensor other, {_REST}", "")
+to_dtype_layout = native_function(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    + _REST,
+    "",
+)
+type_as_operator = native_function("type_as(Tensor self, Tensor other) -> Tensor", "")
+
+
+@to_dtype.compose
+def to_dtype_composite(self, dtype, non_blocking, copy, memory_format):
+    return convert(self, dtype, None, copy, memory_format, non_blocking)
+
+
+@to_device.compose
+def to_device_composite(self, device, dtype, non_blocking, copy, memory_format):
+    return convert(self, dtype, device, copy, memory_format, non_blocking)
+
+
+@to_other.compose
+def to_other_composite(self, other, non_blocking, copy, memory_format):
+    return convert(self, dtype_of(other), other.device, copy, memory_format, non_blocking)
+
+
+@to_dtype_layout.compose
+def to_dtype_layout_composite(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+    return convert(self, dtype, device, copy, memory_format, non_blocking)
+
+
+@type_as_operator.compose
+def type_as_composite(self, other):
+    return convert(self, dtype_of(other), other.device)
+
+
+def converted_by_operator(self, dtype, device, copy, memory_format, non_blocking):
+    """`convert`, by the operator that PyTorch's binding chooses."""
+    memory_format = None if memory_format is preserve_format else memory_format
+    rest = non_blocking, copy, memory_format
+    if device is None:
+        return to_dtype.call(self, dtype or dtype_of(self), *rest)
+    if dtype is None:
+        return to_dtype_layout.call(self, dtype_of(self), strided, device, None, *rest)
+    return to_device.call(self, device, dtype, *rest)
+
+
+_assert_tensor_metadata = native_function(
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, "
+    "Layout? layout=None) -> ()",
+    "",
+)
+
+
+@_assert_tensor_metadata.compose
+def assert_tensor_metadata(a, size, stride, dtype, device, layout):
+    """RuntimeError for a tensor that is not what an exported graph was made for."""
+    for what, found, expected in (
+        ("sizes", tuple(a.shape), size and tuple(size)),
+        ("strides", tuple(a.stride()), stride and tuple(stride)),
+        ("dtype", dtype_of(a), dtype),
+        ("device", a.device, device),
+        ("layout", a.layout, layout),
+    ):
+        if expected is not None and found != expected:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected} Got: {found}")
 
 
 def empty_in_format_of(array, shape):
@@ -497,6 +571,8 @@ def type_as(self, other):
     """`self` with `other`'s dtype and device."""
     if threads_with_modes and tls.tracer is not None:
         return tls.tracer.call("aten::type_as", [self, other], lambda: type_as(self, other))
+    if threads_with_modes and mode_tls.pre_dispatch is not None:
+        return type_as_operator.call(self, other)
     return convert(self, dtype=dtype_of(other), device=other.device)
 
 
