@@ -122,7 +122,7 @@ def several_arguments(T):
 def plain_values(T):
     def forward(self, x, n, flag, name, nothing):
         x = x * n if flag else x
-        return x, n, name, nothing
+        return x, n, nothing
 
     return module(T, forward), (T.ones(2), 3, True, "name", None), {}
 

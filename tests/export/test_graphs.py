@@ -50,7 +50,11 @@ def test_models(name):
         same(ours.module()(*arguments), twin(*arguments_of_torch))
 
 
-@pytest.mark.parametrize("name", MODELS)
+# In evaluation too, instance_norm writes to its statistics what they are.
+WRITES_MORE = {"in"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in WRITES_MORE])
 def test_decomposed_models(name):
     ours, theirs = decomposed(name)
     assert ours.dialect == theirs.dialect == "ATEN"
@@ -71,7 +75,7 @@ LEFT_WHOLE = (
     "aten.empty_like.default aten.lift_fresh_copy.default aten.ones_like.default aten.split.Tensor aten.unsafe_split.Tensor "
     "aten.zeros.default aten.isnan.default aten.norm.ScalarOpt_dim aten.new_empty.default aten.stack.default aten.ones.default "
     "aten.new_zeros.default aten.zeros_like.default aten.upsample_nearest2d.default aten.div_.Tensor aten.addmv.default aten.clamp_min.default "
-    "aten.randn_like.default aten.linalg_vector_norm.default aten._scaled_dot_product_flash_attention_for_cpu.default"
+    "aten.randn_like.default aten._trilinear.default aten.scalar_tensor.default aten.linalg_vector_norm.default aten._scaled_dot_product_flash_attention_for_cpu.default"
 ).split()
 
 

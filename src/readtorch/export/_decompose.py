@@ -42,6 +42,7 @@ def _decompose_exported_program(ep, decomp_table):
     state = {name: fake_mode.from_tensor(t) for name, t in named.items()}
     values = _values_of_user_inputs(ep, fake_mode)
     gm, meta = _functional_graph(mod, state, values, decomp_table, fake_mode)
+    _write_numbers_as_numbers(gm)
     signature = _make_signature(ep, gm, list(state), values, meta)
     constants = {**ep.constants, **lift_constants_pass(gm, signature, ConstantAttrMap(), fake_mode)}
     _remove_unnecessary_copies(gm, signature)
@@ -96,6 +97,19 @@ def _functional_graph(mod, state, values, decomp_table, fake_mode):
         meta = run_functionalized_fw_and_collect_metadata(flat_fn, False)(*inputs)
         gm, _ = aot_dispatch_base_graph(flat_fn, inputs, meta, config)
     return gm, meta
+
+
+def _write_numbers_as_numbers(gm):
+    """Constants of one number that decompositions have brought: `scalar_tensor` makes them in the graph."""
+    for node in list(gm.graph.find_nodes(op="get_attr")):
+        value = getattr(gm, node.target)
+        if isinstance(value, Tensor) and value.dim() == 0:
+            options = {"dtype": value.dtype, "layout": value.layout, "device": value.device}
+            with gm.graph.inserting_before(node):
+                made = gm.graph.call_function(aten.scalar_tensor.default, (value.item(),), options)
+            made.meta = node.meta
+            node.replace_all_uses_with(made)
+            gm.graph.erase_node(node)
 
 
 def _make_signature(ep, gm, state, values, meta):

@@ -137,7 +137,7 @@ class ZipWriter:
 
     def write_end_of_file(self):
         """Add what every archive has, then the directory."""
-        if "version" not in self._names:
+        if "version" not in self._names and ".data/version" not in self._names:
             self.write_record("version", b"%d\n" % VERSION)
         if "byteorder" not in self._names:
             self.write_record("byteorder", sys.byteorder.encode())
