@@ -268,7 +268,11 @@ DIE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(WRITTEN) - DIE))
+# Writes no elements, and refuses views: what stands for PyTorch's expanded tensor here is none.
+REFUSES_VIEWS = {"aten::detach_"}
+
+
+@pytest.mark.parametrize("name", sorted(set(WRITTEN) - DIE - REFUSES_VIEWS))
 def test_writing_to_an_expanded_tensor(name):
     theirs, at = ready(name)
     if theirs is None:

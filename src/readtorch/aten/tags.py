@@ -191,7 +191,7 @@ _NAMES = {
         alpha_dropout atleast_1d atleast_2d atleast_3d batch_norm conj_physical dropout feature_alpha_dropout
         feature_dropout unsafe_chunk _batch_norm_impl_index""",
     Tag.inplace_view: """
-        as_strided_ resize_ resize_as_ squeeze_ squeeze_.dim squeeze_.dims swapaxes_ swapdims_ t_ transpose_
+        as_strided_ detach_ resize_ resize_as_ squeeze_ squeeze_.dim squeeze_.dims swapaxes_ swapdims_ t_ transpose_
         unsqueeze_""",
     Tag.view_copy: """
         alias_copy alias_copy.out as_strided_copy as_strided_copy.out detach_copy detach_copy.out diagonal_copy
