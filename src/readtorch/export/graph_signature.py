@@ -154,6 +154,8 @@ def _target_of(spec):
 
 @dataclass
 class ExportBackwardSignature:
+    """The names of the outputs that are the loss and gradients: of parameters by name, of the user's inputs by name."""
+
     gradients_to_parameters: dict[str, str]
     gradients_to_user_inputs: dict[str, str]
     loss_output: str
