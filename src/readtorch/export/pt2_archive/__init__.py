@@ -3,3 +3,5 @@
 from ._package import is_pt2_package
 
 __all__ = ["is_pt2_package"]
+
+is_pt2_package.__module__ = __name__
