@@ -35,12 +35,12 @@ EXAMPLES = (
 )
 INPUTS = ("x", "w", "v", "b")
 LARGEST, MOST_OPERATORS, ELEMENT = 4096, 16, 4  # of a size; of a program; bytes
-FUNCTIONS = ("relu", "gelu", "sigmoid", "tanh", "exp", "softmax", "layer_norm", "sum", "dropout", "t", "view")
+FUNCTIONS = ("relu", "gelu", "sigmoid", "tanh", "exp", "sin", "cos", "softmax", "layer_norm", "sum", "dropout", "t", "view")
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "@": operator.matmul}
 ALLOWED = (
     "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), "
-    "tanh(…), exp(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. "
-    "The last line is what is returned."
+    "tanh(…), exp(…), sin(…), cos(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are "
+    "the sizes. The last line is what is returned."
 )
 BANS = {
     "apart": "ban_recompute_used_far_apart",
@@ -565,7 +565,7 @@ def random_tree(random, names, depth=0):
                 f"-{inner}",
             ]
         )
-    return f"{random.choice(FUNCTIONS[:9])}({inner})"
+    return f"{random.choice(FUNCTIONS[:11])}({inner})"
 
 
 def sample(random):
@@ -591,24 +591,35 @@ FIGURE = Figure(
         Integer("batch", "batch B", 512, low=2, high=LARGEST),
         Integer("width", "width W", 256, low=2, high=LARGEST),
         Number("budget", "memory budget", 1.0, low=0, high=1, step=0.05, slider=True),
-        Switch("apart", "ban: used far apart", True, hint="do not compute again what is used early and late"),
+        Switch(
+            "apart",
+            "ban: used far apart",
+            True,
+            hint="ban_recompute_used_far_apart: do not compute again what is used early and late",
+        ),
         Switch(
             "materialized",
-            "ban: in memory anyway",
+            "ban: materialized backward",
             True,
-            hint="do not compute again what an operator of the backward reads from memory",
+            hint="ban_recompute_materialized_backward: do not compute again what an operator of the backward reads from memory",
         ),
         Switch(
-            "allowlist", "ban: not known as cheap", True, hint="compute again only operators that are known to be cheap"
+            "allowlist",
+            "ban: not in allowlist",
+            True,
+            hint="ban_recompute_not_in_allowlist: compute again only operators that are on the list of cheap ones",
         ),
         Switch(
-            "reductions", "ban: reductions", True, hint="do not compute again what is a quarter of its operands or less"
+            "reductions",
+            "ban: reductions",
+            True,
+            hint="ban_recompute_reductions: do not compute again what is less than a quarter of its operands",
         ),
         Text("node", "node", "", longest=40, hidden=True),
     ),
     model=model,
     picture=picture,
-    hint="Fused: operators that the partitioner calls fusible share a kernel. Parameters do not count as kept.",
+    hint="Fused: operators that the partitioner calls fusible share a kernel. w, v and b are parameters: the cut saves them for nothing, and they do not count as kept.",
     helpers=("_layered", "models/partition_cut_trace"),
     sample=sample,
 )

@@ -9,9 +9,9 @@ const CUT_LEGEND = [
   ["rt-n-run", "kept"], ["rt-n-ready", "computed again"], ["rt-n-done", "forward, parameters"], ["rt-n-wait", "backward"],
 ]; // prettier-ignore
 const BAN_WORDS = {
-  "not in recomputable allowlist": "no: the operator is not among those that are known as cheap",
+  "not in recomputable allowlist": "no: not in the allowlist of cheap operators",
   "random or compute intensive op": "no: it draws random numbers, or is a product",
-  "materialized in backward": "no: an operator of the backward that does not fuse reads it, so it has to be in memory there anyway",
+  "materialized in backward": "no: it is materialized in the backward, where an operator that does not fuse reads it from memory",
   "used far apart": "no: its operand is used early and late, with something between that does not fuse",
   "reduction op": "no: it is less than a quarter of its operands, so it is cheap to keep",
 };

@@ -1,11 +1,11 @@
 // A short program, read and traced with its backward as AOTAutograd does: the joint graph, as figures/partition_cut.py has it.
 const CUT_INPUTS = ["x", "w", "v", "b"];
-const CUT_FUNCTIONS = "relu gelu sigmoid tanh exp softmax layer_norm sum dropout t view".split(" ");
+const CUT_FUNCTIONS = "relu gelu sigmoid tanh exp sin cos softmax layer_norm sum dropout t view".split(" ");
 const MOST_OPERATORS = 16;
 const CUT_ALLOWED =
   "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), " +
-  "tanh(…), exp(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are the sizes. " +
-  "The last line is what is returned.";
+  "tanh(…), exp(…), sin(…), cos(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are " +
+  "the sizes. The last line is what is returned.";
 const ALIASES = ["t", "view", "expand", "detach", "_unsafe_view"];
 
 // ---- reading a program
@@ -262,6 +262,8 @@ const UNARY_NODES = {
   sigmoid: (T, x) => T.resultSaved(T.each("sigmoid", x.node), x, (g, y) => T.each("sigmoid_backward", g, y)),
   tanh: (T, x) => T.resultSaved(T.each("tanh", x.node), x, (g, y) => T.each("tanh_backward", g, y)),
   exp: (T, x) => T.resultSaved(T.each("exp", x.node), x, (g, y) => T.each("mul", g, y)),
+  sin: (T, x) => T.result(T.each("sin", x.node), [x], (g) => [T.each("mul", g, T.each("cos", x.node))]),
+  cos: (T, x) => T.result(T.each("cos", x.node), [x], (g) => [T.each("mul", g, T.each("neg", T.each("sin", x.node)))]),
   softmax(T, x) {
     const { shape } = x.node;
     const back = (g, y) => T.node("_softmax_backward_data", [g, y, "-1", "torch.float32"], dense(shape));
