@@ -35,7 +35,21 @@ EXAMPLES = (
 )
 INPUTS = ("x", "w", "v", "b")
 LARGEST, MOST_OPERATORS, ELEMENT = 4096, 16, 4  # of a size; of a program; bytes
-FUNCTIONS = ("relu", "gelu", "sigmoid", "tanh", "exp", "sin", "cos", "softmax", "layer_norm", "sum", "dropout", "t", "view")
+FUNCTIONS = (
+    "relu",
+    "gelu",
+    "sigmoid",
+    "tanh",
+    "exp",
+    "sin",
+    "cos",
+    "softmax",
+    "layer_norm",
+    "sum",
+    "dropout",
+    "t",
+    "view",
+)
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "@": operator.matmul}
 ALLOWED = (
     "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), "
