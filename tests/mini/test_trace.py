@@ -363,3 +363,26 @@ def test_a_jump_or_a_variable_whose_number_needs_more_than_a_byte(lines, variabl
     (rest,) = compiled.resumes.values()
     assert len(compiled.entries) == len(rest.entries) == 1
     assert rest.texts[0].endswith("return t0"), "the rest was left to Python"
+
+
+def deep(x, n):
+    return x if n == 0 else deep(x + x, n - 1)
+
+
+def test_a_deep_recursion_is_left_to_python():
+    assert Compiled(deep)(X, 300).tolist() == deep(X, 300).tolist()
+
+
+def renamed(x):
+    return x + x
+
+
+renamed.__name__ = "in"
+
+
+def calls_renamed(x):
+    return renamed(x)
+
+
+def test_a_function_whose_name_is_a_keyword():
+    assert Compiled(calls_renamed)(X).tolist() == calls_renamed(X).tolist()

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 
+from readtorch import viz
 from readtorch.viz.figures import bytecode_capture
 from readtorch.viz.figures.bytecode_capture import PROGRAMS
 from readtorch.viz.inputs import Refusal
@@ -146,3 +147,20 @@ def test_both_zeros_are_shown_and_told_apart():
     result = bytecode_capture.model(inputs)
     assert [call["values"][2] for call in result["calls"]] == ["0.0", "-0.0"]
     assert sum("-0.0 == 0.0, so PyTorch's guard takes both" in say for say in result["say"]) == 1
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_call_says_what_it_did_when_it_has_done_it(visit, page_with):
+    """The chapter asks the reader to predict it."""
+    with visit(page_with(viz.figure("bytecode_capture", scale="2.0, 3.0, 4.0, 2"))) as seen:
+        outcomes = seen.page.locator(".rt-bc-made")
+        slider = seen.page.locator(".rt-fig input[type=range]")
+        assert outcomes.all_inner_texts() == ["?"] * 4
+        first, third = ["1 new graph"], ["1 new graph", "1 new graph", "1 reused"]
+        for step, shown in ((8, []), (9, first), (10, first), (21, third), (24, third)):
+            slider.fill(str(step))
+            assert outcomes.all_inner_texts() == shown + ["?"] * (4 - len(shown)), step
+        slider.press("End")
+        assert outcomes.all_inner_texts() == [*third, "1 new graph"]
+        assert seen.problems == []

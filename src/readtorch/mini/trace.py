@@ -2,9 +2,12 @@
 
 import builtins
 import dis
+import inspect
 import math
 import operator
+import sys
 import types
+from keyword import iskeyword
 
 from .autograd import Tensor, add, exp, log, matmul, mul, thread
 
@@ -46,8 +49,9 @@ def facts(t):
 def is_free(name):
     """Not L, G, t0 and what else the text is made of."""
     taken = {"MISS", "entry", *dir(builtins)}
-    return (name.isidentifier() and len(name) > 1
-            and not name[1:].isdigit() and name not in taken)
+    return (name.isidentifier() and not iskeyword(name)
+            and len(name) > 1 and not name[1:].isdigit()
+            and name not in taken)
 
 
 def is_literal(value):
@@ -138,7 +142,7 @@ class Frame:
     def __init__(self, capture, function, locals):
         self.capture, self.locals = capture, locals
         self.globals, self.G = function.__globals__, "G"
-        self.stack, self.at = [], 0
+        self.stack, self.at, self.depth = [], 0, 0
         self.steps = list(dis.get_instructions(function))
         self.number = {s.offset: i
                        for i, s in enumerate(self.steps)}
@@ -313,10 +317,12 @@ class Frame:
     def inline(self, function, args):
         """Interpret what is called, in a frame of its own."""
         code = self.capture.look(function).__code__
-        if code.co_argcount != len(args) or not is_plain(code):
+        if (code.co_argcount != len(args) or not is_plain(code)
+                or self.depth == 50):  # an endless recursion?
             raise Break(f"a call of {code.co_name}")
         locals = dict(zip(code.co_varnames, args))
         inner = Frame(self.capture, function.value, locals)
+        inner.depth = self.depth + 1
         if inner.globals is not self.globals:
             inner.G = self.capture.hold(inner.globals)
         self.stack.append(inner.run())
@@ -346,10 +352,13 @@ SYMBOLS = {sign: getattr(operator, name)
 
 
 def is_plain(code):
-    """No closure, generator, *args or try."""
-    flags = code.co_flags & ~19  # optimized, newlocals, nested
-    return not (flags or code.co_freevars or code.co_cellvars or
-                code.co_kwonlyargcount or code.co_exceptiontable)
+    """No closure, generator, *args or try; and Python 3.11."""
+    usual = (inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
+             | inspect.CO_NESTED)
+    other = code.co_flags & ~usual
+    return sys.version_info[:2] == (3, 11) and not (
+        other or code.co_freevars or code.co_cellvars or
+        code.co_kwonlyargcount or code.co_exceptiontable)
 
 
 MISS = object()

@@ -5,14 +5,17 @@ const outcomeOf = ({ made, fitted, written }) => [made && plural(made, "new grap
 function callStrip({ result, inputs, step, go }) {
   const reads = READS[inputs.program];
   const now = result.steps[step].call;
+  const isOver = step === result.steps.length - 1 || result.steps[step + 1].call > now; // what a call does is shown when it has done it
   const one = (call, i) => {
     const [rows, fill, scale, offset] = call.values;
     const words = [...(reads.includes("scale") ? [`scale ${scale}`] : []), plural(rows, "row"), ...(reads.includes("fill") ? [`of ${fill}`] : [])];
     const isNow = i === now && step < result.steps.length - 1;
+    const isKnown = i < now || (i === now && isOver);
+    const color = isNow ? "rt-is-pick" : isKnown && call.made ? "rt-is-gold" : "rt-is-pale";
     return h("li", {},
-      h("button", { type: "button", class: `rt-bc-call${isNow ? " rt-is-pick" : call.made ? " rt-is-gold" : " rt-is-pale"}`, "data-focus": `call-${i}`, "aria-current": isNow ? "step" : null,
+      h("button", { type: "button", class: `rt-bc-call ${color}`, "data-focus": `call-${i}`, "aria-current": isNow ? "step" : null,
         title: reads.includes("offset") ? `OFFSET is ${offset}` : null, onclick: () => go(result.steps.findIndex((each) => each.call === i)) },
-        h("b", {}, `${i + 1} `), `${words.join(", ").replace(", of", " of")}: `, h("span", { class: "rt-bc-made" }, outcomeOf(call)))); // prettier-ignore
+        h("b", {}, `${i + 1} `), `${words.join(", ").replace(", of", " of")}: `, h("span", { class: "rt-bc-made" }, isKnown ? outcomeOf(call) : "?"))); // prettier-ignore
   };
   const calls = result.calls.map(one),
     strip = h("ol", { class: "rt-bc-calls", "aria-label": "calls" }, calls);
@@ -27,6 +30,12 @@ function program({ result, step }) {
     result.source.map((words, i) => h("span", { class: i === line ? "rt-bc-line rt-bc-now" : "rt-bc-line" }, `${words}\n`))); // prettier-ignore
 }
 
+// A phone shows five instructions: those before and behind this one.
+function center(box, row) {
+  const top = row.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
+  box.scrollTop = top - (box.clientHeight - row.offsetHeight) / 2;
+}
+
 function instructions({ result, step }) {
   const { at, prologue, in_prologue: inPrologue } = result.steps[step];
   const before = prologue.map((words) => h("li", { class: inPrologue ? "rt-bc-prologue rt-is-pick" : "rt-bc-prologue" }, words));
@@ -34,8 +43,8 @@ function instructions({ result, step }) {
     h("li", { class: i === at ? "rt-is-pick" : null, "aria-current": i === at ? "step" : null },
       h("span", { class: "rt-bc-offset" }, String(offset)), name.replace("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_IF_FALSE"), argument ? ` ${argument}` : "")); // prettier-ignore
   const box = h("div", { class: "rt-bc-code", tabindex: 0, role: "group", "aria-label": "instructions" }, h("ol", {}, before, rows));
-  if (inPrologue) requestAnimationFrame(() => reveal(box, before[0]));
-  if (at >= 0) requestAnimationFrame(() => reveal(box, rows[at]));
+  if (inPrologue) requestAnimationFrame(() => center(box, before[0]));
+  if (at >= 0) requestAnimationFrame(() => center(box, rows[at]));
   return box;
 }
 
