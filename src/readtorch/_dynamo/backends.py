@@ -13,10 +13,11 @@ def eager(module, example_inputs):
     return module.forward
 
 
-def aot_eager(module, example_inputs, decompositions=None):
+def aot_eager(module, example_inputs, decompositions=None, compiler=None):
     """AOTAutograd and nothing behind it: forward and backward as graphs of operators, which run one by one.
 
-    A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is.
+    A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is. compiler:
+    what makes something that runs of the graphs, for other backends.
     """
     # imported here: the other backends have no use for it
     from readtorch._functorch.aot_autograd import aot_module_simplified
@@ -33,7 +34,7 @@ def aot_eager(module, example_inputs, decompositions=None):
             compiled[key] = aot_module_simplified(
                 module,
                 inputs,
-                nop,
+                compiler or nop,
                 partition_fn=min_cut_rematerialization_partition,
                 decompositions=decompositions,
                 keep_inference_input_mutations=True,
@@ -50,13 +51,21 @@ def aot_eager_decomp_partition(module, example_inputs):
     return aot_eager(module, example_inputs, core_aten_decompositions())
 
 
+def inductor_numba(module, example_inputs):
+    """AOTAutograd, then loops in numba: what is to become "inductor" when it is quicker everywhere."""
+    from readtorch._inductor.compile_fx_inner import numba_compile
+
+    return numba_compile(module, example_inputs)
+
+
 BACKENDS = {
     "inductor": compile_fx,
     "eager": eager,
     "aot_eager": aot_eager,
     "aot_eager_decomp_partition": aot_eager_decomp_partition,
+    "inductor_numba": inductor_numba,
 }
-DEBUG = {"eager", "aot_eager", "aot_eager_decomp_partition"}  # which `list_backends` leaves out
+DEBUG = {"eager", "aot_eager", "aot_eager_decomp_partition", "inductor_numba"}  # which `list_backends` leaves out
 
 
 def list_backends():

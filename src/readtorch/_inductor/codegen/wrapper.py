@@ -1,0 +1,211 @@
+"""Writes `call(args)`: memory is allocated, kernels and operators are called, what is no longer needed is let go or used again.
+
+In PyTorch: `torch/_inductor/codegen/wrapper.py`, with memory planning in `torch/_inductor/memory.py`.
+"""
+
+import math
+
+import numpy as np
+
+from readtorch._ops import OpOverload
+from readtorch.c10.tensor_impl import wrap
+
+from ..ir import ComputedBuffer, MultiOutput, ReinterpretView
+from ..lowered_graph import ScalarInput
+from .numba_cpu import NumbaKernel, compiled_kernel
+
+# Operators whose results share no memory with their arguments: these arguments' memory can be used again.
+OWN_RESULTS = set(
+    "mm addmm bmm baddbmm convolution convolution_backward embedding embedding_dense_backward nll_loss_forward nll_loss_backward "
+    "native_dropout gather index cat index_put scatter".split()
+)
+
+
+class FreeIfNotReused(str):
+    """A buffer's name, where it was read for the last time."""
+
+
+def is_written(line, unused):
+    return not isinstance(line, FreeIfNotReused) or line in unused
+
+
+class PythonWrapperCodegen:
+    """source: the text of `call`. kernels: name -> NumbaKernel. names: what the text uses."""
+
+    def __init__(self, graph, scheduler):
+        self.graph, self.scheduler = graph, scheduler
+        self.lines, self.kernels, self.names = [], {}, {}
+        self.flat, self.free, self.allocated = set(), [], {}  # flat: buffers that are arrays, not tensors
+        self.users = scheduler.users()
+        self.never_again = set(scheduler.outputs)
+        self.last_use = self.find_last_uses()
+        for k, group in enumerate(scheduler.groups):
+            (self.extern_call if group.is_extern else self.kernel_call)(group)
+            self.let_go(k)
+        results = [self.argument(view) if isinstance(view, ReinterpretView) else repr(view) for view in graph.outputs]
+        self.lines.append(f"return [{', '.join(results)}]")
+        self.source = self.text()
+
+    def find_last_uses(self):
+        """The buffers that a step is the last to read."""
+        last = {}
+        for k, group in enumerate(self.scheduler.groups):
+            for name in group.reads | group.names:
+                last[name] = k
+        result = {}
+        for name, k in last.items():
+            if name not in self.scheduler.outputs and not name.startswith("constant"):
+                result.setdefault(k, []).append(name)
+        return result
+
+    def text(self):
+        names, unused = self.graph.graph_inputs, set(self.free)
+        lines = [f"del {line}" if isinstance(line, FreeIfNotReused) else line for line in self.lines if is_written(line, unused)]
+        unpack = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = args"] if names else []
+        return "\n".join(["def call(args):", *[f"    {line}" for line in [*unpack, "args.clear()", *lines]], ""])
+
+    # -- kernels
+
+    def kernel_call(self, group):
+        stored = {
+            name
+            for name in group.names
+            if name in self.scheduler.outputs or any(user is not group for user in self.users.get(name, []))
+        }
+        kernel = NumbaKernel(group.domain, stored)
+        name = f"numba_fused_{'_'.join(origins(group))}_{len(self.kernels)}"
+        self.kernels[name], self.names[name] = kernel, compiled_kernel(kernel.source)
+        for output in kernel.outputs:
+            self.allocate(output)
+        self.lines.append(f"{name}({', '.join(self.pointer(b) for b in kernel.arguments)})")
+
+    def allocate(self, name):
+        """Memory for a buffer: that of one that is no longer needed, or new."""
+        layout = next(b.layout for b in self.graph.buffers if b.name == name)
+        kind = math.prod(layout.size), layout.dtype.name
+        self.flat.add(name)
+        self.allocated[name] = kind
+        for old in self.free:
+            if self.allocated[old] == kind and name not in self.never_again:
+                self.free.remove(old)
+                self.lines.append(f"{name} = {old}; del {old}  # reuse")
+                return
+        self.names[f"{layout.dtype.name}"] = layout.dtype.numpy
+        self.lines.append(f"{name} = empty({kind[0]}, {kind[1]})")
+
+    def pointer(self, name):
+        """A buffer as a kernel takes it: an array of one dimension."""
+        if name in self.graph.constants:
+            self.names[name] = self.graph.constants[name]
+        return name if name in self.flat else f"flat({name})"
+
+    def let_go(self, step):
+        gone = sorted(self.last_use.get(step, []))
+        for name in gone:
+            if name in self.flat and name not in self.never_again:
+                self.free.append(name)
+                self.lines.append(FreeIfNotReused(name))
+        tensors = [name for name in gone if name not in self.flat and self.is_known(name)]
+        if tensors:
+            self.lines.append(f"del {', '.join(tensors)}")
+
+    def is_known(self, name):
+        return name in self.graph.graph_inputs or not isinstance(self.buffer(name), ComputedBuffer)
+
+    def buffer(self, name):
+        return next((b for b in self.graph.buffers if b.name == name), None)
+
+    # -- operators
+
+    def extern_call(self, group):
+        buffer = group.nodes[0].buffer
+        if isinstance(buffer, MultiOutput):
+            self.lines.append(f"{buffer.name} = {buffer.source.name}[{buffer.number}]")
+            return
+        op = buffer.op
+        if op._opname not in OWN_RESULTS:
+            self.never_again |= set(buffer.reads)
+        args = [self.spelled(a, bool(buffer.mutates)) for a in buffer.args]
+        args += [f"{key}={self.spelled(a, False)}" for key, a in buffer.kwargs.items()]
+        self.lines.append(f"{buffer.name} = {self.operator(op)}({', '.join(args)})")
+
+    def operator(self, op):
+        """Its name in the text."""
+        if isinstance(op, OpOverload):
+            self.names[op.namespace] = _namespace(op.namespace)
+            return str(op)
+        name = getattr(op, "__name__", "function")
+        self.names[name] = op
+        return name
+
+    def spelled(self, value, in_place):
+        """An operator's argument as text."""
+        if isinstance(value, ReinterpretView):
+            return self.argument(value, in_place)
+        if isinstance(value, ScalarInput):
+            return str(value)
+        if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+            inner = ", ".join(self.spelled(v, in_place) for v in value)
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        if value is None or isinstance(value, bool | int | float | str) and value == value and abs_is_finite(value):
+            return repr(value)
+        name = f"value{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def argument(self, view, in_place=False):
+        """A tensor as text."""
+        buffer = view.buffer
+        name, layout = buffer.name, buffer.layout
+        plain = view.offset == 0 and view.size == layout.size and view.stride == layout.stride
+        if name in self.graph.constants:
+            self.names[name] = self.graph.constants[name]
+        if name not in self.flat and (plain or layout is None):
+            return name
+        if name in self.flat:
+            return f"tensor({name}, {view.size}, {view.stride}, {view.offset})"
+        return f"{name}.as_strided({view.size}, {view.stride}, {name}.storage_offset() + {view.offset})"
+
+
+def abs_is_finite(value):
+    return isinstance(value, str) or math.isfinite(value)
+
+
+def _namespace(name):
+    from readtorch._ops import ops
+
+    return getattr(ops, name)
+
+
+def origins(group):
+    """The names of the operators that a kernel computes, at most six."""
+    names = dict.fromkeys(o.strip("_") for node in group.nodes for o in node.buffer.data.origins)
+    return list(names)[:6] or ["copy"]
+
+
+# ----------------------------------------------------------------------------------------- what the text calls
+
+
+def flat(tensor):
+    """A tensor's memory as an array of one dimension, from its first element to its last."""
+    array = tensor._array
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    if array.flags.f_contiguous:
+        return array.T.reshape(-1)
+    span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides)) // array.itemsize
+    return np.lib.stride_tricks.as_strided(array, (span,), (array.itemsize,))
+
+
+def tensor(array, size, stride, offset):
+    """A tensor over the memory of an array of one dimension."""
+    width = array.itemsize
+    return wrap(np.ndarray(size, array.dtype, array, offset * width, [s * width for s in stride]))
+
+
+def load_wrapper(codegen):
+    """The function `call`."""
+    from readtorch.aten.codegen import compile_function
+
+    names = {"empty": np.empty, "flat": flat, "tensor": tensor, **codegen.names}
+    return compile_function("call", codegen.source, names)

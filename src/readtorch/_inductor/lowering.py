@@ -1,0 +1,439 @@
+"""What each operator is in Inductor's representation: `lowerings` has a function for each that is more than a call.
+
+    pointwise       a body of one scalar function (which one says csrc/jit/tensorexpr/lowerings.py)
+    reductions      sum, mean, amax, amin, var, var_mean
+    views           the same storage, elements counted otherwise
+    copies          clone, _to_copy, full …: bodies that only load
+
+Whatever is not here, or has arguments or types that its lowering does not know (it raises `Fallback`), is an ExternKernel: the generated
+code calls the operator.
+
+In PyTorch: `torch/_inductor/lowering.py`.
+"""
+
+import math
+
+from readtorch._ops import OpOverload, ops
+from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor
+from readtorch.csrc.jit.tensorexpr.loop_nest import CODES, FLOATS
+from readtorch.csrc.jit.tensorexpr.lowerings import LOWERINGS, OPEN_ENDS, POWERS, Lowering
+
+from .ir import Layout, Pointwise, Reduction, StorageBox, TensorBox, contiguous_strides
+from .sizevars import expression, flatten, unflatten
+from .virtualized import V
+
+aten = ops.aten
+lowerings = {}  # OpOverload -> function(node, arguments by name)
+
+
+class Fallback(Exception):
+    """This call is to be an ExternKernel."""
+
+
+def register_lowering(*names):
+    """Decorator: the function lowers these operators, such as "sum.default"."""
+
+    def decorator(function):
+        for name in names:
+            packet, overload = name.split(".")
+            lowerings[getattr(getattr(aten, packet), overload)] = function
+        return function
+
+    return decorator
+
+
+def lower(node, args, kwargs):
+    """The TensorBox, or tuple of them, of a node. Raises Fallback."""
+    op = node.target
+    if not isinstance(op, OpOverload) or op.namespace != "aten":
+        raise Fallback("no operator of aten")
+    arguments = named_arguments(op, args, kwargs)
+    if op in lowerings:
+        return lowerings[op](node, arguments)
+    lowering = pointwise_lowering(op, arguments)
+    if lowering is None:
+        raise Fallback("no lowering")
+    return pointwise(node, lowering, arguments)
+
+
+def named_arguments(op, args, kwargs):
+    arguments = {a.name: a.default_value for a in op._schema.arguments}
+    arguments.update(zip(arguments, args))
+    return arguments | kwargs
+
+
+# ------------------------------------------------------------------------------------------------------- pointwise
+
+
+def layout_of(fake):
+    """The Layout of a node's value. Raises Fallback for types that kernels do not know, and for nothing to compute."""
+    code = CODES.get(fake.dtype.numpy)
+    if code is None or not fake.numel() or fake.device.type != "cpu":
+        raise Fallback(f"a value of dtype {fake.dtype}, or without elements, or elsewhere")
+    size, stride = tuple(fake.shape), tuple(fake.stride())
+    dense = sorted((s, n) for n, s in zip(size, stride) if n != 1)
+    step = 1
+    for s, n in dense:
+        if s != step:
+            return Layout(fake.dtype, code, size, contiguous_strides(size))
+        step *= n
+    return Layout(fake.dtype, code, size, stride)
+
+
+def pointwise_lowering(op, arguments):
+    """The Lowering for an operator's arguments, None if there is none."""
+    name = op._schema.name
+    if name == "aten::pow" and isinstance(arguments.get("exponent"), int | float):
+        known = POWERS.get(arguments["exponent"])
+        return Lowering(known, ("self",)) if known else Lowering("pow", ("self", "exponent"))
+    if name == "aten::clamp":
+        return Lowering("clamp", ("self",), ("min", "max"))
+    if name in ("aten::gelu", "aten::gelu_backward"):
+        middle = "_tanh" if arguments["approximate"] == "tanh" else ""
+        backward = name.endswith("backward")
+        operands = ("grad_output", "self") if backward else ("self",)
+        return Lowering(f"gelu{middle}{'_backward' if backward else ''}", operands)
+    lowering = LOWERINGS.get(name)
+    if lowering is None or not set(lowering.operands) <= set(arguments) or "out" in arguments:
+        return None
+    if any(name in arguments and arguments[name] != wanted for name, wanted in lowering.defaults.items()):
+        return None
+    return lowering
+
+
+def pointwise(node, lowering, arguments):
+    """One scalar function of elements."""
+    layout = layout_of(node.meta["val"])
+    operands = [arguments[name] for name in lowering.operands]
+    if not all(isinstance(x, TensorBox | int | float) for x in operands) or lowering.rule == "cast":
+        raise Fallback("an operand is no tensor and no number")
+    wanted = operand_codes(node, lowering, layout.code, arguments)
+    if not lowering.integers and any(code not in FLOATS for code in wanted):
+        raise Fallback("a function of whole numbers")
+    loaders = [loader(x, code, layout.size) for x, code in zip(operands, wanted)]
+    numbers = tuple(number(arguments, name, layout.code) for name in lowering.numbers)
+    made = "b1" if lowering.rule in ("compare", "logical") else layout.code
+
+    def inner_fn(index):
+        value = V.ops.call(lowering.function, [load(index) for load in loaders], numbers, made)
+        return V.ops.to_dtype(value, made, layout.code)
+
+    return boxed(Pointwise(layout, inner_fn, (node.target._opname,)))
+
+
+def boxed(data):
+    return TensorBox(StorageBox(data))
+
+
+def number(arguments, name, code):
+    """A plain number of an operator. Whole ones stay so among whole numbers, which a float could not hold."""
+    value = arguments.get(name, 1)
+    if value is None:
+        value = OPEN_ENDS[name]
+    if isinstance(value, TensorBox):
+        raise Fallback("a tensor where a number is expected")
+    if code in FLOATS:
+        return float(value)
+    if value != int(value):
+        raise Fallback("a fraction of whole numbers")
+    return int(value)
+
+
+def operand_codes(node, lowering, code, arguments):
+    """The type in which each operand enters: the rules are those of csrc/jit/tensorexpr/loop_nest.py."""
+    count = len(lowering.operands)
+    if lowering.rule == "compare":
+        return [common_code([operand_of(node, name) for name in lowering.operands])] * count
+    if lowering.rule == "bools" and code != "b1":
+        raise Fallback("bits of whole numbers")
+    if lowering.rule in ("logical", "bools"):
+        return ["b1"] * count
+    if lowering.rule == "where":
+        return ["b1", code, code]
+    if lowering.rule == "masked":
+        return [code, "b1", code]
+    if code == "b1":
+        raise Fallback("arithmetic of bools")
+    return [code] * count
+
+
+def operand_of(node, name):
+    """What a node gets for an argument: a fake tensor or a number."""
+    value = named_arguments(node.target, node.args, node.kwargs)[name]
+    return value.meta["val"] if hasattr(value, "meta") else scalar_tensor(value)
+
+
+def common_code(operands):
+    common = CODES.get(result_type(*operands).numpy)
+    if common is None:
+        raise Fallback("a comparison in a type that kernels do not know")
+    return common
+
+
+def loader(x, code, size):
+    """A function of an index of a value of `size`: the operand's element, as `code`."""
+    if not isinstance(x, TensorBox):
+        return lambda index: V.ops.constant(x, code)
+    if x.code is None:
+        raise Fallback("an operand of a type that kernels do not know")
+    if x.code in FLOATS and code not in (*FLOATS, "b1"):
+        raise Fallback("a cast from floating point to whole numbers")
+    load, have = expanded(x, size).make_loader(), x.code
+    return lambda index: V.ops.to_dtype(load(index), have, code)
+
+
+def copied(node, x):
+    """A body that loads `x`, with the layout of the node's value."""
+    layout = layout_of(node.meta["val"])
+    return boxed(Pointwise(layout, loader(x, layout.code, layout.size), (node.target._opname,)))
+
+
+@register_lowering("clone.default", "_to_copy.default")
+def to_copy(node, arguments):
+    if arguments.get("device") is not None and arguments["device"].type != "cpu":
+        raise Fallback("to another device")
+    return copied(node, arguments["self"])
+
+
+@register_lowering("full.default", "full_like.default")
+def full(node, arguments):
+    return copied(node, arguments["fill_value"])
+
+
+@register_lowering("zeros_like.default", "new_zeros.default", "zeros.default")
+def zeros(node, arguments):
+    return copied(node, 0)
+
+
+@register_lowering("ones_like.default", "ones.default", "new_ones.default")
+def ones(node, arguments):
+    return copied(node, 1)
+
+
+@register_lowering("detach.default", "alias.default")
+def detach(node, arguments):
+    return arguments["self"]
+
+
+# ------------------------------------------------------------------------------------------------------- reductions
+
+
+def reduce(node, x, kind, dims, keepdim, layout, prepare=lambda value: value):
+    """A realized Reduction. prepare: what is done to each element before, in the type of the result."""
+    source = x.size
+    reduced = frozenset(range(len(source)) if not dims else [d % len(source) for d in dims])
+    kept = [d for d in range(len(source)) if d not in reduced]
+    load = loader(x, layout.code, source)
+    size = tuple(source[d] for d in kept)
+    small = layout._replace(size=size, stride=contiguous_strides(size))
+    data = Reduction(
+        small, lambda index: prepare(load(index)), (node.target._opname, *origins(x)), kind, source, reduced
+    )
+    box = boxed(data)
+    box.data.realize()
+    return with_ones(box, source, reduced) if keepdim else box
+
+
+def origins(x):
+    return x.data.data.origins if hasattr(x.data.data, "origins") else ()
+
+
+def with_ones(box, source, reduced):
+    """The result with dimensions of size 1 where there were reduced ones."""
+    size = tuple(1 if d in reduced else n for d, n in enumerate(source))
+    return box.view(size, lambda index: [i for d, i in enumerate(index) if d not in reduced])
+
+
+def as_list(dim):
+    return [] if dim is None else list(dim) if isinstance(dim, list | tuple) else [dim]
+
+
+def operand(arguments):
+    x = arguments["self"]
+    if x.code is None or not math.prod(x.size):
+        raise Fallback("a reduction of nothing, or of a type that kernels do not know")
+    return x
+
+
+@register_lowering("sum.default", "sum.dim_IntList")
+def sum_(node, arguments):
+    dims, keepdim = as_list(arguments.get("dim")), arguments.get("keepdim", False)
+    return reduce(node, operand(arguments), "sum", dims, keepdim, layout_of(node.meta["val"]))
+
+
+@register_lowering("amax.default", "amin.default", "max.default", "min.default")
+def extreme(node, arguments):
+    layout, x = layout_of(node.meta["val"]), operand(arguments)
+    if layout.code not in FLOATS:
+        raise Fallback("the greatest of whole numbers")
+    kind = "amax" if "max" in node.target._opname else "amin"
+    return reduce(node, x, kind, as_list(arguments.get("dim")), arguments.get("keepdim", False), layout)
+
+
+def scaled(node, total, factor):
+    """A total divided by how many there were."""
+    layout = total.data.layout._replace(size=total.size, stride=contiguous_strides(total.size))
+    load = total.make_loader()
+
+    def inner_fn(index):
+        return V.ops.call("mul", [load(index), V.ops.constant(factor, layout.code)], (), layout.code)
+
+    return boxed(Pointwise(layout, inner_fn, (node.target._opname,)))
+
+
+def count_of(x, dims):
+    return math.prod(x.size[d] for d in dims) if dims else math.prod(x.size)
+
+
+def mean_of(node, x, dims, keepdim, layout):
+    if layout.code not in FLOATS:
+        raise Fallback("the mean of whole numbers")
+    return scaled(node, reduce(node, x, "sum", dims, keepdim, layout), 1 / count_of(x, dims))
+
+
+@register_lowering("mean.default", "mean.dim")
+def mean(node, arguments):
+    x, dims = operand(arguments), as_list(arguments.get("dim"))
+    return mean_of(node, x, dims, arguments.get("keepdim", False), layout_of(node.meta["val"]))
+
+
+def variance(node, arguments, layout):
+    """(var, mean), both with dimensions of size 1. The mean first: the sum of squares alone loses digits."""
+    x, dims = operand(arguments), as_list(arguments["dim"])
+    correction = 1 if arguments["correction"] is None else arguments["correction"]
+    left = count_of(x, dims) - correction
+    if left <= 0 or layout.code not in FLOATS or x.code != layout.code:
+        raise Fallback("a variance of too few elements, or of whole numbers")
+    x.data.mark_reuse(2)
+    average = mean_of(node, x, dims, True, layout)
+    average.data.realize()
+    load = loader(average, layout.code, x.size)
+    source = x.make_loader()
+
+    def deviation(index):
+        difference = V.ops.call("sub", [source(index), load(index)], (1.0,), layout.code)
+        return V.ops.call("mul", [difference, difference], (), layout.code)
+
+    centered = boxed(Pointwise(layout._replace(size=x.size, stride=contiguous_strides(x.size)), deviation, ()))
+    return scaled(node, reduce(node, centered, "sum", dims, True, layout), 1 / left), average
+
+
+def without_ones(box, arguments):
+    """The same without the dimensions that were reduced."""
+    if arguments["keepdim"]:
+        return box
+    dims = {d % len(box.size) for d in as_list(arguments["dim"])} or set(range(len(box.size)))
+    size = [n for d, n in enumerate(box.size) if d not in dims]
+
+    def reindex(index):
+        rest = iter(index)
+        return [expression(0) if d in dims else next(rest) for d in range(len(box.size))]
+
+    return box.view(size, reindex)
+
+
+@register_lowering("var.correction")
+def var(node, arguments):
+    return without_ones(variance(node, arguments, layout_of(node.meta["val"]))[0], arguments)
+
+
+@register_lowering("var_mean.correction")
+def var_mean(node, arguments):
+    both = variance(node, arguments, layout_of(node.meta["val"][0]))
+    return tuple(without_ones(box, arguments) for box in both)
+
+
+# ------------------------------------------------------------------------------------------------------------ views
+
+
+def expanded(x, size):
+    """Broadcast: dimensions of size 1 have one element for all."""
+    size, before = tuple(size), len(size) - len(x.size)
+    if size == x.size:
+        return x
+
+    def reindex(index):
+        return [expression(0) if n == 1 else i for n, i in zip(x.size, index[before:])]
+
+    return x.view(size, reindex)
+
+
+@register_lowering("expand.default")
+def expand(node, arguments):
+    return expanded(arguments["self"], node.meta["val"].shape)
+
+
+@register_lowering("permute.default")
+def permute(node, arguments):
+    x, dims = arguments["self"], [d % len(arguments["self"].size) for d in arguments["dims"]]
+    return x.view([x.size[d] for d in dims], lambda index: [index[dims.index(d)] for d in range(len(dims))])
+
+
+@register_lowering("transpose.int")
+def transpose(node, arguments):
+    rank = len(arguments["self"].size)
+    dims = list(range(rank))
+    if rank:
+        a, b = arguments["dim0"] % rank, arguments["dim1"] % rank
+        dims[a], dims[b] = dims[b], dims[a]
+    return permute(node, {"self": arguments["self"], "dims": dims})
+
+
+@register_lowering("t.default")
+def t(node, arguments):
+    return permute(node, {"self": arguments["self"], "dims": list(range(len(arguments["self"].size)))[::-1]})
+
+
+@register_lowering(
+    *("view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.dim", "squeeze.dims", "squeeze.default"),
+    *("reshape.default", "flatten.using_ints"),
+)
+def view(node, arguments):
+    """Other dimensions for the same sequence of elements."""
+    x, size = arguments["self"], tuple(node.meta["val"].shape)
+    if not math.prod(size):
+        raise Fallback("nothing to count")
+    return x.view(size, lambda index: unflatten(flatten(index, size), x.size))
+
+
+@register_lowering("select.int")
+def select(node, arguments):
+    x = arguments["self"]
+    dim = arguments["dim"] % len(x.size)
+    at = arguments["index"] % x.size[dim]
+    size = [n for d, n in enumerate(x.size) if d != dim]
+    return x.view(size, lambda index: [*index[:dim], expression(at), *index[dim:]])
+
+
+@register_lowering("slice.Tensor")
+def slice_(node, arguments):
+    x, step = arguments["self"], arguments["step"]
+    dim = arguments["dim"] % len(x.size)
+    start, _, _ = slice(arguments["start"], arguments["end"], step).indices(x.size[dim])
+    if not node.meta["val"].numel():
+        raise Fallback("an empty slice")
+
+    def reindex(index):
+        return [i * step + start if d == dim else i for d, i in enumerate(index)]
+
+    return x.view(node.meta["val"].shape, reindex)
+
+
+@register_lowering("split.Tensor", "split_with_sizes.default", "unbind.int")
+def split(node, arguments):
+    """Slices one after the other."""
+    x, parts = arguments["self"], node.meta["val"]
+    dim = arguments["dim"] % len(x.size)
+    if not math.prod(x.size) or not all(p.numel() for p in parts):
+        raise Fallback("an empty part")
+    if node.target._opname == "unbind":
+        return tuple(select(node, {"self": x, "dim": dim, "index": k}) for k in range(len(parts)))
+    results, start = [], 0
+    for part in parts:
+        results.append(x.view(part.shape, shifted(dim, start)))
+        start += part.shape[dim]
+    return tuple(results)
+
+
+def shifted(dim, start):
+    return lambda index: [i + start if d == dim else i for d, i in enumerate(index)]
