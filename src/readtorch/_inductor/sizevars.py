@@ -151,7 +151,20 @@ def _only_quotient(expr):
     return expr, 1
 
 
+def _coarse(expr, n):
+    """(d, A, B) with expr = d·A + B, where B is less than d, which divides n. None if there are none."""
+    for d in sorted({f for f in expr.terms.values() if 1 < f < n and n % f == 0}, reverse=True):
+        whole, rest = expr._split(d)
+        low, high = rest.bounds()
+        if low >= 0 and high < d:
+            return d, Expr({atom: f // d for atom, f in whole.terms.items()}, whole.constant // d), rest
+    return None
+
+
 def _floor_div(expr, n):
+    coarse = _coarse(expr, n)
+    if coarse is not None:
+        return coarse[1].floor_div(n // coarse[0])
     common = math.gcd(n, *expr.terms.values(), expr.constant)
     expr = Expr({atom: factor // common for atom, factor in expr.terms.items()}, expr.constant // common)
     base, divisor = _only_quotient(expr)
@@ -159,6 +172,10 @@ def _floor_div(expr, n):
 
 
 def _mod(expr, n):
+    coarse = _coarse(expr, n)
+    if coarse is not None:
+        d, whole, rest = coarse
+        return whole.mod(n // d) * d + rest
     common = math.gcd(n, *expr.terms.values(), expr.constant)
     expr = Expr({atom: factor // common for atom, factor in expr.terms.items()}, expr.constant // common)
     base, divisor = _only_quotient(expr)

@@ -150,16 +150,17 @@ class NumbaKernel:
         for level in range(max(self.domain.levels.values()) + 1):
             accesses = [a for a in self.domain.accesses if self.domain.levels[a.node.name] == level]
             (self.write_columns if self.by_columns else self.write_rows)(accesses)
-        body = nested(self.outer, self.lines, self.remark())
+        innermost = not self.by_columns and not self.reduced
+        body = nested(self.outer, self.lines, self.remark(self.lines[-1]) if innermost else [])
         parameters = ", ".join([*self.inputs.values(), *self.outputs.values()])
         text = indented([*self.head, *body])
         return HEAD.format(names=", ".join(sorted(self.functions or {"copy"}))) + "\n".join(
             [f"def fused({parameters}):", *text, ""]
         )
 
-    def remark(self):
+    def remark(self, lines):
         """The last line of a loop with functions of `math`: see Note [ Several vectors at a time ]."""
-        called = [getattr(functions, name, None) for name in self.functions - {"interleave"}]
+        called = [getattr(functions, line.split(" = ")[-1].split("(")[0], None) for line in lines]
         if not any(uses(f, functions.math) for f in called if isinstance(f, types.FunctionType)):
             return []
         self.functions.add("interleave")
@@ -180,7 +181,7 @@ class NumbaKernel:
         depth = len(self.outer)
         inner, lines = self.loops[depth:], [[], *self.lines[depth + 1 :]]
         del self.lines[depth + 1 :]
-        self.lines[depth] += nested(inner, lines, self.remark() if inner else [], starts, ends)
+        self.lines[depth] += nested(inner, lines, self.remark(lines[-1]), starts, ends)
         self.loops = self.outer
         self.cse = {text: value for text, value in self.cse.items() if value.depth <= depth}
 

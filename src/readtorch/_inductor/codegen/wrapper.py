@@ -42,7 +42,7 @@ class PythonWrapperCodegen:
         for k, group in enumerate(scheduler.groups):
             (self.extern_call if group.is_extern else self.kernel_call)(group)
             self.let_go(k)
-        results = [self.argument(view) if isinstance(view, ReinterpretView) else repr(view) for view in graph.outputs]
+        results = [self.argument(view, keep=True) if isinstance(view, ReinterpretView) else repr(view) for view in graph.outputs]
         self.lines.append(f"return [{', '.join(results)}]")
         self.source = self.text()
 
@@ -153,8 +153,8 @@ class PythonWrapperCodegen:
         self.names[name] = value
         return name
 
-    def argument(self, view, in_place=False):
-        """A tensor as text."""
+    def argument(self, view, keep):
+        """A tensor as text. keep: whether it is to be a view, with the version that its base has: who writes to it, or gets it."""
         buffer = view.buffer
         name, layout = buffer.name, buffer.layout
         plain = view.offset == 0 and view.size == layout.size and view.stride == layout.stride
@@ -164,6 +164,8 @@ class PythonWrapperCodegen:
             return name
         if name in self.flat:
             return f"tensor({name}, {view.size}, {view.stride}, {view.offset})"
+        if name not in self.graph.constants and not keep:
+            return f"tensor(flat({name}), {view.size}, {view.stride}, {view.offset})"
         return f"{name}.as_strided({view.size}, {view.stride}, {name}.storage_offset() + {view.offset})"
 
 
