@@ -23,6 +23,7 @@ from readtorch.csrc.jit.tensorexpr.loop_nest import cast_text, literal
 from ..sizevars import Symbol, expression, flatten
 from ..virtualized import V
 
+MOST_LINES = 24  # of a loop that works on several vectors at a time: a core has 32 registers for them
 STEP = 1024  # so many numbers are added up in float32
 START = {"sum": "0", "amax": "-inf", "amin": "inf"}
 HEAD = '''"""A kernel, written by readtorch. See readtorch/_inductor/codegen/numba_cpu.py."""
@@ -30,12 +31,12 @@ from math import inf, nan  # noqa: F401
 
 from numpy import bool_ as b1, empty, float32 as f32, float64 as f64, int32 as i32, int64 as i64  # noqa: F401
 
-from readtorch.aten.cpu.compile import fast_kernel
+from readtorch._inductor.codegen.numba_prefix import fused_kernel, interleave, vectorize  # noqa: F401
 from readtorch.aten.cpu.vec import greater, smaller  # noqa: F401
 from readtorch.csrc.jit.tensorexpr.cpu_functions import {names}
 
 
-@fast_kernel
+@fused_kernel
 '''
 
 
@@ -151,7 +152,7 @@ class NumbaKernel:
             accesses = [a for a in self.domain.accesses if self.domain.levels[a.node.name] == level]
             (self.write_columns if self.by_columns else self.write_rows)(accesses)
         innermost = not self.by_columns and not self.reduced
-        body = nested(self.outer, self.lines, self.remark(self.lines[-1]) if innermost else [])
+        body = nested(self.outer, self.lines, self.remark(self.lines[-1]) if innermost and outer else [])
         parameters = ", ".join([*self.inputs.values(), *self.outputs.values()])
         text = indented([*self.head, *body])
         return HEAD.format(names=", ".join(sorted(self.functions or {"copy"}))) + "\n".join(
@@ -159,12 +160,12 @@ class NumbaKernel:
         )
 
     def remark(self, lines):
-        """The last line of a loop with functions of `math`: see Note [ Several vectors at a time ]."""
+        """The last line of an innermost loop, see codegen/numba_prefix.py. Short loops with functions of `math` work on several vectors at a
+        time: Note [ Several vectors at a time ].
+        """
         called = [getattr(functions, line.split(" = ")[-1].split("(")[0], None) for line in lines]
-        if not any(uses(f, functions.math) for f in called if isinstance(f, types.FunctionType)):
-            return []
-        self.functions.add("interleave")
-        return ["interleave()"]
+        waits = any(uses(f, functions.math) for f in called if isinstance(f, types.FunctionType))
+        return ["interleave()" if waits and len(lines) <= MOST_LINES else "vectorize()"]
 
     def value_of(self, access):
         """The node's element, as text."""
