@@ -5,7 +5,9 @@ PROGRAMS = {
     "broadcast": (lambda t, x, y: x * y - y, [(4, 1, 5), (3, 1)]),
     "chain": (lambda t, x: (x.tanh() * t.sigmoid(x) + x.exp()).relu(), [(7, 9)]),
     "activations": (
-        lambda t, x: t.nn.functional.silu(x) + t.nn.functional.gelu(x) + t.nn.functional.softplus(x) + t.nn.functional.elu(x),
+        lambda t, x: (
+            t.nn.functional.silu(x) + t.nn.functional.gelu(x) + t.nn.functional.softplus(x) + t.nn.functional.elu(x)
+        ),
         [(6, 5)],
     ),
     "gelu tanh": (lambda t, x: t.nn.functional.gelu(x, approximate="tanh"), [(6, 5)]),
@@ -53,7 +55,10 @@ PROGRAMS = {
     "mm": (lambda t, x, y: (x @ y).relu() @ y.t(), [(3, 4), (4, 5)]),
     "linear": (lambda t, x, w, b: t.nn.functional.linear(x, w, b).tanh(), [(2, 3, 4), (5, 4), (5,)]),
     "attention": (lambda t, q, k, v: (q @ k.transpose(-1, -2) / 2).softmax(-1) @ v, [(2, 2, 5, 4)] * 3),
-    "sdpa": (lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), [(1, 2, 5, 4)] * 3),
+    "sdpa": (
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(1, 2, 5, 4)] * 3,
+    ),
     "conv": (lambda t, x, w: t.nn.functional.conv2d(x * 2, w).relu(), [(1, 2, 5, 5), (3, 2, 3, 3)]),
     "gather": (lambda t, x: x.exp().gather(1, (x > 0).long()), [(3, 4)]),
     "losses": (lambda t, x, y: t.nn.functional.mse_loss(x, y) + t.nn.functional.smooth_l1_loss(x, y), [(3, 4), (3, 4)]),

@@ -53,9 +53,10 @@ def aot_eager_decomp_partition(module, example_inputs):
 
 def inductor_numba(module, example_inputs):
     """AOTAutograd, then loops in numba: what is to become "inductor" when it is quicker everywhere."""
-    from readtorch._inductor.compile_fx_inner import numba_compile
+    from readtorch._inductor.compile_fx_inner import compile_fx_inner
+    from readtorch._inductor.decomposition import select_decomp_table
 
-    return numba_compile(module, example_inputs)
+    return aot_eager(module, example_inputs, select_decomp_table(), compile_fx_inner)
 
 
 BACKENDS = {

@@ -1,7 +1,7 @@
 """From a graph of AOTAutograd to something that runs: lowered to loops, fused, written as numba code.
 
-`numba_compile` is a backend of `readtorch.compile`, under the name "inductor_numba": AOTAutograd makes graphs of forward and backward, and
-`compile_fx_inner` compiles each. It is no default and no listed backend: "inductor" is still what `compile_fx.py` makes of TorchScript's
+This is behind the backend "inductor_numba" of `readtorch.compile`: AOTAutograd makes graphs of forward and backward, and `compile_fx_inner`
+compiles each. It is no default and no listed backend: "inductor" is still what `compile_fx.py` makes of TorchScript's
 passes, until this one is quicker everywhere.
 
 Sizes are constants of the code: a graph whose inputs may come with other sizes is compiled for each.
@@ -86,13 +86,3 @@ class CompiledFxGraph:
 def strides_of(size, stride):
     """Strides, but for dimensions in which no step is taken."""
     return tuple([s for n, s in zip(size, stride) if n != 1])
-
-
-def numba_compile(module, example_inputs):
-    """The backend "inductor_numba"."""
-    # imported here: the backends import this module's neighbors
-    from readtorch._dynamo.backends import aot_eager
-
-    from .decomposition import select_decomp_table
-
-    return aot_eager(module, example_inputs, select_decomp_table(), compile_fx_inner)

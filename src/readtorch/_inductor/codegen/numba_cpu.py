@@ -15,15 +15,16 @@ import math
 import types
 from typing import NamedTuple
 
+from readtorch._inductor.sizevars import Symbol, expression, flatten
+from readtorch._inductor.virtualized import V
 from readtorch.aten.native import math as functions
 from readtorch.c10.global_names import uses
 from readtorch.csrc.jit.tensorexpr.llvm_codegen import compiled
 from readtorch.csrc.jit.tensorexpr.loop_nest import cast_text, literal
 
-from ..sizevars import Symbol, expression, flatten
-from ..virtualized import V
-
-MOST_LINES = 24  # of a loop that works on several vectors at a time: a core has 32 registers for them
+MOST_LINES = (
+    12  # of a loop that works on several vectors at a time: longer ones would not fit into a core's 32 registers
+)
 STEP = 1024  # so many numbers are added up in float32
 START = {"sum": "0", "amax": "-inf", "amin": "inf"}
 HEAD = '''"""A kernel, written by readtorch. See readtorch/_inductor/codegen/numba_cpu.py."""
@@ -32,7 +33,7 @@ from math import inf, nan  # noqa: F401
 from numpy import bool_ as b1, empty, float32 as f32, float64 as f64, int32 as i32, int64 as i64  # noqa: F401
 
 from readtorch._inductor.codegen.numba_prefix import fused_kernel, interleave, vectorize  # noqa: F401
-from readtorch.aten.cpu.vec import greater, smaller  # noqa: F401
+from readtorch.aten.cpu.vec import greater as larger, smaller as lesser  # noqa: F401
 from readtorch.csrc.jit.tensorexpr.cpu_functions import {names}
 
 
@@ -145,6 +146,23 @@ class NumbaKernel:
     # -- writing
 
     def write(self):
+        """The text: for (x * 2).sum(-1) with x of sizes (3, 4), below the imports,
+
+            def fused(in_ptr0, out_ptr0):
+                for i0 in range(3):
+                    total2 = 0.0
+                    part2 = f32(0)
+                    for i1 in range(4):
+                        tmp0 = in_ptr0[4*i0 + i1]
+                        tmp1 = mul(tmp0, f32(2), ())
+                        part2 += tmp1
+                        vectorize()
+                    total2 += part2
+                    tmp3 = f32(total2)
+                    out_ptr0[i0] = tmp3
+
+        Four numbers a row are added up in float32, the sums of such pieces in float64.
+        """
         outer = self.kept[:-1] if self.by_columns else self.kept
         self.loops, self.outer = outer, outer
         self.lines = [[] for _ in range(len(outer) + 1)]
@@ -219,7 +237,7 @@ class NumbaKernel:
         if data.kind != "sum":
             row += [f"total{k} = {code}({START[data.kind]})", f"nans{k} = 0"]
             inside += [
-                f"total{k} = {'greater' if data.kind == 'amax' else 'smaller'}(total{k}, {value})",
+                f"total{k} = {'larger' if data.kind == 'amax' else 'lesser'}(total{k}, {value})",
                 f"nans{k} += {value} != {value}",
             ]
             return f"{code}(nan) if nans{k} else total{k}"

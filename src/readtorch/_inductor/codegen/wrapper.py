@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 
+from readtorch._inductor.ir import ComputedBuffer, MultiOutput, ReinterpretView
+from readtorch._inductor.lowered_graph import ScalarInput
 from readtorch._ops import OpOverload
 from readtorch.c10.tensor_impl import wrap
 
-from ..ir import ComputedBuffer, MultiOutput, ReinterpretView
-from ..lowered_graph import ScalarInput
 from .numba_cpu import NumbaKernel, compiled_kernel
 
 # Operators whose results share no memory with their arguments: these arguments' memory can be used again.
 OWN_RESULTS = set(
     "mm addmm bmm baddbmm convolution convolution_backward embedding embedding_dense_backward nll_loss_forward nll_loss_backward "
-    "native_dropout gather index cat index_put scatter".split()
+    "gather index index_put scatter".split()
 )
 
 
@@ -42,7 +42,10 @@ class PythonWrapperCodegen:
         for k, group in enumerate(scheduler.groups):
             (self.extern_call if group.is_extern else self.kernel_call)(group)
             self.let_go(k)
-        results = [self.argument(view, keep=True) if isinstance(view, ReinterpretView) else repr(view) for view in graph.outputs]
+        results = [
+            self.result(view) if isinstance(view, ReinterpretView) else self.spelled(view, False)
+            for view in graph.outputs
+        ]
         self.lines.append(f"return [{', '.join(results)}]")
         self.source = self.text()
 
@@ -59,8 +62,24 @@ class PythonWrapperCodegen:
         return result
 
     def text(self):
+        """The text: for (x * 2).sum(-1) with x of sizes (3, 4)
+
+            def call(args):
+                arg0_1, = args
+                args.clear()
+                buf0 = empty(3, float32)
+                numba_fused_sum_mul_0(flat(arg0_1), buf0)
+                del arg0_1
+                return [tensor(buf0, (3,), (1,), 0)]
+
+        Memory is an array of one dimension until somebody needs a tensor.
+        """
         names, unused = self.graph.graph_inputs, set(self.free)
-        lines = [f"del {line}" if isinstance(line, FreeIfNotReused) else line for line in self.lines if is_written(line, unused)]
+        lines = [
+            f"del {line}" if isinstance(line, FreeIfNotReused) else line
+            for line in self.lines
+            if is_written(line, unused)
+        ]
         unpack = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = args"] if names else []
         return "\n".join(["def call(args):", *[f"    {line}" for line in [*unpack, "args.clear()", *lines]], ""])
 
@@ -152,6 +171,16 @@ class PythonWrapperCodegen:
         name = f"value{len(self.names)}"
         self.names[name] = value
         return name
+
+    def result(self, view):
+        """What is returned, as text. A buffer that is returned several times is one tensor, or views of one: who writes to a result, as a
+        gradient is added to, must be able to see that others have it.
+        """
+        name, layout = view.buffer.name, view.buffer.layout
+        if name in self.flat and [v.buffer.name for v in self.graph.outputs if hasattr(v, "buffer")].count(name) > 1:
+            self.flat.discard(name)
+            self.lines.append(f"{name} = tensor({name}, {layout.size}, {layout.stride}, 0)")
+        return self.argument(view, keep=True)
 
     def argument(self, view, keep):
         """A tensor as text. keep: whether it is to be a view, with the version that its base has: who writes to it, or gets it."""
