@@ -256,3 +256,23 @@ def test_gradients_of_an_exported_program():
         program.module()(T.ones(2)).backward()
         gradients.append(model.p.grad.tolist())
     assert gradients[0] == gradients[1]
+
+
+def test_tensors_that_forward_assigns_are_warned_about():
+    def outcome(T):
+        def forward(self, x):
+            self.linear.seen, self.pair, self.count = x, (x, 1), self.count + 1
+            self.notes["x"] = x
+            self.kept.append(x + 1)
+            return self.linear(x)
+
+        model = module(T, forward=forward)
+        model.linear, model.pair, model.count, model.notes, model.kept = T.nn.Linear(2, 2), (None, 1), 0, {}, []
+        with pytest.warns(UserWarning, match="assigned during export") as caught:
+            T.export.export(model, (T.ones(2),))
+        (message,) = [str(w.message) for w in caught if "assigned" in str(w.message)]
+        head, _, rest = message.partition(" were ")
+        names = sorted(head.removeprefix("The tensor attributes ").split(", "))
+        return names, rest, model.pair, model.count, model.notes, model.kept
+
+    assert outcome(rt) == outcome(torch)

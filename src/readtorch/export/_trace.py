@@ -7,7 +7,7 @@
 
 What differs from PyTorch: all sizes are fixed. `with torch.no_grad():` inside of `forward` leaves no mark in the graph, nor does
 `torch.autocast`, whose casts are there; in PyTorch these regions are graphs of their own (`wrap_with_set_grad_enabled`,
-`wrap_with_autocast`). Attributes of modules that `forward` assigns, other than buffers, are put back without a warning.
+`wrap_with_autocast`).
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from readtorch._dynamo.exc import UserError, UserErrorType
 from readtorch._export.passes.lift_constants_pass import constant_attrs_of, lift_constants_pass
 from readtorch._export.utils import placeholder_naming_pass
 from readtorch._export.verifier import TrainingIRVerifier
+from readtorch._functorch._aot_autograd.frontend_utils import _detect_attribute_assignment
 from readtorch._ops import ops
 from readtorch._subclasses.fake_tensor import FakeTensorMode, maybe_get_fake_mode, unset_fake_temporarily
 from readtorch._tensor import Tensor
@@ -173,7 +174,7 @@ def _traced(mod, state, flat_args, in_spec, fake_mode):
         return tuple(_checked(outs))
 
     flat_fn._orig_mod = mod
-    with fake_mode, _restored_attributes(mod), _restored_grad_mode():
+    with fake_mode, _detect_attribute_assignment(mod), _restored_grad_mode():
         gm = make_fx(flat_fn, pre_dispatch=True, record_module_stack=True)(*state.values(), *flat_args)
     _rename_copies(gm.graph, assigned)
     gm.graph.eliminate_dead_code(lambda node: node.target is not aten.detach.default)
@@ -234,17 +235,6 @@ def _rename_copies(graph, count):
     if count:
         for node in list(graph.nodes)[-count - 1 : -1]:
             node._rename("copy__default")
-
-
-@contextlib.contextmanager
-def _restored_attributes(mod):
-    """The modules have the attributes of before again. What the trace assigned are fake tensors."""
-    kept = [(m, {k: v for k, v in vars(m).items() if not k.startswith("_")}) for m in mod.modules()]
-    try:
-        yield
-    finally:
-        for m, attributes in kept:
-            vars(m).update(attributes)
 
 
 @contextlib.contextmanager
