@@ -175,9 +175,11 @@ def compile_for(kernel, arguments):
 
 @functools.cache
 def functions_stamp():
-    """Changes when the scalar functions do: then kernels are compiled anew."""
+    """Changes when the scalar functions do, or what kernels import: then kernels are compiled anew."""
     from readtorch.aten.cpu.compile import shared_stamp  # it imports numba
 
-    room = pathlib.Path(__file__).parents[3] / "aten/native"
-    texts = [(room / part).read_text(encoding="utf8") for part in ("math.py", "cpu/loops.py", "cpu/sum_kernel.py")]
+    package = pathlib.Path(__file__).parents[3]
+    parts = ("math.py", "cpu/loops.py", "cpu/sum_kernel.py")
+    files = [package / "aten/native" / part for part in parts] + [package / "_inductor/codegen/numba_prefix.py"]
+    texts = [file.read_text(encoding="utf8") for file in files]
     return repr(shared_stamp()) + "".join(texts)
