@@ -28,7 +28,7 @@ from tests.distributed import faults
 from tests.distributed.launch import ROOT, environment
 
 LIMIT = 4.0  # seconds that a collective may take
-LATE = 3.0  # seconds that a busy machine may be late
+LATE = 8.0  # seconds that a busy machine may be late
 PLACES = {
     "out of range": lambda size, rng: (rng.choice([size, size + 4, -1, -7, 10**12]), size),
     "twice": lambda size, rng: (rng.randrange(1, size - 1), size),
