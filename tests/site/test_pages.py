@@ -20,7 +20,7 @@ FIXTURE = [*pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml"), "search.ht
 AUDITED_IN_THE_DARK = {*BOOK[::4], *FIXTURE}
 # Bytes of a page and all that it loads, before compression. The heaviest are the figure with what PyTorch generates from 28
 # entries, and the search, which loads the words of the whole book: it grows with each chapter.
-HEAVIEST, HEAVIEST_SEARCH = 1_800_000, 2_200_000
+HEAVIEST, HEAVIEST_SEARCH = 1_800_000, 2_300_000
 PAPER = 700  # CSS pixels between the margins of an A4 sheet
 
 CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .rt-code')].filter(one => one.getClientRects().length
