@@ -12,14 +12,11 @@ In PyTorch: `torch/csrc/inductor/cpp_prefix.h` (with `__restrict__` on pointers 
 
 import functools
 
-from llvmlite import ir
-from llvmlite.ir.values import MDValue
-from numba import njit, types
+from numba import njit
 from numba.core.compiler import Compiler
-from numba.extending import intrinsic
 
 from readtorch.aten.cpu.compile import COMMON, REORDER
-from readtorch.aten.cpu.vec.interleave import VECTORS
+from readtorch.aten.cpu.vec.interleave import SEVERAL_VECTORS, last_line
 
 
 class NoAliasCompiler(Compiler):
@@ -32,38 +29,5 @@ class NoAliasCompiler(Compiler):
 
 fused_kernel = functools.partial(njit, pipeline_class=NoAliasCompiler, fastmath=REORDER, **COMMON)
 
-
-def remark(module, count):
-    """The metadata of a loop: vectorize it, and if `count` is given, so many vectors at a time."""
-    wishes = [("llvm.loop.vectorize.enable", ir.Constant(ir.IntType(1), 1))]
-    if count:
-        wishes.append(("llvm.loop.interleave.count", ir.Constant(ir.IntType(32), count)))
-    entries = [module.add_metadata([ir.MetaDataString(module, name), value]) for name, value in wishes]
-    whole = MDValue(module, entries, str(len(module.metadata)))
-    whole.operands = (whole, *entries)
-    return whole
-
-
-def last_line(count):
-    """An intrinsic for the end of a loop: it leaves its remark on the branch that closes the loop."""
-
-    @intrinsic
-    def leave_remark(typing_context):
-        def emit(context, builder, signature, arguments):
-            write_branch = builder.branch
-
-            def branch(target):
-                builder.branch = write_branch
-                closing = write_branch(target)
-                closing.set_metadata("llvm.loop", remark(builder.module, count))
-                return closing
-
-            builder.branch = branch
-            return context.get_dummy_value()
-
-        return types.none(), emit
-
-    return leave_remark
-
-
-vectorize, interleave = last_line(0), last_line(VECTORS)
+VECTORIZE = ("vectorize.enable", 1, 1)
+vectorize, interleave = last_line(VECTORIZE), last_line(VECTORIZE, SEVERAL_VECTORS)

@@ -19,29 +19,38 @@ from numba.extending import intrinsic
 VECTORS = 8
 
 
-@intrinsic
-def interleave(typing_context):
-    """As `#pragma clang loop interleave_count(8)`. See Note [ Several vectors at a time ]."""
+def last_line(*wishes):
+    """An intrinsic for the end of a loop, which leaves a remark on the branch that closes it. wishes: (name, bits, integer) in LLVM."""
 
-    def emit(context, builder, signature, arguments):
-        write_branch = builder.branch
+    @intrinsic
+    def leave_remark(typing_context):
+        def emit(context, builder, signature, arguments):
+            write_branch = builder.branch
 
-        def branch(target):
-            builder.branch = write_branch
-            closing = write_branch(target)
-            closing.set_metadata("llvm.loop", remark(builder.module))
-            return closing
+            def branch(target):
+                builder.branch = write_branch
+                closing = write_branch(target)
+                closing.set_metadata("llvm.loop", remark(builder.module, wishes))
+                return closing
 
-        builder.branch = branch
-        return context.get_dummy_value()
+            builder.branch = branch
+            return context.get_dummy_value()
 
-    return types.none(), emit
+        return types.none(), emit
+
+    return leave_remark
 
 
-def remark(module):
+def remark(module, wishes):
     """!1 = !{!1, !0}, !0 = !{!"llvm.loop.interleave.count", i32 8}: a loop's remarks begin with themselves."""
-    name = ir.MetaDataString(module, "llvm.loop.interleave.count")
-    count = module.add_metadata([name, ir.Constant(ir.IntType(32), VECTORS)])
-    whole = MDValue(module, [count], str(len(module.metadata)))
-    whole.operands = (whole, count)
+    entries = [
+        module.add_metadata([ir.MetaDataString(module, f"llvm.loop.{name}"), ir.Constant(ir.IntType(bits), value)])
+        for name, bits, value in wishes
+    ]
+    whole = MDValue(module, entries, str(len(module.metadata)))
+    whole.operands = (whole, *entries)
     return whole
+
+
+SEVERAL_VECTORS = ("interleave.count", 32, VECTORS)
+interleave = last_line(SEVERAL_VECTORS)  # as `#pragma clang loop interleave_count(8)`
