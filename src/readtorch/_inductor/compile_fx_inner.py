@@ -66,8 +66,19 @@ class CompiledFxGraph:
             for k, x in enumerate(example_inputs)
             if isinstance(x, Tensor)
         ]
+        self.arrays = [(k, description(nodes[k].meta["val"])) for k, *_ in self.expected]
 
     def __call__(self, args):
+        for k, expected in self.arrays:
+            array = args[k]._array
+            if (array.shape, array.strides, array.dtype) != expected:
+                return self.call_with_others(args)
+        return self.call(args)
+
+    def call_with_others(self, args):
+        """With tensors that may be others than the code was written for: with strides where no step is taken, which do not matter; with
+        others, which a copy has not; or with other sizes, for which the graph runs as it is.
+        """
         for k, size, stride, dtype, own_strides in self.expected:
             x = args[k]
             if tuple(x.shape) != size or x.dtype is not dtype:
@@ -77,6 +88,12 @@ class CompiledFxGraph:
                     return self.module.forward(*args)
                 args[k] = rt.empty_strided(size, own_strides, dtype=dtype).copy_(x)
         return self.call(args)
+
+
+def description(fake):
+    """(shape, strides in bytes, dtype) of the array of a tensor like this one."""
+    width = fake.dtype.itemsize
+    return tuple(fake.shape), tuple([s * width for s in fake.stride()]), fake.dtype.numpy
 
 
 def strides_of(size, stride):

@@ -14,11 +14,10 @@ from readtorch._ops import ops
 
 aten = ops.aten
 KEPT = [
-    *(aten.addmm, aten.baddbmm, aten.addmv, aten.dot, aten.mv, aten.var_mean),
+    *(aten.baddbmm, aten.addmv, aten.dot, aten.mv, aten.var_mean),
     *(aten.silu, aten.silu_backward, aten.gelu_backward, aten.sigmoid_backward, aten.tanh_backward, aten.hardswish),
     *(aten.softplus, aten.threshold_backward, aten.leaky_relu_backward, aten.addcmul, aten.addcdiv, aten.lerp),
-    *(aten.rsub, aten.nll_loss_forward, aten.nll_loss_backward, aten.nll_loss2d_forward, aten.nll_loss2d_backward),
-    *(aten.embedding_dense_backward, aten.masked_fill, aten.tril, aten.triu),
+    *(aten.rsub, aten.embedding_dense_backward, aten.masked_fill, aten.tril, aten.triu),
 ]
 
 

@@ -5,8 +5,10 @@ In PyTorch: `torch/_inductor/dependencies.py`.
 
 from typing import NamedTuple
 
-from .sizevars import Expr
+from .sizevars import Expr, Symbol, expression
 from .virtualized import V
+
+INDIRECT = "indirect"  # the symbol for an index that is only known when the kernel runs
 
 
 class MemoryDep(NamedTuple):
@@ -14,6 +16,9 @@ class MemoryDep(NamedTuple):
 
     name: str
     index: Expr
+
+    def is_indirect(self):
+        return any(symbol.name == INDIRECT for symbol in self.index.symbols())
 
 
 class RecordLoads:
@@ -24,6 +29,12 @@ class RecordLoads:
 
     def load(self, name, index, code):
         self.reads[MemoryDep(name, index)] = None
+
+    def index_expr(self, index, code):
+        pass
+
+    def indirect_indexing(self, value, size):
+        return expression(Symbol(INDIRECT, size))
 
     def constant(self, value, code):
         pass

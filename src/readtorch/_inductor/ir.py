@@ -116,6 +116,17 @@ class ExternKernel(Buffer):
         self.op, self.args, self.kwargs, self.reads, self.mutates = op, args, kwargs, reads, mutates
 
 
+class ExternKernelOut(ExternKernel):
+    """A function of arrays that writes its result into memory that it is given.
+
+    function(*args, out=array). op: the operator that it stands for.
+    """
+
+    def __init__(self, name, layout, op, function, args, reads):
+        super().__init__(name, layout, op, args, {}, reads)
+        self.function = function
+
+
 class MultiOutput(Buffer):
     """One of the tensors that an ExternKernel returns."""
 

@@ -16,6 +16,7 @@ from .dependencies import extract_reads
 from .ir import (
     ConstantBuffer,
     ExternKernel,
+    ExternKernelOut,
     InputBuffer,
     Layout,
     MultiOutput,
@@ -76,7 +77,7 @@ class LoweredGraph(Interpreter):
             return tensor
         code = CODES.get(tensor.dtype.numpy)
         if tensor.dim() == 0 and code is not None:
-            value, layout = tensor.item(), Layout(tensor.dtype, code, (), ())
+            value, layout = tensor._array.item(), Layout(tensor.dtype, code, (), ())
             return boxed(Pointwise(layout, lambda index: V.ops.constant(value, code), ("constant",)))
         name = f"constant{len(self.constants)}"
         self.constants[name] = tensor
@@ -119,6 +120,13 @@ class LoweredGraph(Interpreter):
         if isinstance(value, list | tuple):
             return tuple(self.part_of(kernel, k, part) for k, part in enumerate(value))
         return TensorBox(StorageBox(kernel))
+
+    def extern_kernel_out(self, function, args, layout):
+        """`function(*args, out=…)` will be called, with arrays."""
+        reads = []
+        views = [self.as_argument(a, reads) for a in args]
+        kernel = ExternKernelOut(self.new_name(), layout, self.node.target, function, views, reads)
+        return TensorBox(StorageBox(self.register(kernel)))
 
     def part_of(self, kernel, k, value):
         if not isinstance(value, Tensor):

@@ -4,6 +4,8 @@
     reductions      sum, mean, amax, amin, var, var_mean
     views           the same storage, elements counted otherwise
     copies          clone, _to_copy, full …: bodies that only load
+    indexing        gather, embedding, index …: bodies that load at an index that they have loaded
+    products        mm, bmm: a function of BLAS, which is given memory for its result
 
 Whatever is not here, or has arguments or types that its lowering does not know (it raises `Fallback`), is an ExternKernel: the generated
 code calls the operator.
@@ -14,6 +16,7 @@ In PyTorch: `torch/_inductor/lowering.py`.
 import math
 
 from readtorch._ops import OpOverload, ops
+from readtorch.aten.native.cpu_blas import multiply
 from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor
 from readtorch.csrc.jit.tensorexpr.loop_nest import CODES, FLOATS
 from readtorch.csrc.jit.tensorexpr.lowerings import LOWERINGS, OPEN_ENDS, POWERS, Lowering
@@ -437,3 +440,85 @@ def split(node, arguments):
 
 def shifted(dim, start):
     return lambda index: [i + start if d == dim else i for d, i in enumerate(index)]
+
+
+# --------------------------------------------------------------------------------------------------------- indexing
+
+
+def whole_numbers(x):
+    if not isinstance(x, TensorBox) or x.code not in ("i32", "i64"):
+        raise Fallback("an index that is no tensor of whole numbers")
+    return x.make_loader()
+
+
+def looked_up(node, load, origin):
+    """A body that loads with `load`. origin: what is read."""
+    layout = layout_of(node.meta["val"])
+    if origin.code != layout.code:
+        raise Fallback("a type that kernels do not know")
+    return boxed(Pointwise(layout, load, (node.target._opname,)))
+
+
+@register_lowering("gather.default")
+def gather(node, arguments):
+    x, load_index = arguments["self"], whole_numbers(arguments["index"])
+    if not x.size:
+        raise Fallback("a single element")
+    dim, load = arguments["dim"] % len(x.size), x.make_loader()
+
+    def inner_fn(index):
+        return load([*index[:dim], V.ops.indirect_indexing(load_index(index), x.size[dim]), *index[dim + 1 :]])
+
+    return looked_up(node, inner_fn, x)
+
+
+@register_lowering("embedding.default")
+def embedding(node, arguments):
+    table, load_index = arguments["weight"], whole_numbers(arguments["indices"])
+    load = table.make_loader()
+
+    def inner_fn(index):
+        return load([V.ops.indirect_indexing(load_index(index[:-1]), table.size[0]), index[-1]])
+
+    return looked_up(node, inner_fn, table)
+
+
+@register_lowering("scatter.value")
+def scatter(node, arguments):
+    """One place a row gets the value: each element asks whether it is at that place."""
+    x, index = arguments["self"], arguments["index"]
+    load_place = whole_numbers(index)
+    if not x.size or x.code is None or isinstance(arguments["value"], TensorBox):
+        raise Fallback("a single element, or a type that kernels do not know")
+    dim = arguments["dim"] % len(x.size)
+    if index.size != tuple(1 if d == dim else n for d, n in enumerate(x.size)):
+        raise Fallback("several places in a row")
+    load = x.make_loader()
+
+    def inner_fn(at):
+        place = V.ops.indirect_indexing(load_place([*at[:dim], expression(0), *at[dim + 1 :]]), x.size[dim])
+        both = [V.ops.index_expr(i, "i64") for i in (place, at[dim])]
+        here = V.ops.call("equal", both, (), "b1")
+        return V.ops.call("where", [here, V.ops.constant(arguments["value"], x.code), load(at)], (), x.code)
+
+    return looked_up(node, inner_fn, x)
+
+
+@register_lowering("arange.start_step")
+def arange(node, arguments):
+    start, step, layout = arguments["start"], arguments["step"], layout_of(node.meta["val"])
+    if layout.code != "i64" or not isinstance(start, int) or not isinstance(step, int):
+        raise Fallback("a range of fractions")
+    return boxed(Pointwise(layout, lambda index: V.ops.index_expr(index[0] * step + start, "i64"), ("arange",)))
+
+
+# --------------------------------------------------------------------------------------------------------- products
+
+
+@register_lowering("mm.default", "bmm.default")
+def matrix_product(node, arguments):
+    layout, factors = layout_of(node.meta["val"]), (arguments["self"], arguments["mat2"])
+    if layout.code not in FLOATS or not math.prod(factors[0].size):
+        raise Fallback("whole numbers, or no numbers")
+    layout = layout._replace(stride=contiguous_strides(layout.size))
+    return V.graph.extern_kernel_out(multiply, factors, layout)

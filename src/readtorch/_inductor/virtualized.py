@@ -5,6 +5,8 @@
 The same body is asked for what it reads (`dependencies.py`), and for its text (`codegen/numba_cpu.py`). A handler has
 
     load(name, index, code)                         an element of a buffer
+    index_expr(index, code)                         an index as a number
+    indirect_indexing(value, size)                  a number as an index: 0 … size - 1, or the kernel raises RuntimeError
     constant(value, code)
     to_dtype(x, have, want)
     call(function, operands, numbers, code)         a scalar function of `aten/native/math.py`

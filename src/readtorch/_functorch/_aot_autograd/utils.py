@@ -3,6 +3,10 @@
 import contextlib
 
 import readtorch
+from readtorch.aten.autocast_mode import KEYS
+from readtorch.c10.local_dispatch_key_set import tls
+
+CASTS = KEYS["cpu"] | KEYS["cuda"]  # keys that are excluded while there is no autocast
 
 
 def make_boxed_func(f):
@@ -23,8 +27,11 @@ def boxed(f):
     f = f if getattr(f, "_boxed_call", False) else make_boxed_func(f)
 
     def call(args):
-        with without_autocast():
+        if tls.excluded & CASTS == CASTS:
             outs = f(args)
+        else:
+            with without_autocast():
+                outs = f(args)
         return list(outs) if isinstance(outs, tuple | list) else [outs]
 
     return call

@@ -32,7 +32,7 @@ from math import inf, nan  # noqa: F401
 
 from numpy import bool_ as b1, empty, float32 as f32, float64 as f64, int32 as i32, int64 as i64  # noqa: F401
 
-from readtorch._inductor.codegen.numba_prefix import fused_kernel, interleave, vectorize  # noqa: F401
+from readtorch._inductor.codegen.numba_prefix import fused_kernel, in_range, interleave, vectorize  # noqa: F401
 from readtorch.aten.cpu.vec import greater as larger, smaller as lesser  # noqa: F401
 from readtorch.csrc.jit.tensorexpr.cpu_functions import {names}
 
@@ -55,6 +55,7 @@ class NumbaKernel:
         self.domain, self.stored = domain, stored
         self.inputs, self.outputs = {}, {}  # buffer -> parameter
         self.functions, self.cse, self.values, self.count = set(), {}, {}, 0
+        self.places = {}  # Symbol of a computed index -> in how many loops it is known
         self.scratch, self.head = {}, []  # buffer -> array for one row; lines before the loops
         kept, reduced = self.ordered(domain.kept), self.ordered(domain.reduced)
         self.by_columns = self.wants_columns(kept, reduced)
@@ -67,7 +68,8 @@ class NumbaKernel:
     def reference(self):
         """The access that decides how loops are nested: the first write, or with a reduction the read that needs most variables."""
         accesses = self.domain.accesses
-        reads = [read.index for access in accesses if access.kind == "reduction" for read in access.reads]
+        reads = [read for access in accesses if access.kind == "reduction" for read in access.reads]
+        reads = [read.index for read in reads if not read.is_indirect()]
         if not reads:
             return accesses[0].write.index
         return max(reads, key=lambda index: len(index.symbols()))
@@ -120,6 +122,15 @@ class NumbaKernel:
         depth = len(self.loops) if written else self.depth_of(index)
         return self.emit(f"{parameter}[{index}]", depth)
 
+    def index_expr(self, index, code):
+        return self.emit(f"{code}({index})", self.depth_of(index))
+
+    def indirect_indexing(self, value, size):
+        place = self.emit(f"in_range({value.text}, {size})", value.depth)
+        symbol = Symbol(place.text, size)
+        self.places[symbol] = place.depth
+        return expression(symbol)
+
     def constant(self, value, code):
         return Value(literal(repr(value), code), 0)
 
@@ -133,7 +144,8 @@ class NumbaKernel:
 
     def depth_of(self, index):
         symbols = index.symbols()
-        return max((k + 1 for k, loop in enumerate(self.loops) if loop in symbols), default=0)
+        loops = [k + 1 for k, loop in enumerate(self.loops) if loop in symbols]
+        return max([*loops, *(self.places.get(symbol, 0) for symbol in symbols)], default=0)
 
     def emit(self, text, depth):
         """A variable for a text, in the outermost loop that it can be in."""
@@ -179,8 +191,10 @@ class NumbaKernel:
 
     def remark(self, lines):
         """The last line of an innermost loop, see codegen/numba_prefix.py. Short loops with functions of `math` work on several vectors at a
-        time: Note [ Several vectors at a time ].
+        time: Note [ Several vectors at a time ]. A loop that may end before its time works on one element at a time.
         """
+        if any("in_range(" in line for line in lines):
+            return []
         called = [getattr(functions, line.split(" = ")[-1].split("(")[0], None) for line in lines]
         waits = any(uses(f, functions.math) for f in called if isinstance(f, types.FunctionType))
         return ["interleave()" if waits and len(lines) <= MOST_LINES else "vectorize()"]

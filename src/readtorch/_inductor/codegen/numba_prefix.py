@@ -29,5 +29,14 @@ class NoAliasCompiler(Compiler):
 
 fused_kernel = functools.partial(njit, pipeline_class=NoAliasCompiler, fastmath=REORDER, **COMMON)
 
+
+@njit(inline="always")
+def in_range(index, size):
+    """An index that was computed. Raises RuntimeError if there is no such element."""
+    if index < 0 or index >= size:
+        raise RuntimeError("index out of bounds")
+    return index
+
+
 VECTORIZE = ("vectorize.enable", 1, 1)
 vectorize, interleave = last_line(VECTORIZE), last_line(VECTORIZE, SEVERAL_VECTORS)

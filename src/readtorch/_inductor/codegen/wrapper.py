@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from readtorch._inductor.ir import ComputedBuffer, MultiOutput, ReinterpretView
+from readtorch._inductor.ir import ComputedBuffer, ExternKernelOut, MultiOutput, ReinterpretView, contiguous_strides
 from readtorch._inductor.lowered_graph import ScalarInput
 from readtorch._ops import OpOverload
 from readtorch.c10.tensor_impl import wrap
@@ -16,8 +16,8 @@ from .numba_cpu import NumbaKernel, compiled_kernel
 
 # Operators whose results share no memory with their arguments: these arguments' memory can be used again.
 OWN_RESULTS = set(
-    "mm addmm bmm baddbmm convolution convolution_backward embedding embedding_dense_backward nll_loss_forward nll_loss_backward "
-    "gather index index_put scatter".split()
+    "mm addmm bmm baddbmm convolution convolution_backward embedding embedding_dense_backward gather index index_put scatter "
+    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward cat".split()
 )
 
 
@@ -35,6 +35,7 @@ class PythonWrapperCodegen:
     def __init__(self, graph, scheduler):
         self.graph, self.scheduler = graph, scheduler
         self.lines, self.kernels, self.names = [], {}, {}
+        self.buffers = {buffer.name: buffer for buffer in graph.buffers}
         self.flat, self.free, self.allocated = set(), [], {}  # flat: buffers that are arrays, not tensors
         self.users = scheduler.users()
         self.never_again = set(scheduler.outputs)
@@ -70,7 +71,7 @@ class PythonWrapperCodegen:
                 buf0 = empty(3, float32)
                 numba_fused_sum_mul_0(flat(arg0_1), buf0)
                 del arg0_1
-                return [tensor(buf0, (3,), (1,), 0)]
+                return [tensor(buf0, (3,))]
 
         Memory is an array of one dimension until somebody needs a tensor.
         """
@@ -100,7 +101,7 @@ class PythonWrapperCodegen:
 
     def allocate(self, name):
         """Memory for a buffer: that of one that is no longer needed, or new."""
-        layout = next(b.layout for b in self.graph.buffers if b.name == name)
+        layout = self.buffers[name].layout
         kind = math.prod(layout.size), layout.dtype.name
         self.flat.add(name)
         self.allocated[name] = kind
@@ -129,10 +130,7 @@ class PythonWrapperCodegen:
             self.lines.append(f"del {', '.join(tensors)}")
 
     def is_known(self, name):
-        return name in self.graph.graph_inputs or not isinstance(self.buffer(name), ComputedBuffer)
-
-    def buffer(self, name):
-        return next((b for b in self.graph.buffers if b.name == name), None)
+        return name in self.graph.graph_inputs or not isinstance(self.buffers.get(name), ComputedBuffer)
 
     # -- operators
 
@@ -141,12 +139,36 @@ class PythonWrapperCodegen:
         if isinstance(buffer, MultiOutput):
             self.lines.append(f"{buffer.name} = {buffer.source.name}[{buffer.number}]")
             return
+        if isinstance(buffer, ExternKernelOut):
+            self.extern_call_out(buffer)
+            return
         op = buffer.op
         if op._opname not in OWN_RESULTS:
             self.never_again |= set(buffer.reads)
         args = [self.spelled(a, bool(buffer.mutates)) for a in buffer.args]
         args += [f"{key}={self.spelled(a, False)}" for key, a in buffer.kwargs.items()]
         self.lines.append(f"{buffer.name} = {self.operator(op)}({', '.join(args)})")
+
+    def extern_call_out(self, buffer):
+        """A function that is given memory for its result."""
+        name = buffer.function.__name__
+        self.names[name] = buffer.function
+        args = [self.array(view) for view in buffer.args]
+        self.allocate(buffer.name)
+        self.lines.append(f"{name}({', '.join(args)}, {buffer.name}.reshape{buffer.layout.size})")
+
+    def array(self, view):
+        """A view's elements as an array, as text."""
+        name, layout = view.buffer.name, view.buffer.layout
+        if name not in self.flat and name not in self.graph.constants and view.offset == 0:
+            if (view.size, view.stride) == (layout.size, layout.stride):
+                return f"{name}._array"
+            if (view.size, view.stride) == (layout.size[::-1], layout.stride[::-1]):
+                return f"{name}._array.T"
+        pointer = self.pointer(name)
+        if view.offset == 0 and view.size == layout.size and view.stride == contiguous_strides(view.size):
+            return f"{pointer}.reshape{view.size}"
+        return f"strided({pointer}, {view.size}, {view.stride}, {view.offset})"
 
     def operator(self, op):
         """Its name in the text."""
@@ -179,7 +201,7 @@ class PythonWrapperCodegen:
         name, layout = view.buffer.name, view.buffer.layout
         if name in self.flat and [v.buffer.name for v in self.graph.outputs if hasattr(v, "buffer")].count(name) > 1:
             self.flat.discard(name)
-            self.lines.append(f"{name} = tensor({name}, {layout.size}, {layout.stride}, 0)")
+            self.lines.append(f"{name} = tensor({name}, {layout.size}, {layout.stride})")
         return self.argument(view, keep=True)
 
     def argument(self, view, keep):
@@ -192,10 +214,16 @@ class PythonWrapperCodegen:
         if name not in self.flat and (plain or layout is None):
             return name
         if name in self.flat:
-            return f"tensor({name}, {view.size}, {view.stride}, {view.offset})"
+            return f"tensor({name}, {view.size}{self.place(view)})"
         if name not in self.graph.constants and not keep:
-            return f"tensor(flat({name}), {view.size}, {view.stride}, {view.offset})"
+            return f"tensor(flat({name}), {view.size}{self.place(view)})"
         return f"{name}.as_strided({view.size}, {view.stride}, {name}.storage_offset() + {view.offset})"
+
+    def place(self, view):
+        """Strides and offset as further arguments, where the elements are not one after the other."""
+        if view.offset == 0 and view.stride == contiguous_strides(view.size):
+            return "" if math.prod(view.size) == math.prod(view.buffer.layout.size) else f", {view.stride}"
+        return f", {view.stride}, {view.offset}"
 
 
 def abs_is_finite(value):
@@ -228,15 +256,20 @@ def flat(tensor):
     return np.lib.stride_tricks.as_strided(array, (span,), (array.itemsize,))
 
 
-def tensor(array, size, stride, offset):
-    """A tensor over the memory of an array of one dimension."""
+def strided(array, size, stride, offset=0):
+    """Elements of an array of one dimension."""
     width = array.itemsize
-    return wrap(np.ndarray(size, array.dtype, array, offset * width, [s * width for s in stride]))
+    return np.ndarray(size, array.dtype, array, offset * width, [s * width for s in stride])
+
+
+def tensor(array, size, stride=None, offset=0):
+    """A tensor over the memory of an array of one dimension. stride: None if it has all elements, one after the other."""
+    return wrap(array.reshape(size) if stride is None else strided(array, size, stride, offset))
 
 
 def load_wrapper(codegen):
     """The function `call`."""
     from readtorch.aten.codegen import compile_function
 
-    names = {"empty": np.empty, "flat": flat, "tensor": tensor, **codegen.names}
+    names = {"empty": np.empty, "flat": flat, "tensor": tensor, "strided": strided, **codegen.names}
     return compile_function("call", codegen.source, names)

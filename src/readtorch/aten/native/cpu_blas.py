@@ -1,4 +1,4 @@
-"""Products of arrays by BLAS: `multiply` makes a new array, `gemm` adds to one that exists.
+"""Products of arrays by BLAS: `multiply` makes a new array or fills one, `gemm` adds to one that exists.
 
 A large product is cut into blocks of rows or columns, which the threads of the one pool (Note [ One pool ]) share.
 
@@ -18,22 +18,23 @@ GRAIN = 4_000_000
 LARGE = 200_000  # from about here on BLAS would use threads of its own
 
 
-def multiply(x, y):
-    """x @ y for vectors, matrices and batches of matrices of one dtype."""
+def multiply(x, y, out=None):
+    """x @ y for vectors, matrices and batches of matrices of one dtype. out: contiguous by rows."""
     if x.ndim == 2 == y.ndim:
-        return multiply_matrices(x, y)
-    return multiply_batches(x, y) if x.ndim > 2 or y.ndim > 2 else x.dot(y)
+        return multiply_matrices(x, y, out)
+    return multiply_batches(x, y, out) if x.ndim > 2 or y.ndim > 2 else x.dot(y, out)
 
 
-def multiply_matrices(x, y):
+def multiply_matrices(x, y, out=None):
     """x @ y for matrices of one dtype."""
     work = x.size * y.shape[1]
     if work < LARGE:
-        return x.dot(y)
+        return x.dot(y, out)
     numpy_takes_one_thread()
     if work < 2 * GRAIN or parallel.get_num_threads() == 1:
-        return x.dot(y)
-    out = np.empty((x.shape[0], y.shape[1]), x.dtype)
+        return x.dot(y, out)
+    if out is None:
+        out = np.empty((x.shape[0], y.shape[1]), x.dtype)
     in_blocks(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
     return out
 
@@ -59,14 +60,15 @@ def grain_of(length, work):
     return max(1, GRAIN * length // max(work, 1))
 
 
-def multiply_batches(x, y):
+def multiply_batches(x, y, out=None):
     numpy_takes_one_thread()
     # Columns times rows, as in the gradients of a weight for each example: BLAS is four times slower at these.
     product = np.multiply if x.ndim > 1 and x.shape[-1] == 1 and y.ndim > 1 else np.matmul
     if parallel.get_num_threads() == 1 or x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        return product(x, y)
+        return product(x, y, out=out)
     batch, rows, _ = x.shape
-    out = np.empty((batch, rows, y.shape[2]), x.dtype)
+    if out is None:
+        out = np.empty((batch, rows, y.shape[2]), x.dtype)
     grain = grain_of(batch, x.size * y.shape[2])
     parallel.parallel_for(0, batch, grain, lambda b, e: product(x[b:e], y[b:e], out=out[b:e]))
     return out

@@ -239,7 +239,10 @@ def node_device(node):
 
 def to_device(index, grad, node, format_error):
     """Only a gradient without dimensions may lie on another device than it should."""
-    wanted, found = node_device(node), META_DEVICE if grad._keys & META else grad.device
+    wanted = node_device(node)
+    if wanted is cpu and not grad._keys & META:
+        return grad
+    found = META_DEVICE if grad._keys & META else grad.device
     is_known = type(node._shape) is not list and (wanted != cpu or found == META_DEVICE and node.notes_device)
     if not is_known or found == wanted:
         return grad

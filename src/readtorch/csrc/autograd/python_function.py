@@ -152,8 +152,11 @@ class PyNode(Node):
 
 def check_complex(grad, node, nr):
     """RuntimeError for a complex gradient of a real tensor, and for integers as that of a complex one."""
-    kind, input_kind = dtype_of(grad), node._input_metadata[nr].dtype
-    if not kind.is_floating_point and input_kind is not None and kind.is_complex != input_kind.is_complex:
+    kind = dtype_of(grad)
+    if kind.is_floating_point:
+        return
+    input_kind = node._input_metadata[nr].dtype
+    if input_kind is not None and kind.is_complex != input_kind.is_complex:
         raise RuntimeError(
             "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  "
             "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
