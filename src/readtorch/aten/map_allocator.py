@@ -1,6 +1,6 @@
 """Memory that several processes see: files that are mapped into the address space, not read.
 
-In PyTorch: `aten/src/ATen/MapAllocator.cpp`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `aten/src/ATen/MapAllocator.cpp`. Explained in the chapter "Multiprocessing and TensorBoard".
 
 Note [ Who frees shared memory ]
 Shared memory outlives the process that made it, so somebody must know when the last user is gone: even if one

@@ -1,6 +1,6 @@
 """How a storage comes into memory that several processes see, and back out of what is known of that memory.
 
-In PyTorch: `torch/csrc/StorageSharing.cpp`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/csrc/StorageSharing.cpp`. Explained in the chapter "Multiprocessing and TensorBoard".
 """
 
 import os

@@ -1,7 +1,7 @@
 """Python's `multiprocessing`, taught to send tensors without copying them.
 
-In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 
     reductions.py    what stands in a message for a tensor, and for its storage
     spawn.py         start some processes, wait for them, report the first that failed

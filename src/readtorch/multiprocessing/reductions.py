@@ -1,8 +1,8 @@
 """What stands in a message for a tensor: where its storage is to be found in shared memory, and its four
 numbers.
 
-In PyTorch: `torch/multiprocessing/reductions.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/multiprocessing/reductions.py`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 
 Note [ A tensor in a message ]
 Pickling a tensor for a message moves its storage to shared memory, for good: sender and receiver then look at

@@ -1,6 +1,6 @@
 """Start some processes that run one function, wait for all, and report the first that failed.
 
-In PyTorch: `torch/multiprocessing/spawn.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/multiprocessing/spawn.py`. Explained in the chapter "Multiprocessing and TensorBoard".
 """
 
 import logging

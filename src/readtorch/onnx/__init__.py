@@ -4,7 +4,7 @@ The model is traced; each operator of the trace is written in ONNX's operators b
 is written as a protobuf message. Needs the package `onnx`, which only an export loads.
 
 In PyTorch: `torch/onnx/__init__.py`, and `torch/onnx/_internal/torchscript_exporter/` for all that is done
-here. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+here. Explained in the chapter "Multiprocessing and TensorBoard".
 """
 
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
-"""What an export raises. In PyTorch: `torch/onnx/errors.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+"""What an export raises. In PyTorch: `torch/onnx/errors.py`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 """
 
 import textwrap

@@ -7,8 +7,8 @@
     name              values and nodes after the modules that they come from
     encode            export_onnx: the protobuf message
 
-In PyTorch: `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Event files for TensorBoard: scalars, histograms, images and graphs of a training run.
 
-In PyTorch: `torch/utils/tensorboard/__init__.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/utils/tensorboard/__init__.py`. Explained in the chapter "Multiprocessing and TensorBoard".
 
     writer.py            SummaryWriter: one method for each kind of event; FileWriter: one file
     summary.py           from values to protocol buffers: scalars, histograms, texts, curves, meshes, images, sounds,

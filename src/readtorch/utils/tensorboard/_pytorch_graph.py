@@ -5,8 +5,8 @@ each of its values a name that says in which call of which submodule it was made
 
     %5 : … = aten::relu(%4), scope: __module.act          Sequential/ReLU[act]/5
 
-In PyTorch: `torch/utils/tensorboard/_pytorch_graph.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/utils/tensorboard/_pytorch_graph.py`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 """
 
 import contextlib

@@ -3,8 +3,8 @@
 A summary has a tag and one of: a number, a histogram, an image, a sound, a tensor. A tensor says in its
 metadata which plugin of TensorBoard knows what it means.
 
-In PyTorch: `torch/utils/tensorboard/summary.py`. Explained in the chapter "Multiprocessing, TensorBoard,
-ONNX".
+In PyTorch: `torch/utils/tensorboard/summary.py`. Explained in the chapter "Multiprocessing and
+TensorBoard".
 """
 
 import io

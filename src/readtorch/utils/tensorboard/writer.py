@@ -1,7 +1,7 @@
 """SummaryWriter: the course of a training run as event files that TensorBoard reads.
 
-In PyTorch: `torch/utils/tensorboard/writer.py`. Explained in the chapter "Multiprocessing, TensorBoard,
-ONNX".
+In PyTorch: `torch/utils/tensorboard/writer.py`. Explained in the chapter "Multiprocessing and
+TensorBoard".
 """
 
 import datetime

@@ -6,8 +6,8 @@
       %y = aten::matmul(%x, %w)
       return (%y)
 
-In PyTorch: `torch/csrc/jit/passes/lower_graph.cpp`. Explained in the chapter "Multiprocessing, TensorBoard,
-ONNX".
+In PyTorch: `torch/csrc/jit/passes/lower_graph.cpp`. Explained in the chapter "Multiprocessing and
+TensorBoard".
 """
 
 from readtorch.c10.tensor_impl import TensorImpl

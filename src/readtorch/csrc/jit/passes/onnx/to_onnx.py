@@ -7,8 +7,8 @@
 Numbers become constant tensors, as ONNX has nothing else. Lists stay for the symbolic functions to take
 apart.
 
-In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing
+and TensorBoard".
 """
 
 from readtorch.c10.tensor_impl import TensorImpl
