@@ -5,6 +5,7 @@ In PyTorch: `torch/_subclasses/fake_tensor.py`. Symbolic sizes are left out. Exp
 """
 
 import contextlib
+import itertools
 import threading
 import weakref
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from readtorch.autograd import Function
 from readtorch.c10.dispatch_key import WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import AutoGradMode
 from readtorch.c10.scalar_type import uint8
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.c10.tensor_impl import key_set, set_key_set, storage_impl, strides_of
 from readtorch.c10.torch_dispatch_mode_tls import get_mode, set_mode, unset_mode
 from readtorch.nn.parameter import Parameter
@@ -153,9 +155,10 @@ class FakeTensorConverter:
     def set_tensor_memo(self, t, fake):
         self._fakes[id(t)] = weakref.ref(t, lambda _, key=id(t): self._fakes.pop(key, None)), weakref.ref(fake)
 
-    def from_real_tensor(self, fake_mode, t, make_constant=False):
+    def from_real_tensor(self, fake_mode, t, make_constant=False, *, source=None, symbolic_context=None):
         """The FakeTensor of `t`: sizes, strides, offset, dtype, device, and its part in autograd. make_constant: it
-        keeps `t` as the elements that it is known to have. Raises UnsupportedFakeTensorException.
+        keeps `t` as the elements that it is known to have. source: the name of what it is, if sizes are left open, as
+        `symbolic_context` says. Raises UnsupportedFakeTensorException.
         """
         found = self._get_memo(t)
         if found is not None:
@@ -164,7 +167,10 @@ class FakeTensorConverter:
             raise UnsupportedFakeTensorException("quantized nyi in meta tensors")
         if t.is_sparse:
             raise UnsupportedFakeTensorException("meta converter nyi")
-        fake = self._fake_of(fake_mode, t, t if make_constant else None)
+        if source is not None:
+            fake = self._with_open_sizes(fake_mode, t, source, symbolic_context)
+        else:
+            fake = self._fake_of(fake_mode, t, t if make_constant else None)
         self.set_tensor_memo(t, fake)
         if make_constant:
             self.add_constant_storage_mapping(fake)
@@ -179,6 +185,18 @@ class FakeTensorConverter:
                 return base.as_strided(t.size(), t.stride(), t.storage_offset())
         with no_dispatch():
             fake = FakeTensor(fake_mode, self._on_meta(t), t.device, constant=constant)
+        return self._as_in_autograd(fake, t)
+
+    def _with_open_sizes(self, fake_mode, t, source, symbolic_context):
+        """In PyTorch: views of another tensor stay views of its FakeTensor; here they only share its storage."""
+        with no_dispatch():
+            layout = fake_mode.shape_env.create_symbolic_sizes_strides_storage_offset(
+                t, source, symbolic_context=symbolic_context
+            )
+            fake = FakeTensor(fake_mode, self._on_meta(t, layout), t.device)
+        return self._as_in_autograd(fake, t)
+
+    def _as_in_autograd(self, fake, t):
         if type(t) is Parameter:
             fake._is_param = True
         if t.requires_grad:
@@ -186,7 +204,7 @@ class FakeTensorConverter:
             return fake if t.is_leaf else _backward_error(fake)
         return fake
 
-    def _on_meta(self, t):
+    def _on_meta(self, t, layout=None):
         """A tensor on the Meta device laid out as `t` is, over the storage that stands for the one of `t`."""
         storage = storage_impl(t)
         real, made = self._storages.get(id(storage), (None, None))
@@ -194,7 +212,7 @@ class FakeTensorConverter:
             made = storage_impl(_empty_meta(storage.nbytes))
             reference = weakref.ref(storage, lambda _, key=id(storage): self._storages.pop(key, None))
             self._storages[id(storage)] = reference, made
-        return _meta_over(made, t)
+        return _meta_over(made, t, *(layout or (t._array.shape, strides_of(t), t.storage_offset())))
 
     def from_meta_and_device(self, fake_mode, t, device):
         """The FakeTensor that is made of `t`, a tensor on the Meta device, and stands for one on `device`."""
@@ -225,10 +243,10 @@ def _empty_meta(nbytes):
     return aten.empty.memory_format([nbytes], dtype=uint8, device=_meta)
 
 
-def _meta_over(storage, t):
-    """A tensor on the Meta device over a storage, with the sizes, strides, offset and dtype of `t`."""
+def _meta_over(storage, t, sizes, strides, offset):
+    """A tensor on the Meta device over a storage, with the dtype of `t`."""
     made = _empty_meta(0)
-    made._array = storage.as_strided(t._array.dtype, t._array.shape, strides_of(t), t.storage_offset())
+    made._array = storage.as_strided(t._array.dtype, sizes, strides, offset)
     made._storage_impl = storage
     return made
 
@@ -390,6 +408,7 @@ def should_allow_numbers_as_tensors(func):
 _NUMBERS = {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "to"}
 _NUMBERS |= {"_to_copy"}
 _device, _meta = device, device("meta")
+_numbers = itertools.count()  # of tensors without a name
 
 
 # -------------------------------------------------------------------------------------------------------- the mode
@@ -447,8 +466,16 @@ class FakeTensorMode(TorchDispatchMode):
                 set_mode(previous, self._mode_key)
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
-        """The FakeTensor of a real tensor; of the same tensor always the same one."""
-        return self.fake_tensor_converter.from_real_tensor(self, tensor)
+        """The FakeTensor of a real tensor; of the same tensor always the same one.
+
+        source: its name, by which its sizes' symbols are told apart. symbolic_context: which sizes are left open, all if it is
+        None. static_shapes: none is; that of the mode if it is None.
+        """
+        static = self.static_shapes if static_shapes is None else static_shapes
+        source = None if static or self.shape_env is None else source or f"__meta_utils_unknown_tensor{next(_numbers)}"
+        return self.fake_tensor_converter.from_real_tensor(
+            self, tensor, source=source, symbolic_context=symbolic_context
+        )
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if get_mode(_TorchDispatchModeKey.FAKE) is not None:
@@ -462,6 +489,8 @@ class FakeTensorMode(TorchDispatchMode):
             return NotImplemented
         fakes = [a for a in flat_args if self.is_our_fake(a)]
         is_lift = func in (aten.lift_fresh.default, aten.lift_fresh_copy.default)
+        if not fakes and any(isinstance(a, SYM_TYPES) for a in flat_args) and should_allow_numbers_as_tensors(func):
+            args, kwargs = tree_map_only(SYM_TYPES, lambda n: n.node.guarded(), (args, kwargs))
         if not fakes and (is_lift or should_allow_numbers_as_tensors(func)) and not _moves(func, kwargs):
             made = self._constant_of(func(*args, **kwargs))
             if made is not None:

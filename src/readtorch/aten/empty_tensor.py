@@ -17,9 +17,11 @@ import numpy as np
 from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import META_TENSOR, ZEROTENSOR
 from readtorch.c10.storage_impl import StorageImpl, array_at, owner_of
+from readtorch.c10.sym_int import hint_of, is_symbolic
+from readtorch.c10.symbolic_shape_meta import SymbolicArray, needs_symbols
 from readtorch.c10.tensor_impl import TensorImpl, contiguous_strides, storage_nbytes, wrap
 
-from .tensor_meta import reach_of
+from .tensor_meta import TensorMeta, reach_of
 
 meta = device("meta")
 
@@ -55,6 +57,8 @@ class MetaStorageImpl(StorageImpl):
 
     def as_strided(self, numpy_dtype, sizes, strides, offset):
         """An array at an offset, which may go past the end: nothing is written there, either."""
+        if needs_symbols(sizes, strides, offset):
+            return SymbolicArray(self, numpy_dtype, sizes, strides, offset)
         itemsize, within = numpy_dtype.itemsize, self.buffer
         reach = storage_nbytes(sizes, strides, itemsize, offset)
         if reach > within.nbytes:
@@ -108,8 +112,16 @@ def empty_cpu(output):
 
 def empty_meta(output):
     """A new tensor on the Meta device as `output`, a TensorMeta, says."""
-    storage = MetaStorageImpl(reach_of(output))
+    storage = MetaStorageImpl(reach_of(of_this_trace(output)))
     return over_nothing(storage, over(storage, output))
+
+
+def of_this_trace(output):
+    """A TensorMeta with numbers for sizes that are left open: as large as this is the storage taken to be."""
+    if not is_symbolic(output.shape):
+        return output
+    strides = output.strides and tuple(map(hint_of, output.strides))
+    return TensorMeta(tuple(map(hint_of, output.shape)), output.dtype, strides)
 
 
 def over(storage, output):
@@ -136,6 +148,8 @@ def still_on_meta(results):
 
 
 def _storage_below(array):
+    if type(array) is SymbolicArray:
+        return array.storage
     owner = owner_of(array).base
     storage = owner.storage() if isinstance(owner, _NoMemory) else None
     if storage is None:

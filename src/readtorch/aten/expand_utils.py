@@ -15,10 +15,13 @@ def broadcast_shape(*shapes):
     width = max(map(len, shapes), default=0)
     result = []
     for sizes in zip(*[(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]):
-        others = {n for n in sizes if n != 1}
-        if len(others) > 1:
-            raise broadcast_error(*shapes)
-        result.append(others.pop() if others else 1)
+        size = 1
+        for n in sizes:
+            if n != 1:
+                if size != 1 and n != size:
+                    raise broadcast_error(*shapes)
+                size = n if size == 1 else size
+        result.append(size)
     return tuple(result)
 
 

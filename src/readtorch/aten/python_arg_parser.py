@@ -11,16 +11,18 @@ import numpy as np
 from readtorch.c10 import memory_format as memory_formats
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
-from readtorch.c10.dispatch_key import BATCHED, GRAD_WRAPPER, META
+from readtorch.c10.dispatch_key import BATCHED, GRAD_WRAPPER, META, PYTHON
 from readtorch.c10.layout import layout
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
+from readtorch.c10.sym_int import SYM_TYPES, SymFloat, SymInt, hint_of
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
+from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
 from .torch_function import Overridden, is_no_tensor_and_overrides
 
 # NumPy's spellings, which PyTorch accepts beside its own.
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
-NUMBERS = (int, float, complex, bool, np.number, np.bool_)
+NUMBERS = (int, float, complex, bool, np.number, np.bool_, *SYM_TYPES)
 REJECTED = object()  # the conversion's answer for a value that does not fit
 
 
@@ -174,7 +176,7 @@ def _count(n, signature):
 
 def _is_int(value):
     return (
-        isinstance(value, (int, np.integer))
+        isinstance(value, (int, np.integer, SymInt))
         and not isinstance(value, (bool, np.bool_))
         or (isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype.kind in "iu")
     )
@@ -211,7 +213,11 @@ def number_as_tensor(number):
     """A Python or NumPy number as a 0-dimensional tensor, weak in type promotion."""
     if isinstance(number, np.generic):
         number = number.item()
-    return wrap_number(number, scalar_type.from_python_type(type(number)).numpy)
+    is_traced = mode_tls.modes or tls.excluded & PYTHON
+    value = number.node.guarded() if isinstance(number, SYM_TYPES) and not is_traced else hint_of(number)
+    t = wrap_number(value, scalar_type.from_python_type(type(value)).numpy)
+    t._creation = number
+    return t
 
 
 def _convert_list(kind, value):
@@ -250,7 +256,7 @@ def _int(value):
     if isinstance(value, TensorImpl):
         return _number_in(value, "as_int") if _is_int(value) else REJECTED
     if _is_int(value):
-        return value if isinstance(value, int) else python_operator.index(value)
+        return value if isinstance(value, (int, SymInt)) else python_operator.index(value)
     return REJECTED
 
 
@@ -272,7 +278,11 @@ def _float(value):
     if isinstance(value, (bool, np.bool_)):
         return REJECTED
     return (
-        value if isinstance(value, float) else float(value) if isinstance(value, (int, float, np.number)) else REJECTED
+        value
+        if isinstance(value, (float, SymFloat))
+        else float(value)
+        if isinstance(value, (int, float, np.number, SymInt))
+        else REJECTED
     )
 
 
@@ -290,7 +300,7 @@ def _scalar(value):
         return value.item()
     if type(value) is int and not -1 << 63 <= value < 1 << 64:
         raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
-    return value if isinstance(value, (int, float, complex)) else REJECTED
+    return value if isinstance(value, (int, float, complex, *SYM_TYPES)) else REJECTED
 
 
 def _scalar_type(value):

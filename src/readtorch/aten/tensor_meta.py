@@ -89,8 +89,8 @@ def remembered(function):
     def ask(*arguments):
         try:
             return known(*arguments)
-        except TypeError:  # lists, which TorchScript passes
-            return known(*[tuple(a) if isinstance(a, list) else a for a in arguments])
+        except TypeError:  # lists, which TorchScript passes, or sizes that are left open
+            return function(*[tuple(a) if isinstance(a, list) else a for a in arguments])
 
     return functools.update_wrapper(ask, function)
 

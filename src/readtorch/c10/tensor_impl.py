@@ -24,6 +24,7 @@ from .dispatch_key import (
 )
 from .local_dispatch_key_set import tls
 from .storage_impl import address_of, is_placed, owner_of, storage_of
+from .symbolic_shape_meta import SymbolicArray
 from .torch_dispatch_mode_tls import mode_tls
 
 ndarray = np.ndarray
@@ -208,6 +209,8 @@ def detached(t):
 def strides_of(t):
     """Strides counted in elements."""
     array = t._array
+    if type(array) is SymbolicArray:
+        return array.steps
     item = array.itemsize
     if not array.size and not any(array.strides) and not is_placed(array):  # NumPy's strides of every new empty array
         return contiguous_strides(array.shape)
@@ -234,6 +237,8 @@ def storage_nbytes(shape, strides, itemsize, offset=0):
 def storage_offset(t):
     """How many elements lie between the start of the storage and the tensor's first element."""
     buffer, array = storage_impl(t).buffer, t._array
+    if type(array) is SymbolicArray:
+        return array.start
     if not (buffer.nbytes or is_placed(array) or t._keys & dispatch_key.META):
         return 0
     return (address_of(array) - address_of(buffer)) // array.itemsize

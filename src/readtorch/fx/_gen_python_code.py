@@ -21,6 +21,7 @@ import typing
 import readtorch
 from readtorch._ops import HigherOrderOperator, OpOverload
 from readtorch.c10.module_names import room_of
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.utils._dtype_abbrs import dtype_abbrs
 
 from .node import Node, _get_qualified_name, _type_repr
@@ -283,6 +284,8 @@ class _CodeWriter:
         value = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
         if "memory_format" in getattr(value, "_fields", ()):  # the TensorMetadata of ShapeProp
             return f': "{dtype_abbrs[value.dtype]}{list(value.shape)}"'
+        if isinstance(value, SYM_TYPES):
+            return f': "Sym({value})"'
         if not isinstance(value, readtorch.Tensor):
             return ""
         stride = str(list(value.stride())) if self.options.get("include_stride") else ""

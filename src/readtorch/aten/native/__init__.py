@@ -67,6 +67,7 @@ from . import (
     tensor_advanced_indexing,
     tensor_compare,
     tensor_factories,
+    tensor_properties,
     tensor_shape,
     tensor_transformations,
     transformers,

@@ -14,6 +14,7 @@ from readtorch.aten.register_dispatch_key import any_device, check_result_type, 
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.sym_int import SymFloat
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 
 from .tensor_factories import OPTIONS, check_options, described
@@ -49,7 +50,7 @@ def check_range(start, end, step):
             raise RuntimeError("value cannot be converted to type double without overflow")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not all(math.isfinite(value) for value in (start, end) if isinstance(value, float)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
@@ -76,16 +77,17 @@ def arange_type(start, end, step, dtype):
     """The result's dtype: integers if all three are, else the default dtype. Raises RuntimeError for what is no range."""
     check_range(start, end, step)
     if dtype is None:
-        floats = any(isinstance(v, float) for v in (start, end, step))
+        floats = any(isinstance(v, (float, SymFloat)) for v in (start, end, step))
         dtype = scalar_type.get_default_dtype() if floats else scalar_type.int64
-    if dtype is scalar_type.int64 and int(step) == 0:  # it was a fraction
+    if dtype is scalar_type.int64 and math.trunc(step) == 0:  # it was a fraction
         raise ValueError("step must be nonzero")
     return dtype
 
 
 def arange_length(start, end, step, dtype):
     if dtype is scalar_type.int64:
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = math.trunc(start), math.trunc(end), math.trunc(step)
+        return -((start - end) // step)
     return math.ceil((end - start) / step)
 
 

@@ -15,6 +15,7 @@ from readtorch.aten.tensor_meta import broadcast, pointwise_strides
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import BACKENDS, WRAPPED_NUMBER
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL, SCALAR_TYPE_NAMES, op_math_type, promote_types
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, wrap_number, wrap_result
 
 from . import vec_convert
@@ -74,7 +75,7 @@ def float_result_type(*tensors):
 
 
 # What Python code may write where an operator takes a number.
-NUMBERS = (int, float, complex, np.number, np.bool_)
+NUMBERS = (int, float, complex, np.number, np.bool_, *SYM_TYPES)
 
 
 def number_of(value):

@@ -25,6 +25,8 @@ from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_mode
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, bfloat16, float16, float64
 from readtorch.c10.scalar_type import bool as bool_
+from readtorch.c10.sym_int import SymInt
+from readtorch.c10.symbolic_shape_meta import is_same
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
 from readtorch.csrc.utils.tensor_new import from_data
 
@@ -51,7 +53,7 @@ def getitem(self, index):
         if step is not None or type(start) not in _BOUND or type(stop) not in _BOUND:
             start, stop, step = bounds(index)
         return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](
-            self, 0, start or 0, MAX if stop is None else stop, step or 1
+            self, 0, 0 if start is None else start, MAX if stop is None else stop, 1 if step is None else step
         )
     tensors = []
     if kind is tuple and _BASIC.issuperset(map(type, index)):
@@ -137,7 +139,7 @@ def apply_indices(self, indices, tensors):
         elif index is Ellipsis:
             dim += ndim - specified
         elif is_integer(index):
-            result = apply_select(result, dim, int(index), position)
+            result = apply_select(result, dim, index if type(index) is SymInt else int(index), position)
         else:
             index = to_index_tensor(index)
             if index._array.ndim == 0:  # a bool: a new dimension of size 1, kept or dropped
@@ -176,7 +178,10 @@ def apply_slice(self, dim, part):
     """`self` itself when the slice is the whole dimension."""
     start, stop, step = bounds(part)
     shape = self._array.shape
-    whole = start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim])
+    if shape and SymInt in map(type, (start, stop, step, shape[dim])):
+        whole = is_same(start, 0) and is_same(step, 1) and is_same(stop, shape[dim])
+    else:
+        whole = start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim])
     if whole and not (threads_with_modes and tls.tracer is not None):  # a trace must hold for other sizes
         return self
     return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, dim, start, stop, step)
@@ -185,12 +190,15 @@ def apply_slice(self, dim, part):
 def bounds(part):
     """(start, stop, step) of a slice as ints. Raises ValueError unless the step is positive."""
     start, stop, step = part.start, part.stop, part.step
-    start = 0 if start is None else start if type(start) is int else start.__index__()
-    stop = MAX if stop is None else stop if type(stop) is int else stop.__index__()
-    step = 1 if step is None else step if type(step) is int else step.__index__()
+    start = 0 if start is None else start if type(start) in _INTS else start.__index__()
+    stop = MAX if stop is None else stop if type(stop) in _INTS else stop.__index__()
+    step = 1 if step is None else step if type(step) in _INTS else step.__index__()
     if step <= 0:
         raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
     return start, stop, step
+
+
+_INTS = frozenset({int, SymInt})
 
 
 def out_of_bounds(shape, dim, index, position):

@@ -12,14 +12,18 @@ of a backward pass too, and no Python.
 
 With `pre_dispatch=True` it stands above all keys of the dispatcher, and compositions are recorded whole: `aten.linear.default`.
 
-Left out: symbolic sizes (`tracing_mode="symbolic"`), which need integers that stand for expressions wherever an operator asks for a size;
-gradients of `cond` and `while_loop`, and loops that carry an int; above autograd, what a program does to the grad mode and to autocast: what is
+With `tracing_mode="symbolic"` sizes are left open: they are SymInts, arithmetic with them is recorded too, and what the program decides by
+them is noted in the graph module's `shape_env`.
+
+Left out: gradients of `cond` and `while_loop`, and loops that carry an int; above autograd, what a program does to the grad mode and to autocast: what is
 computed is recorded, and that no history is kept there is not.
 """
 
 import contextlib
 import functools
 import inspect
+import itertools
+import operator
 import traceback
 import weakref
 from typing import NamedTuple
@@ -31,9 +35,12 @@ from readtorch._subclasses import FakeTensor, FakeTensorMode
 from readtorch._subclasses.fake_tensor import is_fake, maybe_get_fake_mode, unset_fake_temporarily
 from readtorch._tensor import Tensor
 from readtorch.aten.tags import Tag
+from readtorch.c10.sym_int import SYM_TYPES, SymInt
+from readtorch.c10.symbolic_shape_meta import SymbolicArray
 from readtorch.c10.torch_dispatch_mode_tls import get_mode, mode_tls, set_mode_pre_dispatch
 from readtorch.fx import traceback as fx_traceback
 from readtorch.fx._symbolic_trace import PH, Tracer
+from readtorch.fx.experimental.symbolic_shapes import ShapeEnv, is_accessor_node
 from readtorch.fx.graph_module import GraphModule
 from readtorch.fx.interpreter import Interpreter
 from readtorch.fx.passes.shape_prop import _extract_tensor_metadata
@@ -47,6 +54,7 @@ from readtorch.utils._python_dispatch import (
     autograd_would_have_decomposed,
 )
 from readtorch.utils._pytree import tree_all_only, tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
+from readtorch.utils._sympy.interp import interpreted
 
 __all__ = [
     "PythonKeyTracer",
@@ -105,9 +113,46 @@ class _TensorTracker:
 _REQUIRED = object()
 
 
+class Thunk:
+    """What is worked out when it is first asked for."""
+
+    def __init__(self, function):
+        self.function, self.result = function, None
+
+    def force(self):
+        if self.function is not None:
+            self.result, self.function = self.function(), None
+        return self.result
+
+
+class _SymTracker:
+    """SymInt -> the Thunk of its Proxy: by its node, or as the same symbol."""
+
+    def __init__(self):
+        self.by_node, self.by_symbol = {}, {}
+
+    def __contains__(self, number):
+        return number.node in self.by_node
+
+    def __setitem__(self, number, thunk):
+        self.by_node[number.node] = thunk
+        symbol = number.node.pytype is not bool and number.node.expr.symbol
+        if symbol:
+            self.by_symbol.setdefault(symbol, thunk)
+
+    def get(self, number, default=None):
+        found = self.by_node.get(number.node)
+        if found is None and number.node.pytype is int:
+            found = self.by_symbol.get(number.node.expr.symbol)
+        return default if found is None else found
+
+
 def set_proxy_slot(obj, tracer, proxy):
-    """From here on the tensor `obj` is `proxy` in the graph of `tracer`."""
-    tracer.tensor_tracker[obj] = proxy
+    """From here on the tensor `obj` is `proxy` in the graph of `tracer`. Of a size it is the first that counts."""
+    if isinstance(obj, Tensor):
+        tracer.tensor_tracker[obj] = proxy
+    elif obj not in tracer.symnode_tracker:
+        tracer.symnode_tracker[obj] = proxy
 
 
 def has_proxy_slot(obj, tracer):
@@ -115,8 +160,8 @@ def has_proxy_slot(obj, tracer):
 
 
 def get_proxy_slot(obj, tracer, default=_REQUIRED, transform=lambda x: x):
-    """transform(the _ProxyTensor of a tensor), or `default`. Raises RuntimeError without one."""
-    found = tracer.tensor_tracker.get(obj)
+    """transform(the _ProxyTensor of a tensor, or the Thunk of a size), or `default`. Raises RuntimeError without one."""
+    found = (tracer.tensor_tracker if isinstance(obj, Tensor) else tracer.symnode_tracker).get(obj)
     if found is not None:
         return transform(found)
     if default is _REQUIRED:
@@ -127,8 +172,12 @@ def get_proxy_slot(obj, tracer, default=_REQUIRED, transform=lambda x: x):
 def track_tensor_tree(inner_res, proxy_res, *, constant, tracer):
     """Let each tensor of a result be found by its Proxy: an element of a list is the Proxy's element. Returns `inner_res`."""
     if isinstance(inner_res, Tensor):
+        track_sizes(inner_res, proxy_res, tracer)
         set_proxy_slot(inner_res, tracer, _ProxyTensor(proxy_res, constant))
         set_meta(proxy_res, inner_res)
+    elif isinstance(inner_res, SYM_TYPES):
+        set_meta(proxy_res, inner_res)
+        set_proxy_slot(inner_res, tracer, Thunk(lambda: proxy_res))
     elif isinstance(inner_res, (tuple, list, dict)):
         if isinstance(proxy_res, Proxy):
             set_meta(proxy_res, inner_res)
@@ -137,6 +186,35 @@ def track_tensor_tree(inner_res, proxy_res, *, constant, tracer):
             inner_constant = None if constant is None else constant[key]
             track_tensor_tree(inner_res[key], proxy_res[key], constant=inner_constant, tracer=tracer)
     return inner_res
+
+
+def track_sizes(tensor, proxy, tracer):
+    """Let each size of a tensor that is left open be found: it becomes a node when somebody uses it."""
+    array = tensor._array
+    if type(array) is not SymbolicArray:
+        return
+    numbers = [(n, aten.sym_size.int, (i,)) for i, n in enumerate(array.shape)]
+    numbers += [(n, aten.sym_stride.int, (i,)) for i, n in enumerate(array.steps)]
+    numbers += [(array.size, aten.sym_numel.default, ()), (array.start, aten.sym_storage_offset.default, ())]
+    for number, accessor, place in numbers:
+        if isinstance(number, SymInt):
+            node = functools.partial(tracer.create_proxy, "call_function", accessor, (proxy, *place), {})
+            set_proxy_slot(number, tracer, Thunk(lambda node=node, number=number: set_meta(node(), number)))
+
+
+def proxy_of_size(number, tracer):
+    """The Proxy of a SymInt: its own, or that of an expression of others, which is built."""
+    found = tracer.symnode_tracker.get(number)
+    return found.force() if found is not None else _build_proxy_for_sym_expr(tracer, number)
+
+
+def _build_proxy_for_sym_expr(tracer, number):
+    """The Proxy of an expression that arose while nobody recorded, from its symbols' proxies."""
+    symbols = {s: tracer.symnode_tracker.by_symbol.get(s) for s in number.node.expr.symbols()}
+    if not symbols or None in symbols.values():
+        raise RuntimeError(f"{number} ({type(number)}, {id(number)})is not tracked with proxy for {tracer}")
+    proxies = {s: thunk.force() for s, thunk in symbols.items()}
+    return set_meta(interpreted(number.node.expr, proxies), number)
 
 
 def extract_val(val):
@@ -178,7 +256,7 @@ class PythonKeyTracer(Tracer):
 
     def __init__(self):
         super().__init__(autowrap_modules=())
-        self.tensor_tracker = _TensorTracker()
+        self.tensor_tracker, self.symnode_tracker = _TensorTracker(), _SymTracker()
         self.free = None  # of a graph within a graph: the tensors that come from outside, by their ids
 
     def call_module(self, m, forward, args, kwargs):
@@ -198,6 +276,8 @@ class PythonKeyTracer(Tracer):
         return self.create_node("get_attr", name, (), {})
 
     def unwrap_proxy(self, e):
+        if isinstance(e, SYM_TYPES):
+            return proxy_of_size(e, self)
         return get_proxy_slot(e, self, e, lambda found: found.proxy) if isinstance(e, Tensor) else e
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
@@ -248,7 +328,7 @@ class _GraphAppendingTracerEx(GraphAppendingTracer):
 
     def __init__(self, graph):
         super().__init__(graph)
-        self.tensor_tracker = _TensorTracker()
+        self.tensor_tracker, self.symnode_tracker = _TensorTracker(), _SymTracker()
 
 
 # --------------------------------------------------------------------------------------------------------- the mode
@@ -283,6 +363,18 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         with set_original_aten_op(func):
             return proxy_call(self, func, self.pre_dispatch, args, kwargs or {})
+
+    def __sym_dispatch__(self, func, types, args, kwargs):
+        """Arithmetic with sizes: a node, unless the result is a plain number."""
+        if func is operator.mul and 1 in [a for a in args if type(a) is int]:
+            return args[0] if type(args[1]) is int else args[1]
+        with disable_proxy_modes_tracing():
+            out = func(*args, **kwargs)
+            if isinstance(out, SYM_TYPES):
+                proxies = [proxy_of_size(a, self.tracer) if isinstance(a, SYM_TYPES) else a for a in args]
+                proxy = set_meta(self.tracer.create_proxy("call_function", func, tuple(proxies), {}), out)
+                set_proxy_slot(out, self.tracer, Thunk(lambda: proxy))
+        return out
 
     def __enter__(self):
         """Inside, this is the one mode of its kind."""
@@ -411,12 +503,18 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
         func = aten.lift_fresh_copy.default  # the graph may run twice: the constant must not be written to
     if func is not aten.lift_fresh_copy.default:
         note_free(tracer, flat)
-    proxies = tree_unflatten([x.proxy if isinstance(x, _ProxyTensor) else x for x in tracked], spec)
+    proxies = tree_unflatten([_proxy_of(x, tracer) for x in tracked], spec)
     name = tracer.graph._target_to_str(func.overloadpacket.__name__)
     proxy_out = tracer.create_proxy("call_function", func, *proxies, name=name)
     out = func(*args, **kwargs)
     constant = _constant_of(func, args, out, tracked, known)
     return track_tensor_tree(out, proxy_out, constant=constant, tracer=tracer)
+
+
+def _proxy_of(x, tracer):
+    if isinstance(x, SYM_TYPES):
+        return proxy_of_size(x, tracer)
+    return x.proxy if isinstance(x, _ProxyTensor) else x
 
 
 def _can_handle(t, proxy_mode):
@@ -500,7 +598,7 @@ def wrap_key(f, tensors, tracer, pre_dispatch):
             raise AssertionError(f"Expected same length: {len(flat_proxies)} vs {len(flat_tensors)}")
         with disable_proxy_modes_tracing():
             track_tensor_tree(flat_tensors, flat_proxies, constant=None, tracer=tracer)
-        return tree_map_only(Tensor, tracer.unwrap_proxy, f(*tensors))
+        return tree_map_only((Tensor, *SYM_TYPES), tracer.unwrap_proxy, f(*tensors))
 
     return wrapped
 
@@ -508,8 +606,36 @@ def wrap_key(f, tensors, tracer, pre_dispatch):
 def dispatch_trace(root, tracer, concrete_args=None):
     """The GraphModule of what `tracer` records while `root` runs."""
     graph = tracer.trace(root, concrete_args)
+    _eliminate_unused_sizes(graph)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+def _eliminate_unused_sizes(graph):
+    """Arithmetic with sizes that nobody has used goes; so do second computations of the same from the graph's inputs."""
+    graph.eliminate_dead_code(lambda node: node.is_impure() or not _is_of_sizes(node))
+    first, from_inputs = {}, set()
+    for node in graph.nodes:
+        val = node.meta.get("val")
+        if not isinstance(val, SYM_TYPES):
+            continue
+        key = type(val), val.node.expr
+        if node.op != "placeholder" and key in first:
+            node.replace_all_uses_with(first[key])
+            graph.erase_node(node)
+        elif node.op == "placeholder" or from_inputs.issuperset(node.all_input_nodes):
+            first.setdefault(key, node)
+            from_inputs.add(node)
+
+
+def _is_of_sizes(node):
+    """Whether a node computes a size from sizes alone, or reads one."""
+    is_size = isinstance(node.meta.get("val"), SYM_TYPES)
+    return (
+        is_accessor_node(node)
+        or is_size
+        and all(isinstance(a.meta.get("val"), SYM_TYPES) for a in node.all_input_nodes)
+    )
 
 
 @contextlib.contextmanager
@@ -537,15 +663,14 @@ def make_fx(
     """A function of f's arguments that runs `f` with them and returns the GraphModule of the operators that were called.
 
     decomposition_table: operator -> a function of its arguments, which is traced in its place. tracing_mode: "real" computes with the
-    arguments; "fake" with fake tensors, which have no elements. pre_dispatch: record calls as the program makes them, before autograd sees
+    arguments; "fake" with fake tensors, which have no elements; "symbolic" with fake tensors whose sizes are left open, and ints among the
+    arguments are, too: the GraphModule's `shape_env` has the guards under which it is right. pre_dispatch: record calls as the program makes them, before autograd sees
     them and before compositions become their parts. record_stack_traces: note in nodes where they come from. record_module_stack: note
     there in which module's `forward`; then `f` has the root module as `f._orig_mod`, and traces are noted, too.
     Raises RuntimeError where the function takes a number out of a tensor; NotImplementedError for what is left out.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
-    if tracing_mode == "symbolic":
-        raise NotImplementedError("readtorch has no symbolic sizes: use tracing_mode='fake'")
 
     @functools.wraps(f)
     def wrapped(*args):
@@ -553,9 +678,12 @@ def make_fx(
         tracer = _ModuleStackTracer(f._orig_mod) if with_stack else PythonKeyTracer()
         tracer.record_stack_traces = record_stack_traces or with_stack
         fake_mode = None
-        if tracing_mode == "fake":
+        if tracing_mode != "real":
             fake_mode = _fake_mode_of(args) or FakeTensorMode(
-                allow_fallback_kernels=True, allow_non_fake_inputs=_allow_non_fake_inputs
+                allow_fallback_kernels=tracing_mode == "fake",
+                allow_non_fake_inputs=_allow_non_fake_inputs,
+                shape_env=ShapeEnv(),
+                static_shapes=tracing_mode == "fake",
             )
         mode = ProxyTorchDispatchMode(
             tracer,
@@ -564,7 +692,10 @@ def make_fx(
             _error_on_data_dependent_ops=_error_on_data_dependent_ops,
             decomposition_table=decomposition_table,
         )
-        return _trace(f, args, tracer, mode, fake_mode)
+        gm = _trace(f, args, tracer, mode, fake_mode)
+        if tracing_mode == "symbolic":
+            gm.shape_env = fake_mode.shape_env
+        return gm
 
     return wrapped
 
@@ -575,10 +706,25 @@ def _fake_mode_of(args):
     return next((mode for mode in modes if mode is not None), None)
 
 
+def _convert_args_to_fake(args, fake_mode, tracing_mode):
+    """With FakeTensors for tensors and, where sizes are left open, SymInts for ints."""
+    numbers, env = itertools.count(), fake_mode.shape_env
+
+    def fake(x):
+        if isinstance(x, Tensor):
+            return fake_mode.from_tensor(x, source=f"input{next(numbers)}")
+        if type(x) is int and tracing_mode == "symbolic":
+            symbol = env.create_symbol(x, f"input{next(numbers)}", positive=None)
+            return env.create_symintnode(symbol, hint=x)
+        return x
+
+    return tree_map(fake, args)
+
+
 def _trace(f, args, tracer, mode, fake_mode):
     placeholders = tree_map(lambda _: PH, args)
     if fake_mode is not None:
-        args = tree_map_only(Tensor, fake_mode.from_tensor, args)
+        args = _convert_args_to_fake(args, fake_mode, mode.tracing_mode)
     function = inspect.unwrap(f)
     if not hasattr(function, "__code__") or function.__code__.co_flags & inspect.CO_VARARGS:
         f = fake_signature(f, len(placeholders))

@@ -13,7 +13,7 @@ from readtorch.aten.gen_python_functions import entry_for, names_of_text
 from readtorch.aten.native_function import BOTH, binding_maker, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
-from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CONJUGATE, CPU, NEGATIVE
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CONJUGATE, CPU, META, NEGATIVE
 from readtorch.c10.local_dispatch_key_set import KeyGuard, threads_with_modes, tls
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import array_at
@@ -35,6 +35,10 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start` count bytes."""
     array = self._array
     numpy_dtype = numpy_dtype or array.dtype
+    if self._keys & META:
+        steps = [s // numpy_dtype.itemsize for s in strides]
+        start = start // numpy_dtype.itemsize + storage_offset(self) * array.itemsize // numpy_dtype.itemsize
+        return storage_impl(self).as_strided(numpy_dtype, shape, steps, start)
     if not start and array.flags.c_contiguous and 0 not in shape:
         return np.ndarray(shape, numpy_dtype, array, 0, strides)
     start += storage_offset(self) * array.itemsize

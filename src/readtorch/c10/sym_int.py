@@ -1,0 +1,188 @@
+"""SymInt, SymFloat, SymBool: numbers that stand for expressions of sizes which a trace leaves open.
+
+They compute as numbers do, and their results are such numbers again. Who wants the value itself, with `if`, `int()`, as an index or in a
+function of C, is given the one that this trace has, and the trace notes on which condition it works: a guard. None is an `int`, so no
+value is taken unseen. `node` (`fx/experimental/sym_node.py`) does the work.
+
+In PyTorch: `c10/core/SymInt.h`; the classes stand in `torch/__init__.py`.
+"""
+
+BINARY = "add sub mul truediv floordiv mod pow".split()
+COMPARISONS = "eq ne lt le gt ge".split()
+
+
+class _SymNumber:
+    __slots__ = ("node", "__weakref__")
+    __hash__ = None
+
+    def __init__(self, node):
+        self.node = node
+
+    def __repr__(self):
+        return str(self.node.expr)
+
+    def __bool__(self):
+        return self.node.bool_()
+
+    def __format__(self, spec):
+        return format(str(self), spec)
+
+
+class SymBool(_SymNumber):
+    """A truth value that depends on sizes: asked for, it becomes a guard."""
+
+    __slots__ = ()
+
+    def __and__(self, other):
+        return bool(self) and other
+
+    def __or__(self, other):
+        return bool(self) or other
+
+    def __sym_not__(self):
+        return self.node.unary("sym_not")
+
+    def __int__(self):
+        return int(bool(self))
+
+    __index__ = __int__
+
+
+class _SymArithmetic(_SymNumber):
+    __slots__ = ()
+
+    def __neg__(self):
+        return self.node.unary("neg")
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return self if self >= 0 else -self
+
+    def __int__(self):
+        return self.node.int_()
+
+    def __float__(self):
+        return float(self.node.guarded())
+
+    def __complex__(self):
+        return complex(float(self))
+
+    def __round__(self, ndigits=None):
+        return round(self.node.guarded(), ndigits)
+
+    def __sym_max__(self, other):
+        return self.node.binary("sym_max", other)
+
+    def __sym_min__(self, other):
+        return self.node.binary("sym_min", other)
+
+    def __sym_float__(self):
+        return self.node.unary("sym_float")
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+
+class SymInt(_SymArithmetic):
+    """A whole number that depends on sizes."""
+
+    __slots__ = ()
+
+    def __index__(self):
+        return self.node.int_()
+
+    def __trunc__(self):
+        return self
+
+    __floor__ = __ceil__ = __sym_int__ = __trunc__
+
+
+class SymFloat(_SymArithmetic):
+    """A float that depends on sizes."""
+
+    __slots__ = ()
+
+    def __trunc__(self):
+        return self.node.unary("trunc")
+
+    __sym_int__ = __trunc__
+
+    def __floor__(self):
+        return self.node.unary("floor")
+
+    def __ceil__(self):
+        return self.node.unary("ceil")
+
+    def is_integer(self):
+        return self == self.__floor__()
+
+
+def _add_operators():
+    def operator_of(name, reflected):
+        def method(self, other):
+            if not isinstance(other, (int, float, _SymNumber)):
+                return NotImplemented
+            if isinstance(self, SymInt) and isinstance(other, (float, SymFloat)):
+                self = sym_float(self)
+            return self.node.binary(name, other, reflected)
+
+        return method
+
+    for name in BINARY:
+        setattr(_SymArithmetic, f"__{name}__", operator_of(name, False))
+        setattr(_SymArithmetic, f"__r{name}__", operator_of(name, True))
+    for name in COMPARISONS:
+        setattr(_SymArithmetic, f"__{name}__", operator_of(name, False))
+    _SymArithmetic.__hash__ = None
+
+
+_add_operators()
+SYM_TYPES = (SymInt, SymFloat, SymBool)
+
+
+def sym_float(a):
+    """a as a float, which a SymInt stays symbolic through."""
+    return a.__sym_float__() if isinstance(a, SymInt) else a if isinstance(a, SymFloat) else float(a)
+
+
+def sym_int(a):
+    """a as an int, rounded towards 0."""
+    return a.__sym_int__() if isinstance(a, (SymInt, SymFloat)) else int(a)
+
+
+def sym_max(a, b):
+    """The greater of two numbers, without asking which it is: no guard."""
+    return _extreme("__sym_max__", max, a, b)
+
+
+def sym_min(a, b):
+    """The lesser of two numbers, without asking which it is: no guard."""
+    return _extreme("__sym_min__", min, a, b)
+
+
+def _extreme(method, choose, a, b):
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, (SymInt, SymFloat)):
+            return getattr(one, method)(other)
+    return choose(a, b)
+
+
+def sym_not(a):
+    """not a, without asking."""
+    return a.__sym_not__() if isinstance(a, SymBool) else not a
+
+
+for _function in (sym_float, sym_int, sym_max, sym_min, sym_not):
+    _function.__module__ = "readtorch"  # as graphs name them
+
+
+def hint_of(number):
+    """The value that this trace has for a number, without a guard."""
+    return number.node.hint if isinstance(number, _SymNumber) else number
+
+
+def is_symbolic(sizes):
+    """Whether one of these sizes is left open."""
+    return any([isinstance(n, _SymNumber) for n in sizes])
