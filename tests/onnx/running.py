@@ -10,10 +10,10 @@ import readtorch
 from tests.reference import to_readtorch
 
 
-def exported(model, args, **settings):
+def exported(model, args, dynamo=False, **settings):
     """The bytes of the file, after ONNX's own checker has been through it."""
     file = io.BytesIO()
-    readtorch.onnx.export(model, args, file, **settings)
+    readtorch.onnx.export(model, args, file, dynamo=dynamo, **settings)
     onnx.checker.check_model(file.getvalue(), full_check=True)
     return file.getvalue()
 

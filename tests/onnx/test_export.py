@@ -23,10 +23,9 @@ def export(function, *inputs, **settings):
 
 
 def error_of(T, function, inputs, **settings):
-    more = {} if T is readtorch else {"dynamo": False}
     with warnings.catch_warnings(), pytest.raises(Exception) as caught:
         warnings.simplefilter("ignore")
-        T.onnx.export(module(T, function).eval(), inputs, io.BytesIO(), **more, **settings)
+        T.onnx.export(module(T, function).eval(), inputs, io.BytesIO(), dynamo=False, **settings)
     return type(caught.value).__name__, str(caught.value)
 
 
@@ -39,7 +38,7 @@ def same_error(function, *inputs, **settings):
 def test_a_path_and_a_file(tmp_path):
     path, file = tmp_path / "relu.onnx", io.BytesIO()
     for f in (path, str(path), file):
-        readtorch.onnx.export(readtorch.nn.ReLU(), readtorch.randn(2), f)
+        readtorch.onnx.export(readtorch.nn.ReLU(), readtorch.randn(2), f, dynamo=False)
     assert path.read_bytes() == file.getvalue()
 
 
@@ -311,7 +310,11 @@ def test_ones_own_symbolic_function():
     try:
         file = io.BytesIO()
         readtorch.onnx.export(
-            module(readtorch, lambda T, x: x.tril(-1)), to_readtorch((X,)), file, custom_opsets={"com.example": 3}
+            module(readtorch, lambda T, x: x.tril(-1)),
+            to_readtorch((X,)),
+            file,
+            dynamo=False,
+            custom_opsets={"com.example": 3},
         )
         model = onnx.load_from_string(file.getvalue())
         assert [(o.domain, o.version) for o in model.opset_import] == [("", 20), ("com.example", 3)]

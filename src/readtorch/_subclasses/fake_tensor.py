@@ -10,7 +10,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 
-from readtorch._C import DisableTorchFunctionSubclass, _DisableTorchDispatch, _TorchDispatchModeKey, device
+from readtorch._C import DisableTorchFunctionSubclass, DispatchKey, _DisableTorchDispatch, _TorchDispatchModeKey, device
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
 from readtorch.aten.native.tensor_shape.view import alias_
@@ -573,10 +573,9 @@ class FakeTensorMode(TorchDispatchMode):
     def _run(self, func, flat_args, spec, args, kwargs):
         """The results by the operator's parts, by what `register_fake` was given, by a rule of its own, or by its kernel for the
         Meta device."""
-        with self:
-            result = func.decompose(*args, **kwargs)
-        if result is not NotImplemented:
-            return result
+        if func.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd):
+            with self:  # as registered: how an operator is taken apart elsewhere does not change its results
+                return func._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         if func._defined_in_python:
             result = self._registered_fake_impl(func, args, kwargs)
             if result is not NotImplemented:

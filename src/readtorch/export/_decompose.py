@@ -1,12 +1,14 @@
 """`ExportedProgram.run_decompositions`. In PyTorch: `torch/export/exported_program.py`.
 
 The program is run again, on fake tensors and under functionalization, and traced below autograd with a table of decompositions. Constants of
-the program take part as buffers, so that they stay inputs.
+the program take part as buffers, so that they stay inputs. A composition that is not in the table, such as `linear`, stays one operator.
 """
 
+import contextlib
 import copy
 
 import readtorch
+from readtorch._C import DispatchKey, _AutoDispatchBelowAutograd
 from readtorch._export.passes.lift_constants_pass import ConstantAttrMap, lift_constants_pass
 from readtorch._export.utils import placeholder_naming_pass
 from readtorch._functorch._aot_autograd.collect_metadata_analysis import run_functionalized_fw_and_collect_metadata
@@ -21,6 +23,7 @@ from readtorch.fx.traceback import preserve_node_meta
 from readtorch.nn.utils.stateless import _reparametrize_module
 from readtorch.utils._pytree import tree_leaves, tree_unflatten
 
+from .decomp_utils import is_preservable_composition
 from .graph_signature import (
     ExportGraphSignature,
     InputKind,
@@ -41,7 +44,8 @@ def _decompose_exported_program(ep, decomp_table):
     named = {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
     state = {name: fake_mode.from_tensor(t) for name, t in named.items()}
     values = _values_of_user_inputs(ep, fake_mode)
-    gm, meta = _functional_graph(mod, state, values, decomp_table, fake_mode)
+    with _override_composite_implicit_decomp(_compositions(ep.graph, decomp_table)) as overridden:
+        gm, meta = _functional_graph(mod, state, values, decomp_table, fake_mode, overridden)
     _write_numbers_as_numbers(gm)
     signature = _make_signature(ep, gm, list(state), values, meta)
     constants = {**ep.constants, **lift_constants_pass(gm, signature, ConstantAttrMap(), fake_mode)}
@@ -83,15 +87,48 @@ def _fake_like(t):
     return readtorch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
 
 
-def _functional_graph(mod, state, values, decomp_table, fake_mode):
+def _compositions(graph, decomp_table):
+    """The compositions of a graph that are not taken apart as ever: operator -> what becomes of it; NotImplemented keeps it whole."""
+    used = {n.target for n in graph.nodes if n.op == "call_function" and is_preservable_composition(n.target)}
+    changed = {op: decomp_table.get(op, lambda *args, **kwargs: NotImplemented) for op in used}
+    return {op: function for op, function in changed.items() if function != op.decompose}
+
+
+@contextlib.contextmanager
+def _override_composite_implicit_decomp(operators):
+    """Inside, a composition below autograd is what `operators` says."""
+    for op, function in operators.items():
+        op.py_impl(DispatchKey.CompositeImplicitAutograd)(function)
+    try:
+        yield operators
+    finally:
+        for op in operators:
+            del op.py_kernels[DispatchKey.CompositeImplicitAutograd]
+
+
+class _CallsBelowAutograd(Interpreter):
+    """Runs a program. Autograd, which would take compositions apart, does not see the operators `below`."""
+
+    def __init__(self, module, below):
+        super().__init__(module)
+        self.below = below
+
+    def call_function(self, target, args, kwargs):
+        with _AutoDispatchBelowAutograd() if target in self.below else contextlib.nullcontext():
+            return super().call_function(target, args, kwargs)
+
+
+def _functional_graph(mod, state, values, decomp_table, fake_mode, overridden):
     """(the graph of state and inputs, what it writes to). Its first outputs are new values of what the program writes to."""
 
     def flat_fn(*flat_args):
         given = dict(zip(state, flat_args))
         with _reparametrize_module(mod, given), preserve_node_meta():
-            return tree_leaves(Interpreter(mod).run(*flat_args[len(state) :]), is_leaf=lambda x: x is None)
+            result = _CallsBelowAutograd(mod, overridden).run(*flat_args[len(state) :])
+            return tree_leaves(result, is_leaf=lambda x: x is None)
 
-    config = AOTConfig(None, None, None, None, decomp_table, False)
+    table = {op: function for op, function in decomp_table.items() if not is_preservable_composition(op)}
+    config = AOTConfig(None, None, None, None, table, False)
     with fake_mode, readtorch.no_grad(), enable_python_dispatcher():
         inputs = [t.detach() if isinstance(t, Tensor) else t for t in (*state.values(), *values)]
         meta = run_functionalized_fw_and_collect_metadata(flat_fn, False)(*inputs)

@@ -1,7 +1,11 @@
 """The table of decompositions that `run_decompositions` takes. In PyTorch: `torch/export/decomp_utils.py`."""
 
+import functools
+
+from readtorch._C import _dispatch_get_registrations_for_dispatch_key
 from readtorch._decomp import core_aten_decompositions
-from readtorch._ops import ops
+from readtorch._ops import OpOverload, ops
+from readtorch.aten.tags import Tag
 
 __all__ = ["CustomDecompTable"]
 
@@ -52,6 +56,26 @@ FURTHER = {
 }
 
 
+def is_preservable_composition(op):
+    """Whether an operator is made of others, and neither writes nor looks: one that can stay whole in a graph without writes.
+
+    The schemas of some do not say what they do: `dropout` returns its input in eval mode, `batch_norm` writes to the running statistics.
+    """
+    if not (isinstance(op, OpOverload) and op.namespace == "aten" and op._can_decompose()):
+        return False
+    may_write = Tag.maybe_aliasing_or_mutating in op.tags
+    return not may_write and not any(a.type.alias for a in op._operator.schema.arguments)
+
+
+@functools.cache
+def compositions():
+    """{operator: what it is made of} of all that can stay whole."""
+    names = [name.split("::") for name in _dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")]
+    names = [name.partition(".") for namespace, name in names if namespace == "aten"]
+    found = [getattr(getattr(aten, name), overload or "default") for name, _, overload in names]
+    return {op: op.decompose for op in found if is_preservable_composition(op)}
+
+
 class CustomDecompTable(dict):
     """operator -> a function that is traced in its place. `del table[op]` keeps an operator whole; `table[op] = f` puts `f` in its place.
 
@@ -59,7 +83,7 @@ class CustomDecompTable(dict):
     """
 
     def __init__(self):
-        table = core_aten_decompositions() | FURTHER
+        table = compositions() | core_aten_decompositions() | FURTHER
         super().__init__({k: v for k, v in table.items() if k not in PRESERVED_ATEN_OPS})
 
     def copy(self):

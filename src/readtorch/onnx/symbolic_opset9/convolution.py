@@ -45,8 +45,10 @@ def _convolution_mode(g, input, weight, bias, stride, padding, dilation, groups)
 def _convolution_of_schema(transposed):
     """conv2d and the like, for graphs that have them: the same with other arguments."""
 
-    @parse_args("v", "v", "v", "is", "is", "is", "i")
+    @parse_args("v", "v", "v", "is", "v", "is", "i")
     def conv(g, input, weight, bias, stride, padding, dilation, groups):
+        if padding.node().kind() == "prim::Constant":  # a string
+            return _convolution_mode(g, input, weight, bias, stride, padding, dilation, groups)
         return _convolution(g, input, weight, bias, stride, padding, dilation, False, [], groups)
 
     @parse_args("v", "v", "v", "is", "is", "is", "i", "is")

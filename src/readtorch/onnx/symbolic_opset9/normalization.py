@@ -51,6 +51,13 @@ def batch_norm(g, input, weight, bias, running_mean, running_var, training, mome
     return results[0] if training else results
 
 
+@onnx_symbolic("aten::_native_batch_norm_legit_no_training")
+def native_batch_norm_legit_no_training(g, input, weight, bias, running_mean, running_var, momentum, eps):
+    """What `batch_norm` is in a graph without writes. Its other two results are for a backward."""
+    statistics = running_mean, running_var
+    return batch_norm(g, input, weight, bias, *statistics, False, momentum, eps, None), None, None
+
+
 @onnx_symbolic("aten::layer_norm", opset=17)
 @parse_args("v", "is", "v", "v", "f", "none")
 def layer_norm(g, input, normalized_shape, weight, bias, eps, cudnn_enable):
