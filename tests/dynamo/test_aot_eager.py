@@ -6,6 +6,13 @@ import torch
 import readtorch as rt
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition", "inductor_numba"])
+def test_numbers_that_change(backend):
+    compiled = rt.compile(lambda x, k: x * k + k, backend=backend)
+    for k in (1.5, 2.5, 3.5, 1, 2, 3):
+        assert compiled(rt.ones(2), k).tolist() == [2 * k, 2 * k]
+
+
 class Residual:
     """Made anew for each package: a small model with everything that a cut decides about."""
 

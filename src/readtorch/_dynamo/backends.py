@@ -16,15 +16,16 @@ def eager(module, example_inputs):
 def aot_eager(module, example_inputs, decompositions=None, compiler=None):
     """AOTAutograd and nothing behind it: forward and backward as graphs of operators, which run one by one.
 
-    A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor runs as it is. compiler:
-    what makes something that runs of the graphs, for other backends.
+    A graph whose inputs may come with other sizes is traced for each. One that takes a number out of a tensor, or is given numbers that
+    may change, which a trace would keep as they were, runs as it is. compiler: what makes something that runs of the graphs, for other
+    backends.
     """
     # imported here: the other backends have no use for it
     from readtorch._functorch.aot_autograd import aot_module_simplified
     from readtorch._functorch.compilers import nop
     from readtorch._functorch.partitioners import min_cut_rematerialization_partition
 
-    if why_not(module) is not None:
+    if why_not(module) is not None or takes_numbers(module):
         return module.forward
     compiled, any_size = {}, has_open_sizes(module)
 
@@ -42,6 +43,13 @@ def aot_eager(module, example_inputs, decompositions=None, compiler=None):
         return compiled[key](*inputs)
 
     return run
+
+
+def takes_numbers(module):
+    """Whether inputs of a captured graph are numbers: those that Dynamo has seen change."""
+    return any(
+        isinstance(node.meta["example_value"], int | float) for node in module.graph.find_nodes(op="placeholder")
+    )
 
 
 def aot_eager_decomp_partition(module, example_inputs):

@@ -35,7 +35,7 @@ REALIZED_FOR = 30  # a body that reads more than this is not made longer
 class LoweredGraph(Interpreter):
     """buffers: in the order in which they were realized. outputs: for each result a ReinterpretView, or None or a number.
 
-    constants: name -> tensor. fallbacks: names of operators that stay calls, with the reason why.
+    visible_outputs: how many of them the caller gets; those after them are saved for backward. constants: name -> tensor. fallbacks: names of operators that stay calls, with the reason why.
     """
 
     def __init__(self, module):
@@ -124,7 +124,7 @@ class LoweredGraph(Interpreter):
     def extern_kernel_out(self, function, args, layout):
         """`function(*args, out=…)` will be called, with arrays."""
         reads = []
-        views = [self.as_argument(a, reads) for a in args]
+        views = tree_map(lambda a: self.as_argument(a, reads), list(args))
         kernel = ExternKernelOut(self.new_name(), layout, self.node.target, function, views, reads)
         return TensorBox(StorageBox(self.register(kernel)))
 
@@ -161,6 +161,7 @@ class LoweredGraph(Interpreter):
 
     def output(self, target, args, kwargs):
         nodes = self.node.args[0]
+        self.visible_outputs = self.node.meta.get("visible_outputs", len(nodes))
         self.outputs = [self.as_output(value, node) for value, node in zip(args[0], nodes)]
         return self.outputs
 

@@ -5,7 +5,7 @@
     views           the same storage, elements counted otherwise
     copies          clone, _to_copy, full …: bodies that only load
     indexing        gather, embedding, index …: bodies that load at an index that they have loaded
-    products        mm, bmm: a function of BLAS, which is given memory for its result
+    products        mm, bmm, and cat: a function of BLAS or NumPy, which is given memory for its result
 
 Whatever is not here, or has arguments or types that its lowering does not know (it raises `Fallback`), is an ExternKernel: the generated
 code calls the operator.
@@ -14,6 +14,8 @@ In PyTorch: `torch/_inductor/lowering.py`.
 """
 
 import math
+
+import numpy as np
 
 from readtorch._ops import OpOverload, ops
 from readtorch.aten.native.cpu_blas import multiply
@@ -510,6 +512,15 @@ def arange(node, arguments):
     if layout.code != "i64" or not isinstance(start, int) or not isinstance(step, int):
         raise Fallback("a range of fractions")
     return boxed(Pointwise(layout, lambda index: V.ops.index_expr(index[0] * step + start, "i64"), ("arange",)))
+
+
+@register_lowering("cat.default")
+def cat(node, arguments):
+    layout, tensors = layout_of(node.meta["val"]), arguments["tensors"]
+    if any(x.dtype is not layout.dtype or len(x.size) != len(layout.size) for x in tensors):
+        raise Fallback("tensors of several types, or one of no elements")
+    layout = layout._replace(stride=contiguous_strides(layout.size))
+    return V.graph.extern_kernel_out(np.concatenate, (tensors, arguments["dim"] % len(layout.size)), layout)
 
 
 # --------------------------------------------------------------------------------------------------------- products

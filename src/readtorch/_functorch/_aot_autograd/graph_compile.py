@@ -18,6 +18,8 @@ def aot_dispatch_autograd(flat_fn, flat_args, meta, aot_config):
     """Compile a function and its backward. Returns a function of the list of its arguments."""
     joint, joint_inputs = aot_dispatch_autograd_graph(flat_fn, flat_args, meta, aot_config)
     fw_module, bw_module = aot_config.partition_fn(joint, joint_inputs, num_fwd_outputs=meta.num_forward_returns)
+    (output,) = fw_module.graph.find_nodes(op="output")
+    output.meta["visible_outputs"] = meta.num_forward_returns  # those after them are saved for backward
     compiled_fw = boxed(aot_config.fw_compiler(fw_module, joint_inputs[0]))
     function = compiled_function(compiled_fw, lazily(aot_config.bw_compiler, bw_module), meta)
     without_gradient = indices_of_inps_to_detach(bw_module, flat_args)

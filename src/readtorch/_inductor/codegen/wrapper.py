@@ -7,16 +7,26 @@ import math
 
 import numpy as np
 
-from readtorch._inductor.ir import ComputedBuffer, ExternKernelOut, MultiOutput, ReinterpretView, contiguous_strides
+from readtorch._inductor.ir import (
+    Buffer,
+    ComputedBuffer,
+    ExternKernelOut,
+    MultiOutput,
+    ReinterpretView,
+    contiguous_strides,
+)
 from readtorch._inductor.lowered_graph import ScalarInput
 from readtorch._ops import OpOverload
+from readtorch.aten.python_arg_parser import default_of
 from readtorch.c10.tensor_impl import wrap
+from readtorch.csrc.utils.python_dispatch import as_type
+from readtorch.utils._pytree import tree_leaves
 
 from .numba_cpu import NumbaKernel, compiled_kernel
 
 # Operators whose results share no memory with their arguments: these arguments' memory can be used again.
 OWN_RESULTS = set(
-    "mm addmm bmm baddbmm convolution convolution_backward embedding embedding_dense_backward gather index index_put scatter "
+    "baddbmm mm bmm convolution convolution_backward embedding embedding_dense_backward gather index index_put scatter "
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward cat".split()
 )
 
@@ -145,17 +155,29 @@ class PythonWrapperCodegen:
         op = buffer.op
         if op._opname not in OWN_RESULTS:
             self.never_again |= set(buffer.reads)
-        args = [self.spelled(a, bool(buffer.mutates)) for a in buffer.args]
-        args += [f"{key}={self.spelled(a, False)}" for key, a in buffer.kwargs.items()]
-        self.lines.append(f"{buffer.name} = {self.operator(op)}({', '.join(args)})")
+        in_place, kwargs = bool(buffer.mutates), buffer.kwargs
+        if isinstance(op, OpOverload) and not has_numbers([buffer.args, kwargs]):
+            name, args = f"{op.namespace}_{op.__name__.replace('.', '_')}", bound(op, buffer.args, kwargs)
+            self.names[name], kwargs = op._operator.call, {}
+        else:
+            name, args = self.operator(op), buffer.args
+        args = [self.spelled(a, in_place) for a in args]
+        args += [f"{key}={self.spelled(a, False)}" for key, a in kwargs.items()]
+        self.lines.append(f"{buffer.name} = {name}({', '.join(args)})")
 
     def extern_call_out(self, buffer):
         """A function that is given memory for its result."""
         name = buffer.function.__name__
         self.names[name] = buffer.function
-        args = [self.array(view) for view in buffer.args]
+        args = [self.arrays(a) for a in buffer.args]
         self.allocate(buffer.name)
         self.lines.append(f"{name}({', '.join(args)}, {buffer.name}.reshape{buffer.layout.size})")
+
+    def arrays(self, value):
+        """An argument with arrays for tensors, as text."""
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.arrays, value))}]"
+        return self.array(value) if isinstance(value, ReinterpretView) else repr(value)
 
     def array(self, view):
         """A view's elements as an array, as text."""
@@ -166,8 +188,10 @@ class PythonWrapperCodegen:
             if (view.size, view.stride) == (layout.size[::-1], layout.stride[::-1]):
                 return f"{name}._array.T"
         pointer = self.pointer(name)
-        if view.offset == 0 and view.size == layout.size and view.stride == contiguous_strides(view.size):
+        if is_whole(view):
             return f"{pointer}.reshape{view.size}"
+        if is_whole(view._replace(size=view.size[::-1], stride=view.stride[::-1])):
+            return f"{pointer}.reshape{view.size[::-1]}.T"
         return f"strided({pointer}, {view.size}, {view.stride}, {view.offset})"
 
     def operator(self, op):
@@ -199,10 +223,16 @@ class PythonWrapperCodegen:
         gradient is added to, must be able to see that others have it.
         """
         name, layout = view.buffer.name, view.buffer.layout
-        if name in self.flat and [v.buffer.name for v in self.graph.outputs if hasattr(v, "buffer")].count(name) > 1:
+        if name in self.flat and self.is_seen_twice(name):
             self.flat.discard(name)
             self.lines.append(f"{name} = tensor({name}, {layout.size}, {layout.stride})")
         return self.argument(view, keep=True)
+
+    def is_seen_twice(self, name):
+        """Whether a buffer is returned several times, and the caller gets it. What is saved for backward nobody writes to."""
+        outputs = [(v.buffer.name, k) for k, v in enumerate(self.graph.outputs) if isinstance(v, ReinterpretView)]
+        places = [k for other, k in outputs if other == name]
+        return len(places) > 1 and min(places) < self.graph.visible_outputs
 
     def argument(self, view, keep):
         """A tensor as text. keep: whether it is to be a view, with the version that its base has: who writes to it, or gets it."""
@@ -214,16 +244,37 @@ class PythonWrapperCodegen:
         if name not in self.flat and (plain or layout is None):
             return name
         if name in self.flat:
-            return f"tensor({name}, {view.size}{self.place(view)})"
+            return f"tensor({name}, {view.size}{place(view)})"
         if name not in self.graph.constants and not keep:
-            return f"tensor(flat({name}), {view.size}{self.place(view)})"
+            return f"tensor(flat({name}), {view.size}{place(view)})"
         return f"{name}.as_strided({view.size}, {view.stride}, {name}.storage_offset() + {view.offset})"
 
-    def place(self, view):
-        """Strides and offset as further arguments, where the elements are not one after the other."""
-        if view.offset == 0 and view.stride == contiguous_strides(view.size):
-            return "" if math.prod(view.size) == math.prod(view.buffer.layout.size) else f", {view.stride}"
-        return f", {view.stride}, {view.offset}"
+
+def is_whole(view):
+    """Whether it has all elements of a buffer, one after the other."""
+    dense = view.offset == 0 and view.stride == contiguous_strides(view.size)
+    return dense and math.prod(view.size) == math.prod(view.buffer.layout.size)
+
+
+def place(view):
+    """Strides and offset as further arguments, where they are needed."""
+    return "" if is_whole(view) else f", {view.stride}, {view.offset}"
+
+
+def has_numbers(arguments):
+    return any(isinstance(leaf, ScalarInput) for leaf in tree_leaves(arguments))
+
+
+def bound(op, args, kwargs):
+    """The operator's arguments in the order of its schema, converted as a call would do, so that no call has to."""
+    arguments = op._operator.schema.arguments
+    given = dict(zip([a.public_name for a in arguments], args)) | kwargs
+    return [converted(a.type, given[a.public_name]) if a.public_name in given else default_of(a) for a in arguments]
+
+
+def converted(kind, value):
+    is_tensor = any(isinstance(leaf, Buffer) for leaf in tree_leaves(value))  # a ReinterpretView has one, too
+    return value if value is None or is_tensor else as_type(kind, value)
 
 
 def abs_is_finite(value):
@@ -252,6 +303,9 @@ def flat(tensor):
         return array.reshape(-1)
     if array.flags.f_contiguous:
         return array.T.reshape(-1)
+    turned = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+    if turned.flags.c_contiguous:
+        return turned.reshape(-1)
     span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides)) // array.itemsize
     return np.lib.stride_tricks.as_strided(array, (span,), (array.itemsize,))
 
