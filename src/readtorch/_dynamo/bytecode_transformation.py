@@ -45,6 +45,12 @@ def handler_at(code, offset):
     return next((entry for entry in exception_table(code) if entry.start <= offset < entry.end), None)
 
 
+def handler_around(code, entry):
+    """The entry of the `try` or `with` around that of another entry."""
+    start = min(each.start for each in exception_table(code) if each.target == entry.target)
+    return handler_at(code, start - 2)
+
+
 def create_instruction(name, argument=0):
     """The bytes of one instruction."""
     prefixes = b""

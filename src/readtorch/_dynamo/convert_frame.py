@@ -5,13 +5,16 @@ Where an instruction cannot be interpreted, in the function itself or in one tha
 the number of the root's step is kept, and the capture begins anew with the order to stop there. The second attempt does the same
 steps, since nothing outside has changed: what would change is in the log of side effects.
 
+A function can go on behind a few instructions only (`GraphBreak` knows them), and not within a `try`. Elsewhere the second attempt stops
+earlier, at the last step before it at which nothing lay on the stack, provided that there is more than one operator by then. Behind
+that graph the rest runs as it is written. Without such a step all of the function does, and so it does where it seems to be in a loop.
+
 In PyTorch: `torch/_dynamo/convert_frame.py`; it restarts, too (`exc.RestartAnalysis`, `SpeculationLog`).
 """
 
 import re
 
 import readtorch
-from readtorch._dynamo.bytecode_transformation import handler_at
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
 from readtorch._dynamo.guards import Guard, GuardBuilder, autocast_state
@@ -194,7 +197,7 @@ class _Capture:
         return InstructionTranslator(output, code, state.globals, locals, cells)
 
     def again(self, output, tx, error, stop_at):
-        """Once more, up to the step that failed."""
+        """Once more, up to the step at which the graph can end."""
         if stop_at is not None:
             raise CannotGenerate(f"unstable capture: {error}")
         if isinstance(error, RecursionError):
@@ -202,26 +205,24 @@ class _Capture:
         if isinstance(error, ObservedException):
             if error.variable.chained:
                 raise CannotGenerate("an exception with a cause or context escapes")
-            reason, is_break = f"Observed exception\n  Explanation: {error}", False
-        else:
-            reason, is_break = str(error), True
-        if self.state.settings.fullgraph and is_break:
+            return self.attempt(output.steps, f"Observed exception\n  Explanation: {error}")
+        if self.state.settings.fullgraph:
             raise error
-        if is_break:
-            self.skip_frame_if_needed(tx)
-            first = reason.partition("\n")[0]
-            counters["graph_break"][first] += 1
-            log_artifact("graph_breaks", f"Graph break in user code at {self.where(tx)}\nGraph Break Reason: {reason}")
-        return self.attempt(output.steps, reason)
+        stop_at, reason = self.step_to_stop_at(output, tx), str(error)
+        counters["graph_break"][reason.partition("\n")[0]] += 1
+        log_artifact("graph_breaks", f"Graph break in user code at {self.where(tx)}\nGraph Break Reason: {reason}")
+        return self.attempt(stop_at, reason)
 
-    def skip_frame_if_needed(self, tx):
-        """Inside a loop, a `try` or a `with` of the program's own there are no breaks: the frame runs as it is written, as in PyTorch."""
+    def step_to_stop_at(self, output, tx):
+        """The step that failed, if a function can go on behind it; else the last one before it from which Python can go on."""
         instruction = tx.instructions[max(tx.number - 1, 0)]
-        if instruction.opname == "FOR_ITER" or has_backedge(tx.instructions, tx.number, instruction.offset):
+        if not (GraphBreak.can_write(tx, instruction) and tx.can_be_entered(instruction)):
+            if output.checkpoint is None:
+                raise SkipFrame("graph break that cannot resume")
+            return output.checkpoint
+        if has_backedge(tx.instructions, tx.number, instruction.offset):
             raise SkipFrame("graph break in loop")
-        handler = handler_at(tx.code, instruction.offset)
-        if handler is not None and not tx.is_with_of_grad_mode(handler):
-            raise SkipFrame("graph break inside a try or with")
+        return output.steps
 
     def where(self, tx):
         instruction = tx.instructions[max(tx.number - 1, 0)]

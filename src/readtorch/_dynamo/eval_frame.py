@@ -124,18 +124,20 @@ class ExtraState:
             counters["recompiles"][self.code.co_name] += 1
             log_artifact("recompiles", self.recompile_message(closure, args))
         made = self.capture(closure, args)
-        if made is not None:
-            result = made.run(closure, *args)
-            if result is not MISS:
-                self.recent.insert(
-                    0, (made, [function for function in (made.front(), made.run) if function is not None])
-                )
-                self.use(made.run)
-                self.codes.append(made)
-                self.settings.codes.append(made)
-                return result
+        if made is None:
+            return self.run_native(closure, args)
+        self.keep(made)  # before it runs: it may raise
+        result = made.run(closure, *args)
+        if result is MISS:
             self.give_up(f"the guards failed at once: {made.first_failing_guard(closure, args)}")
-        return self.run_native(closure, args)
+            return self.run_native(closure, args)
+        return result
+
+    def keep(self, made):
+        self.recent.insert(0, (made, [function for function in (made.front(), made.run) if function is not None]))
+        self.use(made.run)
+        self.codes.append(made)
+        self.settings.codes.append(made)
 
     def capture(self, closure, args):
         try:

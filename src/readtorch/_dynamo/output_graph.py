@@ -122,14 +122,15 @@ class SubgraphTracer:
 
 class OutputGraph:
     """stop_at: the number of the root's step at which the graph breaks; None for none. assumed: the results of functions that
-    are assumed to be constant, from an earlier attempt.
+    are assumed to be constant, from an earlier attempt. checkpoint: the last step at which the graph could have ended, with the
+    rest left to Python; None for none.
     """
 
     tensor_class = readtorch.Tensor
     set_grad_enabled = staticmethod(_set_grad_enabled)
 
     def __init__(self, stop_at, assumed, state):
-        self.stop_at, self.steps, self.depth = stop_at, 0, 0
+        self.stop_at, self.steps, self.checkpoint, self.depth = stop_at, 0, None, 0
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
         self.root = self.graph  # the graph of the function
         self.tracer = None  # whose graph is made now, if another is
@@ -355,6 +356,10 @@ class OutputGraph:
             return self.root.placeholder(name)
         with self.root.inserting_before(self.first_operator):
             return self.root.placeholder(name)
+
+    def is_worth_a_graph(self):
+        """Whether there is more than one operator."""
+        return self.checkpoint is not None or sum(node.op.startswith("call_") for node in self.root.nodes) > 1
 
     def wrote_to_tensors(self):
         return any(

@@ -12,9 +12,10 @@ import types
 
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.variables.base import NullVariable
-from readtorch._dynamo.variables.builtin import OPERATORS
 from readtorch._dynamo.variables.functions import NestedUserFunctionVariable, UserFunctionVariable, UserMethodVariable
+from readtorch._dynamo.variables.misc import UnknownVariable
 from readtorch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
+from readtorch._dynamo.variables.tensor import TensorVariable
 
 from .bytecode_transformation import (
     BEFORE_CALL,
@@ -84,8 +85,8 @@ def _line_at(code, offset):
 class GraphBreak:
     """Writes what stands behind the graph where it breaks: the instruction itself, and a call of the rest.
 
-    The instruction becomes text (a call, a branch, an item, an operator …); the rest is `Tail(resume function, arguments)`. What has
-    no text here, the frame does: the rest runs as it is written, with that instruction.
+    The instruction becomes text (a call, a branch, an assignment …); the rest is `Tail(resume function, arguments)`. Where it has no
+    text here, the rest runs as it is written, with that instruction.
     """
 
     def __init__(self, tx, codegen, state, native_calls):
@@ -161,6 +162,16 @@ class GraphBreak:
 
     # -------------------------------------------------------------------------------------------------- instructions
 
+    @classmethod
+    def can_write(cls, tx, instruction):
+        """Whether an instruction that has failed has a text. In PyTorch: `break_graph_if_unsupported`, `generic_jump`."""
+        name, top = instruction.opname, tx.stack[-1].realize() if tx.stack else None
+        if "JUMP" in name and "IF" in name:
+            return isinstance(top, TensorVariable)
+        if name in ("LOAD_ATTR", "LOAD_METHOD"):  # PyTorch follows more objects, arrays of NumPy among them
+            return isinstance(top, UnknownVariable)
+        return hasattr(cls, "write_" + name)
+
     def write(self):
         """A function that gives the lines. All values are made when `write` is called, so before the side effects."""
         if self.tx.handled:
@@ -176,10 +187,7 @@ class GraphBreak:
 
     def branch(self, name):
         value, stack = self.top(1)[0], self.tx.stack
-        if "NONE" in name:
-            condition = f"{value} is not None" if "NOT_NONE" in name else f"{value} is None"
-        else:
-            condition = value if "TRUE" in name else f"not {value}"
+        condition = value if "TRUE" in name else f"not {value}"
         popped = self.values(stack[:-1])
         jump = self.resume(self.instruction.argval, self.values(stack) if name.endswith("OR_POP") else popped)
         go_on = self.resume(self.after, popped)
@@ -224,29 +232,19 @@ class GraphBreak:
             return trace_rules.inlines(inner.value) and not getattr(inner.value, "_torchdynamo_disable", False)
         return isinstance(inner, (NestedUserFunctionVariable, UnspecializedNNModuleVariable))
 
-    def write_BINARY_OP(self):
-        a, b = self.top(2)
-        symbol = self.instruction.argrepr
-        return self.result(2, f"{self.hold(OPERATORS[symbol])}({a}, {b})")
-
     def write_COMPARE_OP(self):
         a, b = self.top(2)
         return self.result(2, f"{a} {self.instruction.argval} {b}")
 
-    def write_CONTAINS_OP(self):
-        a, b = self.top(2)
-        return self.result(2, f"{a} {'not ' if self.instruction.arg else ''}in {b}")
-
-    def write_IS_OP(self):
-        a, b = self.top(2)
-        return self.result(2, f"{a} is {'not ' if self.instruction.arg else ''}{b}")
-
-    def write_UNARY_NOT(self):
-        return self.result(1, f"not {self.top(1)[0]}")
-
     def write_BINARY_SUBSCR(self):
         a, b = self.top(2)
         return self.result(2, f"{a}[{b}]")
+
+    def write_FORMAT_VALUE(self):  # in PyTorch: a `StringFormatVariable`, and what uses it breaks the graph
+        how = self.instruction.arg
+        convert = ("", "str", "repr", "ascii")[how & 3]
+        value, spec = self.top(2) if how & 4 else (*self.top(1), "''")
+        return self.result(2 if how & 4 else 1, f"format({convert}({value}), {spec})")
 
     def write_LOAD_ATTR(self):
         return self.result(1, f"{self.top(1)[0]}.{self.instruction.argval}")
@@ -274,23 +272,6 @@ class GraphBreak:
 
     def write_DELETE_ATTR(self):
         return self.statement(1, f"del {self.top(1)[0]}.{self.instruction.argval}")
-
-    def write_FORMAT_VALUE(self):
-        how = self.instruction.arg
-        convert = ("", "str", "repr", "ascii")[how & 3]
-        value, spec = self.top(2) if how & 4 else (*self.top(1), "''")
-        return self.result(2 if how & 4 else 1, f"format({convert}({value}), {spec})")
-
-    def write_FOR_ITER(self):
-        iterator = self.top(1)[0]
-        end = self.resume(self.instruction.argval, self.values(self.tx.stack[:-1]))
-        nulls, texts = self.values(self.tx.stack)
-        go_on = self.resume(self.after, ((*nulls, False), [*texts, "result"]))
-        step = f"result = next({iterator}, {self.hold(END)})"
-        return lambda: [*self.guarded(step), f"if result is {self.hold(END)}: {end}", go_on]
-
-
-END = object()
 
 
 class Tail:

@@ -17,7 +17,7 @@ import operator
 import sys
 
 from readtorch._dynamo import config
-from readtorch._dynamo.bytecode_transformation import NOTHING, cleaned_instructions, handler_at
+from readtorch._dynamo.bytecode_transformation import NOTHING, cleaned_instructions, handler_around, handler_at
 from readtorch._dynamo.exc import ObservedException, Unsupported, unimplemented
 from readtorch._dynamo.side_effects import DELETED
 from readtorch._dynamo.source import ConstantSource, GetItemSource
@@ -330,11 +330,6 @@ class InstructionTranslatorBase(Operations):
         self.push(error.variable)
         self.jump(entry.target)
 
-    def is_with_of_grad_mode(self, handler):
-        """Whether a handler is that of `with no_grad():` or its kin."""
-        leave = self.stack[handler.depth - 1] if 0 < handler.depth <= len(self.stack) else None
-        return isinstance(leave, GetAttrVariable) and isinstance(leave.owner, GradModeVariable)
-
     # ----------------------------------------------------------------------------------------- variables and names
 
     def LOAD_CONST(self, instruction):
@@ -496,7 +491,9 @@ class InstructionTranslatorBase(Operations):
 
     def jump_if(test):
         def jump_if(self, instruction):
-            if test(self, self.pop()):
+            holds = test(self, self.stack[-1].realize())
+            self.pop_as_is()
+            if holds:
                 self.jump(instruction.argval)
 
         return jump_if
@@ -632,11 +629,11 @@ class InstructionTranslatorBase(Operations):
     # ------------------------------------------------------------------------------------------- attributes, calls
 
     def LOAD_ATTR(self, instruction):
-        self.push(self.pop().var_getattr(self, instruction.argval))
+        self.stack[-1] = self.stack[-1].realize().var_getattr(self, instruction.argval)
 
     def LOAD_METHOD(self, instruction):
-        method = self.pop().var_getattr(self, instruction.argval)
-        self.push(NULL)
+        method = self.stack[-1].realize().var_getattr(self, instruction.argval)
+        self.stack[-1] = NULL
         self.push(method)
 
     def STORE_ATTR(self, instruction):
@@ -829,9 +826,26 @@ class InstructionTranslator(InstructionTranslatorBase):
     is_root = True
 
     def must_stop(self):
-        """Whether this is the step at which an earlier attempt has failed."""
-        self.output.steps += 1
-        return self.output.stop_at == self.output.steps
+        """Whether this is the step at which the graph ends, as an earlier attempt has found."""
+        output = self.output
+        output.steps += 1
+        if not self.stack and output.is_worth_a_graph() and self.can_be_entered(self.instructions[self.number]):
+            output.checkpoint = output.steps
+        return output.stop_at == output.steps
+
+    def can_be_entered(self, instruction):
+        """Whether an instruction stands in no `try`, no `except`, and no `with` but that of `no_grad` and its kin."""
+        handler = handler_at(self.code, instruction.offset)
+        while handler is not None and self.is_with_of_grad_mode(handler):
+            handler = handler_around(self.code, handler)
+        return handler is None
+
+    def is_with_of_grad_mode(self, handler):
+        second = self.instructions[self.number_at[handler.target] + 1]
+        if second.opname != "WITH_EXCEPT_START":
+            return False
+        leave = self.stack[handler.depth - 1].realize()
+        return isinstance(leave, GetAttrVariable) and isinstance(leave.owner, GradModeVariable)
 
 
 class InliningInstructionTranslator(InstructionTranslatorBase):
