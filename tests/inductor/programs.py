@@ -63,6 +63,27 @@ PROGRAMS = {
     "gather": (lambda t, x: x.exp().gather(1, (x > 0).long()), [(3, 4)]),
     "losses": (lambda t, x, y: t.nn.functional.mse_loss(x, y) + t.nn.functional.smooth_l1_loss(x, y), [(3, 4), (3, 4)]),
     "cross entropy": (lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 2, 1])), [(3, 4)]),
+    "cross entropy with ignored": (
+        lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, -100, 1]), reduction="sum", label_smoothing=0.1),
+        [(3, 4)],
+    ),
+    "likelihood of each": (
+        lambda t, x: (
+            t.nn.functional.nll_loss(x.tanh(), t.tensor([3, 2]), t.tensor([1.0, 2, 3, 4]), reduction="none") * 2
+        ),
+        [(2, 4)],
+    ),
+    "embedding": (lambda t, w: t.nn.functional.embedding(t.tensor([[0, 2], [2, 1]]), w * 2).tanh(), [(3, 4)]),
+    "embedding of a view": (lambda t, w: t.nn.functional.embedding(t.tensor([4, 0]), w.t()) + 1, [(4, 5)]),
+    "gather across a view": (
+        lambda t, x: (x.t() * 2).reshape(2, 6).gather(0, (x > 0).long().view(1, 12)[:, :6]),
+        [(3, 4)],
+    ),
+    "gather and sum": (lambda t, x: x.gather(1, t.tensor([[1, 1], [0, 2], [2, 0]])).sum(0) * x.sum(0)[:2], [(3, 3)]),
+    "range": (lambda t, x: x * t.arange(2, 12, 2) + t.arange(5).view(5, 1), [(5, 5)]),
+    "bmm": (lambda t, x, y: t.bmm(x.exp(), y.transpose(1, 2)) + 1, [(2, 3, 4), (2, 5, 4)]),
+    "addmm": (lambda t, b, x, y: t.addmm(b, x, y, beta=0.5, alpha=2), [(5,), (3, 4), (4, 5)]),
+    "cat of products": (lambda t, x, y: t.cat([x @ y, (y @ x).t(), x[:, :2]], 1).sin(), [(4, 4), (4, 4)]),
     "write": (lambda t, x: (x * 2).add_(1).mul_(x), [(3, 4)]),
     "write to a part": (lambda t, x: written(x.clone()) * x, [(3, 4)]),
     "several": (lambda t, x, y: (x + y, (x * y).sum(0), x.mean()), [(3, 4), (3, 4)]),

@@ -229,6 +229,46 @@ def test_open_sizes():
         assert rt.allclose(call(x), (x.exp() * 2).sum(-1))
 
 
+# ---------------------------------------------------------------------------------------------------------- indices
+
+
+def error_of(function, *args):
+    with pytest.raises((IndexError, RuntimeError)) as failure:
+        function(*args)
+    return type(failure.value), str(failure.value)
+
+
+@pytest.mark.parametrize("index", [3, -1])
+def test_an_index_out_of_range(index):
+    """A kernel raises what PyTorch's Inductor does. Behind Dynamo the operators then run, and have their own words."""
+    x, good, bad = rt.rand(3, 2), rt.tensor([[0, 1]]), rt.tensor([[0, index]])
+    for program in (
+        lambda x, i: rt.nn.functional.embedding(i, x) * 2,
+        lambda x, i: x.gather(0, i) + 1,
+        lambda x, i: (x * 2).t().scatter(1, i.t(), 1.0),
+    ):
+        for call, error in ((aot(program), (RuntimeError, "index out of bounds")), (compiled(program), None)):
+            assert rt.equal(call(x, good), program(x, good))
+            assert error_of(call, x, bad) == (error or error_of(program, x, bad))
+
+
+def test_a_scatter_to_several_places_is_called():
+    x, index = rt.rand(3, 4), rt.tensor([[0, 2], [1, 1], [3, 0]])
+    with recording() as graphs:
+        ours = compiled(lambda x: (x * 2).scatter(1, index, 5.0) + 1)(x)
+    assert rt.equal(ours, (x * 2).scatter(1, index, 5.0) + 1)
+    assert graphs[0].fallbacks == {"aten.scatter.value": "several places in a row"}
+
+
+def test_what_is_saved_is_guarded():
+    """A result that backward needs must not be written to, be it saved with other sizes."""
+    out = compiled(lambda x: (lambda y: (y, y.view(-1).exp()))(x.exp()))(rt.rand(2, 2, requires_grad=True))
+    with rt.no_grad():
+        out[0].zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out[0].sum().backward()
+
+
 # ------------------------------------------------------------------------------------------------------------- code
 
 
