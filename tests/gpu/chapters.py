@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 BOOK = pathlib.Path(__file__).parents[2] / "book"
-USES = re.compile(r"(?<!torch\.)\bcuda\.(simulate|is_available|jit)\b")
+USES = re.compile(r"(?<!torch\.)\bcuda\.(simulate|is_available|jit)\b|^import readtorch as torch$", re.M)
 
 
 def names():

@@ -29,7 +29,7 @@ def test_threads_reversed_and_work_held_back():
     check_tests(OPERATORS, FEW, **HELD)
 
 
-@pytest.mark.parametrize("name", ["cuda_kernels", "caching_allocator"])
+@pytest.mark.parametrize("name", ["cuda_kernels", "fast_kernels", "caching_allocator"])
 def test_a_chapter_is_the_same_where_there_is_a_gpu(name):
     status, said = run("tests.gpu.chapters", name, run=0)
     assert status == 0, said[-6000:]

@@ -117,8 +117,46 @@ def without(v, parameter, row, k, places):
 
 
 @functools.cache
-def forward_in_registers(has_weight, has_bias, by_channel, dtype, share):
+def with_weights(has_weight, has_bias, by_channel, share):
+    """A function that finishes a thread's numbers of what begins at element k of row r: normalized, times weight, plus bias."""
     scaled, shifted = weights_of(has_weight, has_bias, by_channel)
+    place, (pieces, vector, _) = row_functions(share).place, share
+
+    def finish(v, center, scale, weight, bias, r, k, n, places):
+        for p in range(pieces):
+            for e in range(vector):
+                i, at = p * vector + e, k + place(p) + e
+                if at < n:
+                    y = scaled((v[i] - center) * scale, weight, r, at, places)
+                    v[i] = shifted(y, bias, r, at, places)
+
+    return finish
+
+
+@functools.cache
+def gradients_of(has_weight, by_channel, share):
+    """A function that loads a thread's numbers of what begins at element k of row r: g = grad · weight, and y, the normalized x.
+    Beyond the row's end both are 0."""
+    scaled, _ = weights_of(has_weight, False, by_channel)
+    row, (pieces, vector, _) = row_functions(share), share
+    place, load_share = row.place, row.load
+
+    def load_both(grad, x, weight, g, y, r, k, n, center, scale, places):
+        load_share(grad, r * n + k, n - k, g, type(center)(0))
+        load_share(x, r * n + k, n - k, y, center)
+        for p in range(pieces):
+            for e in range(vector):
+                i, at = p * vector + e, k + place(p) + e
+                if at < n:
+                    g[i] = scaled(g[i], weight, r, at, places)
+                y[i] = (y[i] - center) * scale
+
+    return load_both
+
+
+@functools.cache
+def forward_in_registers(has_weight, has_bias, by_channel, dtype, share):
+    finish = with_weights(has_weight, has_bias, by_channel, share)
     row, (pieces, vector, _), own = row_functions(share), share, share.elements
     first_row, rows_apart, place, load_share, store_share = row[:5]
     sum_of_row = row.across(plus)
@@ -139,12 +177,7 @@ def forward_in_registers(has_weight, has_bias, by_channel, dtype, share):
                         total += v[p * vector + e] * v[p * vector + e]
             variance = sum_of_row(total, shared, dtype(0)) / dtype(n)
             scale = dtype(1) / (variance + eps) ** dtype(0.5)
-            for p in range(pieces):
-                for e in range(vector):
-                    k = place(p) + e
-                    if k < n:
-                        y = scaled(v[p * vector + e] * scale, weight, r, k, places)
-                        v[p * vector + e] = shifted(y, bias, r, k, places)
+            finish(v, dtype(0), scale, weight, bias, r, 0, n, places)
             store_share(out, r * n, n, v)
             if place(0) == 0:
                 mean[r], rstd[r] = center, scale
@@ -155,27 +188,20 @@ def forward_in_registers(has_weight, has_bias, by_channel, dtype, share):
 @functools.cache
 def backward_in_registers(has_weight, by_channel, dtype, share):
     """With g = grad · weight and y the normalized row: rstd (g - mean(g) - y mean(g y))."""
-    scaled, _ = weights_of(has_weight, False, by_channel)
-    row, (pieces, vector, _), own = row_functions(share), share, share.elements
-    first_row, rows_apart, place, load_share, store_share = row[:5]
-    sum_of_row = row.across(plus)
+    load_both = gradients_of(has_weight, by_channel, share)
+    row, own = row_functions(share), share.elements
+    sum_of_row, first_row, rows_apart, store_share = row.across(plus), row.first_row, row.rows_apart, row.store
 
     def backward(grad, x, mean, rstd, weight, out, rows, n, places):
         shared = cuda.shared.array(32, dtype)
         g, y = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
         for r in range(first_row(), rows, rows_apart()):
-            load_share(grad, r * n, n, g, dtype(0))
-            load_share(x, r * n, n, y, dtype(0))
             center, scale = load(mean, r), load(rstd, r)
+            load_both(grad, x, weight, g, y, r, 0, n, center, scale, places)
             total, along = dtype(0), dtype(0)
-            for p in range(pieces):
-                for e in range(vector):
-                    k, at = place(p) + e, p * vector + e
-                    if k < n:
-                        g[at] = scaled(g[at], weight, r, k, places)
-                    y[at] = (y[at] - center) * scale
-                    total += g[at]
-                    along += g[at] * y[at]
+            for e in range(own):
+                total += g[e]
+                along += g[e] * y[e]
             total = sum_of_row(total, shared, dtype(0)) / dtype(n)
             along = sum_of_row(along, shared, dtype(0)) / dtype(n)
             for e in range(own):
@@ -187,8 +213,8 @@ def backward_in_registers(has_weight, by_channel, dtype, share):
 
 @functools.cache
 def forward_in_slices(has_weight, has_bias, by_channel, dtype, share):
-    scaled, shifted = weights_of(has_weight, has_bias, by_channel)
-    row, (pieces, vector, _), own = row_functions(share), share, share.elements
+    finish = with_weights(has_weight, has_bias, by_channel, share)
+    row, own = row_functions(share), share.elements
     first_row, rows_apart, place, load_share, store_share, slice_ = *row[:5], row.slice
 
     def forward(x, weight, bias, eps, out, mean, rstd, rows, n, places):
@@ -211,12 +237,7 @@ def forward_in_slices(has_weight, has_bias, by_channel, dtype, share):
             scale = dtype(1) / (variance + eps) ** dtype(0.5)
             while k < n:
                 load_share(x, r * n + k, n - k, v, center)
-                for p in range(pieces):
-                    for e in range(vector):
-                        at = k + place(p) + e
-                        if at < n:
-                            y = scaled((v[p * vector + e] - center) * scale, weight, r, at, places)
-                            v[p * vector + e] = shifted(y, bias, r, at, places)
+                finish(v, center, scale, weight, bias, r, k, n, places)
                 store_share(out, r * n + k, n - k, v)
                 k += slice_()
             if place(0) == 0:
@@ -228,29 +249,18 @@ def forward_in_slices(has_weight, has_bias, by_channel, dtype, share):
 @functools.cache
 def backward_in_slices(has_weight, by_channel, dtype, share):
     """As `backward_in_registers`."""
-    scaled, _ = weights_of(has_weight, False, by_channel)
-    row, (pieces, vector, _), own = row_functions(share), share, share.elements
-    first_row, rows_apart, place, load_share, store_share, slice_ = *row[:5], row.slice
+    load_both = gradients_of(has_weight, by_channel, share)
+    row, own = row_functions(share), share.elements
+    first_row, rows_apart, store_share, slice_ = row.first_row, row.rows_apart, row.store, row.slice
 
     def backward(grad, x, mean, rstd, weight, out, rows, n, places):
         shared = cuda.shared.array(32, dtype)
         g, y = cuda.local.array(own, dtype), cuda.local.array(own, dtype)
-
-        def load_slice(r, k, center, scale):
-            load_share(grad, r * n + k, n - k, g, dtype(0))
-            load_share(x, r * n + k, n - k, y, center)
-            for p in range(pieces):
-                for e in range(vector):
-                    at = k + place(p) + e
-                    if at < n:
-                        g[p * vector + e] = scaled(g[p * vector + e], weight, r, at, places)
-                    y[p * vector + e] = (y[p * vector + e] - center) * scale
-
         for r in range(first_row(), rows, rows_apart()):
             center, scale = load(mean, r), load(rstd, r)
             total, along, k = dtype(0), dtype(0), 0
             while k < n:
-                load_slice(r, k, center, scale)
+                load_both(grad, x, weight, g, y, r, k, n, center, scale, places)
                 for e in range(own):
                     total += g[e]
                     along += g[e] * y[e]
@@ -258,7 +268,7 @@ def backward_in_slices(has_weight, by_channel, dtype, share):
             total = block_sum(total, shared, dtype(0)) / dtype(n)
             along, k = block_sum(along, shared, dtype(0)) / dtype(n), 0
             while k < n:
-                load_slice(r, k, center, scale)
+                load_both(grad, x, weight, g, y, r, k, n, center, scale, places)
                 for e in range(own):
                     g[e] = scale * (g[e] - total - y[e] * along)
                 store_share(out, r * n + k, n - k, g)
