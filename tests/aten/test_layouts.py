@@ -114,6 +114,16 @@ def test_along_dimensions(function):
                 assert same_strides(mine, reference), (order, dims, mine.stride(), reference.stride())
 
 
+@pytest.mark.parametrize("name", "sum mean amax prod any all nansum aminmax logsumexp".split())
+def test_strides_of_dimensions_that_are_kept(name):
+    """Those of size 1, too, over which no element lies."""
+    for order in itertools.permutations(range(3)):
+        x = torch.rand(3, 4, 1).permute(order)
+        for dim in range(3):
+            theirs, ours = (tensors_of(getattr(t, name)(dim=dim, keepdim=True)) for t in (x, to_readtorch(x)))
+            assert [t.stride() for t in ours] == [t.stride() for t in theirs], (order, dim)
+
+
 FORMATS = ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 
 

@@ -14,7 +14,7 @@ from readtorch._dynamo import eval_frame, trace_rules, utils
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch._higher_order_ops.utils import _compiled
 from readtorch.utils._pytree import tree_leaves
-from tests.dynamo import control_fuzz, more_programs, page, shape_fuzz, table, world_fuzz
+from tests.dynamo import changing_programs, control_fuzz, more_programs, page, shape_fuzz, table, world_fuzz
 from tests.dynamo.fuzz import differs
 from tests.dynamo.known_differences import DIFFERENCES
 from tests.dynamo.models import MODELS
@@ -46,6 +46,12 @@ def told(compiled):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_changes_is_noticed(name):
     assert table.compiled_here(PROGRAMS[name])[0] == table.as_written(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", changing_programs.PROGRAMS)
+def test_what_few_programs_change(name):
+    program = changing_programs.PROGRAMS[name]
+    assert table.compiled_here(program)[0] == table.as_written(program)
 
 
 @pytest.mark.parametrize("name", more_programs.PROGRAMS)

@@ -56,6 +56,7 @@ FUNCTIONS = {
     "add": lambda T: lambda x: x + 1,
     "constants": lambda T: lambda x: x * T.tensor(2.0) + T.ones(3),
     "value of a constant": lambda T: lambda x: x + T.tensor(3).item(),
+    "gradient of a reciprocal": lambda T: gradient(T, lambda x: 2 / (x + 1)),
     "in place": lambda T: lambda x: x.clone().add_(1).t(),
     "assignment": lambda T: with_assignment,
     "chunk": lambda T: lambda x: x.chunk(3, 1)[1],

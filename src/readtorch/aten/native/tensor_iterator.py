@@ -160,11 +160,11 @@ def copied(value, result):
 
 
 def wrap_reduced(value):
-    """The tensor of a reduction's result. It lies row by row, however the operand lies.
+    """The tensor of a reduction's result. It has the strides of a new array, however the operand lies.
 
     In PyTorch: `resize_reduction_result` in `ReduceOpsUtils.h`.
     """
-    return wrap_result(value.copy() if value.ndim > 1 and not value.flags.c_contiguous else value)
+    return wrap_result(value if value.strides == np.empty(value.shape, value.dtype).strides else value.copy())
 
 
 def laid_out(value, *operands):

@@ -226,7 +226,8 @@ reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal), f.reciprocal
 @reciprocal.backward
 class ReciprocalBackward0:
     def self(grad, result):
-        return -grad * conj(result * result)
+        slope = conj(result * result)
+        return -grad * slope
 
     result = "auto_element_wise"
 
