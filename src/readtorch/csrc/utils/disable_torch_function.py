@@ -43,8 +43,12 @@ def _has_torch_function_variadic(*args):
 
 
 def _has_torch_function(relevant_args):
-    """The same for the arguments in a sequence."""
-    return _has_torch_function_variadic(*relevant_args)
+    """The same for the arguments in a sequence. TypeError for anything else."""
+    try:
+        arguments = tuple(relevant_args)
+    except TypeError:
+        raise TypeError("expected a sequence") from None
+    return _has_torch_function_variadic(*arguments)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
