@@ -146,8 +146,7 @@ def compile(
     fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name
     ("inductor" if None), or a function (graph, inputs) -> function of the inputs. mode, options, name: accepted,
     without effect.
-    Raises InvalidBackend for unknown names, RuntimeError for unknown modes. Explained in the chapter "The fuser,
-    and from TorchScript to torch.compile".
+    Raises InvalidBackend for unknown names, RuntimeError for unknown modes. Explained in the chapter "Inductor: loops, fusion, code".
     """
     if model is None:
         given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, name=name)

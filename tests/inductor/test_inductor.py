@@ -80,6 +80,7 @@ ENDS = [
     lambda t, x: x.double().amax(-1, keepdim=True) - x,
     lambda t, x: x.transpose(0, -1).reshape(-1),
     lambda t, x: x[..., ::2].sum(),
+    lambda t, x: x.flip(0).sum(-1) * 2,
 ]
 
 
@@ -111,6 +112,14 @@ def test_random_programs(arrays, first, second, end):
     assert ours.stride() == theirs.stride() or 1 in ours.shape
     assert str(ours.dtype) == str(theirs.dtype)
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_flip_is_a_body_of_its_own():
+    x = rt.arange(24.0).reshape(2, 3, 4)
+    with recording() as graphs:
+        both, middle = compiled(lambda x: (x.flip(0, -1) * 2, x.flip(1)))(x)
+    assert rt.equal(both, x.flip(0, -1) * 2) and rt.equal(middle, x.flip(1)) and middle.is_contiguous()
+    assert graphs[0].fallbacks == {}
 
 
 def aot(function, **options):

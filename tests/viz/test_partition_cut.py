@@ -56,7 +56,7 @@ def in_pytorch(inputs):
     used = [
         name
         for name in INPUTS
-        if any(name in partition_cut.names_in(tree) for _, tree in partition_cut.read(inputs["program"]))
+        if any(name in partition_cut.names_in(tree) for _, tree in partition_cut.LANGUAGE.read(inputs["program"]))
     ]
     B, W = inputs["batch"], inputs["width"]
     shapes = {"x": (B, W), "w": (W, W), "v": (W, W), "b": (W,)}

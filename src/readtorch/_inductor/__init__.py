@@ -1,5 +1,4 @@
-"""The compiler behind `readtorch.compile`: from a graph of operators to kernels. Explained in the chapter "The fuser, and from
-TorchScript to torch.compile".
+"""The compiler behind `readtorch.compile`: from a graph of operators to kernels. Explained in the chapter "Inductor: loops, fusion, code".
 
     compile_fx.py   what Dynamo calls: a GraphModule becomes something that runs
     graph.py        the graph as TorchScript's passes and the fuser know it

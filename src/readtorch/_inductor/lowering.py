@@ -424,6 +424,18 @@ def slice_(node, arguments):
     return x.view(node.meta["val"].shape, reindex)
 
 
+@register_lowering("flip.default")
+def flip(node, arguments):
+    """No strides step backward, so this is a body of its own and no view."""
+    x = arguments["self"]
+    dims = {d % len(x.size) for d in arguments["dims"]}
+
+    def reindex(index):
+        return [i * -1 + (n - 1) if d in dims else i for d, (n, i) in enumerate(zip(x.size, index))]
+
+    return copied(node, x.view(x.size, reindex))
+
+
 @register_lowering("split.Tensor", "split_with_sizes.default", "unbind.int")
 def split(node, arguments):
     """Slices one after the other."""

@@ -1,6 +1,6 @@
 """The compiler's public switches. In PyTorch: `torch/compiler/__init__.py`.
 
-Explained in the chapter "The fuser, and from TorchScript to torch.compile".
+Explained in the chapter "Inductor: loops, fusion, code".
 """
 
 import functools

@@ -1,7 +1,6 @@
 """Switches of the executor.
 
-In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "The fuser, and from TorchScript to
-torch.compile".
+In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "Inductor: loops, fusion, code".
 """
 
 import contextlib

@@ -373,7 +373,7 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
 
 def fusion(function, *inputs, selected=-1, title="Fusion viewer"):
     """Which operators of a function the fuser groups, and the kernel that each group becomes, line by line
-    (the chapter "The fuser, and from TorchScript to torch.compile").
+    (the chapter "Inductor: loops, fusion, code").
 
     function: is traced on `inputs`; a Graph will do, too. selected: the key of the operator chosen first: its place
     among the graph's nodes.

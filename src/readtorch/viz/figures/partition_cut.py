@@ -9,7 +9,6 @@ In PyTorch: `torch/_functorch/partitioners.py`.
 import contextlib
 import math
 import operator
-import re
 
 import readtorch
 from readtorch._functorch import config, partitioners
@@ -23,6 +22,7 @@ from readtorch.fx import Node
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.graph_layout import layered_layout
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch, Text
+from readtorch.viz.line_programs import Language, is_number, names_in
 from readtorch.viz.picture import box, drawing, tag, text
 
 FIRST = "h = x @ w + b; a = gelu(h) * sigmoid(h); y = layer_norm(a @ v + x)"
@@ -64,124 +64,9 @@ BANS = {
 }
 FAR = 999  # steps from the backward: no way leads there
 
-# ---- reading a program
-
-TOKEN = re.compile(r" *(?:([0-9]+(?:\.[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|([-+*/@=(),]))")
-
-
-def unknown(what):
-    raise Refusal(
-        f"Not known here: {what[:20]}. {ALLOWED}" if what else f"Something is missing at the end of a line. {ALLOWED}"
-    )
-
-
-class Line:
-    """Reads `name = expression`. A tree is a number, a name as text, or (operator, trees …)."""
-
-    def __init__(self, line):
-        self.words, at, line = [], 0, line.rstrip(" ")
-        while at < len(line):
-            found = TOKEN.match(line, at)
-            if not found:
-                unknown(line[at:].strip(" "))
-            self.words.append(found[found.lastindex])
-            at = found.end()
-
-    def next(self):
-        return self.words[0] if self.words else ""
-
-    def take(self, word=None):
-        if not self.words or word not in (None, self.words[0]):
-            unknown(self.next())
-        return self.words.pop(0)
-
-    def statement(self):
-        name = self.take()
-        if not is_name(name) or name in (*FUNCTIONS, *INPUTS, "B", "W"):
-            raise Refusal(f"{name} is no name for a result here.")
-        self.take("=")
-        tree = self.sum()
-        return (name, tree) if not self.words else unknown(self.next())
-
-    def sum(self):
-        return self.signs("+-", self.product)
-
-    def product(self):
-        return self.signs("*/@", self.unary)
-
-    def signs(self, signs, part):
-        tree = part()
-        while self.next() and self.next() in signs:
-            tree = (self.take(), tree, part())
-        return tree
-
-    def unary(self):
-        if self.next() != "-":
-            return self.atom()
-        self.take()
-        tree = self.unary()
-        return -tree if is_number(tree) else ("neg", tree)
-
-    def atom(self):
-        if self.next() == "(":
-            self.take()
-            tree = self.sum()
-            self.take(")")
-            return tree
-        word = self.take()
-        if word[0].isdigit():
-            return number(word)
-        if not is_name(word):
-            unknown(word)
-        if self.next() == "(":
-            return self.call(word)
-        return word
-
-    def call(self, name):
-        if name not in FUNCTIONS:
-            unknown(name)
-        self.take("(")
-        tree = [name, self.sum()]
-        for _ in range(2 if name == "view" else 0):
-            self.take(",")
-            tree.append(self.unary())
-        self.take(")")
-        return tuple(tree)
-
-
-def number(word):
-    if len(word) > 6:
-        raise Refusal(f"{word}: a number has at most five digits here.")
-    return float(word) if "." in word else int(word)
-
-
-def is_name(word):
-    return word[0].isalpha() or word[0] == "_"
-
-
-def is_number(tree):
-    return isinstance(tree, int | float)
-
-
-def read(program):
-    lines = [Line(line).statement() for line in program.split(";") if line.strip(" ")]
-    if not lines:
-        unknown("")
-    count = sum(operators_of(tree) for _, tree in lines)
-    if count > MOST_OPERATORS:
-        raise Refusal(f"At most {MOST_OPERATORS} operators, please.")
-    return lines
-
-
-def operators_of(tree):
-    return 1 + sum(map(operators_of, tree[1:])) if isinstance(tree, tuple) else 0
-
-
-def names_in(tree):
-    if isinstance(tree, tuple):
-        return set().union(*map(names_in, tree[1:]))
-    return {tree} if isinstance(tree, str) else set()
-
+LANGUAGE = Language(
+    {name: 2 if name == "view" else 0 for name in FUNCTIONS}, (*INPUTS, "B", "W"), MOST_OPERATORS, ALLOWED
+)
 
 # ---- running it
 
@@ -209,7 +94,7 @@ class Run:
         if is_number(tree):
             return tree
         if isinstance(tree, str):
-            return known[tree] if tree in known else unknown(tree)
+            return known[tree] if tree in known else LANGUAGE.unknown(tree)
         kind, *parts = tree
         if kind == "view":
             return self.view(self.tensor(parts[0], known), [self.size(part) for part in parts[1:]])
@@ -508,7 +393,7 @@ def told(rows, nodes, merged, budget):
 
 
 def model(inputs):
-    joint, names = trace(read(inputs["program"]), {"B": inputs["batch"], "W": inputs["width"]})
+    joint, names = trace(LANGUAGE.read(inputs["program"]), {"B": inputs["batch"], "W": inputs["width"]})
     primals = [node for node in joint.graph.find_nodes(op="placeholder") if not partitioners._is_tangent(node)]
     static = [i for i, name in enumerate(names) if name != "x"]
     parameters = {storage_of(primals[i]) for i in static}
@@ -634,6 +519,6 @@ FIGURE = Figure(
     model=model,
     picture=picture,
     hint="Fused: operators that the partitioner calls fusible share a kernel. w, v and b are parameters: the cut saves them for nothing, and they do not count as kept.",
-    helpers=("_layered", "models/partition_cut_trace"),
+    helpers=("_layered", "models/line_programs", "models/partition_cut_trace"),
     sample=sample,
 )

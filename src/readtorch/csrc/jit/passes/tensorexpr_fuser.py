@@ -9,8 +9,7 @@ through something
 outside: a group runs at one moment. Nothing is fused that reads or makes what some node of the graph writes
 to in place.
 
-In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "The fuser, and from
-TorchScript to torch.compile".
+In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "Inductor: loops, fusion, code".
 """
 
 from readtorch.csrc.jit.ir.alias_analysis import AliasDb

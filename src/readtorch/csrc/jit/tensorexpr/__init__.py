@@ -8,6 +8,5 @@
     kernel.py           one group at run time: guards, kernels, and what happens where none fits
     autodiff.py         its gradient, as another graph
 
-In PyTorch: `torch/csrc/jit/tensorexpr`. Explained in the chapter "The fuser, and from TorchScript to
-torch.compile".
+In PyTorch: `torch/csrc/jit/tensorexpr`. Explained in the chapter "Inductor: loops, fusion, code".
 """

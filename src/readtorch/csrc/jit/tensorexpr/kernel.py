@@ -10,7 +10,7 @@ A call goes through three stages, the cheap one first:
 
 In PyTorch: `torch/csrc/jit/tensorexpr/kernel.cpp` (`TensorExprKernel::run`); the guards are nodes of the
 graph there (`prim::TypeCheck`), with the unfused graph in the other branch of a `prim::If`. Explained in
-the chapter "The fuser, and from TorchScript to torch.compile".
+the chapter "Inductor: loops, fusion, code".
 """
 
 import numpy as np

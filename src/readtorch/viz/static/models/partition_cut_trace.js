@@ -8,104 +8,10 @@ const CUT_ALLOWED =
   "the sizes. The last line is what is returned.";
 const ALIASES = ["t", "view", "expand", "detach", "_unsafe_view"];
 
-// ---- reading a program
-
-const CUT_TOKEN = / *(?:([0-9]+(?:\.[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|([-+*/@=(),]))/y;
-const withoutBlanks = (text) => text.replace(/^ +| +$/g, "");
-function notKnown(what) {
-  const said = what ? `Not known here: ${[...what].slice(0, 20).join("")}.` : "Something is missing at the end of a line.";
-  refuse(`${said} ${CUT_ALLOWED}`);
-}
-
-const isName = (word) => /^[A-Za-z_]/.test(word);
-const isNumber = (tree) => tree.number !== undefined;
-
-// Reads `name = expression`. A tree is { number: its text }, a name, or [operator, trees …].
-class CutLine {
-  constructor(line) {
-    const text = line.replace(/ +$/, "");
-    this.words = [];
-    for (let at = 0; at < text.length; at = CUT_TOKEN.lastIndex) {
-      CUT_TOKEN.lastIndex = at;
-      const found = CUT_TOKEN.exec(text);
-      if (!found) notKnown(withoutBlanks(text.slice(at)));
-      this.words.push(found[1] ?? found[2] ?? found[3]);
-    }
-  }
-  get next() {
-    return this.words[0] ?? "";
-  }
-  take(word = null) {
-    if (!this.words.length || (word !== null && word !== this.next)) notKnown(this.next);
-    return this.words.shift();
-  }
-  statement() {
-    const name = this.take();
-    if (!isName(name) || [...CUT_FUNCTIONS, ...CUT_INPUTS, "B", "W"].includes(name)) refuse(`${name} is no name for a result here.`);
-    this.take("=");
-    const tree = this.sum();
-    if (this.words.length) notKnown(this.next);
-    return [name, tree];
-  }
-  sum() {
-    return this.signs("+-", () => this.product());
-  }
-  product() {
-    return this.signs("*/@", () => this.unary());
-  }
-  signs(signs, part) {
-    let tree = part();
-    while (this.next && signs.includes(this.next)) tree = [this.take(), tree, part()];
-    return tree;
-  }
-  unary() {
-    if (this.next !== "-") return this.atom();
-    this.take();
-    const tree = this.unary();
-    return isNumber(tree) ? { number: turned(tree.number) } : ["neg", tree];
-  }
-  atom() {
-    if (this.next === "(") {
-      this.take();
-      const tree = this.sum();
-      this.take(")");
-      return tree;
-    }
-    const word = this.take();
-    if (/^[0-9]/.test(word)) return { number: numberWord(word) };
-    if (!isName(word)) notKnown(word);
-    return this.next === "(" ? this.call(word) : word;
-  }
-  call(name) {
-    if (!CUT_FUNCTIONS.includes(name)) notKnown(name);
-    this.take("(");
-    const tree = [name, this.sum()];
-    for (let i = 0; i < (name === "view" ? 2 : 0); i++) {
-      this.take(",");
-      tree.push(this.unary());
-    }
-    this.take(")");
-    return tree;
-  }
-}
-
-// As Python writes it: 2 and 2.0 are two numbers.
-function numberWord(word) {
-  if (word.length > 6) refuse(`${word}: a number has at most five digits here.`);
-  const text = String(Number(word));
-  return word.includes(".") && !text.includes(".") ? `${text}.0` : text;
-}
-const turned = (number) => (number.startsWith("-") ? number.slice(1) : number === "0" ? "0" : `-${number}`);
-
-const operatorsOf = (tree) => (Array.isArray(tree) ? 1 + tree.slice(1).reduce((sum, part) => sum + operatorsOf(part), 0) : 0);
-const namesIn = (tree) => (Array.isArray(tree) ? tree.slice(1).flatMap(namesIn) : typeof tree === "string" ? [tree] : []);
-
-function readProgram(program) {
-  const lines = program.split(";").filter(withoutBlanks).map((line) => new CutLine(line).statement()); // prettier-ignore
-  if (!lines.length) notKnown("");
-  if (lines.reduce((sum, [, tree]) => sum + operatorsOf(tree), 0) > MOST_OPERATORS) refuse(`At most ${MOST_OPERATORS} operators, please.`);
-  return lines;
-}
+const CUT_LANGUAGE = {
+  functions: Object.fromEntries(CUT_FUNCTIONS.map((name) => [name, name === "view" ? 2 : 0])),
+  reserved: [...CUT_INPUTS, "B", "W"], mostOperators: MOST_OPERATORS, allowed: CUT_ALLOWED,
+}; // prettier-ignore
 
 // ---- sizes and strides
 
@@ -308,7 +214,7 @@ class CutRun {
     return result;
   }
   value(tree, known) {
-    if (typeof tree === "string") return Object.hasOwn(known, tree) ? known[tree] : notKnown(tree);
+    if (typeof tree === "string") return Object.hasOwn(known, tree) ? known[tree] : notKnown(CUT_LANGUAGE, tree);
     if (!Array.isArray(tree)) return tree;
     const [kind, ...parts] = tree;
     if (kind === "view") {
@@ -403,7 +309,7 @@ function summedToShape(T, g, shape) {
 // ---- { nodes, result, gradients (null where there is none), primals }
 
 function traceJoint(program, sizes) {
-  const lines = readProgram(program);
+  const lines = readProgram(program, CUT_LANGUAGE);
   const used = new Set(lines.flatMap(([, tree]) => namesIn(tree)));
   const { B, W } = sizes;
   const shapes = { x: [B, W], w: [W, W], v: [W, W], b: [W] };
