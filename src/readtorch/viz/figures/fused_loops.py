@@ -152,10 +152,10 @@ class Lowering:
 
     def value(self, kind, name, operands):
         """(the Value, the shape that is worked on)"""
-        if all(map(is_number, operands)):
-            raise Refusal("Python computes numbers among themselves before any tensor sees them.")
         if any(map(is_number, operands)) and kind in ("mm", *FUNCTIONS):
             raise Refusal(f"{kind} of a number: a tensor is wanted.")
+        if all(map(is_number, operands)):
+            raise Refusal("Python computes numbers among themselves before any tensor sees them.")
         values = [self.places[one] for one in operands if not is_number(one)]
         if kind == "mm":
             return self.product(name, *values)

@@ -105,8 +105,8 @@ class Lowering {
     return (this.users.get(this.operators.size) ?? 0) > 1 && heavy;
   }
   value(kind, name, operands) {
-    if (!operands.some(isNode)) refuse("Python computes numbers among themselves before any tensor sees them.");
     if (!operands.every(isNode) && ["mm", ...LOOP_FUNCTIONS].includes(kind)) refuse(`${kind} of a number: a tensor is wanted.`);
+    if (!operands.some(isNode)) refuse("Python computes numbers among themselves before any tensor sees them.");
     const values = operands.filter(isNode).map((one) => this.places.get(one));
     if (kind === "mm") return this.product(name, ...values);
     if (LOOP_VIEWS.includes(kind)) return this.view(kind, name, values[0]);
