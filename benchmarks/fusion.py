@@ -29,6 +29,14 @@ SIZES = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 ROUNDS = 15
 
 
+def eager(torch, chain):
+    return chain
+
+
+def ours(readtorch, chain):
+    return readtorch.compile(chain)
+
+
 def traced(torch, chain):
     warnings.simplefilter("ignore", DeprecationWarning)
     return torch.jit.trace(chain, (torch.rand(8), torch.rand(8)))
@@ -40,20 +48,20 @@ def compiled(torch, chain):
 
 
 WAYS = {
-    "torch eager": ("torch", lambda torch, chain: chain),
-    "torch eager, glibc's malloc": ("torch", lambda torch, chain: chain),
+    "torch eager": ("torch", eager),
+    "torch eager, glibc's malloc": ("torch", eager),
     "torch.jit": ("torch", traced),
     "torch.compile": ("torch", compiled),
-    "readtorch.compile": ("readtorch", lambda readtorch, chain: readtorch.compile(chain)),
+    "readtorch.compile": ("readtorch", ours),
 }
 
 
 class Contestant:
-    """The driver's end of a process that times one way."""
+    """The driver's end of a process that times one way: its name, the library, what is done to a function, and what prepares a run."""
 
-    def __init__(self, way):
+    def __init__(self, way, library, make, prepare):
         self.connection, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=serve, args=(way, theirs), daemon=True)
+        self.process = multiprocessing.Process(target=serve, args=(library, make, prepare, theirs), daemon=True)
         replace_environment(environment(keeps_memory="glibc" not in way))
         self.process.start()
 
@@ -68,14 +76,13 @@ def replace_environment(variables):
     os.environ.update(variables)
 
 
-def serve(way, connection):
-    """Answer ("prepare", name of a chain, elements, whether backward) and ("sample",), until ("stop",)."""
-    library, make = WAYS[way]
+def serve(library, make, prepare, connection):
+    """Answer ("prepare", what to run …) and ("sample",), until ("stop",)."""
     api = importlib.import_module(library)
     api.set_num_threads(1)
     while (request := connection.recv()) != ("stop",):
         if request[0] == "prepare":
-            run, calls = prepared(api, make, *request[1:])
+            run, calls = prepare(api, make, *request[1:])
             connection.send(None)
         else:
             connection.send(microseconds(run, calls))
@@ -105,28 +112,28 @@ def microseconds(run, calls):
     return (time.process_time_ns() - start) / calls / 1000
 
 
-def measured(contestants, name, n, backward):
-    """A row of the result file, and the ratios to PyTorch eager."""
+def measured(contestants, *what):
+    """Way -> microseconds, and way -> the ratio to PyTorch eager."""
     for contestant in contestants.values():
-        contestant.ask("prepare", name, n, backward)
+        contestant.ask("prepare", *what)
     times = {way: [] for way in contestants}
     for _ in range(ROUNDS):
         for way, contestant in contestants.items():
             times[way].append(contestant.ask("sample"))
     eager = times["torch eager"]
     ratios = {way: statistics.median(t / e for t, e in zip(each, eager)) for way, each in times.items()}
-    return {"chain": name, "elements": n} | {w: round(statistics.median(t), 2) for w, t in times.items()}, ratios
+    return {w: round(statistics.median(t), 2) for w, t in times.items()}, ratios
 
 
 def main(sizes, backward):
     stay_on_cores(1)
-    contestants, rows = {way: Contestant(way) for way in WAYS}, []
+    contestants, rows = {way: Contestant(way, *how, prepared) for way, how in WAYS.items()}, []
     for name in CHAINS:
         for n in sizes:
-            row, ratios = measured(contestants, name, n, backward)
+            times, ratios = measured(contestants, name, n, backward)
             shown = "  ".join(f"{way} {ratio:.3f}" for way, ratio in ratios.items() if way != "torch eager")
-            print(f"{name}, {n:>10,} elements: torch eager {row['torch eager']:.1f} us; over it: {shown}", flush=True)
-            rows.append(row)
+            print(f"{name}, {n:>10,} elements: torch eager {times['torch eager']:.1f} us; over it: {shown}", flush=True)
+            rows.append({"chain": name, "elements": n} | times)
     for contestant in contestants.values():
         contestant.connection.send(("stop",))
     record.write("fusion_backward" if backward else "fusion", rows, libraries=libraries())
