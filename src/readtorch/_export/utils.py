@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from readtorch._subclasses.fake_tensor import FakeTensor
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SymInt, hint_of
 from readtorch.export.graph_signature import InputKind, OutputKind
 from readtorch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, keystr, tree_flatten_with_path
 
@@ -109,15 +110,34 @@ def _check_input_constraints_for_graph(input_placeholders, flat_args_with_path, 
         raise RuntimeError(
             f"Unexpected number of inputs (expected {len(input_placeholders)}, got {len(flat_args_with_path)})"
         )
+    known = {}  # symbol -> the size that it has in this call
     for (path, arg), node in zip(flat_args_with_path, input_placeholders):
         val = node.meta.get("val")
         if isinstance(val, FakeTensor):
-            _check_tensor(val, arg, get_keystr(path))
+            _check_tensor(val, arg, get_keystr(path), range_constraints, known)
+        elif isinstance(val, SymInt):
+            _check_symint(val, arg, get_keystr(path), range_constraints, known)
         elif isinstance(val, int | float | str):
             _check_constant(val, arg, get_keystr(path))
 
 
-def _check_tensor(val, arg, where):
+def _check_symint(expected, size, where, range_constraints, known):
+    """That a size that may change is within its range, and what it is elsewhere."""
+    expr = expected.node.expr
+    if expr.symbol is not None:
+        wanted = known.setdefault(expr.symbol, size)
+    else:
+        wanted = expr.value(known) if expr.symbols() <= known.keys() else size
+    if wanted != size:
+        raise RuntimeError(f"Expected input at {where} to be equal to {wanted}, but got {size}")
+    low, high = range_constraints.get(expr, (0, math.inf))
+    if low > 2 and size < low:
+        raise RuntimeError(f"Expected input at {where} to be >= {low}, but got {size}")
+    if size > high:
+        raise RuntimeError(f"Expected input at {where} to be <= {high}, but got {size}")
+
+
+def _check_tensor(val, arg, where, range_constraints, known):
     if not isinstance(arg, Tensor):
         raise RuntimeError(f"Expected input at {where} to be a tensor, but got {type(arg)}")
     if len(val.shape) != len(arg.shape):
@@ -125,7 +145,9 @@ def _check_tensor(val, arg, where):
             f"Unexpected number of dimensions in input at {where}.shape (expected {val.shape}, got {arg.shape})"
         )
     for i, (size, expected) in enumerate(zip(arg.shape, val.shape)):
-        if size != expected:
+        if isinstance(expected, SymInt) and expected.node.expr.number is None:
+            _check_symint(expected, size, f"{where}.shape[{i}]", range_constraints, known)
+        elif size != hint_of(expected):
             raise RuntimeError(
                 f"Expected input at {where}.shape[{i}] to be equal to {expected}, but got {size}. "
                 "If you meant for this dimension to be dynamic, please re-export and specify dynamic_shapes "

@@ -6,10 +6,13 @@ Each `ExportedProgram` is checked when it is made. A verifier stands for a diale
     ATEN        what `run_decompositions` makes: operators are functional
 """
 
+import math
 import operator
 
+import readtorch
 from readtorch._ops import HigherOrderOperator, OpOverload
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
 from readtorch.fx import GraphModule, Node
 from readtorch.nn import Parameter
@@ -35,8 +38,21 @@ BUILTIN_OPS = (
         operator.or_,
         operator.not_,
     ),
-    *(operator.pow, operator.neg, operator.abs, operator.lshift, operator.rshift, round),
+    *(
+        operator.pow,
+        operator.neg,
+        operator.abs,
+        operator.lshift,
+        operator.rshift,
+        math.ceil,
+        math.floor,
+        math.trunc,
+        round,
+    ),
 )
+
+
+SYM_FUNCTIONS = (readtorch.sym_int, readtorch.sym_float, readtorch.sym_max, readtorch.sym_min, readtorch.sym_not)
 
 
 class SpecViolationError(Exception):
@@ -71,7 +87,7 @@ class Verifier:
             _check_attribute(module, node, (GraphModule,) if is_toplevel else (GraphModule, Parameter, Tensor))
 
     def _check_valid_op(self, op):
-        if not isinstance(op, OpOverload | HigherOrderOperator) and op not in BUILTIN_OPS:
+        if not isinstance(op, OpOverload | HigherOrderOperator) and op not in (*BUILTIN_OPS, *SYM_FUNCTIONS):
             raise SpecViolationError(
                 f"Operator '{op}' is not an allowed operator type: {(OpOverload, HigherOrderOperator)}\n"
                 f"Valid builtin ops: {list(BUILTIN_OPS)}"
@@ -105,7 +121,7 @@ def _check_val(node):
 def _is_correct_val(val):
     if isinstance(val, list | tuple):
         return all(map(_is_correct_val, val))
-    return isinstance(val, int | bool | str | float | Tensor | None)
+    return val is None or isinstance(val, (int, bool, str, float, Tensor, *SYM_TYPES))
 
 
 def _check_attribute(module, node, allowed):

@@ -18,7 +18,7 @@ def broadcast_shape(*shapes):
         size = 1
         for n in sizes:
             if n != 1:
-                if size != 1 and n != size:
+                if size != 1 and size != n:
                     raise broadcast_error(*shapes)
                 size = n if size == 1 else size
         result.append(size)

@@ -183,6 +183,11 @@ def hint_of(number):
     return number.node.hint if isinstance(number, _SymNumber) else number
 
 
+def by_expr(number):
+    """What is equal for two numbers that are surely equal, and can be a key of a dict. In PyTorch: `SymIntEqByExpr`."""
+    return number.node.expr if isinstance(number, _SymNumber) else number
+
+
 def is_symbolic(sizes):
     """Whether one of these sizes is left open."""
     return any([isinstance(n, _SymNumber) for n in sizes])

@@ -90,6 +90,11 @@ class SymbolicArray:
     def flags(self):
         return _Flags(self)
 
+    def is_contiguous_or_false(self):
+        """Whether the elements lie row by row, where that can be seen without a guard."""
+        with untraced():
+            return all(map(is_same, self.steps, row_major(self.shape)))
+
     def __len__(self):
         return int(self.shape[0])
 
@@ -126,6 +131,13 @@ class SymbolicArray:
             if not self.flags.c_contiguous or any(n < 0 for n in sizes) or math.prod(sizes) != self.size:
                 raise ValueError(f"cannot reshape array of size {self.size} into shape {tuple(sizes)}")
             return self.seen(sizes, row_major(sizes))
+
+    def squeeze(self, dims=None):
+        """Without dimensions of size 1: those that are named, or all."""
+        dims = (dims,) if isinstance(dims, int) else dims
+        dropped = [d for d, n in enumerate(self.shape) if n == 1] if dims is None else [d % self.ndim for d in dims]
+        kept = [d for d in range(self.ndim) if d not in dropped]
+        return self.seen([self.shape[d] for d in kept], [self.steps[d] for d in kept])
 
     def view(self, dtype):
         if dtype.itemsize != self.itemsize:

@@ -18,7 +18,9 @@ from readtorch._ops import ops
 from readtorch._subclasses import FakeTensorMode
 from readtorch._tensor import Tensor
 from readtorch.c10.python_dispatcher_tls import enable_python_dispatcher
+from readtorch.c10.sym_int import SymInt
 from readtorch.fx import Interpreter
+from readtorch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from readtorch.fx.traceback import preserve_node_meta
 from readtorch.nn.utils.stateless import _reparametrize_module
 from readtorch.utils._pytree import tree_leaves, tree_unflatten
@@ -46,6 +48,10 @@ def _decompose_exported_program(ep, decomp_table):
     values = _values_of_user_inputs(ep, fake_mode)
     with _override_composite_implicit_decomp(_compositions(ep.graph, decomp_table)) as overridden:
         gm, meta = _functional_graph(mod, state, values, decomp_table, fake_mode, overridden)
+    env = _shape_env_of(values)
+    if env is not None:
+        insert_deferred_runtime_asserts(gm.graph)
+        _check_still_open(env, ep.range_constraints)
     _write_numbers_as_numbers(gm)
     signature = _make_signature(ep, gm, list(state), values, meta)
     constants = {**ep.constants, **lift_constants_pass(gm, signature, ConstantAttrMap(), fake_mode)}
@@ -53,7 +59,7 @@ def _decompose_exported_program(ep, decomp_table):
     args, kwargs = tree_unflatten(values, ep.call_spec.in_spec)
     placeholder_naming_pass(gm, signature, mod, args, kwargs)
     gm.meta.update(ep.graph_module.meta)
-    return type(ep)(
+    program = type(ep)(
         root=gm,
         graph=gm.graph,
         graph_signature=signature,
@@ -63,6 +69,22 @@ def _decompose_exported_program(ep, decomp_table):
         example_inputs=ep.example_inputs,
         constants=constants,
     )
+    program._guards_code = ep._guards_code if env is None else env.guards_code()
+    return program
+
+
+def _shape_env_of(values):
+    """The ShapeEnv of sizes that may change, or None if all are fixed."""
+    numbers = [n for v in values for n in (v.shape if isinstance(v, Tensor) else (v,))]
+    return next((n.node.shape_env for n in numbers if isinstance(n, SymInt)), None)
+
+
+def _check_still_open(env, range_constraints):
+    for expr in range_constraints:
+        if env.replace(expr) != expr:
+            raise RuntimeError(
+                f"a decomposition works for {expr} = {env.replace(expr)} alone, and the program for other sizes"
+            )
 
 
 def _module_with_constants_as_buffers(ep):

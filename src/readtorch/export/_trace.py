@@ -5,16 +5,21 @@
     lift        parameters and buffers are inputs already; tensors that the graph holds become inputs
     name        placeholders are called after what they stand for
 
-What differs from PyTorch: all sizes are fixed. `with torch.no_grad():` inside of `forward` leaves no mark in the graph, nor does
+Sizes that `dynamic_shapes` leaves open are symbols (`_export/non_strict_utils.py`).
+
+What differs from PyTorch: `with torch.no_grad():` inside of `forward` leaves no mark in the graph, nor does
 `torch.autocast`, whose casts are there; in PyTorch these regions are graphs of their own (`wrap_with_set_grad_enabled`,
 `wrap_with_autocast`).
 """
 
 import contextlib
+import functools
 import inspect
+from typing import NamedTuple
 
 import readtorch
 from readtorch._dynamo.exc import UserError, UserErrorType
+from readtorch._export.non_strict_utils import make_constraints, make_fake_inputs, produce_guards_and_solve_constraints
 from readtorch._export.passes.lift_constants_pass import constant_attrs_of, lift_constants_pass
 from readtorch._export.utils import placeholder_naming_pass
 from readtorch._export.verifier import TrainingIRVerifier
@@ -22,18 +27,15 @@ from readtorch._functorch._aot_autograd.frontend_utils import _detect_attribute_
 from readtorch._ops import ops
 from readtorch._subclasses.fake_tensor import FakeTensorMode, maybe_get_fake_mode, unset_fake_temporarily
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SymBool, SymFloat, SymInt
 from readtorch.fx.experimental.proxy_tensor import make_fx
+from readtorch.fx.experimental.symbolic_shapes import ShapeEnv
+from readtorch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from readtorch.nn import Parameter
 from readtorch.nn.utils.stateless import _reparametrize_module
-from readtorch.utils._pytree import (
-    is_namedtuple_instance,
-    tree_flatten,
-    tree_leaves,
-    tree_map_with_path,
-    tree_unflatten,
-)
+from readtorch.utils._pytree import is_namedtuple_instance, tree_flatten, tree_leaves, tree_unflatten
 
-from .dynamic_shapes import AdditionalInputs, ShapesCollection, _check_dynamic_shapes, _combine_args, refuse_dynamic
+from .dynamic_shapes import AdditionalInputs, ShapesCollection, _check_dynamic_shapes, _combine_args
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ExportGraphSignature,
@@ -51,7 +53,8 @@ aten = ops.aten
 def _export(mod, args, kwargs=None, dynamic_shapes=None):
     """The work of `export`."""
     args, kwargs, verify = _process_export_inputs(mod, args, kwargs, dynamic_shapes)
-    gm, signature, constants, in_spec, out_spec = _non_strict_export(mod, args, kwargs)
+    dynamic_shapes = _specification(mod, args, kwargs, dynamic_shapes)
+    gm, signature, constants, in_spec, out_spec, sizes = _non_strict_export(mod, args, kwargs, dynamic_shapes)
     root = ModuleCallSignature([], [], in_spec, out_spec, _get_forward_arg_names(mod, args, kwargs))
     names = dict(mod.named_modules(remove_duplicate=False))
     program = ExportedProgram(
@@ -59,12 +62,13 @@ def _export(mod, args, kwargs=None, dynamic_shapes=None):
         graph=gm.graph,
         graph_signature=signature,
         state_dict=_get_original_state_dict(mod),
-        range_constraints={},
+        range_constraints=sizes.constraints,
         module_call_graph=[ModuleCallEntry(name, None if name else root) for name in names],
         example_inputs=(args, kwargs),
         constants=constants,
         verifiers=[TrainingIRVerifier],
     )
+    program._guards_code = sizes.guards_code
     verify(program)
     return program
 
@@ -80,12 +84,15 @@ def _process_export_inputs(mod, args, kwargs, dynamic_shapes):
     if is_namedtuple_instance(args):
         args = tuple(args)
     verify = dynamic_shapes.verify if isinstance(dynamic_shapes, AdditionalInputs) else lambda ep: None
+    return args, kwargs, verify
+
+
+def _specification(mod, args, kwargs, dynamic_shapes):
+    """Which sizes may change, checked. Raises UserError."""
     if isinstance(dynamic_shapes, AdditionalInputs | ShapesCollection):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    combined_args = _combine_args(mod, args, kwargs)
-    _check_dynamic_shapes(combined_args, dynamic_shapes)
-    refuse_dynamic(combined_args, dynamic_shapes)
-    return args, kwargs, verify
+    _check_dynamic_shapes(_combine_args(mod, args, kwargs), dynamic_shapes)
+    return dynamic_shapes
 
 
 def _get_original_state_dict(mod):
@@ -119,14 +126,26 @@ def _get_forward_arg_names(mod, args, kwargs):
 # ------------------------------------------------------------------------------------------------------------ the trace
 
 
-def _non_strict_export(mod, args, kwargs):
-    """(GraphModule, signature, constants, in_spec, out_spec)"""
-    fake_mode = _fake_mode_of(args, kwargs) or FakeTensorMode(allow_non_fake_inputs=True, export=True)
-    fake_args, fake_kwargs = tree_map_with_path(lambda path, t: _fakify(fake_mode, t), (args, kwargs))
+class Sizes(NamedTuple):
+    """What is known of sizes that may change."""
+
+    constraints: dict
+    guards_code: list
+
+
+def _non_strict_export(mod, args, kwargs, dynamic_shapes):
+    """(GraphModule, signature, constants, in_spec, out_spec, Sizes)"""
+    fake_mode = _fake_mode_of(args, kwargs) or FakeTensorMode(
+        allow_non_fake_inputs=True, export=True, shape_env=ShapeEnv(), static_shapes=True
+    )
+    fakify = functools.partial(_fakify, fake_mode)
+    fake_args, fake_kwargs, opened = make_fake_inputs(mod, args, kwargs, dynamic_shapes, fake_mode, fakify)
     state = {name: fake_mode.from_tensor(t, static_shapes=True) for name, t in _named_state(mod).items()}
     constant_attrs = constant_attrs_of(mod)
     flat_args, in_spec = tree_flatten((fake_args, fake_kwargs))
     gm, out_spec = _traced(mod, state, flat_args, in_spec, fake_mode)
+    produce_guards_and_solve_constraints(fake_mode.shape_env, opened)
+    sizes = Sizes(make_constraints(fake_mode.shape_env, opened), fake_mode.shape_env.guards_code())
     _set_missing_meta_vals(gm, flat_args, len(state))
     signature = _make_signature(gm, mod, state)
     constants = lift_constants_pass(gm, signature, constant_attrs, fake_mode)
@@ -138,7 +157,7 @@ def _non_strict_export(mod, args, kwargs):
     _preserve_requires_grad(gm, signature, state, constants, flat_args)
     for name in signature.non_persistent_buffers:
         constants[name] = mod.get_buffer(name)
-    return gm, signature, constants, in_spec, out_spec
+    return gm, signature, constants, in_spec, out_spec, sizes
 
 
 def _fake_mode_of(args, kwargs):
@@ -176,6 +195,7 @@ def _traced(mod, state, flat_args, in_spec, fake_mode):
     flat_fn._orig_mod = mod
     with fake_mode, _detect_attribute_assignment(mod), _restored_grad_mode():
         gm = make_fx(flat_fn, pre_dispatch=True, record_module_stack=True)(*state.values(), *flat_args)
+    insert_deferred_runtime_asserts(gm.graph)
     _rename_copies(gm.graph, assigned)
     gm.graph.eliminate_dead_code(lambda node: node.target is not aten.detach.default)
     _without_backends(gm.graph)
@@ -210,7 +230,7 @@ def _insert_aten_to_metadata_assert_pass(graph):
 
 def _checked(outs):
     for i, out in enumerate(outs):
-        if not isinstance(out, Tensor | int | float | bool | str | None):
+        if not isinstance(out, Tensor | int | float | bool | str | None | SymInt | SymFloat | SymBool):
             raise RuntimeError(
                 f"Found {type(out)} in output, which is not a known type. If this type holds tensors, you need to register "
                 "a pytree for it. See https://github.com/pytorch/functorch/issues/475 for a brief explanation why. If you "

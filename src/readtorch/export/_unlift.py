@@ -14,6 +14,7 @@ import readtorch
 from readtorch._export.utils import _check_input_constraints_for_graph
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SymInt
 from readtorch.fx import GraphModule
 from readtorch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from readtorch.nn import Module
@@ -100,7 +101,7 @@ def _unlift_exported_program_lifted_states(ep, check_guards=True):
     gm.meta.update(ep.graph_module.meta)
     gm.register_forward_pre_hook(_check_input_constraints_pre_hook, with_kwargs=True)
     if check_guards and ep.example_inputs:
-        _insert_guards(gm, ep.example_inputs)
+        _insert_guards(gm, ep.example_inputs, ep.range_constraints, ep._guards_code)
     gm.train, gm.eval = types.MethodType(_train, gm), types.MethodType(_eval, gm)
     return gm
 
@@ -183,7 +184,7 @@ class GuardsFn(Module):
         pass
 
 
-def _insert_guards(gm, example_inputs):
+def _insert_guards(gm, example_inputs, range_constraints, guards_code):
     """Call a GuardsFn behind the placeholders."""
     placeholders = gm.graph.find_nodes(op="placeholder")
     if not placeholders:
@@ -192,20 +193,27 @@ def _insert_guards(gm, example_inputs):
     bound = inspect.signature(gm.forward).bind(*args, **kwargs)
     bound.apply_defaults()
     paths = [path for path, _ in tree_leaves_with_path(bound.arguments)]
-    gm._guards_fn = _guards_fn_of(placeholders, paths)
+    code = [*_get_input_guards_for_graph(placeholders, range_constraints, paths), *guards_code]
+    gm._guards_fn = _convert_guards_code_to_fn(code, paths)
     with gm.graph.inserting_after(placeholders[-1]):
         gm.graph.call_module("_guards_fn", tuple(placeholders))
     gm.recompile()
 
 
-def _guards_fn_of(placeholders, paths):
-    """For an argument x["a"] of size (2, 3), the second of all: torch._assert(args[1].size()[0] == 2, "Guard failed: x['a'].size()[0] == 2")"""
+def _convert_guards_code_to_fn(code, paths):
+    """For an argument x["a"] of size (2, 3), the second of all, and the guard L['x']['a'].size()[0] == 2:
+
+    torch._assert(args[1].size()[0] == 2, "Guard failed: x['a'].size()[0] == 2")
+    """
     lines = ["def forward(*args):"]
-    for i, (node, path) in enumerate(zip(placeholders, paths)):
-        shown = path[0].key + keystr(path[1:])
-        for condition in _conditions(node.meta["val"]):
-            told = ast.unparse(ast.parse(condition.format(shown), mode="eval"))
-            lines.append(f"    _assert({condition.format(f'args[{i}]')}, {f'Guard failed: {told}'!r})")
+    for guard in code:
+        condition, shown = guard, guard
+        for i, path in enumerate(paths):
+            source = "L" + keystr(path)
+            condition = condition.replace(source, f"args[{i}]")
+            shown = shown.replace(source, path[0].key + keystr(path[1:]))
+        shown = ast.unparse(ast.parse(shown, mode="eval"))
+        lines.append(f"    _assert({condition}, {f'Guard failed: {shown}'!r})")
     namespace = {"_assert": readtorch._assert, "math": math}
     exec("\n".join([*lines, "    return"]), namespace)
     guards_fn = GuardsFn()
@@ -214,9 +222,33 @@ def _guards_fn_of(placeholders, paths):
     return guards_fn
 
 
+def _get_input_guards_for_graph(placeholders, range_constraints, paths):
+    """Guards that follow from what the placeholders are: fixed sizes and values, ranges, sizes that are one symbol."""
+    code, sources = [], {}
+    for node, path in zip(placeholders, paths):
+        val, source = node.meta["val"], "L" + keystr(path)
+        if isinstance(val, Tensor):
+            for i, size in enumerate(val.shape):
+                code += _size_guards(size, f"{source}.size()[{i}]", range_constraints, sources)
+        elif isinstance(val, SymInt):
+            code += _size_guards(val, source, range_constraints, sources)
+        else:
+            code += [condition.format(source) for condition in _conditions(val)]
+    return code
+
+
+def _size_guards(size, source, range_constraints, sources):
+    if not isinstance(size, SymInt) or size.node.expr.number is not None:
+        return [f"{source} == {size}"]
+    expr = size.node.expr
+    if expr in sources:
+        return [f"{source} == {sources[expr]}"]
+    sources[expr] = source
+    low, high = range_constraints.get(expr, (0, math.inf))
+    return [f"{source} >= {low}"] * (low > 2) + [f"{source} <= {high}"] * (high < math.inf)
+
+
 def _conditions(val):
-    if isinstance(val, Tensor):
-        return [f"{{}}.size()[{i}] == {size}" for i, size in enumerate(val.shape)]
     if isinstance(val, float) and math.isnan(val):
         return ["math.isnan({})"]
     if isinstance(val, float) and math.isinf(val):

@@ -1,7 +1,6 @@
 """Which sizes of the inputs may change. In PyTorch: `torch/export/dynamic_shapes.py`.
 
-A specification is checked as PyTorch checks it. One that asks for a size that may change is then refused with NotImplementedError: readtorch
-traces with fixed sizes. `Dim.AUTO`, which leaves it to the trace, is a fixed size here.
+A specification is checked here; `_export/non_strict_utils.py` makes symbols of it, and asks whether the trace works for all such sizes.
 """
 
 import dataclasses
@@ -19,7 +18,6 @@ from readtorch.utils._pytree import (
     SequenceKey,
     _get_node_type,
     keystr,
-    tree_leaves,
     tree_map,
     tree_map_with_path,
     tree_structure,
@@ -329,19 +327,6 @@ def _check_size(dim, message, bounds):
         log.warning("Using None as a dynamic shape dimension is deprecated. Please use Dim.STATIC instead")
     elif not isinstance(dim, int | _DimHint):
         raise _invalid(f"{message}but got {dim!r} instead)")
-
-
-def refuse_dynamic(combined_args, dynamic_shapes):
-    """NotImplementedError for a size that must be able to change; UserError for a fixed size that the argument does not have."""
-    if not dynamic_shapes:
-        return
-    leaves = tree_leaves(dynamic_shapes, is_leaf=lambda x: isinstance(x, Dim | _DimHint))
-    for dim in leaves:
-        if isinstance(dim, Dim) or isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC:
-            raise NotImplementedError(
-                f"dynamic_shapes asks for a size that may change, {dim!r}: readtorch exports programs with fixed sizes, since its "
-                "traces have no symbolic ones. Leave the size out, or make it Dim.STATIC or Dim.AUTO"
-            )
 
 
 # ------------------------------------------------------------------------------------------ specifications, made

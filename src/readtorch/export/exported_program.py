@@ -166,7 +166,7 @@ class ExportedProgram:
 
     @_refuse("range_constraints")
     def range_constraints(self):
-        """The ranges of sizes that may change: {} here, where all are fixed."""
+        """{expression of a size that may change: its ValueRanges}"""
         return self._range_constraints
 
     @_refuse("module_call_graph")
@@ -305,7 +305,7 @@ class ExportedProgram:
 
     def _update(self, graph_module, graph_signature, *, state_dict=None, constants=None, verifiers=None):
         """The same program with another graph."""
-        return ExportedProgram(
+        program = ExportedProgram(
             root=graph_module,
             graph=graph_module.graph,
             graph_signature=graph_signature,
@@ -316,6 +316,8 @@ class ExportedProgram:
             constants=self.constants if constants is None else constants,
             verifiers=self.verifiers if verifiers is None else verifiers,
         )
+        program._guards_code = self._guards_code
+        return program
 
     def _num_lifted_params_buffers(self):
         specs = self._graph_signature.input_specs

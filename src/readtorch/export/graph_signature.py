@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from readtorch._subclasses.fake_tensor import is_fake
+from readtorch.c10.sym_int import SymBool, SymFloat, SymInt
 
 __all__ = [
     "ConstantArgument",
@@ -311,6 +312,9 @@ def _make_argument_spec(node, token_names=()):
     val = node.meta["val"]
     if is_fake(val):
         return TensorArgument(name=node.name)
+    for kind, argument in ((SymInt, SymIntArgument), (SymFloat, SymFloatArgument), (SymBool, SymBoolArgument)):
+        if isinstance(val, kind):
+            return argument(name=node.name)
     if isinstance(val, int | bool | float | str | None):
         return ConstantArgument(name=node.name, value=val)
     raise AssertionError(

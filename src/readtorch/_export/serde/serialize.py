@@ -32,6 +32,8 @@ OPSET_VERSION = 10  # of aten: the newest that PyTorch 2.13 knows
 def serialize(ep, opset_version=None):
     """The json of a program, as bytes. Its tensors are not in it. Raises SerializeError for what files do not hold."""
     ep.validate()
+    if ep.range_constraints:
+        raise SerializeError("the program has sizes that may change, which files of readtorch do not hold")
     program = {
         "graph_module": {
             "graph": GraphSerializer().serialize_graph(ep.graph_module),

@@ -3,6 +3,7 @@
 import readtorch
 from readtorch._subclasses.functional_tensor import FunctionalTensor
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import by_expr
 from readtorch.c10.tensor_impl import storage_impl
 from readtorch.csrc.autograd.gen_variable_type import set_differentiable
 from readtorch.csrc.autograd.node import NotImplemented as NotImplementedNode
@@ -49,7 +50,8 @@ def storage_of(t):
 
 def metadata_key(t):
     """How a tensor sees its memory: tensors of one storage with the same key are the same numbers."""
-    return tuple(t.shape), t.stride(), t.storage_offset(), t.dtype
+    sizes, strides = (tuple(map(by_expr, numbers)) for numbers in (t.shape, t.stride()))
+    return sizes, strides, by_expr(t.storage_offset()), t.dtype
 
 
 def gen_alias_from_base(base, target, target_requires_grad, view_metas):

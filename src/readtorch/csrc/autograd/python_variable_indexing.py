@@ -6,6 +6,7 @@ Explained in the chapter "Tensor and Storage".
 
 import warnings
 from collections.abc import Sequence
+from operator import eq
 
 import numpy as np
 
@@ -178,10 +179,8 @@ def apply_slice(self, dim, part):
     """`self` itself when the slice is the whole dimension."""
     start, stop, step = bounds(part)
     shape = self._array.shape
-    if shape and SymInt in map(type, (start, stop, step, shape[dim])):
-        whole = is_same(start, 0) and is_same(step, 1) and is_same(stop, shape[dim])
-    else:
-        whole = start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim])
+    equal = is_same if SymInt in map(type, (start, stop, step, *shape)) else eq
+    whole = shape and equal(start, 0) and equal(step, 1) and (equal is eq and stop == MAX or equal(stop, shape[dim]))
     if whole and not (threads_with_modes and tls.tracer is not None):  # a trace must hold for other sizes
         return self
     return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, dim, start, stop, step)

@@ -28,6 +28,7 @@ from readtorch.c10.dispatch_key import (
 )
 from readtorch.c10.layout import strided
 from readtorch.c10.local_dispatch_key_set import tls
+from readtorch.c10.sym_int import hint_of
 from readtorch.c10.tensor_impl import (
     KEPT_BY_ALIASES,
     NO_EDGE,
@@ -114,7 +115,7 @@ def _make_wrapper_subclass(
     dtype = scalar_type.get_default_dtype() if dtype is None else dtype
     device = cpu if device is None else Device(device)
     strides, offset = contiguous_strides(sizes) if strides is None else strides, storage_offset or 0
-    nbytes = storage_nbytes(sizes, strides, dtype.itemsize, offset) if storage_size is None else storage_size
+    nbytes = nbytes_in_this_trace(sizes, strides, dtype.itemsize, offset) if storage_size is None else storage_size
     storage = WrapperStorageImpl(nbytes, device)
     t = new(cls)
     t._array = storage.as_strided(dtype.numpy, sizes, strides, offset)
@@ -195,6 +196,12 @@ def check_policy(policy):
 
 
 _INTS = Type("int", is_list=True)
+
+
+def nbytes_in_this_trace(sizes, strides, itemsize, offset):
+    """As large as this is a storage taken to be where sizes are left open."""
+    hints = [tuple(map(hint_of, numbers)) for numbers in (sizes, strides)]
+    return storage_nbytes(*hints, itemsize, hint_of(offset))
 
 
 def as_ints(name, position, value):

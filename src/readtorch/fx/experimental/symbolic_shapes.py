@@ -17,6 +17,7 @@ from typing import NamedTuple
 from readtorch._tensor import Tensor
 from readtorch.c10.sym_int import SYM_TYPES, SymInt
 from readtorch.utils._sympy.functions import INFINITY, Expr, Relation, expression, symbol
+from readtorch.utils._sympy.printers import python_code
 
 from .sym_node import CLASSES, SymNode
 
@@ -159,13 +160,13 @@ class ShapeEnv:
         self.guards.append(ShapeGuard(relation))
         if relation.op == "==":
             self._set_replacement(relation.lhs - relation.rhs)
-        else:
+        elif relation.op != "!=":
             self._refine_range(relation)
 
     def _set_replacement(self, difference):
         """An expression is 0: a symbol that follows from the others is one less."""
         inside = [s for atom in difference.atoms() if not _is_symbol(atom) for s in atom_symbols(atom)]
-        for s in sorted(difference.symbols(), reverse=True):
+        for s in sorted(difference.symbols(), key=lambda s: (self.backed_var_to_val[s], s), reverse=True):
             factor = difference.terms.get(((s, 1),))
             powers = [product for product in difference.terms if s in dict(product)]
             if factor is None or len(powers) > 1 or s in inside:
@@ -198,9 +199,7 @@ class ShapeEnv:
             factor, constant = -factor, -constant
             op = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
         edge = -constant / factor
-        if op == "!=":
-            low, high = low + (edge == low), high - (edge == high)
-        elif op in (">", ">="):
+        if op in (">", ">="):
             low = max(low, _next_above(edge) if op == ">" else -(-edge // 1))
         else:
             high = min(high, -_next_above(-edge) if op == "<" else edge // 1)
@@ -229,6 +228,15 @@ class ShapeEnv:
         in_range = all(low <= values[s] <= high for s, (low, high) in self.var_to_range.items() if s in values)
         guards = (g.expr for g in self.guards if g.expr.symbols() <= values.keys())
         return in_range and all(guard.value(values) for guard in guards)
+
+    def names_of_symbols(self):
+        """{Symbol: the name of what it is read from}"""
+        return {s: sources[0] for s, sources in self.var_to_sources.items()}
+
+    def guards_code(self):
+        """The guards as Python code that reads the inputs."""
+        names = self.names_of_symbols()
+        return [python_code(guard.expr, names) for guard in self.guards]
 
     def format_guards(self):
         return "\n".join(f" - {guard.expr}" for guard in self.guards)

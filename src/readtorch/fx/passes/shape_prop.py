@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import readtorch
 from readtorch._subclasses import FakeTensorMode
+from readtorch.c10.memory_format import channels_last_order
+from readtorch.c10.symbolic_shape_meta import SymbolicArray
 from readtorch.fx.interpreter import Interpreter
 from readtorch.fx.node import map_aggregate
 
@@ -30,9 +32,20 @@ def _extract_tensor_metadata(result, include_contiguity=True):
     is_strided = result.layout is readtorch.strided
     memory_format = None
     if include_contiguity and is_strided:
-        memory_format = next((f for f in formats if result.is_contiguous(memory_format=f)), None)
+        memory_format = next((f for f in formats if _has_format(result, f)), None)
     stride = result.stride() if is_strided else ()
     return TensorMetadata(result.shape, result.dtype, result.requires_grad, stride, memory_format, False, {})
+
+
+def _has_format(t, memory_format):
+    """Whether a tensor lies in memory so. A note is no reason to settle sizes that are left open: it says what is sure."""
+    array = t._array
+    if type(array) is not SymbolicArray:
+        return t.is_contiguous(memory_format=memory_format)
+    if memory_format is readtorch.contiguous_format:
+        return array.is_contiguous_or_false()
+    ndim = 4 if memory_format is readtorch.channels_last else 5
+    return array.ndim == ndim and array.transpose(channels_last_order(ndim)).is_contiguous_or_false()
 
 
 class ShapeProp(Interpreter):

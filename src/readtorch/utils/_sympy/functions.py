@@ -219,8 +219,6 @@ def mod(base, divisor):
         return expression(base.number % divisor.number)
     if len(divisor.terms) == 1 and base.exact_quotient(divisor) is not None:
         return expression(0)
-    if divisor.number is not None:
-        base = Expr({product: factor % divisor.number for product, factor in base.terms.items()})
     return expression(Function("Mod", (base, divisor)))
 
 

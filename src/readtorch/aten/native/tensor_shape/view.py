@@ -36,13 +36,18 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     array = self._array
     numpy_dtype = numpy_dtype or array.dtype
     if self._keys & META:
-        steps = [s // numpy_dtype.itemsize for s in strides]
-        start = start // numpy_dtype.itemsize + storage_offset(self) * array.itemsize // numpy_dtype.itemsize
-        return storage_impl(self).as_strided(numpy_dtype, shape, steps, start)
+        return restrided_on_meta(self, shape, strides, start, numpy_dtype)
     if not start and array.flags.c_contiguous and 0 not in shape:
         return np.ndarray(shape, numpy_dtype, array, 0, strides)
     start += storage_offset(self) * array.itemsize
     return array_at(storage_impl(self).buffer, numpy_dtype, shape, strides, start)
+
+
+def restrided_on_meta(self, shape, strides, start, numpy_dtype):
+    """The same where sizes, strides and offset may be expressions."""
+    item = numpy_dtype.itemsize
+    start = start // item + storage_offset(self) * self._array.itemsize // item
+    return storage_impl(self).as_strided(numpy_dtype, shape, [s // item for s in strides], start)
 
 
 def sizes_binding(name, operator, variants="method", extra=""):
