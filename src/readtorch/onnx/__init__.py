@@ -5,7 +5,7 @@ operators by a symbolic function; the result is written as a protobuf message. N
 loads.
 
 In PyTorch: `torch/onnx/__init__.py`, `torch/onnx/_internal/exporter/` for `exporter`, and
-`torch/onnx/_internal/torchscript_exporter/` for the rest. Explained in the chapter "Multiprocessing and TensorBoard".
+`torch/onnx/_internal/torchscript_exporter/` for the rest. Explained in the chapter "export and ONNX".
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """What a symbolic function writes with: `g.op("Add", x, y)`.
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/jit_utils.py`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 import re

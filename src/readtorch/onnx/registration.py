@@ -1,7 +1,7 @@
 """The table of symbolic functions: operator -> version of ONNX -> function.
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/registration.py`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 from readtorch.onnx import _constants

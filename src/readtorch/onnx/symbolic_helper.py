@@ -1,7 +1,7 @@
 """Tools of the symbolic functions: reading what they are given, and phrases of ONNX that many of them use.
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_helper.py`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 import functools

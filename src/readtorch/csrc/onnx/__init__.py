@@ -1,6 +1,6 @@
 """What ONNX calls the things that PyTorch has names for: element types, and the settings of an export.
 
-In PyTorch: `torch/csrc/onnx/onnx.h`. Explained in the chapter "Multiprocessing and TensorBoard".
+In PyTorch: `torch/csrc/onnx/onnx.h`. Explained in the chapter "export and ONNX".
 """
 
 from enum import Enum, IntEnum

@@ -7,7 +7,7 @@
 A value is called after its node in the graph of `torch.export`, an initializer after the parameter or buffer.
 
 In PyTorch: `torch/onnx/_internal/exporter/_core.py`, whose functions are written in ONNX Script; here they are those of the
-exporter that traces.
+exporter that traces. Explained in the chapter "export and ONNX".
 """
 
 import operator

@@ -4,7 +4,7 @@ In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`, whic
 `symbolic_opset20.py`: a file for each version of ONNX, with what changed in it. Here the versions from 13 on are
 supported, and the decorator `onnx_symbolic(…, opset=18)` says from which version on a function is used.
 
-Explained in the chapter "Multiprocessing and TensorBoard".
+Explained in the chapter "export and ONNX".
 """
 
 from . import (

@@ -5,7 +5,7 @@
 
 In PyTorch: `GraphEncoder` in `torch/csrc/jit/serialization/export.cpp`, which fills in the messages field by
 field; here the `onnx` package does.
-Explained in the chapter "Multiprocessing and TensorBoard".
+Explained in the chapter "export and ONNX".
 """
 
 from readtorch.c10.tensor_impl import host_array

@@ -5,7 +5,7 @@
     %3 = onnx::MatMul(%x, %2)
 
 In PyTorch: `torch/csrc/jit/passes/onnx/constant_fold.cpp`, which knows these operators too. Explained in the
-chapter "Multiprocessing and TensorBoard".
+chapter "export and ONNX".
 """
 
 from readtorch.aten.functions import at

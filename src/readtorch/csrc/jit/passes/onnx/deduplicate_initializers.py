@@ -1,7 +1,7 @@
 """Equal weights are stored once: the others become a copy of the first, made when the model runs.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 from readtorch.c10.tensor_impl import host_array

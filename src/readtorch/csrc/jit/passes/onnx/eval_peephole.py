@@ -7,7 +7,7 @@ It multiplies each channel by a number and adds another, both known: so can the 
     %3 = onnx::BatchNormalization(%2, %w, %b, %mean, %var)
 
 In PyTorch: `fuseConvBatchNorm` in `torch/csrc/jit/passes/onnx/eval_peephole.cpp`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 from readtorch.aten.functions import at

@@ -5,7 +5,7 @@
 
 In PyTorch: `torch/csrc/jit/passes/onnx/naming.cpp`, and `_set_input_and_output_names`,
 `_apply_friendly_debug_names` in `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the
-chapter "Multiprocessing and TensorBoard".
+chapter "export and ONNX".
 """
 
 from readtorch.csrc.jit.ir.scope import Scope

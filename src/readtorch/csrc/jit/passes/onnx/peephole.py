@@ -5,7 +5,7 @@
     %3 = onnx::Gemm(%x, %2, %b)
 
 In PyTorch: `torch/csrc/jit/passes/onnx/peephole.cpp`, `eliminate_unused_items.cpp`. Explained in the chapter
-"Multiprocessing and TensorBoard".
+"export and ONNX".
 """
 
 

@@ -7,7 +7,7 @@
 What reads `x` after the write reads the result. A read of a view of `x` would not: such programs are refused.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which follows views too. Explained
-in the chapter "Multiprocessing and TensorBoard".
+in the chapter "export and ONNX".
 """
 
 _OTHER_NAMES = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like", "aten::copy_": "aten::expand_as"}

@@ -8,7 +8,7 @@ starts from what is left of the inputs' sizes. Element types and numbers of dime
 the trace knows best.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/shape_type_inference.cpp`.
-Explained in the chapter "Multiprocessing and TensorBoard".
+Explained in the chapter "export and ONNX".
 """
 
 from readtorch.csrc.jit.ir.type import TensorType
