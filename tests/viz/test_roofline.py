@@ -17,7 +17,7 @@ def test_resident_blocks_are_those_of_nvidias_example(threads, registers, blocks
 
 def test_shared_memory_and_places_for_blocks_are_limits_too():
     assert figure.resident_blocks(32, 16, 0, 228) == (32, "places for blocks")
-    assert figure.resident_blocks(256, 32, 100, 228) == (2, "KiB of shared memory")
+    assert figure.resident_blocks(256, 32, 100, 228) == (2, "shared memory")
     with pytest.raises(Refusal, match="Not one block"):
         figure.FIGURE.result(chip="a100", shared=200)
 
@@ -25,7 +25,24 @@ def test_shared_memory_and_places_for_blocks_are_limits_too():
 def test_the_sums_of_a_tile_need_registers():
     with pytest.raises(Refusal, match="256 × 256 results are 256 for each of 256 threads"):
         figure.FIGURE.result(tile="256", registers=255)
+    with pytest.raises(Refusal, match="no thread has more than 255"):
+        figure.FIGURE.result(tile="256", registers=255)
+    with pytest.raises(Refusal, match="give it about 128"):
+        figure.FIGURE.result(tile="128")
     assert figure.FIGURE.result(tile="256", registers=255, work=figure.ADD)["blocks"] == 1
+
+
+def test_too_few_loads_in_flight_are_not_the_bound_of_bandwidth():
+    assert figure.bound(figure.FIGURE.result()) == "memory"
+    assert figure.bound(figure.FIGURE.result(tile="128", registers=128)) == "latency"
+    assert figure.bound(figure.FIGURE.result(tile="128", registers=128, asked="64")) == "arithmetic"
+    assert figure.bound(figure.FIGURE.result(work=figure.ADD, registers=255, asked="8")) == "latency"
+    assert figure.bound(figure.FIGURE.result(work=figure.ADD, registers=255, asked="64")) == "memory"
+
+
+@pytest.mark.parametrize("work", [figure.ADD, figure.SOFTMAX])
+def test_tensor_cores_neither_add_nor_exponentiate(work):
+    assert figure.FIGURE.result(work=work, units=figure.BF16) == figure.FIGURE.result(work=work)
 
 
 def test_little_is_not_reported_as_nothing():
@@ -76,5 +93,4 @@ def test_what_the_chapter_says():
     assert naive["moving"] > naive["computing"] and naive["warps"] == 64
     tiled = figure.FIGURE.result(tile="128", registers=128, shared=33, asked="64")
     assert tiled["moving"] < tiled["computing"] and tiled["blocks"] == 2
-    assert figure.FIGURE.result(work=figure.ADD, units=figure.BF16)["moving"] > 0
     assert figure.FIGURE.result(work=figure.SCORES)["bytes"] > 10 * figure.FIGURE.result(work=figure.FLASH)["bytes"] / 4

@@ -31,6 +31,7 @@ NAMES = {FMA: "float32 units", TF32: "TF32 tensor cores", BF16: "bfloat16 tensor
 BYTES = {FMA: 4, TF32: 4, BF16: 2}  # of an element
 LATENCY = 0.6  # µs until memory answers (assumed)
 WARP, WARPS, BLOCKS, QUARTERS, REGISTERS = 32, 64, 32, 4, 16384  # of a multiprocessor; registers of a quarter of it
+MOST = 255  # registers of a thread
 ADD, SOFTMAX, MATMUL, SCORES, FLASH = "add", "softmax", "matmul", "scores", "flash"
 WORK = {
     ADD: "x + y, n × n",
@@ -39,24 +40,26 @@ WORK = {
     SCORES: "attention, scores in memory",
     FLASH: "attention, tile by tile",
 }
+PRODUCTS = (MATMUL, SCORES, FLASH)  # what tensor cores can do
 HEAD, ROWS = 64, 128  # of attention: numbers of a query, queries of a block
 
 
 def model(inputs):
     chip, threads = CHIPS[inputs["chip"]], inputs["threads"]
-    size = BYTES[inputs["units"]]
+    units = inputs["units"] if inputs["work"] in PRODUCTS else FMA
+    size = BYTES[units]
     flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), size)
     read = moved - written(inputs["work"], inputs["n"], size)
     if inputs["work"] == MATMUL:
         results_in_registers(int(inputs["tile"]), threads, inputs["registers"])
     blocks, limit = resident_blocks(threads, inputs["registers"], inputs["shared"], chip.shared)
     if blocks == 0:
-        raise Refusal(f"Not one block fits on a multiprocessor: {limit} are not enough.")
+        raise Refusal(f"Not one block fits on a multiprocessor; limited by {limit}.")
     warps = blocks * -(-threads // WARP)
     asked = blocks * threads * int(inputs["asked"]) / 1024
     needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024 * read / moved  # nobody waits for a store
     kept = min(1.0, asked / needed)
-    peak = chip.peak[inputs["units"]]
+    peak = chip.peak[units]
     moving, computing = moved / (chip.bandwidth * 1000), flops / (peak * 1000000)  # µs
     result = {
         "flops": flops,
@@ -75,7 +78,7 @@ def model(inputs):
         "computing": computing,
         "reached": flops / max(moving / kept, computing) / 1000000,  # TFLOP/s
     }
-    return result | {"say": sentence(result, inputs)}
+    return result | {"say": sentence(result, inputs, NAMES[units])}
 
 
 # ---- the work
@@ -107,8 +110,9 @@ def results_in_registers(tile, threads, registers):
     """A block's threads keep the sums of its tile in their registers."""
     each = -(-tile * tile // threads)
     if each >= registers:
+        advice = f"give it about {min(2 * each, MOST)}" if each < MOST else f"no thread has more than {MOST}"
         raise Refusal(
-            f"{tile} × {tile} results are {each:,} for each of {threads} threads: too many for its {registers} registers."
+            f"{tile} × {tile} results are {each:,} for each of {threads} threads, too many for its {registers} registers: {advice}."
         )
 
 
@@ -120,7 +124,7 @@ def resident_blocks(threads, registers, shared, memory):
         (BLOCKS, "places for blocks"),
         (WARPS // warps, "places for warps"),
         (QUARTERS * (REGISTERS // of_a_warp) // warps, "registers"),
-        (memory // (shared + 1), "KiB of shared memory"),  # one of each block is the system's
+        (memory // (shared + 1), "shared memory"),  # one of each block is the system's
     ]
     return min(limits, key=lambda limit: limit[0])
 
@@ -128,19 +132,25 @@ def resident_blocks(threads, registers, shared, memory):
 # ---- words
 
 
-def sentence(result, inputs):
-    bound = "memory" if result["moving"] >= result["computing"] else "arithmetic"
+def bound(result):
+    """What the kernel waits for. With too little in flight memory is slow because it is asked too late."""
+    if result["moving"] < result["computing"]:
+        return "arithmetic"
+    return "memory" if result["kept"] == 1 else "latency"
+
+
+def sentence(result, inputs, units):
     slower = max(result["moving"], result["computing"])
     waits = (
         "enough to keep memory busy"
         if result["kept"] == 1
-        else f"memory could be kept busy only with {short(result['needed'])}"
+        else f"too few, {short(result['needed'])} would keep memory busy"
     )
     return (
         f"{short(result['intensity'])} operations a byte; the corner lies at {short(result['ridge'])}. "
         f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads {'fits' if result['blocks'] == 1 else 'fit'} on a multiprocessor, {result['warps']} of {WARPS} warps "
-        f"({percent(result['warps'] / WARPS)}); no more because of {result['limit']}. They ask for {short(result['asked'])} KiB at once: {waits}. "
-        f"If every byte comes from memory: {duration(slower)}, bound by {bound}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {NAMES[inputs['units']]}."
+        f"({percent(result['warps'] / WARPS)}), limited by {result['limit']}. They ask for {short(result['asked'])} KiB at once: {waits}. "
+        f"If every byte comes from memory: {duration(slower)}, bound by {bound(result)}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {units}."
     )
 
 
@@ -218,9 +228,9 @@ FIGURE = Figure(
         Integer("n", "n", 4096, low=64, high=65536),
         Choice("tile", "tile", "1", {side: f"{side} × {side}" for side in ("1", "16", "32", "64", "128", "256")}, only=("work", MATMUL),
                hint="results that share what a block has read"),
-        Choice("units", "computed in", FMA, UNITS),
+        Choice("units", "computed in", FMA, UNITS, only=("work", *PRODUCTS)),
         Integer("threads", "threads a block", 256, low=32, high=1024),
-        Integer("registers", "registers a thread", 32, low=16, high=255),
+        Integer("registers", "registers a thread", 32, low=16, high=MOST),
         Integer("shared", "shared KiB a block", 0, low=0, high=227),
         Choice("asked", "asked for at once", "16", {n: f"{n} bytes a thread" for n in ("4", "8", "16", "32", "64", "128")}),
     ),

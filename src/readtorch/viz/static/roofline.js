@@ -12,7 +12,7 @@ const POWERS = { "-2": "0.01", "-1": "0.1", 0: "1", 1: "10", 2: "100", 3: "1,000
 const grid = () => [
   [-2, -1, 0, 1, 2, 3, 4].map((power) => [
     s("line", { class: "rt-rf-grid", x1: atIntensity(10 ** power), x2: atIntensity(10 ** power), y1: BOX.y, y2: BOX.y + BOX.height }),
-    s("text", { class: "rt-rf-tick rt-rf-mid", x: atIntensity(10 ** power), y: BOX.y + BOX.height + 13 }, POWERS[power]),
+    s("text", { class: power === LEFT ? "rt-rf-tick" : "rt-rf-tick rt-rf-mid", x: atIntensity(10 ** power), y: BOX.y + BOX.height + 13 }, POWERS[power]),
   ]),
   [-2, -1, 0, 1, 2, 3].map((power) => [
     s("line", { class: "rt-rf-grid", x1: BOX.x, x2: BOX.x + BOX.width, y1: atSpeed(10 ** power), y2: atSpeed(10 ** power) }),

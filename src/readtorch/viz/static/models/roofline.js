@@ -5,28 +5,31 @@ const CHIPS = {
 };
 const NAMES = { fma: "float32 units", tf32: "TF32 tensor cores", bf16: "bfloat16 tensor cores" };
 const BYTES = { fma: 4, tf32: 4, bf16: 2 };
+const PRODUCTS = ["matmul", "scores", "flash"]; // what tensor cores can do
 const LATENCY = 0.6,
   WARP = 32,
   WARPS = 64,
   BLOCKS = 32,
   QUARTERS = 4,
   REGISTERS = 16384,
+  MOST = 255,
   HEAD = 64,
   ROWS = 128;
 
 const model = (inputs) => {
   const chip = CHIPS[inputs.chip];
-  const size = BYTES[inputs.units],
+  const units = PRODUCTS.includes(inputs.work) ? inputs.units : "fma",
+    size = BYTES[units],
     [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), size),
     read = bytes - written(inputs.work, inputs.n, size);
   if (inputs.work === "matmul") resultsInRegisters(Number(inputs.tile), inputs.threads, inputs.registers);
   const [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, inputs.shared, chip.shared);
-  if (blocks === 0) refuse(`Not one block fits on a multiprocessor: ${limit} are not enough.`);
+  if (blocks === 0) refuse(`Not one block fits on a multiprocessor; limited by ${limit}.`);
   const warps = blocks * Math.ceil(inputs.threads / WARP),
     asked = (blocks * inputs.threads * Number(inputs.asked)) / 1024,
     needed = (((((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024) * read) / bytes, // nobody waits for a store
     kept = Math.min(1, asked / needed),
-    peak = chip.peak[inputs.units],
+    peak = chip.peak[units],
     moving = bytes / (chip.bandwidth * 1000) / kept,
     computing = flops / (peak * 1000000);
   const result = {
@@ -34,7 +37,7 @@ const model = (inputs) => {
     kept, blocks, warps, limit, asked, needed, moving, computing,
     reached: flops / Math.max(moving, computing) / 1000000,
   }; // prettier-ignore
-  return { ...result, say: rooflineSentence(result, inputs) };
+  return { ...result, say: rooflineSentence(result, inputs, NAMES[units]) };
 };
 
 // ---- the work
@@ -57,8 +60,9 @@ function written(work, n, size) {
 
 function resultsInRegisters(tile, threads, registers) {
   const each = Math.ceil((tile * tile) / threads);
+  const advice = each < MOST ? `give it about ${Math.min(2 * each, MOST)}` : `no thread has more than ${MOST}`;
   if (each >= registers)
-    refuse(`${tile} × ${tile} results are ${commas(each)} for each of ${threads} threads: too many for its ${registers} registers.`);
+    refuse(`${tile} × ${tile} results are ${commas(each)} for each of ${threads} threads, too many for its ${registers} registers: ${advice}.`);
 }
 
 function residentBlocks(threads, registers, shared, memory) {
@@ -68,23 +72,28 @@ function residentBlocks(threads, registers, shared, memory) {
     [BLOCKS, "places for blocks"],
     [Math.floor(WARPS / warps), "places for warps"],
     [Math.floor((QUARTERS * Math.floor(REGISTERS / ofAWarp)) / warps), "registers"],
-    [Math.floor(memory / (shared + 1)), "KiB of shared memory"],
+    [Math.floor(memory / (shared + 1)), "shared memory"],
   ];
   return limits.reduce((least, limit) => (limit[0] < least[0] ? limit : least));
 }
 
 // ---- words
 
-function rooflineSentence(result, inputs) {
-  const bound = result.moving >= result.computing ? "memory" : "arithmetic",
-    slower = Math.max(result.moving, result.computing);
-  const waits = result.kept === 1 ? "enough to keep memory busy" : `memory could be kept busy only with ${shortText(result.needed)}`;
+// What the kernel waits for. With too little in flight memory is slow because it is asked too late.
+function boundBy({ moving, computing, kept }) {
+  if (moving < computing) return "arithmetic";
+  return kept === 1 ? "memory" : "latency";
+}
+
+function rooflineSentence(result, inputs, units) {
+  const slower = Math.max(result.moving, result.computing);
+  const waits = result.kept === 1 ? "enough to keep memory busy" : `too few, ${shortText(result.needed)} would keep memory busy`;
   const blocks = `${commas(result.blocks)} block${result.blocks === 1 ? "" : "s"}`;
   return (
     `${shortText(result.intensity)} operations a byte; the corner lies at ${shortText(result.ridge)}. ` +
     `${blocks} of ${inputs.threads} threads ${result.blocks === 1 ? "fits" : "fit"} on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
-    `(${shareText(result.warps / WARPS)}); no more because of ${result.limit}. They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
-    `If every byte comes from memory: ${durationText(slower)}, bound by ${bound}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${NAMES[inputs.units]}.`
+    `(${shareText(result.warps / WARPS)}), limited by ${result.limit}. They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
+    `If every byte comes from memory: ${durationText(slower)}, bound by ${boundBy(result)}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${units}.`
   );
 }
 
