@@ -12,7 +12,9 @@ import readtorch as rt
 import readtorch.export
 from readtorch._export.serde.schema import SCALAR_TYPES
 from readtorch.export.pt2_archive import is_pt2_package
+from tests.reference import assert_close
 
+from . import test_dynamic_shapes as dynamic
 from .programs import PROGRAMS
 from .twins import MODELS, RANDOM, copy_state, decomposed, exported, operators, same
 
@@ -68,6 +70,62 @@ def test_programs(name):
         same(results[0], expected)
         same(results[1], expected)
     same(list(here.module().buffers()), list(there.module().buffers()))
+
+
+@pytest.mark.parametrize("name", dynamic.PROGRAMS)
+def test_sizes_that_may_change(name):
+    """The text, ranges and refusals of programs that the other library, and the same one, has read."""
+    theirs, ours = (dynamic.exported(T, name) for T in dynamic.SIDES)
+    here, there, again = there_and_back(theirs, rt), there_and_back(ours, torch), there_and_back(ours, rt)
+    if name != "attention":  # where PyTorch has one node for what is computed three times
+        assert dynamic.plain(here) == dynamic.plain(there) == dynamic.plain(again) == dynamic.plain(theirs)
+    assert str(here.range_constraints) == str(there.range_constraints) == str(theirs.range_constraints)
+    modules = [theirs.module(), there.module(), here.module(), again.module()]
+    for sizes in dynamic.PROGRAMS[name][3]:
+        expected, *results = [
+            dynamic.outcome(lambda m=m, T=T: m(*dynamic.tensors(T, sizes)))
+            for m, T in zip(modules, (torch, torch, rt, rt))
+        ]
+        if isinstance(expected, tuple) and isinstance(expected[0], str):
+            assert results == [expected] * 3
+        else:
+            for result in results[1:]:
+                assert_close(result, expected)
+                assert_close(result, results[0])
+
+
+def test_arithmetic_of_sizes():
+    """Each expression and each operator of sizes that files hold; an int that may change."""
+
+    def program(T):
+        def forward(self, x, y, n):
+            a, b = x.shape[0], y.shape[0]
+            sizes = (2 * a + b - 1, b // 3 + 1, a * a * b, a % 3 + 2, T.sym_max(a, b), T.sym_min(a, b))
+            return [x.new_ones(size).sum() for size in sizes], -a, a * n
+
+        Dim = T.export.Dim
+        specification = ({0: Dim("a", min=4, max=20)}, {0: Dim("b", min=5)}, Dim.DYNAMIC)
+        model = dynamic.module(T, forward)
+        return T.export.export(model, (T.ones(6), T.ones(8), 5), dynamic_shapes=specification)
+
+    theirs, ours = program(torch), program(rt)
+    here, there, again = there_and_back(theirs, rt), there_and_back(ours, torch), there_and_back(ours, rt)
+    assert str(here.range_constraints) == str(theirs.range_constraints)
+    assert str(there.range_constraints) == str(again.range_constraints) == str(ours.range_constraints)
+    for a, b, n in ((4, 9, 3), (20, 5, 7)):
+        sums, negative, scaled = theirs.module()(torch.ones(a), torch.ones(b), n)
+        expected = [s.item() for s in sums], negative, scaled
+        for T, loaded in ((rt, here), (torch, there), (rt, again)):
+            sums, negative, scaled = loaded.module()(T.ones(a), T.ones(b), n)
+            assert ([s.item() for s in sums], negative, scaled) == expected
+
+
+def test_decompositions_of_what_was_read():
+    """They keep ranges and guards."""
+    loaded = there_and_back(dynamic.exported(torch, "branch"), rt).run_decompositions()
+    assert loaded.module()(rt.ones(6, 3)).tolist() == [[2.0] * 3] * 6
+    with pytest.raises(AssertionError, match="Guard failed"):
+        loaded.module()(rt.ones(4, 3))
 
 
 def test_records_are_pytorchs():

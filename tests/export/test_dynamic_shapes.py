@@ -1,6 +1,5 @@
 """`export` with sizes that may change: PyTorch's programs, ranges, guards and errors."""
 
-import io
 import re
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 
 import readtorch as rt
 import readtorch.export
-from readtorch._export.serde.schema import SerializeError
 from tests.reference import assert_close, to_readtorch
 
 from .programs import module
@@ -221,8 +219,3 @@ def test_a_root_that_no_input_has():
     Dim = rt.export.Dim
     with pytest.raises(NotImplementedError, match="2\\*a follows from a, which no input has"):
         rt.export.export(net(rt), (rt.ones(4, 3),), dynamic_shapes=({0: 2 * Dim("a")},))
-
-
-def test_files_are_refused():
-    with pytest.raises(SerializeError, match="sizes that may change"):
-        rt.export.save(exported(rt, "batch"), io.BytesIO())

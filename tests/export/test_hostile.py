@@ -141,7 +141,7 @@ ATTACKS = {
     "size that may change": (
         MODEL,
         lambda p: graph(p)["tensor_values"]["input"].update(sizes=[{"as_expr": {"expr_str": "s0"}}, {"as_int": 2}]),
-        "may change",
+        "is no expression of sizes",
     ),
     "negative size": (
         MODEL,
@@ -253,3 +253,91 @@ def test_values_by_chance(records):
             rt.export.load(archive_of({**records, MODEL: json.dumps(program).encode()})).module()
         except RuntimeError:
             pass
+
+
+# ------------------------------------------------------------------------------------------- sizes that may change
+
+
+@pytest.fixture(scope="module")
+def dynamic_records():
+    """{name: bytes} of a good file with sizes that may change, and guards."""
+    model = rt.nn.Sequential(rt.nn.Linear(2, 2), rt.nn.Dropout())
+    buffer = io.BytesIO()
+    shapes = ({0: rt.export.Dim("batch")},)
+    rt.export.save(rt.export.export(model, (rt.ones(3, 2),), {}, dynamic_shapes=shapes), buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+
+
+S = "Symbol('s1', integer=True)"
+HOSTILE_EXPRESSIONS = {
+    "call": ("__import__('os').system('touch hacked')", "stands where a function must"),
+    "function that is none": ("eval(Integer(1))", "no function of sizes"),
+    "attribute": (f"{S}.__class__", "stands where a function must"),
+    "lambda": ("(lambda: 1)()", "stands where a function must"),
+    "comprehension": ("[x for x in (1,)]", "stands where a function must"),
+    "text in an integer": ("Integer('os')", "Integer is not written"),
+    "large integer": (f"Integer({10**30})", "Integer is not written"),
+    "name that is code": ("Symbol('s1);print(1', integer=True)", "no name of a size"),
+    "size that depends on elements": ("Symbol('u0', integer=True)", "no name of a size"),
+    "keyword that is code": ("Symbol('s1', integer=print(1))", "a symbol is not written"),
+    "length": ("Add(" + "Integer(1), " * 1000 + "Integer(1))", "more than 10000"),
+    "depth": ("Add(" * 300 + S + ")" * 300, "nested"),
+    "power": (f"Pow({S}, Integer(1000000))", "a power is not"),
+    "many terms": (
+        f"Pow(Add({', '.join(f'Symbol({chr(39)}s{i}{chr(39)}, integer=True)' for i in range(30))}), Integer(8))",
+        "more than 200 terms",
+    ),
+    "division by zero": (f"FloorDiv({S}, Integer(0))", "zero"),
+    "too few arguments": ("FloorDiv(Integer(1))", "argument"),
+    "Max of nothing": ("Max()", "argument"),
+    "no syntax": ("Add(", "never closed"),
+    "comment": (f"{S} # 1", "characters that no expression has"),
+    "value that is not noted": (f"FloorDiv({S}, Integer(2))", "is not noted"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_EXPRESSIONS)
+def test_hostile_expressions(name, dynamic_records, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, message = HOSTILE_EXPRESSIONS[name]
+
+    def change(program):
+        graph(program)["tensor_values"]["linear"]["sizes"][0]["as_expr"]["expr_str"] = text
+
+    with pytest.raises(SerializeError, match=message):
+        rt.export.load(changed(dynamic_records, MODEL, change))
+    assert os.listdir(tmp_path) == []
+
+
+HOSTILE_GUARDS = [
+    "__import__('os').system('touch hacked')",
+    "L.__class__",
+    "L['x'].__class__ == 1",
+    "L['x'].size().__len__() == 2",
+    "L['x'].size()[0] == 2) or print(1",
+    "True, 'x') or print(1) #",
+    "9**9**9 == 1",
+    "max(*L['x']) == 1",
+    "(lambda: 1)() == 1",
+    "[1 for _ in L] == 1",
+    "math.factorial(1000) == 1",
+    "L[\"L['x']\"] == 1",
+    "(y := 1) == 1",
+    "'a' == 'a'",
+]
+
+
+@pytest.mark.parametrize("guard", HOSTILE_GUARDS)
+def test_hostile_guards(guard, dynamic_records):
+    with pytest.raises(SerializeError, match="is no expression of sizes"):
+        rt.export.load(changed(dynamic_records, MODEL, lambda p: p.update(guards_code=[guard])))
+
+
+def test_hostile_ranges(dynamic_records):
+    def change(program):
+        for record in program["range_constraints"].values():
+            record.update(min_val=9, max_val=3)
+
+    with pytest.raises(SerializeError, match="is empty: from 9 to 3"):
+        rt.export.load(changed(dynamic_records, MODEL, change))

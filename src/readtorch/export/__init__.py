@@ -5,7 +5,7 @@
     ep.run_decompositions()         the graph in core ATen, without writes
     save(ep, "model.pt2")           a file that PyTorch loads, too; `load` reads those of PyTorch
 
-Left out: files of programs with sizes that may change, `strict=True` (a capture by Dynamo), `preserve_module_call_signature`, `draft_export`, `unflatten`.
+Left out: `strict=True` (a capture by Dynamo), `preserve_module_call_signature`, `draft_export`, `unflatten`.
 """
 
 from readtorch.nn import Module

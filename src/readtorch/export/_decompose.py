@@ -69,7 +69,8 @@ def _decompose_exported_program(ep, decomp_table):
         example_inputs=ep.example_inputs,
         constants=constants,
     )
-    program._guards_code = ep._guards_code if env is None else env.guards_code()
+    found = [] if env is None else env.guards_code()
+    program._guards_code = [*ep._guards_code, *(code for code in found if code not in ep._guards_code)]
     return program
 
 

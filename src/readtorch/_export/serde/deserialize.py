@@ -11,6 +11,7 @@ nothing is imported or called that the file names:
 - The nesting of arguments is written by names of containers, of which a program may register more. What those of PyTorch would import, members
   of enumerations and factories of defaultdicts, is refused, but for a few builtin types.
 - Sizes and strides of tensors lie within the bytes that are there.
+- Expressions of sizes, and guards, are parsed and have few kinds of parts: see `sym_expr.py`.
 - Example inputs are loaded with weights_only=True.
 """
 
@@ -22,7 +23,9 @@ import readtorch
 from readtorch._export.verifier import SpecViolationError, load_verifier
 from readtorch._ops import _higher_order_ops, ops
 from readtorch._subclasses import FakeTensorMode
+from readtorch._tensor import Tensor
 from readtorch.aten.dispatcher import registry
+from readtorch.c10.sym_int import SymInt, hint_of
 from readtorch.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from readtorch.export.graph_signature import (
     ConstantArgument,
@@ -31,14 +34,16 @@ from readtorch.export.graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymIntArgument,
     TensorArgument,
 )
 from readtorch.fx import Graph, GraphModule
 from readtorch.nn import Module
-from readtorch.utils._pytree import treespec_loads
+from readtorch.utils._pytree import keystr, tree_leaves_with_path, tree_unflatten, treespec_loads
 
 from .schema import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES, SCHEMA_VERSION, ArgumentKind, SerializeError, checked
 from .serialize import OPSET_VERSION, ST_DELIMITER
+from .sym_expr import SYM_OPS, SymbolReader, checked_guard, sym_ints
 
 _MOST_DIMENSIONS = 64
 _FACTORIES = {
@@ -62,25 +67,51 @@ def deserialize(data, state_dict, constants, example_inputs, expected_opset_vers
         raise SerializeError(
             f"Serialized schema version {program['schema_version']} does not match our current schema version {SCHEMA_VERSION}."
         )
-    if program["range_constraints"]:
-        raise SerializeError("the program has sizes that may change, which readtorch's graphs have not")
     signature = _signature(program["graph_module"]["signature"])
-    reader = GraphReader(FakeTensorMode(allow_non_fake_inputs=True, export=True))
+    symbols = SymbolReader(sym_ints(program["graph_module"]["graph"]), program["range_constraints"])
+    guards_code = [checked_guard(text) for text in program["guards_code"] or []]
+    reader = GraphReader(FakeTensorMode(allow_non_fake_inputs=True, export=True, shape_env=symbols.env), symbols)
     gm = reader.read(program["graph_module"]["graph"], signature)
     try:
-        return ExportedProgram(
+        loaded = ExportedProgram(
             root=gm,
             graph=gm.graph,
             graph_signature=signature,
             state_dict=state_dict,
-            range_constraints={},
+            range_constraints=symbols.range_constraints,
             module_call_graph=[_module_call_entry(entry) for entry in program["graph_module"]["module_call_graph"]],
             example_inputs=example_inputs,
             constants=constants,
             verifiers=[_verifier(dialect) for dialect in program["verifiers"] or [""]],
         )
-    except (SpecViolationError, AssertionError, KeyError, RuntimeError, SyntaxError) as error:
+        loaded._guards_code = guards_code
+        _note_sources(loaded, symbols.env)
+        return loaded
+    except (
+        SpecViolationError,
+        AssertionError,
+        LookupError,
+        AttributeError,
+        ValueError,
+        RuntimeError,
+        SyntaxError,
+    ) as error:
         raise SerializeError(f"the parts of the program do not fit each other: {error}") from error
+
+
+def _note_sources(ep, env):
+    """How guards name the sizes of inputs, for what finds more guards: `run_decompositions`."""
+    signature = ep.module_call_graph[0].signature
+    specs = zip(ep.graph.find_nodes(op="placeholder"), ep.graph_signature.input_specs)
+    nodes = [node for node, spec in specs if spec.kind == InputKind.USER_INPUT]
+    args, kwargs = tree_unflatten(nodes, signature.in_spec)
+    names = signature.forward_arg_names or [f"arg_{i}" for i in range(len(args))] + list(kwargs)
+    for path, node in tree_leaves_with_path({**dict(zip(names, args)), **kwargs}):
+        val, source = node.meta["val"], f"L{keystr(path)}"
+        numbers = {f"{source}.size()[{i}]": n for i, n in enumerate(val.shape)} if isinstance(val, Tensor) else {}
+        for name, number in (numbers or {source: val}).items():
+            if isinstance(number, SymInt) and number.node.expr.symbol is not None:
+                env.var_to_sources[number.node.expr.symbol].append(name)
 
 
 def _check_opset(found, expected):
@@ -142,8 +173,8 @@ def _device(record):
 class TensorMeta:
     """Sizes, strides, offset, dtype and device of a tensor, from their record. Raises SerializeError for impossible ones."""
 
-    def __init__(self, record, what):
-        self.what = what
+    def __init__(self, record, what, symbols=None):
+        self.what, self.symbols = what, symbols
         self.sizes, self.strides = self._ints(record["sizes"]), self._ints(record["strides"])
         (self.offset,) = self._ints([record["storage_offset"]])
         if len(self.sizes) != len(self.strides) or len(self.sizes) > _MOST_DIMENSIONS:
@@ -155,19 +186,19 @@ class TensorMeta:
             raise SerializeError(f"{what} is sparse")
 
     def _ints(self, records):
-        values = [value for record in records for value in record.values()]
-        if any("as_int" not in record for record in records):
-            raise SerializeError(f"{self.what} has sizes that may change, which readtorch's graphs have not")
-        if any(not 0 <= value < 2**62 for value in values):
+        if self.symbols is None and any("as_int" not in record for record in records):
+            raise SerializeError(f"{self.what} is a tensor of the file, and its sizes are not numbers")
+        values = [record["as_int"] if "as_int" in record else self.symbols.number(record) for record in records]
+        if any(not 0 <= hint_of(value) < 2**62 for value in values):
             raise SerializeError(f"{self.what} has impossible sizes: {values}")
         return values
 
     @property
     def reach(self):
         """How many elements its memory must have."""
-        if 0 in self.sizes:
-            return 0
-        return self.offset + 1 + sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides))
+        sizes, strides = map(hint_of, self.sizes), map(hint_of, self.strides)
+        steps = [(size - 1, stride) for size, stride in zip(sizes, strides)]
+        return 0 if any(n < 0 for n, _ in steps) else hint_of(self.offset) + 1 + sum(n * stride for n, stride in steps)
 
     def fake(self, fake_mode):
         """A fake tensor like it."""
@@ -186,17 +217,16 @@ class TensorMeta:
 class GraphReader:
     """Makes one graph. Graphs that an operator takes are made by others, and become attributes of `root`."""
 
-    def __init__(self, fake_mode):
-        self.fake_mode = fake_mode
+    def __init__(self, fake_mode, symbols):
+        self.fake_mode, self.symbols = fake_mode, symbols
         self.graph, self.root = Graph(), Module()
         self.nodes = {}  # name -> Node
         self.metas = {}  # name -> the record of its sizes
+        self.numbers = {}  # name -> the record of a number
 
     def read(self, record, signature=None):
         """The GraphModule. signature: of the graph, which names those of its placeholders that are constants."""
-        if record["sym_int_values"]:
-            raise SerializeError("the program has sizes that may change, which readtorch's graphs have not")
-        self.metas = record["tensor_values"]
+        self.metas, self.numbers = record["tensor_values"], record["sym_int_values"]
         for i, given in enumerate(record["inputs"]):
             self._placeholder(i, given, signature)
         for node in record["nodes"]:
@@ -210,8 +240,8 @@ class GraphReader:
 
     def _placeholder(self, i, given, signature):
         key, value = _only(given)
-        if key == "as_tensor":
-            name = value["name"]
+        name = value["name"] if key == "as_tensor" else value.get("as_name") if key == "as_sym_int" else None
+        if name is not None:
             node = self._named(self.graph.placeholder(identifier(name, "the input")), name)
             node.meta["val"] = self._meta(name)
             return
@@ -231,9 +261,11 @@ class GraphReader:
         return node
 
     def _meta(self, name):
+        if name in self.numbers:
+            return self.symbols.number(self.numbers[name])
         if name not in self.metas:
             raise SerializeError(f"the sizes of {name!r} are not noted")
-        return TensorMeta(self.metas[name], repr(name)).fake(self.fake_mode)
+        return TensorMeta(self.metas[name], repr(name), self.symbols).fake(self.fake_mode)
 
     def _node(self, record):
         target = find_operator(record["target"])
@@ -265,13 +297,14 @@ class GraphReader:
         is_element = is_higher and record["is_hop_single_tensor_return"] is False
         if not outputs:
             return
-        if len(outputs) == 1 and not is_element and outputs[0][0] in ("as_tensor", "as_none"):
+        if len(outputs) == 1 and not is_element and outputs[0][0] in ("as_tensor", "as_none", "as_sym_int"):
             key, value = outputs[0]
+            name = value.get("name", value.get("as_name", "")) if key != "as_none" else None
             if key == "as_none":
                 node.meta["val"] = None
             else:
-                self._named(node, identifier(value["name"], "the node"))
-                node.meta["val"] = self._meta(value["name"])
+                self._named(node, identifier(name, "the node"))
+                node.meta["val"] = self._meta(name)
             return
         if len(outputs) == 1 and outputs[0][0] == "as_tensors":
             outputs = [("as_tensor", value) for value in outputs[0][1]]
@@ -305,7 +338,7 @@ class GraphReader:
         if key == "as_graph":
             return self._subgraph(value)
         if key in ("as_sym_int", "as_sym_ints"):
-            values = [self._fixed(v) for v in ([value] if key == "as_sym_int" else value)]
+            values = [self._sym_int(v) for v in ([value] if key == "as_sym_int" else value)]
             return values[0] if key == "as_sym_int" else values
         if key == "as_string_to_argument":
             return {k: self._value(v) for k, v in value.items()}
@@ -322,17 +355,15 @@ class GraphReader:
         key, value = _only(union)
         return None if key == "as_none" else self._known(value["name"])
 
-    def _fixed(self, union):
+    def _sym_int(self, union):
         key, value = _only(union)
-        if key != "as_int":
-            raise SerializeError("the program has sizes that may change, which readtorch's graphs have not")
-        return value
+        return value if key == "as_int" else self._known(value)
 
     def _subgraph(self, record):
         name = identifier(record["name"], "the graph")
         if hasattr(self.root, name):
             raise SerializeError(f"two graphs are called {name!r}")
-        setattr(self.root, name, GraphReader(self.fake_mode).read(record["graph"]))
+        setattr(self.root, name, GraphReader(self.fake_mode, self.symbols).read(record["graph"]))
         return self.graph.create_node("get_attr", name)
 
 
@@ -352,6 +383,8 @@ def _constant(key, value):
 
 def find_operator(name):
     """The operator that `torch.ops.aten.add.Tensor` names, if it is registered. Raises SerializeError."""
+    if name in SYM_OPS:
+        return SYM_OPS[name]
     parts = name.split(".")
     if parts[:2] == ["torch", "ops"] and len(parts) == 5:
         _, _, namespace, opname, overload = parts
@@ -404,6 +437,8 @@ def _argument(union):
     key, value = _only(union)
     if key == "as_tensor":
         return TensorArgument(value["name"])
+    if key == "as_sym_int" and "as_name" in value:
+        return SymIntArgument(value["as_name"])
     if key in ("as_none", "as_int", "as_float", "as_string", "as_bool"):
         return ConstantArgument("", None if key == "as_none" else value)
     raise SerializeError(f"{key} is no input or output of a program that readtorch has")

@@ -39,6 +39,7 @@ def _keys(text):
 
 _TENSOR = "arg:TensorArgument"
 UNIONS = {
+    "SymExprHint": _keys("as_int:int as_bool:bool as_float:float"),
     "SymInt": _keys("as_expr:SymExpr as_int:int"),
     "SymIntArgument": _keys("as_name:str as_int:int"),
     "OptionalTensorArgument": _keys("as_tensor:TensorArgument as_none:bool"),
@@ -60,7 +61,7 @@ UNIONS = {
 }
 RECORDS = {
     "Device": _keys("type:str index?:int?"),
-    "SymExpr": _keys("expr_str:str"),
+    "SymExpr": _keys("expr_str:str hint?:SymExprHint?"),
     "TensorMeta": _keys(
         "dtype:int sizes:[SymInt] requires_grad:bool device:Device strides:[SymInt] storage_offset:SymInt layout:int"
     ),
@@ -91,7 +92,8 @@ RECORDS = {
     "SchemaVersion": _keys("major:int minor:int"),
     "RangeConstraint": _keys("min_val:int? max_val:int?"),
     "ExportedProgram": _keys(
-        "graph_module:GraphModule opset_version:{int} range_constraints:{RangeConstraint} schema_version:SchemaVersion verifiers?:[str]?"
+        "graph_module:GraphModule opset_version:{int} range_constraints:{RangeConstraint} schema_version:SchemaVersion verifiers?:[str]? "
+        "guards_code?:[str]?"
     ),
     "PayloadMeta": _keys("path_name:str is_param:bool use_pickle:bool tensor_meta:TensorMeta?"),
     "PayloadConfig": _keys("config:{PayloadMeta}"),

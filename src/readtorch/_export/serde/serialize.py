@@ -11,7 +11,8 @@ import operator
 import readtorch
 from readtorch._ops import HigherOrderOperator, OpOverload
 from readtorch._tensor import Tensor
-from readtorch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from readtorch.c10.sym_int import SymInt
+from readtorch.export.graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument
 from readtorch.fx import GraphModule, Node
 from readtorch.utils._pytree import treespec_dumps
 
@@ -24,6 +25,7 @@ from .schema import (
     ArgumentKind,
     SerializeError,
 )
+from .sym_expr import SYM_OP_NAMES, serialize_range_constraints, serialize_sym_int
 
 ST_DELIMITER = ";"
 OPSET_VERSION = 10  # of aten: the newest that PyTorch 2.13 knows
@@ -32,8 +34,6 @@ OPSET_VERSION = 10  # of aten: the newest that PyTorch 2.13 knows
 def serialize(ep, opset_version=None):
     """The json of a program, as bytes. Its tensors are not in it. Raises SerializeError for what files do not hold."""
     ep.validate()
-    if ep.range_constraints:
-        raise SerializeError("the program has sizes that may change, which files of readtorch do not hold")
     program = {
         "graph_module": {
             "graph": GraphSerializer().serialize_graph(ep.graph_module),
@@ -46,11 +46,11 @@ def serialize(ep, opset_version=None):
             "treespec_namedtuple_fields": {},
         },
         "opset_version": {"aten": OPSET_VERSION, **(opset_version or {})},
-        "range_constraints": {},
+        "range_constraints": serialize_range_constraints(ep.range_constraints),
         "schema_version": dict(zip(("major", "minor"), SCHEMA_VERSION)),
         "verifiers": [v.dialect for v in ep.verifiers],
         "torch_version": str(readtorch.__version__),
-        "guards_code": [],
+        "guards_code": list(ep._guards_code),
     }
     return json.dumps(program, allow_nan=False).encode()
 
@@ -76,11 +76,11 @@ def serialize_tensor_meta(t):
     """Sizes, strides, dtype, device and layout of a tensor."""
     return {
         "dtype": SCALAR_TYPES[_bare(t.dtype)],
-        "sizes": [{"as_int": size} for size in t.shape],
+        "sizes": [serialize_sym_int(size) for size in t.shape],
         "requires_grad": t.requires_grad,
         "device": _device(t.device),
-        "strides": [{"as_int": stride} for stride in t.stride()],
-        "storage_offset": {"as_int": t.storage_offset()},
+        "strides": [serialize_sym_int(stride) for stride in t.stride()],
+        "storage_offset": serialize_sym_int(t.storage_offset()),
         "layout": LAYOUTS[_bare(t.layout)],
     }
 
@@ -91,6 +91,8 @@ def _bare(value):
 
 
 def _argument_spec(arg):
+    if isinstance(arg, SymIntArgument):
+        return {"as_sym_int": {"as_name": arg.name}}
     return _constant(arg.value) if isinstance(arg, ConstantArgument) else {"as_tensor": _tensor(arg.name)}
 
 
@@ -124,6 +126,8 @@ def operator_name(target):
         return f"torch.ops.{target._namespace}.{target.__name__}"
     if isinstance(target, HigherOrderOperator):
         return f"torch.ops.higher_order.{target.name()}"
+    if target in SYM_OP_NAMES:
+        return SYM_OP_NAMES[target]
     raise SerializeError(f"Serializing {target} is not supported")
 
 
@@ -135,6 +139,7 @@ class GraphSerializer:
 
     def __init__(self):
         self.tensor_values = {}  # name -> sizes, strides …
+        self.sym_int_values = {}  # name -> expression
 
     def serialize_graph(self, graph_module):
         graph, nodes = graph_module.graph, []
@@ -151,7 +156,7 @@ class GraphSerializer:
             "outputs": [self._input(out, graph_module) for out in ([outputs] if is_single else outputs)],
             "nodes": nodes,
             "tensor_values": self.tensor_values,
-            "sym_int_values": {},
+            "sym_int_values": self.sym_int_values,
             "sym_bool_values": {},
             "is_single_tensor_return": is_single,
             "custom_obj_values": {},
@@ -160,14 +165,17 @@ class GraphSerializer:
 
     def _placeholder(self, node):
         value = node.meta["val"]
-        return self._result(node.name, value) if isinstance(value, Tensor) else _constant(value)
+        return self._result(node.name, value) if isinstance(value, Tensor | SymInt) else _constant(value)
 
     def _result(self, name, value):
         """The name of a tensor, whose sizes are noted."""
         if value is None:
             return {"as_none": True}
+        if isinstance(value, int | SymInt) and not isinstance(value, bool):
+            self.sym_int_values[name] = serialize_sym_int(value)
+            return {"as_sym_int": {"as_name": name}}
         if not isinstance(value, Tensor):
-            raise SerializeError(f"{name} is of type {type(value)}: results are tensors")
+            raise SerializeError(f"{name} is of type {type(value)}: results are tensors and whole numbers")
         self.tensor_values[name] = serialize_tensor_meta(value)
         return {"as_tensor": _tensor(name)}
 
@@ -184,6 +192,9 @@ class GraphSerializer:
 
     def _inputs(self, node, graph_module):
         """The arguments by the names of the schema. Those that were left out are not written."""
+        if node.target in SYM_OP_NAMES:
+            yield from (self._named(n, v, ArgumentKind.POSITIONAL, graph_module) for n, v in zip("ab", node.args))
+            return
         for i, a in enumerate(node.target._schema.arguments):
             if a.name in node.kwargs:
                 yield self._named(a.name, node.kwargs[a.name], ArgumentKind.KEYWORD, graph_module, a)
@@ -213,6 +224,8 @@ class GraphSerializer:
         return written
 
     def _node(self, node, graph_module):
+        if isinstance(node.meta.get("val"), int | SymInt):
+            return {"as_sym_int": {"as_name": node.name}}
         if node.op != "get_attr":
             return {"as_tensor": _tensor(node.name)}
         attribute = getattr(graph_module, node.target)
@@ -231,7 +244,7 @@ class GraphSerializer:
                 return [{"as_tensors": [self._element(node, i, v)["as_tensor"] for i, v in enumerate(value)]}]
             if len(returns) == 1:
                 return [self._result(node.name, value)]
-        elif isinstance(value, Tensor):
+        elif isinstance(value, Tensor) or node.target in SYM_OP_NAMES:
             return [self._result(node.name, value)]
         return [self._element(node, i, v) for i, v in enumerate(value)]
 
@@ -251,6 +264,8 @@ def _list(values, schema_argument):
         return {"as_floats": [_float(v) for v in values]}
     if any(isinstance(v, Node) and v.op == "get_attr" for v in values):
         raise SerializeError("getattr nodes containing tensors should not appear in the graph")
+    if any(isinstance(v, Node) and isinstance(v.meta["val"], int | SymInt) for v in values):
+        return {"as_sym_ints": [{"as_name": v.name} if isinstance(v, Node) else {"as_int": v} for v in values]}
     if all(isinstance(v, Node) for v in values):
         return {"as_tensors": [_tensor(v.name) for v in values]}
     if all(isinstance(v, Node) or v is None for v in values):
