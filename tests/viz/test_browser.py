@@ -852,6 +852,33 @@ def test_accesses_fit_one_screen(visit, page_with, width, screen):
         assert seen.page.locator(".rt-k-keys").is_visible() == (width > 480)
 
 
+def test_ir_of_one_function_among_several(visit, page_with):
+    """A function keeps the step, and brings its own lines and its own chosen line."""
+    from readtorch.csrc.jit.passes.inliner import Inline
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        twice = readtorch.jit.script(ir_twice)
+        flip = readtorch.jit.script(ir_flip)
+    with visit(page_with(viz.ir({"twice": twice, "flip": flip}, passes=[Inline], step=1, selected="return"))) as seen:
+        page = seen.page
+        lines, count = page.locator(".rt-i-lines"), page.locator(".rt-count")
+        chosen = page.locator(".rt-i-chosen")
+        assert "aten::mul" in lines.inner_text() and "return" in chosen.inner_text()
+        page.get_by_label("function").select_option(label="flip")
+        assert "aten::neg" in lines.inner_text() and "aten::mul" not in lines.inner_text()
+        assert "return" in chosen.inner_text() and count.inner_text() == "step 1 of 1"
+
+
+def ir_twice(x):
+    y = x * 2
+    return y * 2
+
+
+def ir_flip(x):
+    return -x
+
+
 def test_the_list_of_runs_follows_a_link(visit, page_with):
     """runChoice: what is chosen and what is shown are one, whoever chose; a single run has no list."""
     names = list(kernels.runs())

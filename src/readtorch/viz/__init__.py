@@ -359,16 +359,20 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
     """A graph of the JIT, line by line, and what passes make of it (the chapters "JIT: tracing", "JIT:
     scripting").
 
-    graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through.
+    graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through; or, with passes, a
+    dict ``{name: graph}`` to choose from.
     passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
     step: the stage shown first; negative ones count from the end. selected: words of the line chosen first.
     """
     from ._widgets import IRViewer
     from .graph_lines import graph_stages, key_of
 
-    data = graph_stages(graph, passes)
-    step = step if step >= 0 else len(data["stages"]) + step
-    return IRViewer(data, title=title, step=step, selected=key_of(data["stages"][step], selected))
+    graphs = graph if isinstance(graph, dict) and passes else {title: graph}
+    runs = [{"label": name, **graph_stages(each, passes)} for name, each in graphs.items()]
+    step = step if step >= 0 else len(runs[0]["stages"]) + step
+    for run in runs:
+        run["selected"] = key_of(run["stages"][step], selected)
+    return IRViewer({"runs": runs}, title=title, step=step, selected=runs[0]["selected"])
 
 
 def fusion(function, *inputs, selected=-1, title="Fusion viewer"):

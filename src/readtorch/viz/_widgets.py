@@ -119,6 +119,7 @@ class IRViewer(StaticWidget):
     fallback = "IR viewer: a graph line by line, and what passes do to it (needs JavaScript)."
 
     step = Int(0).tag(sync=True)  # the stage that is shown
+    run = Int(0).tag(sync=True)
     selected = Int(-1).tag(sync=True)  # the key of the line that is chosen; the first one if it is none
 
 

@@ -182,9 +182,9 @@ const labelledSelect = (label, options, chosen, choose) =>
   );
 
 // Which of several runs is shown; nothing where there is only one.
-function runChoice(runs, model, choose) {
+function runChoice(runs, model, choose, what = "run") {
   if (runs.length < 2) return false;
-  const choice = labelledSelect("run", runs.map(({ label }, i) => [i, label]), model.get("run"), choose);
+  const choice = labelledSelect(what, runs.map(({ label }, i) => [i, label]), model.get("run"), choose);
   model.on("change:run", () => (choice.querySelector("select").value = model.get("run"))); // a link may choose, too
   return choice;
 }

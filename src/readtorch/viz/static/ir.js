@@ -11,25 +11,33 @@ const withNames = (text) =>
 
 function render({ model, el }) {
   const data = model.get("data"),
-    { stages } = data;
-  const step = () => Math.min(model.get("step"), stages.length - 1);
+    { runs } = data;
+  const stages = () => runs[model.get("run")].stages;
+  const last = () => stages().length - 1;
+  const step = () => Math.min(model.get("step"), last());
   const play = player({
-    last: stages.length - 1,
+    last,
     what: "the passes",
     get: step,
     set: (to) => assign(model, "step", to),
     milliseconds: 2000,
   });
+  const choice = runChoice(runs, model, chooseRun, "function");
+  function chooseRun(i) {
+    play.stop();
+    assign(model, "run", i);
+    assign(model, "selected", runs[i].selected);
+  }
   const list = h("ol", { class: "rt-i-lines", role: "listbox", "aria-label": "Lines of the graph" });
   const box = h("div", { class: "rt-i-box" }, list),
     detail = detailBox();
   const cut = h("p", { class: "rt-dim" });
-  const several = stages.length > 1;
+  const several = last() > 0;
   const root = h(
     "div",
     { class: "rt-w rt-ir", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
-    several ? [h("div", { class: "rt-bar" }, play.buttons), play.slider, play.now] : null,
+    several ? [h("div", { class: "rt-bar" }, play.buttons, choice), play.slider, play.now] : null,
     h("div", { class: "rt-cols rt-i-cols" }, box, detail),
     cut,
     h(
@@ -103,7 +111,7 @@ function render({ model, el }) {
       : null;
     return [
       h("p", { class: "rt-dtitle" }, line.text),
-      line.mark ? h("p", {}, h("span", { class: "rt-badge" }, `${MARKS[line.mark]} by ${stages[step()].name}`)) : null,
+      line.mark ? h("p", {}, h("span", { class: "rt-badge" }, `${MARKS[line.mark]} by ${stages()[step()].name}`)) : null,
       line.was ? factList([["before", h("code", {}, line.was)]]) : null,
       line.defines.length
         ? [heading("makes"), factList(line.defines.map(([name, type]) => [`%${name}`, h("code", {}, type)]))]
@@ -134,7 +142,7 @@ function render({ model, el }) {
     );
   }
   function drawStage() {
-    const stage = stages[step()],
+    const stage = stages()[step()],
       inList = list.contains(list.getRootNode().activeElement);
     lines = stage.lines;
     rows = lines.map(rowOf);
@@ -157,7 +165,7 @@ function render({ model, el }) {
     reveal(box, rows[at]);
     detail.replaceChildren(...detailsOf(lines[at]));
   }
-  const unbindStep = bind(model, ["step"], drawStage);
+  const unbindStep = bind(model, ["step", "run"], drawStage);
   const unbindChoice = bind(model, ["selected"], drawChoice);
   return () => {
     play.stop();
