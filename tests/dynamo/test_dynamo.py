@@ -343,6 +343,40 @@ def test_the_recompile_limit():
         whole(readtorch.ones(3))
 
 
+def scaled_unless_one(x, factor):
+    return x if factor == "1" else x * len(factor)
+
+
+def printed_in_a_loop(x, factor):
+    for _ in range(2):
+        x = x * len(factor)
+        if factor == "1":
+            print(end="")
+    return x
+
+
+def runs_of_graphs(lib, function, factors):
+    """How often a graph has run, after each call."""
+    runs, seen = [], []
+
+    def counting(graph_module, example_inputs):
+        return lambda *args: seen.append(0) or graph_module.forward(*args)
+
+    compiled = lib.compile(function, backend=counting)
+    for factor in factors:
+        compiled(lib.ones(2), factor)
+        runs.append(len(seen))
+    return runs
+
+
+@pytest.mark.parametrize("function", [scaled_unless_one, printed_in_a_loop])
+def test_a_function_that_is_given_up_uses_none_of_its_entries(function):
+    for factors in (("22", "333", "1", "22", "4444"), ("1", "22", "1", "22")):
+        torch.compiler.reset()
+        _dynamo.reset()
+        assert runs_of_graphs(readtorch, function, factors) == runs_of_graphs(torch, function, factors)
+
+
 class Kept(logging.Handler):
     def __init__(self):
         super().__init__()

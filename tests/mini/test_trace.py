@@ -244,6 +244,30 @@ def test_what_may_change_under_its_identity_is_left_to_python(function, change):
         change()
 
 
+def folded_attribute(x):
+    return x * box.fold(2, 5)
+
+
+def folded_global(x):
+    return x * fold(-2.0)
+
+
+fold = abs
+
+
+def test_a_folded_function_is_guarded_where_it_was_read():
+    """A built-in that is reached through a global or an attribute may be another one in the next call."""
+    for function, names, functions in (
+        (folded_attribute, vars(box), {"fold": (max, min, max)}),
+        (folded_global, globals(), {"fold": (abs, float, lambda x: x + 1)}),
+    ):
+        compiled = Compiled(function)
+        for names["fold"] in functions["fold"]:
+            assert compiled(X).tolist() == function(X).tolist()
+        assert compiled.texts[0].count("fold") == 1 and not compiled.resumes
+    globals().update(fold=abs)
+
+
 def test_variables_are_saved_before_the_call_of_a_break():
     box.scale = 2.0
     compiled = Compiled(saved)

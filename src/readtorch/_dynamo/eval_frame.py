@@ -147,6 +147,7 @@ class ExtraState:
             self.give_up(str(error))
         except SkipFrame as error:
             self.given_up = str(error)
+            self.entries.clear()  # PyTorch marks the code object: its entries are not looked through again
         return None
 
     def give_up(self, reason):

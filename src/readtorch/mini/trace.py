@@ -307,6 +307,7 @@ class Frame:
             self.capture.look(function)
             self.stack.append(self.capture.node(value, args))
         elif any(value is each for each in FOLDED):
+            self.capture.look(function)
             self.compute(value, args)
         elif isinstance(value, types.FunctionType):
             self.inline(function, args)
