@@ -34,7 +34,7 @@ def parted(flat, like):
     return parts
 
 
-class Shard(Parameter):
+class Rows(Parameter):
     """This rank's rows of a parameter."""
 
 
@@ -45,12 +45,12 @@ class ParamGroup:
         self.rank, self.places, self.wholes = rank, [], []
         for _, owner in module.named_modules():
             for name, p in owner._parameters.items():
-                if not isinstance(p, Shard):  # a group's already
+                if not isinstance(p, Rows):  # a group's already
                     self.places.append((owner, name))
                     self.wholes.append(p)
         parts = [rows(p.read(), rank.rank, rank.size)
                  for p in self.wholes]
-        self.shards = [Shard(Tensor.of(part)) for part in parts]
+        self.shards = [Rows(Tensor.of(part)) for part in parts]
         self.is_whole = True
         self.reshard()
 
@@ -79,17 +79,17 @@ class ParamGroup:
 
     def reduce(self):
         """Backward is over here: a mean for each shard."""
-        grads = [whole.grad for whole in self.wholes]
+        pairs = [(s, w) for s, w in zip(self.shards, self.wholes)
+                 if w.grad is not None]
         self.reshard()
-        if not grads or None in grads:
+        if not pairs:
             return
         size = self.rank.size
-        sent = [joined(rows(g.read(), i, size) for g in grads)
-                for i in range(size)]
+        sent = [joined(rows(w.grad.read(), i, size)
+                       for _, w in pairs) for i in range(size)]
         mean = self.rank.reduce_scatter(sent) / size
-        parts = parted(mean, self.shards)
-        for shard, whole, part in zip(
-                self.shards, self.wholes, parts):
+        parts = parted(mean, [shard for shard, _ in pairs])
+        for (shard, whole), part in zip(pairs, parts):
             whole.meta.grad = None
             old = shard.grad
             shard.meta.grad = Tensor.of(part) + old if old \
