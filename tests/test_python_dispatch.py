@@ -65,7 +65,6 @@ DIFFERENT = {
     "stack": "unbind, not select",
     "std": "the gradient calls other forms of mul and masked_fill",
     "max": "the order of two comparisons; zeros, not new_zeros",
-    "div": "the order of two gradients",
     "clamp": "bitwise_and, not logical_and_",
     "gather": "new_zeros of PyTorch's own has no pin_memory",
     "attention": "an optional tensor that is not there is left out",

@@ -43,7 +43,8 @@ from .aten.parallel import get_num_interop_threads, get_num_threads, set_num_int
 from .c10.exception import is_warn_always_enabled, set_warn_always
 from .c10.scalar_type import can_cast as _can_cast
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype
-from .c10.sym_int import SymBool, SymFloat, SymInt, sym_float, sym_int, sym_max, sym_min, sym_not
+from ._sym_functions import sym_float, sym_int, sym_max, sym_min, sym_not
+from .c10.sym_int import SymBool, SymFloat, SymInt
 from .c10.type_info import finfo, iinfo
 from .csrc.distributed.future import Future
 from .csrc.tensor.python_tensor import cpu_types as _cpu_types

@@ -292,11 +292,6 @@ def test_versions_that_are_not_known(opset):
         export(lambda T, x: x, X, opset_version=opset)
 
 
-def test_there_is_no_other_exporter():
-    with pytest.raises(ValueError, match="dynamo=False"):
-        export(lambda T, x: x + 1, X, dynamo=True)
-
-
 # ---------------------------------------------------------------------------------------- one's own operators
 
 

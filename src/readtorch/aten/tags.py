@@ -60,9 +60,9 @@ _NAMES = {
         randperm reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu remainder.Scalar
         remainder.Tensor repeat replication_pad2d replication_pad3d resize_ round rsqrt scalar_tensor scatter.src
         scatter.value scatter_add scatter_reduce.two select.int select_scatter sigmoid sign sin sinh slice.Tensor
-        slice_scatter sort split_with_sizes sqrt squeeze.dim squeeze.dims sub.Scalar sub.Tensor sum.dim_IntList tan
-        tanh topk trunc unsqueeze upsample_bilinear2d.vec upsample_nearest2d.vec var.correction var.dim view
-        where.self""",
+        slice_scatter sort split_with_sizes sqrt squeeze.dim squeeze.dims sub.Scalar sub.Tensor sum.dim_IntList
+        sym_numel sym_size.int sym_storage_offset sym_stride.int tan tanh topk trunc unsqueeze upsample_bilinear2d.vec
+        upsample_nearest2d.vec var.correction var.dim view where.self""",
     Tag.pointwise: """
         _conj_physical abs abs.out acos acos.out acos_ acosh acosh.out acosh_ add.Scalar add.Tensor add.out
         add_.Tensor addcdiv addcdiv.out addcdiv_ addcmul addcmul.out addcmul_ angle angle.out asin asin.out asin_

@@ -4,7 +4,7 @@ They compute as numbers do, and their results are such numbers again. Who wants 
 function of C, is given the one that this trace has, and the trace notes on which condition it works: a guard. None is an `int`, so no
 value is taken unseen. `node` (`fx/experimental/sym_node.py`) does the work.
 
-In PyTorch: `c10/core/SymInt.h`; the classes stand in `torch/__init__.py`.
+In PyTorch: `c10/core/SymInt.h`; the classes stand in `torch/__init__.py`, as do the functions of `_sym_functions.py`.
 """
 
 BINARY = "add sub mul truediv floordiv mod pow".split()
@@ -125,7 +125,7 @@ def _add_operators():
             if not isinstance(other, (int, float, _SymNumber)):
                 return NotImplemented
             if isinstance(self, SymInt) and isinstance(other, (float, SymFloat)):
-                self = sym_float(self)
+                self = self.__sym_float__()
             return self.node.binary(name, other, reflected)
 
         return method
@@ -140,42 +140,8 @@ def _add_operators():
 
 _add_operators()
 SYM_TYPES = (SymInt, SymFloat, SymBool)
-
-
-def sym_float(a):
-    """a as a float, which a SymInt stays symbolic through."""
-    return a.__sym_float__() if isinstance(a, SymInt) else a if isinstance(a, SymFloat) else float(a)
-
-
-def sym_int(a):
-    """a as an int, rounded towards 0."""
-    return a.__sym_int__() if isinstance(a, (SymInt, SymFloat)) else int(a)
-
-
-def sym_max(a, b):
-    """The greater of two numbers, without asking which it is: no guard."""
-    return _extreme("__sym_max__", max, a, b)
-
-
-def sym_min(a, b):
-    """The lesser of two numbers, without asking which it is: no guard."""
-    return _extreme("__sym_min__", min, a, b)
-
-
-def _extreme(method, choose, a, b):
-    for one, other in ((a, b), (b, a)):
-        if isinstance(one, (SymInt, SymFloat)):
-            return getattr(one, method)(other)
-    return choose(a, b)
-
-
-def sym_not(a):
-    """not a, without asking."""
-    return a.__sym_not__() if isinstance(a, SymBool) else not a
-
-
-for _function in (sym_float, sym_int, sym_max, sym_min, sym_not):
-    _function.__module__ = "readtorch"  # as graphs name them
+for _class in SYM_TYPES:
+    _class.__module__ = "readtorch"
 
 
 def hint_of(number):

@@ -11,7 +11,8 @@ An expression is written as sympy's `srepr`, a guard as Python:
 import ast
 import operator
 
-from readtorch.c10.sym_int import SymInt, sym_max, sym_min
+from readtorch._sym_functions import sym_max, sym_min
+from readtorch.c10.sym_int import SymInt
 from readtorch.fx.experimental.symbolic_shapes import ShapeEnv
 from readtorch.utils._sympy.functions import INFINITY, MAKERS, Symbol, expression, symbol
 from readtorch.utils._sympy.value_ranges import ValueRanges

@@ -55,6 +55,7 @@ from readtorch.utils._python_dispatch import (
 )
 from readtorch.utils._pytree import tree_all_only, tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 from readtorch.utils._sympy.interp import interpreted
+from readtorch.utils._thunk import Thunk
 
 __all__ = [
     "PythonKeyTracer",
@@ -111,18 +112,6 @@ class _TensorTracker:
 
 
 _REQUIRED = object()
-
-
-class Thunk:
-    """What is worked out when it is first asked for."""
-
-    def __init__(self, function):
-        self.function, self.result = function, None
-
-    def force(self):
-        if self.function is not None:
-            self.result, self.function = self.function(), None
-        return self.result
 
 
 class _SymTracker:

@@ -9,7 +9,8 @@ In PyTorch: `torch/fx/experimental/sym_node.py`.
 import math
 import operator
 
-from readtorch.c10.sym_int import SYM_TYPES, SymBool, SymFloat, SymInt, sym_float, sym_max, sym_min, sym_not
+from readtorch._sym_functions import sym_float, sym_max, sym_min, sym_not
+from readtorch.c10.sym_int import SYM_TYPES, SymBool, SymFloat, SymInt
 from readtorch.c10.symbolic_shape_meta import PROXY
 from readtorch.c10.torch_dispatch_mode_tls import get_mode, mode_tls
 from readtorch.utils._sympy.functions import MAKERS, Relation, expression

@@ -14,9 +14,10 @@ import hashlib
 from enum import Enum
 from typing import NamedTuple
 
+from readtorch._guards import ShapeGuard
 from readtorch._tensor import Tensor
 from readtorch.c10.sym_int import SYM_TYPES, SymInt
-from readtorch.utils._sympy.functions import INFINITY, Expr, Relation, expression, symbol
+from readtorch.utils._sympy.functions import INFINITY, Expr, expression, symbol
 from readtorch.utils._sympy.printers import python_code
 
 from .sym_node import CLASSES, SymNode
@@ -41,12 +42,6 @@ class StatelessSymbolicContext(NamedTuple):
 
     dynamic_sizes: list
     constraint_sizes: list
-
-
-class ShapeGuard(NamedTuple):
-    """A condition that the trace relies on."""
-
-    expr: Relation
 
 
 class ShapeEnv:

@@ -4,7 +4,7 @@ import functools
 import math
 import operator
 
-from readtorch.c10.sym_int import sym_float, sym_max, sym_min
+from readtorch._sym_functions import sym_float, sym_max, sym_min
 
 from .functions import Symbol
 
