@@ -1,7 +1,7 @@
 """FakeTensor: a tensor on the Meta device that remembers the device which it stands for; FakeTensorMode: the mode under which
 every call gives such tensors, by the kernels of the Meta device.
 
-In PyTorch: `torch/_subclasses/fake_tensor.py`. Symbolic sizes are left out. Explained in the chapter "One operator call".
+In PyTorch: `torch/_subclasses/fake_tensor.py`. Sizes that depend on elements are left out. Explained in the chapter "One operator call".
 """
 
 import contextlib

@@ -164,7 +164,8 @@ def wrap_reduced(value):
 
     In PyTorch: `resize_reduction_result` in `ReduceOpsUtils.h`.
     """
-    return wrap_result(value if value.strides == np.empty(value.shape, value.dtype).strides else value.copy())
+    is_other = value.ndim and value.strides != np.empty(value.shape, value.dtype).strides
+    return wrap_result(value.copy() if is_other else value)
 
 
 def laid_out(value, *operands):

@@ -127,8 +127,6 @@ class ShapeEnv:
     def replace(self, expr):
         return expr.replace(self.replacements) if self.replacements else expr
 
-    simplify = replace
-
     def bound(self, expr):
         """The value of an expression in this trace."""
         return expr.value(self.backed_var_to_val)
@@ -232,9 +230,6 @@ class ShapeEnv:
         """The guards as Python code that reads the inputs."""
         names = self.names_of_symbols()
         return [python_code(guard.expr, names) for guard in self.guards]
-
-    def format_guards(self):
-        return "\n".join(f" - {guard.expr}" for guard in self.guards)
 
 
 def _next_above(edge):

@@ -9,6 +9,7 @@ import re
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Choice, Refusal, Text
 from readtorch.viz.picture import box, drawing, text
+from readtorch.viz.wording import counted
 
 MOST_CALLS, LIMIT = 10, 8  # LIMIT: PyTorch's recompile_limit
 DYNAMIC = "dynamic"
@@ -496,10 +497,6 @@ def unsigned(words):
 def named(name, words):
     """A variable and what it is, if that has not the same name."""
     return name if words == name else f"{name} = {words}"
-
-
-def counted(number, word):
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def rest_at(offset):

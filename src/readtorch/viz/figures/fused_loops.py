@@ -11,6 +11,7 @@ from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch
 from readtorch.viz.line_programs import Language, is_number
 from readtorch.viz.picture import box, drawing, text
+from readtorch.viz.wording import counted
 
 FIRST = "h = x @ w + b; e = exp(h - amax(h)); y = e / sum(e)"
 EXAMPLES = (
@@ -452,10 +453,6 @@ def digits(x):
 def size_text(n):
     unit, name = next(((u, name) for u, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if n >= u), (1, "B"))
     return f"{n} B" if unit == 1 else f"{digits(n / unit)} {name}"
-
-
-def counted(n, word):
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def told(rows, kernels):

@@ -29,6 +29,7 @@ from readtorch.viz.view_operations import (
     placed,
     steps_of,
 )
+from readtorch.viz.wording import counted
 
 
 def model(inputs):
@@ -164,10 +165,6 @@ def product_of(numbers):
     for number in numbers:
         result *= number
     return result
-
-
-def counted(number, word) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def about_memory(x, cells):

@@ -13,6 +13,7 @@ import numpy as np
 from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Expression, Integer, Refusal
 from readtorch.viz.picture import box, drawing, text
+from readtorch.viz.wording import counted
 
 MOST = 40  # numbers of a program
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
@@ -356,10 +357,6 @@ def drawn(program, seed):
     waits = source.spare[1] if source.spare else []
     lost = [word + 1 for word, those in enumerate(users) if not those and word + 1 not in waits]
     return {"numbers": numbers, "users": users, "waits": waits, "lost": lost}
-
-
-def counted(count, word):
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def about(one):
