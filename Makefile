@@ -21,7 +21,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export IPYTHONDIR := $(CURDIR)/_build/.ipython
 export PYTHONPATH :=
 
-.PHONY: help setup pytorch-source book chapter notebooks test lab serve bench gpu gpu-wheels fake-gpu clean distclean
+.PHONY: help setup pytorch-source book chapter notebooks test lab serve pdf reference bench gpu gpu-wheels fake-gpu clean distclean
 
 help:
 	@echo "make book             set up, run every chapter, build the site"
@@ -29,6 +29,8 @@ help:
 	@echo "make pytorch-source   bring PyTorch's C++ for the book to quote (FROM=git or FROM=debian: only from there)"
 	@echo "make lab              the chapters in JupyterLab"
 	@echo "make serve            the built site at http://localhost:$(PORT)"
+	@echo "make pdf              the built site as one printable book, _build/readtorch.pdf (needs a Chromium)"
+	@echo "make reference VERSION=x  try the book against another release of PyTorch: a report, _build/reference/x.md (CHAPTERS='fx hooks')"
 	@echo "make chapter NAME=x   build book/x.md alone, with the same strict checks"
 	@echo "make notebooks        run every notebook that the site offers, each in an empty folder (ARGS='autograd hooks' for some)"
 	@echo "make bench            compare speed with PyTorch on this machine"
@@ -79,6 +81,13 @@ lab: $(READY)
 
 serve: $(BUILT)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(dir $(BUILT))
+
+pdf: $(BUILT)
+	$(BIN)/python tools/pdf.py $(dir $(BUILT)) _build/readtorch.pdf
+
+reference: $(BUILT)
+	@test -n "$(VERSION)" || { echo "make reference VERSION=x, where x is a release of PyTorch, like 2.12.1"; exit 1; }
+	$(BIN)/python tools/reference.py $(VERSION) $(CHAPTERS)
 
 $(BUILT):
 	$(MAKE) book

@@ -30,6 +30,29 @@ def lockstep(path=ROOT / "tests/lockstep/results.json"):
     return f"{about(data)}\n\n{table(('Program', 'What it does', 'Lines', 'Printed'), rows)}"
 
 
+def libraries(path=ROOT / "tests/libraries/results.json"):
+    """Programs of other libraries: a row each, grouped by library."""
+    data = read(path)
+    rows = [
+        (f"{row['library']} {row['version']}", row["what"], f"{row['numbers']:,}", _ended(row), row.get("time", "–"))
+        for row in sorted(data["programs"], key=lambda row: row["library"].lower())
+    ]
+    about = f"Measured on {data['date']} with Python {data['python']}, beside PyTorch {data['torch']}, one thread."
+    same = [row for row in rows if row[3] == "the same"]
+    count = f"{len(same)} of {len(rows)} programs run to the end with PyTorch's numbers."
+    return f"{about} {count}\n\n{table(('Library', 'What the program does', 'Numbers', 'Result', 'Time'), rows)}"
+
+
+def _ended(row):
+    ends = {
+        "same": "the same",
+        "differs": "differs: ",
+        "stops": "stops: ",
+        "the reference stops": "PyTorch itself stops: ",
+    }
+    return ends[row["result"]] + (code(row["where"]) if "where" in row else "")
+
+
 def allocator(path=ROOT / "tests/allocator/results.json"):
     data = read(path)
     rows = [

@@ -1,4 +1,4 @@
-"""Training steps of small models: PyTorch eager, torch.compile, and what compiles ours, in turns, one thread.
+"""Training steps of small models: PyTorch eager, torch.compile and readtorch.compile, in turns, one thread.
 
     python -m benchmarks.steps [names …]
 
@@ -16,20 +16,11 @@ from benchmarks.fusion import Contestant, compiled, eager, measured
 CLASSES = 65
 
 
-def fuser(readtorch, function):
+def ours(readtorch, function):
     return readtorch.compile(function, dynamic=False)
 
 
-def numba_loops(readtorch, function):
-    return readtorch.compile(function, dynamic=False, backend="inductor_numba")
-
-
-WAYS = {
-    "torch eager": ("torch", eager),
-    "torch.compile": ("torch", compiled),
-    "readtorch, the fuser": ("readtorch", fuser),
-    "readtorch, loops in numba": ("readtorch", numba_loops),
-}
+WAYS = {"torch eager": ("torch", eager), "torch.compile": ("torch", compiled), "readtorch.compile": ("readtorch", ours)}
 
 
 def pointwise(api, rows):

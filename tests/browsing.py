@@ -23,6 +23,10 @@ QUIET = [
     "--disable-sync",
 ]
 
+# A page is there when all its figures are.
+MOUNTED = """() => document.readyState === 'complete'
+    && [...document.querySelectorAll('.rt-static')].every(figure => figure.dataset.rtMounted === 'yes')"""
+
 AUDIT = """async () => (await axe.run(document, {resultTypes: ['violations'], preload: false})).violations.flatMap(
     violation => violation.nodes.map(node => `${violation.id}: ${node.target} ${node.html.slice(0, 120)}`))"""
 
@@ -52,10 +56,15 @@ def need(what, reason):
     return what
 
 
+def chromium():
+    """The path of the Chromium of this machine, or None."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 @pytest.fixture(scope="session")
 def browser():
     need(sync_playwright, "Playwright is not installed: make test")
-    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = chromium()
     need(program, "no Chromium on this machine: install one, or name it in the environment variable CHROMIUM")
     with sync_playwright() as started:
         running = started.chromium.launch(executable_path=program, args=QUIET)
@@ -100,11 +109,7 @@ class Visit:
 
     def _settle(self):
         """Wait until the figures are there and the theme has done what it does after loading."""
-        self.page.wait_for_function(
-            """() => document.readyState === 'complete' &&
-            [...document.querySelectorAll('.rt-static')].every(figure => figure.dataset.rtMounted === 'yes')""",
-            timeout=20_000,
-        )
+        self.page.wait_for_function(MOUNTED, timeout=20_000)
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
     def width(self):

@@ -6,9 +6,10 @@ The files are not part of this repository: give the path of a tree of PyTorch's 
 PyTorch and once with readtorch under the name torch, as under `readtorch run`. What the installed PyTorch lacks fails there, and is not
 counted. A busy machine needs more time for each test: PYTORCH_SUITE_SECONDS, 30 without it.
 
-PyTorch's tools for tests, `torch.testing._internal`, are not part of readtorch; what is in this file stands in for them. Tests that
-PyTorch instantiates for each device and operator (`instantiate_device_type_tests`) are left out on both sides. "Not there" are tests
-that this side does not make: their file imports what readtorch lacks, or asks PyTorch's functions for annotations.
+PyTorch's tools for tests, `torch.testing._internal`, are not part of readtorch: those of the installed PyTorch that are Python alone
+(`INSTALLED`) are loaded over it, what is in this file stands in for the others. Tests for each device are made for the CPU; those for each
+entry of a list of operators, modules or optimizers are left out on both sides, `tests.conformance` goes through the lists. "Not there"
+are tests that this side does not make: their file imports what readtorch lacks, or asks PyTorch's functions for annotations.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import io
 import json
 import os
@@ -69,8 +71,11 @@ def tried(expression):
 
 
 def or_nothing(statement):
-    """The statement; if it fails, nothing."""
-    handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+    """The statement; if it fails, nothing, and what it would have named is ABSENT."""
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    absent = ast.parse("; ".join([f"{name} = __absent__" for name in names]) or "pass").body
+    handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, absent)
     return ast.Try([statement], [handler], [], [])
 
 
@@ -81,7 +86,9 @@ def tolerant(tree):
     within = [m for c in tree.body if isinstance(c, ast.ClassDef) for m in c.body]
     for definition in (*tree.body, *within):
         for i, decorator in enumerate(getattr(definition, "decorator_list", ())):
-            if not isinstance(decorator, ast.Name):  # property, staticmethod
+            if (
+                not isinstance(decorator, ast.Name) and getattr(decorator, "attr", "") != "setter"
+            ):  # of names of the class
                 inner = ast.Lambda(ast.arguments([], [], None, [], [], None, []), decorator)
                 definition.decorator_list[i] = ast.Call(ast.Name("__tried__", ast.Load()), [inner], [])
     for statement in tree.body:
@@ -111,6 +118,7 @@ def module_of(path):
 
 
 def fill(module, path):
+    """Run the file as `module`, as far as it goes."""
     module.__file__ = str(path)
     module.__absent__, module.__tried__ = ABSENT, tried
     exec(compile(tolerant(ast.parse(path.read_text())), str(path), "exec"), vars(module))
@@ -121,8 +129,9 @@ def run_file(path, side):
     if side == "readtorch":
         from readtorch import _as_torch
 
+        installed = Path(importlib.util.find_spec("torch").origin).parent
         _as_torch.install()
-        sys.meta_path[:0] = [StandIns(), Siblings(path.parent)]
+        sys.meta_path[:0] = [StandIns(installed), Siblings(path.parent)]
     import torch
 
     if side == "readtorch" and path.parent.name == "distributed":
@@ -135,7 +144,7 @@ def run_file(path, side):
     module = module_of(path)
     results = {}
     for name, cls in list(vars(module).items()):
-        if isinstance(cls, type) and issubclass(cls, unittest.TestCase) and cls not in (TestCase, JitTestCase):
+        if isinstance(cls, type) and issubclass(cls, unittest.TestCase) and cls.__module__ == module.__name__:
             for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
                 results[f"{name}.{test._testMethodName}"] = outcome(test)
     return results
@@ -155,7 +164,7 @@ def outcome(test):
     finally:
         signal.alarm(0)
     if result.skipped:
-        return "skipped"
+        return f"skipped: {result.skipped[0][1]}"
     problems = [text for _, text in (*result.errors, *result.failures)]
     return "\n".join(problems)
 
@@ -163,41 +172,8 @@ def outcome(test):
 # ------------------------------------------------------------------------------------ in place of PyTorch's tools
 
 
-class TestCase(unittest.TestCase):
-    """As `torch.testing._internal.common_utils.TestCase`: assertEqual compares tensors, in containers too."""
-
-    longMessage = True
-
-    def assertEqual(self, first, second, msg=None, *, atol=None, rtol=None, equal_nan=True, exact_dtype=True, **_):
-        import torch
-
-        if isinstance(first, torch.Tensor) or isinstance(second, torch.Tensor):
-            first, second = torch.as_tensor(first), torch.as_tensor(second)
-            options = dict(atol=atol, rtol=rtol, equal_nan=equal_nan, check_dtype=exact_dtype)
-            torch.testing.assert_close(first, second, **options)
-        elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
-            super().assertEqual(len(first), len(second), msg)
-            for a, b in zip(first, second):
-                self.assertEqual(a, b, msg, atol=atol, rtol=rtol, equal_nan=equal_nan, exact_dtype=exact_dtype)
-        elif isinstance(first, dict) and isinstance(second, dict):
-            super().assertEqual(set(first), set(second), msg)
-            for key in first:
-                self.assertEqual(first[key], second[key], msg, atol=atol, rtol=rtol)
-        elif isinstance(first, float) and isinstance(second, float):
-            torch.testing.assert_close(first, second, atol=atol, rtol=rtol, equal_nan=equal_nan)
-        else:
-            super().assertEqual(first, second, msg)
-
-    def assertNotEqual(self, first, second, msg=None, **options):
-        with self.assertRaises(AssertionError, msg=msg):
-            self.assertEqual(first, second, **options)
-
-    def assertExpectedInline(self, actual, expect, skip=0):
-        super().assertEqual(actual, expect)
-
-
-class JitTestCase(TestCase):
-    """As `torch.testing._internal.jit_utils.JitTestCase`."""
+class Captures:
+    """What `torch.testing._internal.jit_utils.JitTestCase` has more than a TestCase."""
 
     @staticmethod
     @contextlib.contextmanager
@@ -256,61 +232,64 @@ def unchanged(function=None, *args, **kwargs):
     return function if callable(function) and not isinstance(function, type) else lambda function: function
 
 
-def parametrize(names, values, name_fn=None):
-    """As `torch.testing._internal.common_utils.parametrize`: of a method (self, a, b) and pairs of values a method for each pair."""
-    values = [value if "," in names else (value,) for value in values]
-    name_fn = name_fn or (lambda *value: "_".join(f"{n}_{v}" for n, v in zip(names.split(","), value)))
-
-    def decorate(method):
-        method.instances = [(f"{method.__name__}_{name_fn(*value)}", value) for value in values]
-        return method
-
-    return decorate
+def instantiated(real, generic_test_class, scope, except_for=None, only_for=None, **kwargs):
+    """`instantiate_device_type_tests` for the CPU alone."""
+    if "cpu" in (only_for or "cpu") and "cpu" not in (except_for or ""):
+        real(generic_test_class, scope, only_for=("cpu",), **kwargs)
+    else:
+        scope.pop(generic_test_class.__name__, None)
 
 
-def instantiate_parametrized_tests(cls):
-    for name, method in list(vars(cls).items()):
-        if hasattr(method, "instances"):
-            delattr(cls, name)
-            for instance, value in method.instances:
-                setattr(cls, instance, functools.partialmethod(method, *value))
-    return cls
+NAMES = {"find_library_location": lambda name: Path(name), **dict.fromkeys(("TEST_NUMPY",), True)}
 
-
-def instantiated(generic_test_class, scope, *args, **kwargs):
-    """In place of `instantiate_device_type_tests`: nothing is made of the class."""
-    scope.pop(generic_test_class.__name__, None)
-
-
-NAMES = {
-    "TestCase": TestCase,
-    "JitTestCase": JitTestCase,
-    "instantiate_device_type_tests": instantiated,
-    "instantiate_parametrized_tests": instantiate_parametrized_tests,
-    "parametrize": parametrize,
-    "run_tests": lambda: None,
-    "find_library_location": lambda name: Path(name),
-    **dict.fromkeys(("IS_FBCODE", "IS_MACOS", "IS_WINDOWS", "IS_SANDCASTLE", "TEST_WITH_ROCM", "TEST_CUDA"), False),
-    **dict.fromkeys(("TEST_NUMPY",), True),
-    **ranks.names(TestCase),
-}
+# Modules that are loaded from the installed PyTorch.
+INSTALLED = (
+    "torch._utils_internal",
+    "torch.utils._import_utils",
+    "torch.testing._comparison",
+    *(f"torch.testing._internal.{name}" for name in ("common_utils", "common_device_type", "common_dtype")),
+)
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds `torch.testing._internal` and what is in it: modules in which every name is found. What is not above is a decorator."""
+    """Finds `torch.testing._internal` and what is in it: modules in which every name is found. What is neither in the installed file
+    nor above is a decorator, an empty list of operators, or, in capitals, something that is not there."""
+
+    def __init__(self, installed):
+        self.installed = installed
 
     def find_spec(self, name, path=None, target=None):
-        if name.startswith("torch.testing._internal"):
+        if name.startswith("torch.testing._internal") or name in INSTALLED:
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
     def create_module(self, spec):
         module = types.ModuleType(spec.name)
-        module.__getattr__ = lambda name: _named(name)
+        if spec.name.startswith("torch.testing._internal."):
+            module.__getattr__ = lambda name: _named(name)
         return module
 
     def exec_module(self, module):
-        pass
+        if module.__name__ in INSTALLED:
+            fill(module, self.installed.parent / f"{module.__name__.replace('.', '/')}.py")
+        if module.__name__.endswith("common_utils"):
+            module.ScriptDict, module.ScriptList = (
+                type("ScriptDict", (), {}),
+                type("ScriptList", (), {}),
+            )  # of `isinstance` alone
+            simplify(module.TestCase)
+            parts = {
+                "JitTestCase": type("JitTestCase", (Captures, module.TestCase), {}),
+                **ranks.names(module.TestCase),
+            }
+            NAMES.update(parts, TestCase=module.TestCase)
+
+
+def simplify(test_case):
+    """Without what watches over the compilers' and the sparse tensors' settings."""
+    seed = sys.modules[test_case.__module__].set_rng_seed
+    test_case.run, test_case.tearDown = unittest.TestCase.run, unittest.TestCase.tearDown
+    test_case.setUp = lambda self: seed()
 
 
 class Siblings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -334,20 +313,44 @@ class Siblings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _named(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    return NAMES.get(name, [] if name.endswith("_db") else unchanged)
+    return NAMES.get(name, [] if name.endswith("_db") else not name.isupper() and unchanged)
 
 
 def use_stand_ins(torch, side):
-    """What both sides need: no library of C++ tests, no tests for each device."""
+    """What both sides need: no library of C++ tests, devices but for the CPU, or lists of operators."""
+    if side == "readtorch":
+        torch._C._get_privateuse1_backend_name = lambda: "privateuseone"  # one of the devices that the tools know
+        sys.modules.pop("torch.testing._comparison", None)  # PyTorch's own judges: both sides are asked the same
+        import torch._utils_internal
+        import torch.testing._comparison
+    from torch.testing._internal import (
+        common_device_type,
+        common_distributed,
+        common_modules,
+        common_optimizers,
+        common_utils,
+    )
+
     torch.ops.load_library = lambda path: None
     if side == "readtorch":
         torch.testing.FileCheck = FileCheck
     else:
-        from torch.testing._internal import common_device_type, common_distributed, common_utils
-
-        common_device_type.instantiate_device_type_tests = instantiated
         for name in ("MultiProcessTestCase", "DistributedTestBase"):
             setattr(common_distributed, name, ranks.multi_process_test_case(common_utils.TestCase))
+    real = common_device_type.instantiate_device_type_tests
+    common_device_type.instantiate_device_type_tests = functools.partial(instantiated, real)
+    for module, name in ((common_device_type, "ops"), (common_modules, "modules"), (common_optimizers, "optims")):
+        setattr(module, name, for_each_entry)
+
+
+def for_each_entry(*args, **kwargs):
+    """In place of `ops` and its like: the test is made for no entry."""
+
+    def none(test):
+        test.parametrize_fn = lambda test, generic_class, device_class: iter(())
+        return test
+
+    return none
 
 
 # ------------------------------------------------------------------------------------------------------ both sides

@@ -366,15 +366,21 @@ def test_preferred_libraries():
 
 
 def test_quantized_engines():
-    assert (readtorch.backends.quantized.engine, readtorch.backends.quantized.supported_engines) == ("none", ["none"])
-    readtorch.backends.quantized.engine = "none"
+    ours = readtorch.backends.quantized
+    assert ours.engine == torch.backends.quantized.engine == "x86"
+    assert ours.supported_engines == [e for e in torch.backends.quantized.supported_engines if e in ("x86", "fbgemm")]
     for T in (torch, readtorch):
+        T.backends.quantized.engine = "fbgemm"
+        assert T.backends.quantized.engine == "fbgemm"
+        T.backends.quantized.engine = "x86"
         with pytest.raises(RuntimeError, match="^foo is not a valid value for quantized engine$"):
             T.backends.quantized.engine = "foo"
+        with pytest.raises(RuntimeError, match="^quantized engine NoQEngine is not supported$"):
+            T.backends.quantized.engine = "none"
         with pytest.raises(RuntimeError, match="^Assignment not supported$"):
             T.backends.quantized.supported_engines = []
-    with pytest.raises(RuntimeError, match="^quantized engine FBGEMM is not supported$"):
-        readtorch.backends.quantized.engine = "fbgemm"
+    with pytest.raises(RuntimeError, match="^quantized engine QNNPACK is not supported$"):
+        ours.engine = "qnnpack"
 
 
 def test_verbose_libraries_that_are_not_there():

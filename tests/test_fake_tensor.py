@@ -218,3 +218,15 @@ def test_devices():
         layer = readtorch.nn.Linear(2, 3, device="cuda")
         assert str(layer(on_cuda).device) == "cuda:0"
     assert isinstance(on_cpu, FakeTensor) and on_cpu.fake_mode is mode
+
+
+def test_views_that_are_leaves():
+    """A view of a base without a gradient, and one that was made where nothing is recorded."""
+
+    def facts(lib, mode):
+        with lib.no_grad():
+            hidden = lib.ones(3, requires_grad=True).view(3).requires_grad_()
+        fakes = [mode().from_tensor(view) for view in (lib.ones(3).view(3).requires_grad_(), hidden)]
+        return [(fake.requires_grad, fake.is_leaf, fake._is_view()) for fake in fakes]
+
+    assert facts(readtorch, FakeTensorMode) == facts(torch, TheirMode)

@@ -25,6 +25,8 @@ STOREYS = [
         "_vmap_internals",
         "_tensor",
         "_tensor_str",
+        "_dim_order",
+        "_linalg_utils",
         "_utils",
         "storage",
         "random",

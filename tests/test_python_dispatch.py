@@ -57,7 +57,6 @@ DIFFERENT = {
     "torch.nn.functional.one_hot(torch.tensor([0, 1]), 3)": "the smallest and largest class are not read by operators",
     "torch.nn.functional.cosine_similarity(x, x)": "clamp_min_ with a number; the order of two divisions",
     "torch._foreach_add([x, x], 1)": "foreach operators are composed",
-    "torch.arange(3)": "arange has one overload",
     "dropout": "as above",
     "batch norm": "as above",
     "rms norm": "add, not add_; the order of two products",

@@ -2,6 +2,8 @@
 
 import threading
 
+from tests import turns
+from tests.site import test_pages
 from tests.turns import turn
 
 
@@ -30,3 +32,16 @@ def test_who_is_alone_is_alone(tmp_path):
     for thread in [*together, alone]:
         thread.join(60)
     assert log[-2:] == ["c comes", "c goes"] and len(log) == 6
+
+
+def test_who_takes_a_page_takes_all_that_is_asked_of_it():
+    file = "tests/site/test_pages.py"
+    first, second = (f"book:{name}" for name in test_pages.BOOK[:2])
+    scopes = [turns.scope_of(f"{file}::test_{test}[{page}]") for page in (first, second) for test in ("a", "b")]
+    assert scopes[0] == scopes[1] != scopes[2] == scopes[3]
+    assert turns.scope_of(f"{file}::test_a[fixture:index.html]") == turns.scope_of(f"{file}::test_a") == "together"
+    assert turns.scope_of("tests/test_turns.py::test_a[book:x]") == "tests/test_turns.py"
+
+
+def test_the_longest_files_are_there():
+    assert [name for name in turns.LONGEST if not (turns.DOOR.parents[1] / name).exists()] == []

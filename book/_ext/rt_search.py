@@ -12,9 +12,10 @@ import html
 import json
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
+import numpy as np
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.search.en import english_stopwords
@@ -126,7 +127,7 @@ def write_index(app, exception):
 
 def index_of(pages: dict[str, list[dict]]) -> dict:
     """Sections as [page, title, anchor], the anchor only if it is not the title; for every word the sections that
-    have it, as 4 * section + weight, each less the one before: a search loads all this, so numbers shall be short.
+    have it, as 4 * section + weight. See Note [ A search loads the words of the whole book ].
     """
     sections, words = [], {}
     for n, page in enumerate(pages.values()):
@@ -135,8 +136,33 @@ def index_of(pages: dict[str, list[dict]]) -> dict:
                 words.setdefault(word, []).append(4 * len(sections) + weight)
             title, anchor = section["title"], section["anchor"]
             sections.append([n, title] if title == anchor else [n, title, anchor])
-    steps = {word: [b - a for a, b in pairwise([0, *places])] for word, places in sorted(words.items())}
-    return {"pages": list(pages), "sections": sections, "words": steps}
+    return {"pages": list(pages), "sections": sections, "words": packed(words)}
+
+
+def packed(words: dict[str, list[int]]) -> str:
+    """Note [ A search loads the words of the whole book ]
+
+    That is tens of thousands of words and ten times as many numbers, so both are written in short, as "0add 7,1c;3ition 9":
+    a word is how many letters it shares with the word before it, one digit, and the rest; a number is how much more it is
+    than the one before it. Digits are those of base 36. `unpack` in search.js reads it.
+    """
+    entries, before = [], ""
+    for word, places in sorted(words.items()):
+        steps = ",".join(base_36(b - a) for a, b in pairwise([0, *places]))
+        shared = shared_letters(before, word)
+        entries.append(f"{base_36(shared)}{word[shared:]} {steps}")
+        before = word
+    return ";".join(entries)
+
+
+def shared_letters(before: str, word: str) -> int:
+    """How many letters two words begin with alike, at most 35. A letter that is two of JavaScript's characters ends it."""
+    alike = takewhile(lambda pair: pair[0] == pair[1] <= "\uffff", zip(before, word))
+    return min(35, sum(1 for _ in alike))
+
+
+def base_36(number: int) -> str:
+    return np.base_repr(number, 36).lower()
 
 
 def _json(value) -> str:

@@ -45,6 +45,8 @@ REWRITES = [
         re.compile(r'<a class="reference external" href="([\w./-]+)\.md(#[^"]*)?"'),
         r'<a class="reference internal" href="\1.html\2"',
     ),
+    # names, modules, punctuation and spaces of code have the colour of the text around them: a sixth of a page
+    (re.compile(r'<span class="(?:n|nn|p|w)">([^<>]*)</span>'), r"\1"),
     # the site's name stands outside of every landmark
     (
         re.compile(r'<div class="sidebar-primary-items__start sidebar-primary__section">'),
@@ -56,12 +58,17 @@ REWRITES = [
 def rewrite_pages(app, exception):
     if exception or app.builder.format != "html":
         return
-    for page in Path(app.outdir).rglob("*.html"):
-        if "_static" not in page.relative_to(app.outdir).parts:
-            old = page.read_text(encoding="utf8")
-            new = repair(old)
-            if new != old:
-                page.write_text(new, encoding="utf8")
+    for page in built_pages(app):
+        old = page.read_text(encoding="utf8")
+        new = repair(old)
+        if new != old:
+            page.write_text(new, encoding="utf8")
+
+
+def built_pages(app) -> list[Path]:
+    """The site's pages; among the static files are templates that end in .html, too."""
+    out = Path(app.outdir)
+    return [page for page in out.rglob("*.html") if "_static" not in page.relative_to(out).parts]
 
 
 def repair(text: str) -> str:

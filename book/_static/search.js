@@ -206,7 +206,15 @@
   // What rt_search.py wrote in short, in full.
   function unpack(index) {
     for (const section of index.sections) if (section.length < 3) section.push(section[1]);
-    for (const places of Object.values(index.words)) for (let n = 1; n < places.length; n++) places[n] += places[n - 1];
+    const words = Object.create(null); // "__proto__" is a word, too
+    let word = "";
+    for (const entry of index.words.split(";")) {
+      const [name, steps] = entry.split(" ");
+      word = word.slice(0, parseInt(name[0], 36)) + name.slice(1);
+      let place = 0;
+      words[word] = steps.split(",").map((step) => (place += parseInt(step, 36)));
+    }
+    index.words = words;
   }
 
   window.rtSearch = {

@@ -107,7 +107,7 @@ from .c10.type_info import finfo, iinfo  # noqa: E402,F401
 from .c10.layout import layout  # noqa: E402,F401
 from .c10.memory_format import memory_format  # noqa: E402,F401
 from .c10.device import device  # noqa: E402,F401
-from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the operators become methods)
+from .csrc.autograd.python_variable import _TensorMeta, TensorBase  # noqa: E402,F401  (the operators become methods)
 
 
 def _operators_of(module, public):
@@ -137,6 +137,9 @@ _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
 
 from .csrc.autograd.python_engine import ImperativeEngine as _ImperativeEngine  # noqa: E402,F401
 from .aten.tags import Tag  # noqa: E402,F401
+from .c10.local_dispatch_key_set import trace_under_way as _get_tracing_state  # noqa: E402,F401
+from .csrc.jit.api.object import ScriptObject  # noqa: E402,F401
+from .csrc.jit.api.module import ScriptModule  # noqa: E402,F401
 
 
 def _dispatch_library(kind, name, dispatch_key, file, line):
@@ -202,6 +205,10 @@ from .csrc.functorch import init as _functorch  # noqa: E402,F401
 _sys.modules[f"{__name__}._functorch"] = _functorch
 
 _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
+from .csrc.autograd.python_nn_functions import _parse_to  # noqa: E402
+
+_nn._parse_to = _parse_to
+del _parse_to
 
 from .csrc.autograd.python_legacy_variable import LegacyVariableBase as _LegacyVariableBase  # noqa: E402,F401
 from .csrc.storage_methods import StorageBase  # noqa: E402,F401
@@ -232,7 +239,7 @@ from .csrc.utils.python_dispatch_keys import _DisableTorchDispatch  # noqa: E402
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
 from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
-from .c10.layout import sparse_coo, strided  # noqa: E402,F401
+from .c10.layout import strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, _mkldnn, jagged  # noqa: E402,F401
 
 # What is loaded when it is first asked for: name -> module. Schemas with TorchScript's types need much of csrc.jit.
 _LATER = {

@@ -14,16 +14,24 @@ from ._C import (
     DispatchKeySet,
     ExcludeDispatchKeyGuard,
     Generator,
+    ScriptModule,
+    ScriptObject,
     Size,
+    _mkldnn,
     channels_last,
     channels_last_3d,
     contiguous_format,
     device,
     dtype,
+    jagged,
     layout,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from .c10 import scalar_type as _scalar_type
@@ -41,10 +49,19 @@ from ._settings import (
 from .aten.cpu.flush_denormal import set_flush_denormal
 from .aten.parallel import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .c10.exception import is_warn_always_enabled, set_warn_always
+from .c10.qscheme import (
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_channel_symmetric,
+    per_tensor_affine,
+    per_tensor_symmetric,
+    qscheme,
+)
 from .c10.scalar_type import can_cast as _can_cast
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype
-from ._sym_functions import sym_float, sym_int, sym_max, sym_min, sym_not
+from ._sym_functions import sym_float, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sum
 from .c10.sym_int import SymBool, SymFloat, SymInt
+from .c10.types_without_tensors import TYPES_WITHOUT_TENSORS as _types_without_tensors
 from .c10.type_info import finfo, iinfo
 from .csrc.distributed.future import Future
 from .csrc.tensor.python_tensor import cpu_types as _cpu_types
@@ -56,6 +73,7 @@ if _TYPE_CHECKING:
     from ._VariableFunctions import *  # noqa: F403  the same, as type checkers can read it
 # Every element type, also under its second name: torch.float32 and torch.float.
 globals().update({t.name: t for t in _scalar_type.ALL_TYPES}, **_scalar_type.ALIASES)
+globals().update(_types_without_tensors, chalf=_types_without_tensors["complex32"])
 # The old names of tensor types: FloatTensor, LongTensor …
 globals().update(_cpu_types)
 
@@ -81,12 +99,14 @@ from .functional import (
 from .storage import TypedStorage, UntypedStorage
 from .storage import _storage_classes, _warn_typed_storage_removal, legacy_classes as _legacy_storages
 from .serialization import load, save
+from .serialization._file_reader import PyTorchFileReader
 from .random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages, Storage=_legacy_storages["FloatStorage"])
 
 from . import (
+    __config__,
     __future__,
     accelerator,
     amp,
@@ -122,12 +142,26 @@ from ._ops import ops
 from .aten.tags import Tag
 from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError
 from .cuda.streams import Event, Stream
+from ._checks import (
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_tensor_all_with,
+    _check_type,
+    _check_value,
+    _check_with,
+)
+from ._linalg_utils import _symeig as symeig, eig, lstsq, matrix_rank, solve
 from ._lowrank import pca_lowrank, svd_lowrank
 from .utils import checkpoint as _checkpoint, data as _data, serialization as _serialization  # `utils.data` is there
 from .utils import _device as _utils_device, deterministic as _deterministic
 from .utils.dlpack import from_dlpack, to_dlpack
 from .torch_version import __version__
 from ._higher_order_ops import cond, while_loop
+
+legacy_contiguous_format = contiguous_format  # an old name
 
 
 def compile(
@@ -184,6 +218,26 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
+def compiled_with_cxx11_abi():
+    """True, as in every build of PyTorch since 2.7. Nothing here is compiled from C++."""
+    return True
+
+
+def get_device_module(device=None):
+    """The module of a device's type: `readtorch.cpu`, `readtorch.cuda`. None: of the accelerator, if there is one.
+
+    Raises RuntimeError if the type has no module.
+    """
+    if device is None:
+        device = accelerator.current_accelerator() or "cpu"
+    if not isinstance(device, (str, _C.device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    kind = _C.device(device).type
+    if kind not in {*globals(), *_LATER}:
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
+    return globals()[kind] if kind in globals() else __getattr__(kind)
+
+
 def _assert(condition, message):
     """`assert condition, message` that a trace records."""
     if type(condition) is not Tensor and overrides.has_torch_function((condition,)):
@@ -192,7 +246,23 @@ def _assert(condition, message):
         raise AssertionError(message)
 
 
-_LATER = {"distributions", "export", "fx", "jit", "library", "onnx", "quasirandom"}
+_LATER = {
+    "_dynamo",
+    "_export",
+    "_inductor",
+    "ao",
+    "distributions",
+    "export",
+    "fx",
+    "jit",
+    "library",
+    "mps",
+    "mtia",
+    "onnx",
+    "quantization",
+    "quasirandom",
+    "xpu",
+}
 
 
 def __getattr__(name):

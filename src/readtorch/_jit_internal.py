@@ -117,6 +117,11 @@ def _overload(func):
     return func
 
 
+def _overload_method(func):
+    """Decorator: a declaration of a method. Its class runs in Python as it is written; `jit.script` refuses the method."""
+    return _overload(func)
+
+
 def _get_fn_overloads(func):
     return _overloaded_fns.get(_place(func), [])
 

@@ -24,6 +24,8 @@ from .csrc.utils import python_dispatch
 from .csrc.utils.python_dispatch import bind, call_boxed
 from .utils._python_dispatch import TorchDispatchMode
 
+refused_libraries = []  # what `load_library` was asked for: their operators do not exist
+
 
 class OperatorBase:
     """What operators of the dispatcher and operators that take functions (`HigherOrderOperator`) have in common: Python
@@ -426,9 +428,10 @@ class _Ops(ModuleType):
         importlib.import_module(module)
 
     def load_library(self, path):
-        """In PyTorch: loads a shared library whose start registers operators that are written in C++. Refused here: there is
-        no C++ dispatcher for them to register with."""
-        raise NotImplementedError(
+        """In PyTorch: loads a shared library whose start registers operators that are written in C++. Refused here, with the
+        type of error that PyTorch has for libraries that cannot be loaded: there is no C++ dispatcher to register with."""
+        refused_libraries.append(path)
+        raise OSError(
             f"torch.ops.load_library('{path}'): operators that are written in C++ cannot be loaded here; write them in Python, "
             "with torch.library"
         )

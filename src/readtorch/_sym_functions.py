@@ -49,5 +49,25 @@ def sym_not(a):
     return a.__sym_not__() if isinstance(a, SymBool) else not a
 
 
-for _function in (sym_float, sym_int, sym_max, sym_min, sym_not):
+def sym_ite(b, t, f):
+    """t if b else f. A condition that is still open is decided, and noted as a guard. Raises AssertionError for mixed types."""
+    if has_torch_function((b, t, f)):
+        return handle_torch_function(sym_ite, (b, t, f), b, t, f)
+    if not isinstance(b, (SymBool, bool)):
+        raise AssertionError(f"expected SymBool or bool, got {type(b)}")
+    if type(t) is not type(f):
+        raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+    return t if b else f
+
+
+def sym_sum(*args):
+    """The sum of numbers, which may be given as one list."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = args[0]
+    if has_torch_function(args):
+        return handle_torch_function(sym_sum, args, args)
+    return sum(args)
+
+
+for _function in (sym_float, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sum):
     _function.__module__ = "readtorch"  # as graphs name them

@@ -4,11 +4,15 @@ In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
 
 import functools
+import math
+import warnings
 from collections import OrderedDict
 
-from . import _C, _tensor_str, _utils, autograd
+from . import _C, _linalg_utils, _tensor_str, _utils, autograd
 from . import storage as storages
+from ._dim_order import dim_order
 from .aten.functorch.batched_tensor_impl import NO_DATA, refuse_control_flow
+from .aten.sparse_csr_tensor_impl import in_words, is_sparse_compressed, is_strided, names_of
 from .aten.sparse_tensor_impl import is_sparse
 from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
@@ -198,12 +202,12 @@ class Tensor(TensorBase):
             return bool((self == element).any())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
-    def __format__(self, spec):
+    def __format__(self, format_spec):
         if overriders and has_torch_function_unary(self):
-            return handle_torch_function(Tensor.__format__, (self,), self, spec)
+            return handle_torch_function(Tensor.__format__, (self,), self, format_spec)
         if self._array.ndim == 0 and not self.is_meta and type(self) is Tensor:
-            return self._number("number").__format__(spec)
-        return object.__format__(self, spec)
+            return self._number("number").__format__(format_spec)
+        return object.__format__(self, format_spec)
 
     # ----------------------------------------------------------------------------------------- types by name
 
@@ -213,6 +217,8 @@ class Tensor(TensorBase):
         if dtype is None:
             prefix = "" if self.device.type == "cpu" else f"{self.device.type}."
             prefix += "sparse." if is_sparse(self) else ""
+            if is_sparse_compressed(self):
+                raise RuntimeError("Unimplemented backend SparseCsrCPU")
             return f"torch.{prefix}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
             dtype = type_named(dtype)
@@ -227,8 +233,8 @@ class Tensor(TensorBase):
     @overridable
     def numpy(self, *, force=False):
         """The elements as a NumPy array over the same memory, which cannot be resized from then on."""
-        if is_sparse(self):
-            raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+        if not is_strided(self):
+            raise TypeError(f"can't convert {in_words(self)} layout tensor to numpy. Use Tensor.to_dense() first.")
         if trace_under_way():
             trace_under_way().warn_of_conversion("NumPy array")
         if key_set(self) & PYTHON:
@@ -267,7 +273,7 @@ class Tensor(TensorBase):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self._keys & CONJUGATE:
             raise BufferError("Can't export tensors with the conjugate bit set")
-        if is_sparse(self):
+        if not is_strided(self):
             raise BufferError("Can't export tensors with layout other than torch.strided")
         if self.device.type == "cuda" and self.device.index != current_device.index:
             raise BufferError(
@@ -337,7 +343,56 @@ class Tensor(TensorBase):
         """The bytes that this tensor looks at, which its views look at too."""
         if is_sparse(self):
             raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+        if is_sparse_compressed(self):
+            raise NotImplementedError("Cannot access storage of SparseCsrTensorImpl")
         return storages.untyped(storage_impl(self))
+
+    @overridable_alone
+    def to_sparse_coo(self):
+        """The same elements in the layout of coordinates and values."""
+        return self.to_sparse()
+
+    def dim_order(self, *, ambiguity_check=False):
+        """The dimensions from the outermost in memory to the innermost.
+
+        ambiguity_check: whether to raise RuntimeError where several orders would do, or a list of memory formats, exactly
+        one of which must then fit.
+        """
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.dim_order, (self,), self)
+        return dim_order(self, ambiguity_check)
+
+    # ---------------------------------------------------------------------------------------- older interfaces
+
+    def resize(self, *sizes):
+        """A tensor of other sizes with as many elements, in PyTorch's first versions: `reshape` today."""
+        if overriders and has_torch_function_unary(self):
+            return handle_torch_function(Tensor.resize, (self,), self, *sizes)
+        warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+        return _resized(self, sizes)
+
+    def resize_as(self, tensor):
+        """The same with the sizes of another tensor."""
+        if overriders and has_torch_function_variadic(self, tensor):
+            return handle_torch_function(Tensor.resize_as, (self, tensor), self, tensor)
+        warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+        return _resized(self, tensor.size())
+
+    def solve(self, other):
+        """Removed. Raises RuntimeError, as do `lstsq`, `eig` and `symeig`."""
+        return _linalg_utils.solve(self, other)
+
+    def lstsq(self, other):
+        """Removed. Raises RuntimeError."""
+        return _linalg_utils.lstsq(self, other)
+
+    def eig(self, eigenvectors=False):
+        """Removed. Raises RuntimeError."""
+        return _linalg_utils.eig(self, eigenvectors=eigenvectors)
+
+    def symeig(self, eigenvectors=False):
+        """Removed. Raises RuntimeError."""
+        return _linalg_utils._symeig(self, eigenvectors=eigenvectors)
 
     def storage(self):
         """The same bytes as elements of this tensor's dtype (an older interface)."""
@@ -407,7 +462,7 @@ class Tensor(TensorBase):
 
     def _check_deepcopy(self):
         """PyTorch fills a new tensor of this class; a class of which it can make none has to say itself how it is copied."""
-        by_clone = is_sparse(self) or self.is_meta or self.data_ptr() == 0
+        by_clone = not is_strided(self) or self.is_meta or self.data_ptr() == 0
         made = self.clone() if by_clone else self.new_empty([])
         if type(made) is type(self):
             return
@@ -453,6 +508,9 @@ class Tensor(TensorBase):
         if is_sparse(self):
             parts = self._indices(), self._values(), self.size(), self.is_coalesced()
             return _utils._rebuild_sparse_tensor, (self.layout, parts)
+        if is_sparse_compressed(self):
+            parts = [getattr(self, name)() for name in (*names_of(self.layout), "values", "size")]
+            return _utils._rebuild_sparse_tensor, (self.layout, tuple(parts))
         if self.is_meta:
             layout = tuple(self._array.shape), strides_of(self)
             return _utils._rebuild_meta_tensor_no_storage, (self.dtype, *layout, self.requires_grad)
@@ -468,6 +526,16 @@ class Tensor(TensorBase):
             return _utils._rebuild_tensor_v2, (*parts, self.requires_grad, OrderedDict(), *bits)
         untyped = (self.untyped_storage(), *parts[1:])
         return _utils._rebuild_tensor_v3, (*untyped, self.requires_grad, OrderedDict(), self.dtype, *bits)
+
+
+def _resized(t, sizes):
+    if t.numel() != math.prod(sizes):
+        raise RuntimeError(
+            f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the given tensor "
+            f"has a size of {'x'.join(map(str, t.size()))} ({t.numel()} elements). autograd's resize can only change the "
+            "shape of a given tensor, while preserving the number of elements. "
+        )
+    return t.contiguous().view(*sizes)
 
 
 def refuse_math_bits(t):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .aten.sparse_csr_tensor_impl import is_strided, names_of
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import layout, scalar_type, tensor_impl
 from .c10.dispatch_key import BATCHED, GRAD_WRAPPER, META, NO_STORAGE
@@ -156,6 +157,11 @@ def _array_str(array, indent):
     return _nested_str(array, indent, summarize, formatter)
 
 
+def _tensor_str(self, indent):
+    """A tensor's numbers, without what else `repr` says."""
+    return _array_str(_numbers(self), indent)
+
+
 def _nested_str(array, indent, summarize, formatter):
     if array.ndim == 0:
         return formatter.format(array.tolist())
@@ -237,9 +243,13 @@ def _wrapper_str(self):
 def _contents(self, indent):
     if _has_no_elements(self):
         return "..."
-    if not is_sparse(self):
+    if is_strided(self):
         return _array_str(_numbers(self), indent)
-    parts = {"indices": self._array.indices, "values": self._array.values}
+    array = self._array
+    if is_sparse(self):
+        parts = {"indices": array.indices, "values": array.values}
+    else:
+        parts = dict(zip((*names_of(array.layout), "values"), (array.compressed, array.plain, array.values)))
     return (",\n" + " " * indent).join([_part_str(name, array, indent) for name, array in parts.items()])
 
 
@@ -250,7 +260,7 @@ def _has_no_elements(self):
 
 
 def _part_str(name, array, indent):
-    """One of the two tensors that make a sparse one."""
+    """One of the tensors that make a sparse one."""
     prefix = f"{name}=tensor("
     size = "" if array.size else f", size={array.shape}"
     return prefix + _array_str(array, indent + len(prefix)) + size + ")"
@@ -273,7 +283,7 @@ def _device_suffix(self):
 
 def _shape_and_dtype_suffixes(self):
     """`size=` when the brackets do not show it, `dtype=` when the numbers do not."""
-    if is_sparse(self):
+    if not is_strided(self):
         own = [] if self.dtype in _dtypes_implied_by_numbers() else [f"dtype={self.dtype}"]
         return [f"size={tuple(self.shape)}", f"nnz={self._array.nnz}", *own]
     empty = self.numel() == 0

@@ -12,11 +12,16 @@ import traceback
 import warnings
 
 from .aten.functions import at
+from .aten.native.sparse.sparse_csr_tensor import (
+    _sparse_compressed_tensor_unsafe,
+    _validate_sparse_compressed_tensor_args,
+)
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
+from .aten.sparse_csr_tensor_impl import COMPRESSED
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.device import device as Device
-from .c10.dispatch_key import BATCHED, CONJUGATE, GRAD_WRAPPER, NEGATIVE, NO_STORAGE, ZEROTENSOR
+from .c10.dispatch_key import BATCHED, CONJUGATE, GRAD_WRAPPER, NEGATIVE, NO_STORAGE, SPARSE_CSR_CPU, ZEROTENSOR
 from .c10.layout import sparse_coo
 from .c10.tensor_impl import key_set, set_math_bit, storage_impl, storage_offset, strides_of
 from .c10.torch_dispatch_mode_tls import _TorchDispatchModeKey, get_mode
@@ -205,10 +210,15 @@ def warn_if_has_hooks(tensor):
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse tensor from its pickled parts: indices, values, size, and whether it is coalesced.
+    """A sparse tensor from its pickled parts: indices, values, size, and whether it is coalesced. Of a compressed layout: both
+    lists of indices, values, size.
 
     They come from outside: what does not fit together raises RuntimeError.
     """
+    if layout in COMPRESSED:
+        compressed, plain, values, size = data
+        _validate_sparse_compressed_tensor_args.call(compressed, plain, values, size, layout, None)
+        return _sparse_compressed_tensor_unsafe.call(compressed, plain, values, size, None, layout, None, None)
     if layout is not sparse_coo:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
     indices, values, size, is_coalesced = (*data, None)[:4]
@@ -221,8 +231,8 @@ def deepcopy_tensor(t, memo):
     if is_sparse(t):
         memo[id(t)] = t.clone()
         return memo[id(t)]
-    if key_set(t) & (BATCHED | GRAD_WRAPPER):
-        t.untyped_storage()  # raises NotImplementedError: a wrapper of a transform has none
+    if key_set(t) & (BATCHED | GRAD_WRAPPER | SPARSE_CSR_CPU):
+        t.untyped_storage()  # raises NotImplementedError: these have none
     if key_set(t) & NO_STORAGE:
         memo[id(t)] = cloned_wrapper(t)
         return memo[id(t)]
@@ -241,8 +251,8 @@ def deepcopy_tensor(t, memo):
     memo[id(t)] = copied
     if t.requires_grad:
         copied.requires_grad_()
-    if t._meta is not None and t._meta.grad is not None:
-        copied.grad = copy.deepcopy(t._meta.grad, memo)
+    if t._autograd_meta is not None and t._autograd_meta.grad is not None:
+        copied.grad = copy.deepcopy(t._autograd_meta.grad, memo)
     copied.__dict__.update(copy.deepcopy(t.__dict__, memo))
     return copied
 
@@ -295,3 +305,20 @@ class ExceptionWrapper:
         except Exception:  # its constructor wants something else
             raise RuntimeError(msg) from None
         raise exception
+
+
+# ------------------------------------------------------------------------------------------- many tensors as one
+
+
+def _flatten_dense_tensors(tensors):
+    """The elements of tensors of one dtype, one behind the other in a new tensor of one dimension."""
+    return at.cat([tensor.contiguous().view(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of `flat`, one after the other, with the sizes of `tensors`."""
+    views, start = [], 0
+    for tensor in tensors:
+        views.append(flat.narrow(0, start, tensor.numel()).view(tensor.shape))
+        start += tensor.numel()
+    return tuple(views)

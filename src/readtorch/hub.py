@@ -36,14 +36,19 @@ class RepositoryNotFoundError(RuntimeError):
 # --------------------------------------------------------------------------------------------- the hub's folder
 
 
+def _get_torch_home():
+    """The folder of all that is downloaded: `$TORCH_HOME`, else `torch` in the user's cache."""
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir():
     """The folder of repositories and weights: what `set_dir` said, else `$TORCH_HOME/hub`, which is `~/.cache/torch/hub`."""
     if os.getenv("TORCH_HUB"):
         warnings.warn("TORCH_HUB is deprecated, please use env TORCH_HOME instead", stacklevel=2)
     if _hub_dir is not None:
         return _hub_dir
-    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):

@@ -24,7 +24,8 @@ from ._library.autocast import autocast_kernel, autocast_key, check_available
 from ._library.custom_ops import CustomOpDef, _maybe_get_opdef, custom_op
 from ._library.infer_schema import infer_schema
 from ._library.triton import triton_op, wrap_triton
-from ._ops import OpOverload, ops
+from ._ops import OpOverload, ops, refused_libraries
+from .aten.dispatcher import registry
 from .aten.operator_entry import fallthrough
 from .aten.tags import Tag
 from .csrc.jit.ir.type import TensorType
@@ -390,6 +391,8 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
         return op.register_fake if func is None else op.register_fake(func)
 
     def register(func, stacklevel=_stacklevel + 1):
+        if refused_libraries and op not in registry:
+            return func  # a package of C++ operators tells their sizes whether or not its library could be loaded
         namespace, op_name = _library.utils.parse_namespace(op)
         use_lib = _library_for_registration(namespace, lib)
         use_lib._register_fake(op_name, func, _stacklevel=stacklevel, allow_override=allow_override)

@@ -388,7 +388,9 @@ WITHOUT_FORWARD = set(
     """
     _standard_gamma rrelu_with_noise_ asinh_ acosh_ atanh_ special_zeta special_zeta.self_scalar special_zeta.other_scalar igamma igammac geqrf ormqr
     conv_tbc _cdist_forward _cdist_backward _euclidean_dist _pdist_forward _pdist_backward _sparse_coo_tensor_with_dims_and_tensors values _coalesce
-    rrelu_with_noise_functional embedding_renorm
+    rrelu_with_noise_functional embedding_renorm fake_quantize_per_channel_affine_cachemask
+    fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+    _sparse_softmax _sparse_log_softmax sparse_sampled_addmm _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc
     _to_dense _to_sparse.sparse_dim _to_sparse sparse_mask _sparse_sparse_matmul _sparse_addmm _sparse_sum.dim embedding_renorm_ _embedding_bag
     _embedding_bag_backward grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward huber_loss_backward
     soft_margin_loss_backward _ctc_loss _ctc_loss.Tensor multi_margin_loss multilabel_margin_loss_forward mkldnn_rnn_layer _rnn_layer

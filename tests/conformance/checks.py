@@ -122,7 +122,7 @@ def is_public(name):
     """Whether readtorch has a function or a method under the name that op_db gives to an operator."""
     for path in (name.removeprefix("torch."), f"Tensor.{name}"):
         try:
-            return bool(look_up(rt, path))
+            return callable(look_up(rt, path))  # `torch.chalf` is a dtype
         except (Missing, AttributeError):
             continue
     return False

@@ -69,3 +69,10 @@ def test_an_in_place_form_takes_the_time_of_its_two_kernels():
     x.cumsum_(0)
     assert [(label, end - start) for _, _, label, start, end in timeline] == [("cumsum", 1.0), ("copy_", 1.0)]
     assert x._version == 1
+
+
+def test_memory_that_nobody_fills_takes_no_time(timeline):
+    rt.empty(1000, device="cuda")
+    a = rt.ones(1000, device="cuda")
+    rt.empty_like(a)
+    assert [label for _, _, label, start, end in timeline if end > start] == ["ones"]

@@ -2,6 +2,7 @@
 
 import readtorch as rt
 from readtorch import nn
+from readtorch.utils._pytree import tree_leaves
 
 F = nn.functional
 
@@ -231,3 +232,16 @@ MODELS = {
         (rt.rand(6, 2, 5).log_softmax(-1), rt.tensor([[1, 2], [3, 4]]), rt.tensor([6, 6]), rt.tensor([2, 2])),
     ),
 }
+
+
+def run_of(call, module, arguments, seed):
+    """What a call returns, the gradients and the buffers."""
+    rt.manual_seed(seed)
+    inputs = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in arguments]
+    module.zero_grad()
+    results = [t for t in tree_leaves(call(*inputs)) if isinstance(t, rt.Tensor)]
+    losses = [t.float().sum() for t in results if t.requires_grad]
+    if losses:
+        sum(losses).backward()
+    gradients = [t.grad for t in (*inputs, *module.parameters()) if t.grad is not None]
+    return [t.detach().clone() for t in (*results, *gradients, *module.buffers())]

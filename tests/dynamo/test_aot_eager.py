@@ -6,7 +6,7 @@ import torch
 import readtorch as rt
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition", "inductor_numba"])
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition", "inductor"])
 def test_numbers_that_change(backend):
     compiled = rt.compile(lambda x, k: x * k + k, backend=backend)
     for k in (1.5, 2.5, 3.5, 1, 2, 3):

@@ -214,3 +214,40 @@ def test_both_sides_of_a_branch_share_what_was_seen():
             compiled(lib.full((rows,), float(sign)), k)
             found[-1].append(graphs.made)
     assert found[0] == found[1]
+
+
+# ------------------------------------------------------------------------------------------ functions of numbers alone
+
+OF_NUMBERS = {
+    "a decision by a size": lambda x, n: 1 if x.shape[0] > 3 else 2,
+    "a decision by a number": lambda x, n: x if n > 3 else 2,
+    "a decision by a number itself": lambda x, n: 1 if n else 3,
+    "a sum": lambda x, n: n + 1,
+    "a quotient": lambda x, n: (n // 2, x.shape[0] / 2),
+    "a negative": lambda x, n: -n,
+    "the greater": lambda x, n: max(n, 3),
+    "what is not used": lambda x, n: (n * 2, x)[1],
+    "a comparison": lambda x, n: n > 3,
+    "an equality": lambda x, n: n == 7,
+    "an equality in a list": lambda x, n: [n, n == 4],
+    "a size beside a number": lambda x, n: n < x.shape[0],
+    "two sizes": lambda x, n: 1 if x.shape[0] == x.shape[1] else 2,
+    "a size": lambda x, n: x.shape[0],
+    "all sizes": lambda x, n: [x.shape, n],
+    "the number": lambda x, n: (x, n),
+    "a comparison with None": lambda x, n: n is None,
+    "an operator for some": lambda x, n: x + 1 if n != 7 else x,
+    "a comparison times a tensor": lambda x, n: x * (n == 7),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_arithmetic_of_numbers_is_an_operator(name):
+    """So a function without any other is compiled, and with a comparison as its result once."""
+    seen = []
+    for lib in LIBRARIES:
+        graphs = Graphs(lib, dynamic=True)
+        compiled = graphs.compile(OF_NUMBERS[name])
+        results = [compiled(lib.ones(*size), n) for size, n in (((5, 6), 7), ((7, 6), 9), ((8, 8), 11), ((5, 6), 7))]
+        seen.append((graphs.made, [str(result) for result in results]))
+    assert seen[0] == seen[1]

@@ -37,6 +37,16 @@ def add(self, x, y):
     return x + y
 
 
+def causal(T):
+    """A part of a constant mask, as long as the text is."""
+
+    def forward(self, x):
+        n = x.shape[1]
+        return (x @ x.transpose(1, 2)).masked_fill(self.mask[0:n, 0:n] == 0, -1.0)
+
+    return module(T, forward, mask=(T.ones(16, 16).tril(), True))
+
+
 def branch(self, x):
     return x * 2 if x.shape[0] > 4 else x + 1
 
@@ -84,6 +94,7 @@ PROGRAMS = {
         lambda D: ({0: D("n"), 2: D("h"), 3: D("w")},),
         [[(3, 1, 8, 9)], [(3, 2, 8, 9)]],
     ),
+    "causal": (causal, [(2, 4, 3)], lambda D: ({1: D("t", max=15)},), [[(2, 7, 3)], [(2, 16, 3)], [(3, 7, 3)]]),
     "attention": (attention, [(2, 4, 8)], lambda D: ({0: D("n"), 1: D("t")},), [[(3, 7, 8)], [(5, 2, 8)]]),
 }
 
@@ -144,7 +155,7 @@ def test_without_guards(name):
             assert results[1] == results[0]
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("writes", "arange", "attention")])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("writes", "arange", "causal", "attention")])
 def test_decompositions(name):
     theirs, ours = (exported(T, name).run_decompositions() for T in SIDES)
     assert operators(ours) == operators(theirs)
@@ -162,6 +173,11 @@ VIOLATIONS = {
     "a fixed size": (net, [(5, 3)], lambda D: ((D.DYNAMIC, D.DYNAMIC),)),
     "a fixed size with a name": (net, [(5, 3)], lambda D: ((D("a"), D("b")),)),
     "a size that is 1": (net, [(1, 3)], lambda D: ({0: D("a")},)),
+    "sizes without a name that are 1 and 0": (
+        of(add),
+        [(1, 3), (1, 0, 3)],
+        lambda D: ({0: D.DYNAMIC(max=8)}, (D.DYNAMIC, D.DYNAMIC, D.AUTO)),
+    ),
     "equal sizes": (of(add), [(5, 3), (5, 3)], lambda D: ({0: D("a")}, {0: D("b")})),
     "related sizes": (of(lambda self, x, y: x + y[1:]), [(5, 3), (6, 3)], lambda D: ({0: D("a")}, {0: D("b")})),
     "too wide": (of(branch), [(5, 3)], lambda D: ({0: D("a")},)),
@@ -172,6 +188,7 @@ VIOLATIONS = {
         [(5, 3)],
         lambda D: ({0: D("a", max=20)},),
     ),
+    "longer than the mask": (causal, [(2, 4, 3)], lambda D: ({1: D("t")},)),
     "another number": (of(add), [(5, 3), (5, 3)], lambda D: ({0: D("a"), 1: 5}, None)),
     "not in its range": (net, [(5, 3)], lambda D: ({0: D("a", min=2, max=4)},)),
     "one size that is two": (of(lambda self, x, y: (x, y)), [(5, 3), (6, 3)], lambda D: [{0: D("a")}] * 2),

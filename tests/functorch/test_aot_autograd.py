@@ -360,3 +360,28 @@ def test_unknown_outputs():
     assert str(errors[1]).split("which")[0].replace("object", "") == str(errors[0]).split("which")[0].replace(
         "object", ""
     )
+
+
+# ------------------------------------------------------------------------------------------------------- open sizes
+
+OPEN = {
+    "rows": lambda T, x, w: (x @ w).sin().sum(0) * x.shape[0],
+    "mean": lambda T, x, w: (x @ w).exp().mean() + w.mean(0),
+    "softmax": lambda T, x, w: (x @ w).softmax(-1).sum(0),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_sizes(name):
+    """Graphs with symbols, and sizes that are saved for the backward, as PyTorch's; they serve other sizes."""
+    graphs = []
+    for T in (rt, torch):
+        call = Compiled(T, OPEN[name], dynamic=True)
+        for n in (4, 7):
+            tensors = [T.ones(n, 8, requires_grad=True), T.ones(8, 5, requires_grad=True)]
+            outs = call(*tensors), OPEN[name](T, *tensors)
+            assert T.allclose(*outs)
+            grads = [T.autograd.grad((out * out).sum(), tensors) for out in outs]
+            assert all(T.allclose(a, b, atol=1e-5) and a.shape == b.shape for a, b in zip(*grads))
+        graphs.append(call.graphs)
+    assert graphs[0] == graphs[1]

@@ -72,6 +72,7 @@ FUNCTIONS = {
     "cat": lambda T: lambda x: T.cat([T.stack([x, x]).sum(0), x], 1),
     "where": lambda T: lambda x: T.where(x > 1, x, -x).clamp(0, 4).masked_fill(x > 3, 0.0),
     "einsum": lambda T: lambda x: T.einsum("ij,kj->ik", x, x),
+    "ranges": lambda T: lambda x: (T.arange(3), T.arange(3.0), T.arange(1, 3), T.arange(0, 6, 2), T.arange(end=3)),
     "losses": lambda T: (
         lambda x: T.nn.functional.mse_loss(x, x + 1) + T.nn.functional.cross_entropy(x, T.tensor([0, 1]))
     ),

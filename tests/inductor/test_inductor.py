@@ -1,4 +1,4 @@
-"""The numba backend: random programs, writes and views, models, what it does with other sizes and strides, and how its code reads."""
+"""The backend "inductor": random programs, writes and views, models, what it does with other sizes and strides, and how its code reads."""
 
 import copy
 import inspect
@@ -14,7 +14,7 @@ import readtorch as rt
 from readtorch._functorch.aot_autograd import aot_module
 from readtorch._functorch.partitioners import min_cut_rematerialization_partition
 from readtorch._inductor.codegen import numba_cpu, wrapper
-from readtorch._inductor.compile_fx_inner import compile_fx_inner, recording
+from readtorch._inductor.compile_fx import compile_fx_inner, recording
 from readtorch._inductor.decomposition import select_decomp_table
 from readtorch._inductor.sizevars import Symbol, expression, flatten, unflatten
 from tests.dynamo.models import MODELS
@@ -41,7 +41,7 @@ SOME_MODELS = [
 
 
 def compiled(function):
-    return rt.compile(function, backend="inductor_numba", dynamic=False)
+    return rt.compile(function, dynamic=False)
 
 
 @pytest.mark.parametrize("name", SOME_MODELS)
@@ -201,6 +201,25 @@ def test_memory_is_used_again():
     assert "# reuse" in graphs[0].source
 
 
+def test_results_of_the_inference_mode():
+    w = rt.rand(3, 3, requires_grad=True)
+    with rt.inference_mode():
+        out = compiled(lambda w: (w @ w).relu() + 1)(w)
+    assert out.is_inference() and rt.allclose(out, (w @ w).relu() + 1)
+
+
+def test_tangents():
+    """They are computed operator by operator, though the graph was compiled for tensors without one."""
+    import readtorch.autograd.forward_ad as forward_ad
+
+    program = lambda x: (x * 2 + 1).tanh() * x
+    call, x = compiled(program), rt.rand(4)
+    call(x)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, rt.ones(4))
+        assert rt.equal(*[forward_ad.unpack_dual(f(dual)).tangent for f in (call, program)])
+
+
 def test_random_numbers_are_drawn_in_order():
     def program(x):
         return rt.rand_like(x) * 2, rt.rand_like(x) + x
@@ -228,14 +247,6 @@ def test_other_sizes_than_the_code_was_written_for():
     for n in (3, 4):
         x = rt.arange(float(n))
         assert rt.allclose(call(x), (x * 2).exp())
-
-
-def test_open_sizes():
-    """Each size has its own code."""
-    call = rt.compile(lambda x: (x.exp() * 2).sum(-1), backend="inductor_numba", dynamic=True)
-    for n in (3, 4, 5):
-        x = rt.rand(2, n)
-        assert rt.allclose(call(x), (x.exp() * 2).sum(-1))
 
 
 # ---------------------------------------------------------------------------------------------------------- indices
@@ -295,8 +306,11 @@ def test_docstrings_show_what_is_written():
     assert shown(wrapper.PythonWrapperCodegen.text) == graphs[0].source.strip()
 
 
-def test_it_is_no_listed_backend():
-    assert "inductor_numba" not in rt.compiler.list_backends()
+def test_listed_backends():
+    """PyTorch's others are bindings to further libraries and to CUDA."""
+    listed = rt.compiler.list_backends()
+    assert listed == ["inductor"] and set(listed) <= set(torch.compiler.list_backends())
+    assert set(rt.compiler.list_backends(None)) <= set(torch._dynamo.list_backends(None))
 
 
 def test_gradients_that_are_one_tensor():

@@ -1,11 +1,11 @@
-"""Programs compiled by the numba backend: values and gradients are those of readtorch's and of PyTorch's own operators."""
+"""Programs compiled by "inductor": values and gradients are those of readtorch's and of PyTorch's own operators."""
 
 import numpy as np
 import pytest
 import torch
 
 import readtorch as rt
-from readtorch._inductor.compile_fx_inner import recording
+from readtorch._inductor.compile_fx import recording
 from tests.inductor.programs import PROGRAMS
 
 MUST_FUSE = ("chain", "softmax", "layer_norm", "rms", "view across", "batch_norm")  # into one kernel for the forward
@@ -39,7 +39,7 @@ def arrays_for(shapes, seed=0):
 def test_programs(name):
     function, shapes = PROGRAMS[name]
     arrays = arrays_for(shapes)
-    compiled = rt.compile(lambda *xs: function(rt, *xs), backend="inductor_numba", dynamic=False)
+    compiled = rt.compile(lambda *xs: function(rt, *xs), dynamic=False)
     with recording() as graphs:
         ours = run(rt, compiled, arrays)
     equal(ours, run(rt, lambda *xs: function(rt, *xs), arrays))

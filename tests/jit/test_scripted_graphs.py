@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import readtorch
 from readtorch.csrc.jit.ir import parse_ir
 from readtorch.csrc.jit.passes.common_subexpression_elimination import EliminateCommonSubexpression
 from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
@@ -87,3 +88,18 @@ def test_print_parse_print(function, cases):
         copy = graph.copy()
         copy.lint()
         check(parse_ir(str(copy)), function, cases) if "Call" not in text else None
+
+
+@pytest.mark.parametrize("nodes", [30, 31, 32])
+@pytest.mark.parametrize("branch", [False, True])
+def test_how_large_a_body_is_written_out(nodes, branch):
+    """The return of each block counts as a node."""
+    lines = ["def f(x, n: int):", "    for i in range(5):", *["        x = x.sin()"] * (nodes - 3 * branch)]
+    lines += ["        if n > 1:", "            x = x.cos()"] * branch
+    text = "\n".join([*lines, "    return x\n"])
+    theirs = torch.jit.CompilationUnit(text).f.graph.copy()
+    ours = readtorch.jit.CompilationUnit(text).f.graph.copy()
+    torch._C._jit_pass_loop_unrolling(theirs)
+    UnrollLoops(ours)
+    left = [len(graph.findAllNodes("prim::Loop")) for graph in (theirs, ours)]
+    assert left[0] == left[1] == (branch or nodes > 31)

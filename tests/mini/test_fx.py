@@ -4,9 +4,11 @@ import math
 
 import pytest
 from torch import fx as torch_fx
+from torch import nn
 
 from readtorch.mini import fx
-from readtorch.mini.module import Module
+from readtorch.mini.autograd import Tensor
+from readtorch.mini.module import Linear, Module, Sequential
 
 
 def two_attributes(x):
@@ -80,3 +82,12 @@ def test_nan_reaches_the_code():
             return x + math.nan
 
     assert math.isnan(fx.symbolic_trace(Calls())(2.0))
+
+
+def test_a_path_with_a_number_in_it_is_asked_for_by_getattr():
+    ours = Sequential(Linear(2, 2), Sequential(Linear(2, 2)))
+    theirs = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)))
+    lines = torch_fx.symbolic_trace(theirs).code.strip().replace("input_1", "x").splitlines()
+    traced, x = fx.symbolic_trace(ours), Tensor.of([[1.0, 2.0]])
+    assert traced.code.splitlines()[1:] == [line.split(";")[0] for line in lines[2:]]
+    assert traced(x).tolist() == ours(x).tolist()

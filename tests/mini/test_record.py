@@ -59,3 +59,15 @@ def test_an_error_ends_the_trace():
     with pytest.raises(ZeroDivisionError):
         trace(lambda x: 1 / 0, Tensor.of([1.0]))
     assert traces == [] and not thread.included & TRACER
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_a_tensor_given_twice_is_two_inputs():
+    def product(x, y):
+        return x * y
+
+    one = Tensor.of([1.0])
+    mine = trace(product, one, one)
+    theirs = torch.jit.trace(product, (same := torch.ones(1), same))
+    found = mine(Tensor.of([2.0]), Tensor.of([3.0])).tolist()
+    assert found == theirs(torch.tensor([2.0]), torch.tensor([3.0])).tolist() == [6.0]

@@ -410,3 +410,9 @@ def calls_renamed(x):
 
 def test_a_function_whose_name_is_a_keyword():
     assert Compiled(calls_renamed)(X).tolist() == calls_renamed(X).tolist()
+
+
+def test_a_call_with_a_keyword_runs_as_it_is_written():
+    compiled = Compiled(loop)
+    assert compiled(X, n=2).tolist() == loop(X, 2).tolist()
+    assert compiled.texts == []

@@ -334,6 +334,16 @@ def test_how_do_i_run_a_model_without_python():
     assert "linear" in program.graph_module.code
 
 
+def test_why_is_my_exported_program_wrong_for_one_row():
+    class Branches(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.shape[0] == 1 else x * 3
+
+    sizes = {"x": {0: torch.export.Dim("rows")}}
+    program = torch.export.export(Branches(), (torch.ones(4, 1),), dynamic_shapes=sizes).module()
+    assert Branches()(torch.ones(1, 1)).item() == 2 and program(torch.ones(1, 1)).item() == 3
+
+
 # -- the installation ---------------------------------------------------------------------------------
 
 

@@ -124,6 +124,39 @@ def test_links_in_what_a_cell_shows_lead_to_pages(monkeypatch):
         assert rt_site.repair(link.format(other)) == link.format(other)
 
 
+def test_code_has_elements_only_for_what_is_coloured(monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
+    import rt_site
+
+    code = '<span class="n">x</span><span class="w"> </span><span class="o">=</span><span class="p">(</span><span class="nb">abs</span>'
+    assert rt_site.repair(code) == 'x <span class="o">=</span>(<span class="nb">abs</span>'
+
+
+def test_the_theme_s_rules_are_those_of_classes_that_the_site_has(monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
+    import rt_theme
+
+    page = """<p class="seen two"></p><script>document.body.classList.add("set")</script>"""
+    classes = rt_theme.classes_in([page], ["one.className = 'drawn'"])
+    sheet = (
+        '@charset "x";/*! whose */:root{--a:1}.seen,.gone{a:b}.gone .seen{a:b}p:not(.gone){a:b}'
+        '@media print{.set{a:b}.gone{a:b}}@media all{.gone{a:b}}.drawn:is(.gone,.two)>a[href=".x,.y"]{a:b}@font-face{a:b}'
+    )
+    assert rt_theme.used_rules(sheet, classes) == (
+        '@charset "x";/*! whose */:root{--a:1}.seen{a:b}p:not(.gone){a:b}'
+        '@media print{.set{a:b}}.drawn:is(.gone,.two)>a[href=".x,.y"]{a:b}@font-face{a:b}'
+    )
+
+
+@pytest.mark.slow
+def test_pages_load_the_theme_s_used_rules_alone(fixture_site):
+    sheet = fixture_site / "_static/styles/pydata-used.css"
+    assert 50_000 < sheet.stat().st_size < 150_000
+    for name in pages.built(fixture_site):
+        text = (fixture_site / name).read_text(encoding="utf8")
+        assert "pydata-sphinx-theme.css" not in text and text.count("pydata-used.css?digest=") <= 1, name
+
+
 def test_tracebacks_name_no_folder_of_the_builder(monkeypatch):
     monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
     from rt_tracebacks import shortened

@@ -88,7 +88,7 @@ def test_a_vector_has_sixteen_bytes_where_the_address_allows(operands, size, off
 
 def test_sentences():
     assert figure.FIGURE.result()["say"] == (
-        "2,500 elements: 3 blocks of 128 threads, 8 elements a thread. In block 0, which has 1,024, thread 0 loads 2 vectors of 4, "
+        "2,500 elements: 3 blocks of 128 threads, 8 elements a thread. In block 0, which has 1,024, thread 0 moves 2 vectors of 4, "
         "without a test. In block 2, which has 452, thread 0 tests 8 places and finds 4 elements."
     )
     assert figure.FIGURE.result(n=100, thread=100)["say"].endswith("thread 100 tests 8 places and finds 0 elements.")

@@ -860,14 +860,15 @@ def test_ir_of_one_function_among_several(visit, page_with):
         warnings.simplefilter("ignore", DeprecationWarning)
         twice = readtorch.jit.script(ir_twice)
         flip = readtorch.jit.script(ir_flip)
-    with visit(page_with(viz.ir({"twice": twice, "flip": flip}, passes=[Inline], step=1, selected="return"))) as seen:
+    first = {"twice": "return", "flip": "aten::neg"}
+    with visit(page_with(viz.ir({"twice": twice, "flip": flip}, passes=[Inline], step=1, selected=first))) as seen:
         page = seen.page
         lines, count = page.locator(".rt-i-lines"), page.locator(".rt-count")
         chosen = page.locator(".rt-i-chosen")
         assert "aten::mul" in lines.inner_text() and "return" in chosen.inner_text()
         page.get_by_label("function").select_option(label="flip")
         assert "aten::neg" in lines.inner_text() and "aten::mul" not in lines.inner_text()
-        assert "return" in chosen.inner_text() and count.inner_text() == "step 1 of 1"
+        assert "aten::neg" in chosen.inner_text() and count.inner_text() == "step 1 of 1"
 
 
 def ir_twice(x):
@@ -964,6 +965,40 @@ def test_ir_marks_what_keys_have_chosen_though_the_mouse_lies_elsewhere(visit, p
                 page.locator(".rt-dtitle").inner_text()
                 == page.locator("[aria-selected=true] code").inner_text().strip()
             )
+
+
+def test_ir_keeps_the_place_of_a_line_that_a_pass_removes(visit, page_with):
+    """The node above stands for it: where nothing but the block's owner is left, that; going back, the line is chosen again."""
+    from readtorch.csrc.jit.ir import parse_ir
+    from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+
+    graph = parse_ir("""graph(%x : Tensor, %go : bool):
+  %a : Tensor = aten::exp(%x)
+  %b : Tensor = prim::If(%go)
+    block0():
+      %c : Tensor = aten::t(%x)
+      %d : Tensor = aten::neg(%a)
+      -> (%d)
+    block1():
+      -> (%a)
+  %e : Tensor = aten::sin(%x)
+  return (%b)""")
+    figure = viz.ir({"flip": graph}, passes=[EliminateDeadCode, lambda graph: None], selected={"flip": "aten::t"})
+    with visit(page_with(figure)) as seen:
+        page = seen.page
+        selected = lambda: page.locator("[aria-selected=true] code").inner_text().split("= ")[-1].split("(")[0]
+        page.locator(".rt-slider").focus()
+        assert selected() == "aten::t"
+        said = ["11 lines", "0 new, 2 removed, 0 changed; 9 lines", "0 new, 0 removed, 0 changed; 9 lines"]
+        for wanted, sentence in zip(("aten::t", "prim::If"), said[1:]):
+            press(page, ".")
+            assert selected() == wanted and sentence in page.locator(".rt-now").inner_text()
+        press(page, ",", ",")
+        assert selected() == "aten::t" and said[0] in page.locator(".rt-now").inner_text()
+        page.locator(".rt-i-line", has_text="aten::sin").click()
+        press(page, ".", ".")
+        assert selected() == "prim::If"
+        assert seen.problems == []
 
 
 def test_ranks_step_by_key_while_the_mouse_lies_on_a_span(visit, page_with):

@@ -78,6 +78,8 @@ def test_graphs_are_made_where_pytorch_makes_them(program, capfd):
                 del last[one["call"], one["frame"], one["entry"]]
         ours = [[line.split(" = ")[0].removesuffix("_1") for line in graph] for graph in last.values()]
         assert ours == graphs, inputs
+        left = [[line.split(" = ")[0].removesuffix("_1") for line in one["graph"]] for one in result["left"]]
+        assert sorted(left) == sorted(graphs), inputs
 
 
 def failing(result, call):
@@ -89,24 +91,24 @@ def failing(result, call):
 @pytest.mark.parametrize(
     "changed, guards",
     [
-        ({"scale": "2.0, 3.0"}, ["cfg.scale == 2.0"]),
+        ({"scale": "2.0, 3.0"}, ["cfg.scale is the float 2.0"]),
         ({"scale": "2.0, 3.0, 4.0"}, []),
         ({"scale": "3, 2.0, 5.0"}, []),  # an int is a value that was seen
-        ({"scale": "2.0, 3.0, 2"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
+        ({"scale": "2.0, 3.0, 2"}, ["cfg.scale is a float", "cfg.scale is the float 2.0"]),
         ({"rows": "3, 4"}, ["x: a float32 tensor of [3, 2]"]),
         ({"rows": "3, 4, 1"}, ["x: a float32 tensor of [s0, 2], s0 ≥ 2", "x: a float32 tensor of [3, 2]"]),
         ({"scale": "0.0, -0.0"}, []),
-        ({"scale": "0.0, 1.5, 0"}, ["cfg.scale is a float", "cfg.scale == 0.0"]),
-        ({"scale": "1.0, True"}, ["cfg.scale == 1.0"]),
+        ({"scale": "0.0, 1.5, 0"}, ["cfg.scale is a float", "cfg.scale is the float 0.0"]),
+        ({"scale": "1.0, True"}, ["cfg.scale is the float 1.0"]),
         ({"scale": "True, 1.0"}, ["cfg.scale is True"]),
-        ({"scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
+        ({"scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale is the float 2.0"]),
         ({"scale": "True, 1.0, 3.0, 4.0"}, []),
-        ({"program": "branch", "scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale == 2.0"]),
+        ({"program": "branch", "scale": "2.0, 3.0, True"}, ["cfg.scale is a float", "cfg.scale is the float 2.0"]),
         ({"scale": "nan, nan, 2.0"}, ["cfg.scale is nan"]),
         ({"scale": "inf, 3.0, -inf"}, []),  # a symbol that is there takes every float
-        ({"program": "branch", "scale": "2.0, 1.5, nan"}, ["cfg.scale is not nan", "cfg.scale == 2.0"]),
-        ({"program": "print", "offset": "1, 2"}, ["OFFSET == 1"]),
-        ({"program": "branch", "scale": "3.0, 4.0, 1.0"}, ["cfg.scale > 2", "cfg.scale == 3.0"]),
+        ({"program": "branch", "scale": "2.0, 1.5, nan"}, ["cfg.scale is not nan", "cfg.scale is the float 2.0"]),
+        ({"program": "print", "offset": "1, 2"}, ["OFFSET is the int 1"]),
+        ({"program": "branch", "scale": "3.0, 4.0, 1.0"}, ["cfg.scale > 2", "cfg.scale is the float 3.0"]),
     ],
 )
 def test_the_guard_that_fails(changed, guards):
@@ -163,4 +165,21 @@ def test_a_call_says_what_it_did_when_it_has_done_it(visit, page_with):
             assert outcomes.all_inner_texts() == shown + ["?"] * (4 - len(shown)), step
         slider.press("End")
         assert outcomes.all_inner_texts() == [*third, "1 new graph"]
+        assert seen.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_refused_list_goes_with_its_field(visit, page_with):
+    """Else every function that reads it would be refused, without a field in which to mend it."""
+    with visit(page_with(viz.figure("bytecode_capture"))) as seen:
+        function, refusal = seen.page.locator(".rt-fig select"), seen.page.locator(".rt-refusal")
+        scale = seen.page.locator(".rt-fig input[type=text]").first
+        scale.fill(", ".join("1" * 13))
+        scale.press("Enter")
+        assert refusal.inner_text() == "At most 10 calls, please."
+        for program in ("shape", "branch", "scale"):
+            function.select_option(program)
+            assert refusal.inner_text() == "", program
+        assert scale.input_value() == "2.0, 3.0, 4.0, 2"
         assert seen.problems == []

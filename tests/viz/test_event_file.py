@@ -63,6 +63,11 @@ def test_without_the_sums_a_wrong_number_is_read():
     number, tag = FIGURE.result(**inputs), FIGURE.result(**inputs | {"byte": 54})
     assert [one["state"] for one in number["rows"]] == ["read", "wrong", "read"]
     assert "loss = " in number["rows"][1]["text"] != FIGURE.result()["rows"][1]["text"]
+    low = FIGURE.result(byte=56, bit="0", check=False)["rows"][1]  # the number's lowest bit
+    assert low == {"text": "loss = about 0.5 at step 1", "state": "wrong"}
+    # What the third record says, in the second:
+    step = FIGURE.result(value=0, byte=44, bit="0", check=False, global_step=2)["rows"][1]
+    assert step == {"text": "loss = 0 at step 3", "state": "wrong"}
     assert [one["state"] for one in tag["rows"]] == ["read", "wrong", "read"]
 
 

@@ -1,6 +1,7 @@
 """The figure of fused loops: its kernels beside those of PyTorch's scheduler and readtorch's, and what it says of bytes and time."""
 
 import random
+import re
 from unittest import mock
 
 import pytest
@@ -10,7 +11,7 @@ from torch._inductor.graph import GraphLowering
 
 import readtorch as rt
 from readtorch import viz
-from readtorch._inductor.compile_fx_inner import recording
+from readtorch._inductor.compile_fx import recording
 from readtorch.viz.figures import fused_loops
 from readtorch.viz.figures.fused_loops import EXAMPLES, FIGURE, FIRST, INPUTS
 from readtorch.viz.inputs import Refusal
@@ -44,16 +45,17 @@ class Enough(Exception):
     """The text is there."""
 
 
-def theirs(source, rows, columns):
-    """How many values each of PyTorch's kernels computes."""
+def inductors(source, rows, columns):
+    """(how many values each of PyTorch's kernels computes, the text of its module)"""
     program, args = program_of(torch, source, rows, columns)
-    found = []
+    found, texts = [], []
 
     def look(nodes):
         found.extend(0 if node.is_extern() else len(node.get_nodes()) for node in nodes)
         return nodes
 
     def stop(text):
+        texts.append(text)
         raise Enough
 
     torch.compiler.reset()
@@ -63,7 +65,11 @@ def theirs(source, rows, columns):
         pytest.raises(torch._inductor.exc.InductorError, match="Enough"),
     ):
         torch.compile(program)(*args)
-    return found
+    return found, texts[0]
+
+
+def theirs(source, rows, columns):
+    return inductors(source, rows, columns)[0]
 
 
 def ours(source, rows, columns):
@@ -82,7 +88,7 @@ def test_readtorch_makes_as_many(source):
     """But where it holds another function worth a place in memory."""
     program, args = program_of(rt, source, **SIZES)
     with recording() as graphs:
-        rt.compile(program, backend="inductor_numba", dynamic=False)(*args)
+        rt.compile(program, dynamic=False)(*args)
     made = [len(kernel.domain.nodes) for kernel in graphs[0].kernels.values()]
     assert made == [n for n in ours(source, **SIZES) if n]
 
@@ -119,13 +125,31 @@ def test_what_the_chapter_says():
     root, power = (FIGURE.result(program=program) for program in EXAMPLES[:2])
     assert len(root["kernels"]) == 1 and "Computed more than once for an element: sqrt." in root["say"]
     assert power["rows"][1]["bytes"] - root["rows"][1]["bytes"] == 2 * 2 * 2**20
-    assert power["kernels"][1]["apart"] == [[1, "reads at another index than was written"]]
+    assert power["kernels"][1]["apart"] == [[1, "it reads buf0 at another index than the one just written"]]
     softmax = FIGURE.result()["kernels"][1]
     assert [value["pass"] for value in softmax["values"]] == [1, 2, 2, 3] and softmax["values"][1]["where"] == "row"
     seven = FIGURE.result(program=EXAMPLES[2])["kernels"][0]
     assert seven["operations"] == 45 * 2048 * 256 and seven["bytes"] == 12 * 2048 * 256
     between = FIGURE.result(program=EXAMPLES[4])["kernels"][2]["apart"]
-    assert between == [[1, "something has to run between them"], [2, "a product is called"]]
+    assert between == [[1, "another kernel has to run between them"], [2, "a product is a call, not a loop"]]
+
+
+@pytest.mark.parametrize(
+    "source, again",
+    [
+        ("s = sqrt(x); y = s * flip(s)", "sqrt"),  # at two places
+        ("s = sin(x); m = sum(s); y = s / m", "sin"),  # in two passes
+        ("s = sin(x); y = s * (s @ w)", ""),  # it lies in memory
+        ("s = sin(x); a = sum(s); c = amax(s); y = x + a * c", ""),  # two totals of one pass
+        ("f = flip(x); y = f + flip(f * 2)", ""),  # a view computes nothing
+    ],
+)
+def test_what_is_computed_more_than_once(source, again):
+    said = FIGURE.result(program=source, **SIZES)["say"]
+    assert said.partition("Computed more than once for an element: ")[2] == (again and again + ".")
+    text = inductors(source, **SIZES)[1]
+    calls = sum(len(re.findall(rf"std::{name}\(|\.{name}\(\)", text)) for name in ("sqrt", "sin"))
+    assert calls == (0 if "flip(f" in source else 2 if again else 1), text
 
 
 def test_a_product_reads_a_transposed_input_as_it_is():
@@ -161,7 +185,7 @@ def test_typing_a_program_draws_its_kernels(visit, page_with):
         program = figure.get_by_label("program", exact=True)
         program.fill("e = exp(x); y = e * flip(e)")
         program.press("Enter")
-        assert "not with kernel 1: reads at another index" in figure.locator(".rt-fl-why").inner_text()
+        assert "not with kernel 1: it reads buf0 at another index" in figure.locator(".rt-fl-why").inner_text()
         figure.get_by_label("fuse loops").focus()
         seen.page.keyboard.press("Space")
         program.fill("y = amax(x) * sum(x)")

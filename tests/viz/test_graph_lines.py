@@ -5,11 +5,12 @@ import torch
 
 import readtorch
 from readtorch.csrc.jit.ir import parse_ir
+from readtorch.csrc.jit.passes.canonicalize import CanonicalizeOutputs
 from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagation
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.inliner import Inline
 from readtorch.csrc.jit.passes.loop_unrolling import UnrollLoops
-from readtorch.viz.graph_lines import graph_lines, graph_stages, key_of, shortened
+from readtorch.viz.graph_lines import graph_lines, graph_stages, key_of, program_of, shortened
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
 INLINE = {torch: torch._C._jit_pass_inline, readtorch: Inline}
@@ -68,6 +69,8 @@ def test_a_line_that_stays_keeps_its_key():
             elif line["mark"] == "~":
                 assert old[line["key"]] == line["was"] != line["text"]
         assert set(old) <= {line["key"] for line in after["lines"]}
+        counts = after["counts"]
+        assert after["left"] == before["left"] + counts["+"] - counts["-"]
 
 
 LOOP = """graph(%x : Tensor):
@@ -120,6 +123,20 @@ def test_no_name_is_gone_and_there_in_one_stage(T):
         )
         assert not gone & there, stage["name"]
         assert sorted({row["key"] for row in stage["lines"]}) == sorted(row["key"] for row in stage["lines"])
+
+
+def test_an_if_with_outputs_in_another_order_is_still_the_same():
+    graph = parse_ir("""graph(%x : Tensor, %go : bool):
+  %a : Tensor, %b : Tensor = prim::If(%go)
+    block0():
+      -> (%x, %x)
+    block1():
+      %c : Tensor = aten::neg(%x)
+      -> (%c, %x)
+  return (%b, %a)""")
+    rows = graph_stages(graph, [CanonicalizeOutputs])["stages"][1]["lines"]
+    assert {row["mark"] for row in rows} == {"", "~"}
+    assert [row["was"].partition("= ")[2] for row in rows if row["node"] and row["mark"]] == ["prim::If(%go)"]
 
 
 def test_what_gets_outputs_or_loses_its_name_is_still_the_same():
@@ -225,3 +242,18 @@ def test_a_line_is_found_by_its_words():
     assert next(line for line in stage["lines"] if line["key"] == key_of(stage, "aten::relu"))["node"]
     with pytest.raises(ValueError, match="no line of the graph contains 'aten::neg'"):
         key_of(stage, "aten::neg")
+
+
+def test_the_program_and_the_lines_that_nodes_come_from():
+    """The number of a node's place is that of its line in the file, from which the text's first line counts."""
+
+    def early(x, n: int):
+        if n > 1:
+            return x
+        return x * 2
+
+    program = program_of(early)
+    assert program["lines"][0] == "def early(x, n: int):"
+    (product,) = [line for line in graph_lines(readtorch.jit.script(early).graph) if "aten::mul" in line.text]
+    number = int(product.place.split(":")[1].split(",")[0])
+    assert program["lines"][number - program["first"]].strip() == product.source == "return x * 2"

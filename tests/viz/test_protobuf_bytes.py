@@ -67,3 +67,27 @@ def test_what_is_refused_onnx_refuses():
     """Field 0, a value that does not fit, a number that does not end."""
     for broken in ("00 01", "0a 05 61", "08 80", "08 80 80 80 80 80 80 80 80 80 80 80 01", "0e 01"):
         assert decoded({"bytes": broken, "at": 0}) is None and read({"bytes": broken}) is None, broken
+
+
+@pytest.mark.parametrize("written", ["080A", "0x08 0x0a", "0x08, 0x0a", "\\x08\\x0a", "08,0a"])
+def test_bytes_may_be_written_as_programs_print_them(written):
+    assert FIGURE.result(bytes=written)["bytes"] == ["08", "0a"]
+
+
+def test_what_the_chosen_byte_is_for():
+    for chosen, said in (
+        (17, "Byte 17, 22, is the tag of field 4, op_type: 34 = 8 · 4 + 2."),
+        (18, "Byte 18, 03, is the length of field 4, op_type: 3."),
+        (19, "Byte 19, 41, is in the value of field 4, op_type."),
+        (1, "Byte 1, 0a, is in the value of field 1, ir_version."),
+    ):
+        assert FIGURE.result(at=chosen)["say"].endswith(said)
+    long = FIGURE.result(bytes="a2 01 02 61 62", at=1)["say"]
+    assert long.endswith("Byte 1, 01, is the tag of field 20: 162 = 8 · 20 + 2.")
+
+
+def test_an_unknown_field_shows_what_it_holds():
+    """The nine bytes of the chapter: a model has a text in field 2, and no field 9 or 13."""
+    shown = lambda data: [row["value"] for row in FIGURE.result(bytes=data)["rows"]]
+    assert shown("08 0a 1a 02 68 69 10 ac 02") == ["10", '"hi"', "300 (unknown, skipped)"]
+    assert shown("4d 00 00 80 3f 6a 00") == ["00 00 80 3f (unknown, skipped)", "empty (unknown, skipped)"]

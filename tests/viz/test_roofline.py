@@ -23,21 +23,33 @@ def test_shared_memory_and_places_for_blocks_are_limits_too():
 
 
 def test_the_sums_of_a_tile_need_registers():
-    with pytest.raises(Refusal, match="256 × 256 results are 256 for each of 256 threads"):
-        figure.FIGURE.result(tile="256", registers=255)
-    with pytest.raises(Refusal, match="no thread has more than 255"):
-        figure.FIGURE.result(tile="256", registers=255)
+    for threads, registers in [(256, 255), (512, 255), (1024, 64)]:
+        with pytest.raises(Refusal, match="256 × 256 results are 65,536, as many as a multiprocessor has registers"):
+            figure.FIGURE.result(tile="256", registers=registers, threads=threads)
+    with pytest.raises(Refusal, match="no thread has more than 255, so take more threads"):
+        figure.FIGURE.result(tile="128", registers=255, threads=32)
     with pytest.raises(Refusal, match="give it about 128"):
         figure.FIGURE.result(tile="128")
     assert figure.FIGURE.result(tile="256", registers=255, work=figure.ADD)["blocks"] == 1
 
 
 def test_too_few_loads_in_flight_are_not_the_bound_of_bandwidth():
-    assert figure.bound(figure.FIGURE.result()) == "memory"
-    assert figure.bound(figure.FIGURE.result(tile="128", registers=128)) == "latency"
-    assert figure.bound(figure.FIGURE.result(tile="128", registers=128, asked="64")) == "arithmetic"
-    assert figure.bound(figure.FIGURE.result(work=figure.ADD, registers=255, asked="8")) == "latency"
-    assert figure.bound(figure.FIGURE.result(work=figure.ADD, registers=255, asked="64")) == "memory"
+    assert figure.FIGURE.result()["bound"] == "memory"
+    assert figure.FIGURE.result(tile="128", registers=128)["bound"] == "latency"
+    assert figure.FIGURE.result(tile="128", registers=128, asked="64")["bound"] == "arithmetic"
+    assert figure.FIGURE.result(work=figure.ADD, registers=255, asked="8")["bound"] == "latency"
+    assert figure.FIGURE.result(work=figure.ADD, registers=255, asked="64")["bound"] == "memory"
+
+
+def test_a_kernel_is_never_shorter_than_the_shortest():
+    result = figure.FIGURE.result(work=figure.ADD, n=64)
+    assert result["bound"] == "launch" and result["reached"] == pytest.approx(64 * 64 / figure.SHORTEST / 1e6)
+    assert figure.FIGURE.result(work=figure.ADD, n=4096)["bound"] == "memory"
+
+
+def test_half_the_bytes_take_half_the_time():
+    whole, half = (figure.FIGURE.result(work=figure.SOFTMAX, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    assert half["limits"]["memory"] == whole["limits"]["memory"] / 2 and half["intensity"] == 2 * whole["intensity"]
 
 
 @pytest.mark.parametrize("work", [figure.ADD, figure.SOFTMAX])
@@ -94,3 +106,18 @@ def test_what_the_chapter_says():
     tiled = figure.FIGURE.result(tile="128", registers=128, shared=33, asked="64")
     assert tiled["moving"] < tiled["computing"] and tiled["blocks"] == 2
     assert figure.FIGURE.result(work=figure.SCORES)["bytes"] > 10 * figure.FIGURE.result(work=figure.FLASH)["bytes"] / 4
+
+
+@pytest.mark.parametrize(("n", "time"), [(128, 8.3), (1024, 66.3), (1536, 199)])
+def test_few_blocks_leave_multiprocessors_idle(n, time):
+    """128 × 128 × n multiply-adds a block, 128 a cycle at 1.98 GHz; 1536 has 144 blocks, so some multiprocessors have two."""
+    result = figure.FIGURE.result(tile="128", registers=128, asked="128", n=n)
+    assert result["bound"] == "arithmetic" and result["limits"]["arithmetic"] == pytest.approx(time, rel=0.01)
+    assert result["blocks"] == result["busiest"] == -(-n // 1024)
+
+
+def test_a_tile_needs_shared_memory():
+    given = {"tile": "128", "registers": 128}
+    assert [figure.FIGURE.result(**given, shared=kib)["shared"] for kib in (0, 33)] == [16, 33]
+    assert figure.FIGURE.result(**given, units=figure.BF16)["shared"] == 8
+    assert figure.FIGURE.result()["shared"] == figure.FIGURE.result(tile="128", work=figure.ADD)["shared"] == 0

@@ -1,4 +1,4 @@
-"""The figure "Which element is a thread's?" says what a kernel with that index does on the simulator."""
+"""The figure "Which element does this thread get?" says what a kernel with that index does on the simulator."""
 
 import importlib.util
 
@@ -36,7 +36,14 @@ def kernel_of(tmp_path):
     return made
 
 
-INDICES = [*figure.INDICES, "-threadIdx.x % 7", "(threadIdx.x - 5) // 2 * 3", "blockIdx.x * blockDim.x - -threadIdx.x"]
+INDICES = [
+    *figure.INDICES,
+    "-threadIdx.x % 7",
+    "(threadIdx.x - 5) // 2 * 3",
+    "threadIdx.x ^ 1 | blockIdx.x << 5",
+    "-5 & threadIdx.x >> 1",
+    "blockIdx.x * blockDim.x - -threadIdx.x",
+]
 
 
 @pytest.mark.parametrize("guard", figure.GUARDS)
@@ -95,6 +102,8 @@ def test_numba_s_prefix_is_read():
         ("nn", "I cannot read nn: an index has numbers, threadIdx.x"),
         ("7 // blockIdx.x", "That divides by 0."),
         ("999999999 * 9", "That is a very large number."),
+        ("1 << n", "Shift by 0 to 31 bits."),
+        ("1 >> 0 - 1", "Shift by 0 to 31 bits."),
     ],
 )
 def test_what_is_no_index(index, said):

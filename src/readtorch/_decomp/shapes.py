@@ -2,7 +2,21 @@
 
 import readtorch as rt
 
-from .activations import elementwise
+from .activations import aten, elementwise
+from .table import register_decomposition
+
+# -- a range without a start, or without a step
+
+
+@register_decomposition(aten.arange.default)
+def arange_default(end, *, dtype=None, layout=rt.strided, device=None, pin_memory=False):
+    return arange_start(0, end, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+
+
+@register_decomposition(aten.arange.start)
+def arange_start(start, end, *, dtype=None, layout=rt.strided, device=None, pin_memory=False):
+    return aten.arange.start_step(start, end, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+
 
 # -- a part has a gradient: the whole is zero elsewhere
 

@@ -15,9 +15,10 @@ In PyTorch: `torch/_dynamo/convert_frame.py`; it restarts, too (`exc.RestartAnal
 import re
 
 import readtorch
+from readtorch._dynamo.bytecode_transformation import mixes_up_cells
 from readtorch._dynamo.codegen import FunctionWriter, PyCodegen
 from readtorch._dynamo.exc import CannotGenerate, ObservedException, SkipFrame, SpecializeSizes, Unsupported
-from readtorch._dynamo.guards import Guard, GuardBuilder, autocast_state
+from readtorch._dynamo.guards import MISS, GuardBuilder, autocast_state
 from readtorch._dynamo.output_graph import OutputGraph
 from readtorch._dynamo.resume_execution import GraphBreak
 from readtorch._dynamo.source import GetItemSource, LocalSource, Source
@@ -27,57 +28,18 @@ from readtorch._dynamo.variables.builtin import LOOK_AT_THE_FRAME
 from readtorch._dynamo.variables.misc import CellVariable
 from readtorch.aten.codegen import compile_function
 from readtorch.csrc.autograd import autocast_init
-from readtorch.csrc.jit.tensorexpr.kernel import MISS
 from readtorch.fx import GraphModule
 
 
 class GuardedCode:
     """What one capture has made. run(closure, *arguments) returns MISS if a guard does not hold.
 
-    reason: why the graph breaks at its end, None if it does not. inputs: what the graph gets; lowered: what the backend has made of
-    it; is_all: whether what that gives is all that the function does, and returns.
+    reason: why the graph breaks at its end, None if it does not.
     """
 
-    def __init__(self, run, text, output, graph_module, state, reason, lowered, is_all):
+    def __init__(self, run, text, output, graph_module, state, reason):
         self.run, self.text, self.guards, self.graph_module = run, text, output.guards, graph_module
-        self.state, self.reason, self.inputs, self.lowered, self.is_all = (
-            state,
-            reason,
-            list(output.inputs),
-            lowered,
-            is_all,
-        )
-        self._checker = None
-
-    def front(self):
-        """A function to be asked before `run`, where the graph is one fused group: it calls the group's kernel, whose own guards
-        include most of those on the tensors. None where there is no such function.
-        """
-        kernel, tensors = getattr(self.lowered, "only_kernel", None), set(self.inputs)
-        facts = [guard.seen for guard in self.guards if guard.kind == "TENSOR_MATCH" and guard.source in tensors]
-        if (
-            not self.is_all
-            or kernel is None
-            or len(facts) < len(tensors)
-            or not all(seen.suits_kernel for seen in facts)
-        ):
-            return None
-        writer = FunctionWriter()
-        builder, miss = GuardBuilder(writer), writer.hold(MISS)
-        for guard in self.guards:
-            if guard.kind == "NO_TENSOR_ALIASING":  # nothing is written to
-                continue
-            is_input = guard.kind == "TENSOR_MATCH" and guard.source in tensors
-            builder.write(Guard("TENSOR_OF_KERNEL", guard.source, guard.seen) if is_input else guard)
-        lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines]
-        call = f"fast({', '.join(_read(writer, key) for key in self.inputs)})"
-        text = "\n".join([
-            f"def front({', '.join(['__closure', *self.state.parameters])}):",
-            "    try:", *lines, "    except Exception:", f"        return {miss}",
-            f"    for fast in {writer.hold(kernel.fast)}:", f"        result = {call}", f"        if result is not {miss}: return result",
-            f"    return {miss}", "",
-        ])  # fmt: skip
-        return compile_function("front", text, writer.held)
+        self.state, self.reason, self._checker = state, reason, None
 
     def first_failing_guard(self, closure, args):
         """What is reported of the first guard that does not hold, with the program's own names."""
@@ -100,7 +62,7 @@ class GuardedCode:
         return guard.describe()
 
 
-def _read(writer, key):
+def read_input(writer, key):
     """The text of an input of the graph: a source, or an expression of numbers."""
     return writer.get(key) if isinstance(key, Source) else writer.expression(key.expression)
 
@@ -158,10 +120,12 @@ def has_backedge(instructions, number, offset):
 
 def compile_frame(state, closure, args):
     """GuardedCode for a call of `state` with these arguments. Raises CannotGenerate, and Unsupported with fullgraph."""
-    return _Capture(state, closure, args).attempt(None, None)
+    if mixes_up_cells(state.code):
+        raise CannotGenerate("a cell with the name of a free variable")
+    return Capture(state, closure, args).attempt(None, None)
 
 
-class _Capture:
+class Capture:
     def __init__(self, state, closure, args):
         self.state, self.closure, self.args = state, closure, args
         self.assumed = []
@@ -191,7 +155,7 @@ class _Capture:
             locals[name] = output.wrap(value, LocalSource(parameter, name))
         for name in code.co_cellvars:
             found = locals.pop(name, None)
-            cells[name] = CellVariable(found) if state.shift == 0 else found.realize()
+            cells[name] = found.realize() if state.shift or state.is_comprehension else CellVariable(found)
         for i, name in enumerate(code.co_freevars):
             cells[name] = output.wrap(self.closure[i], GetItemSource(LocalSource("__closure", "closure"), i))
         return InstructionTranslator(output, code, state.globals, locals, cells)
@@ -215,14 +179,17 @@ class _Capture:
 
     def step_to_stop_at(self, output, tx):
         """The step that failed, if a function can go on behind it; else the last one before it from which Python can go on."""
-        instruction = tx.instructions[max(tx.number - 1, 0)]
+        instruction, after, step = tx.instructions[max(tx.number - 1, 0)], tx.number, output.steps
+        found = tx.comprehension
+        if found is not None and found.can_be_a_function(instruction) and not self.state.is_comprehension:
+            instruction, after, step = found.first, found.after, found.step
         if not (GraphBreak.can_write(tx, instruction) and tx.can_be_entered(instruction)):
             if output.checkpoint is None:
                 raise SkipFrame("graph break that cannot resume")
             return output.checkpoint
-        if has_backedge(tx.instructions, tx.number, instruction.offset):
+        if has_backedge(tx.instructions, after, instruction.offset):
             raise SkipFrame("graph break in loop")
-        return output.steps
+        return step
 
     def where(self, tx):
         instruction = tx.instructions[max(tx.number - 1, 0)]
@@ -254,10 +221,9 @@ class _Capture:
         for source in output.read_sources:  # that it is there, though nobody looked at it
             writer.get(source)
         last = finish()
-        module, run, graph_lines = self.graph_call(output, codegen, writer)
+        module, graph_lines = self.graph_call(output, codegen, writer)
         body = [*graph_lines, *codegen.body, *("    " + line for line in [*effects, *last])]
-        is_all = last == ["return g0"] and not effects and not codegen.body
-        return self.function(output, writer, body, module, reason, run, is_all)
+        return self.function(output, writer, body, module, reason)
 
     def guard_aliases(self, output):
         """What the function changes is not another of the objects that it looked at, unless it was so when it was captured; and the
@@ -273,27 +239,27 @@ class _Capture:
             output.guard("NO_TENSOR_ALIASING", None, tensors)
 
     def graph_call(self, output, codegen, writer):
-        """The GraphModule, what the backend makes of it, and the lines that run that. (None, None, []) if there is no operator."""
+        """The GraphModule, and the lines that run what the backend makes of it. (None, []) if there is no operator."""
         if not output.op_count:
             mode = output.grad_mode
-            return None, None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
+            return None, [f"    {codegen.set_grad_mode}({mode})"] if mode != output.initial_grad_mode else []
         outputs = list(codegen.graph_outputs)
         output.graph.output(tuple(outputs))
-        module = GraphModule(output.nn_modules, output.graph)
+        module, has_writes = GraphModule(output.nn_modules, output.graph), output.wrote_to_tensors()
         run = self.state.settings.backend(module, [tensor for *_, tensor in output.inputs.values()])
         run = leaves_autocast(run) if output.has_autocast else run
         names = "".join(f"{name}, " for name in codegen.graph_outputs.values())
-        call = f"{writer.hold(run)}({', '.join(_read(writer, key) for key in output.inputs)})"
+        call = f"{writer.hold(run)}({', '.join(read_input(writer, key) for key in output.inputs)})"
         lines = ["    try:", f"        {names + '= ' if names else ''}{call}", "    except Exception:"]
         if output.grad_mode != output.initial_grad_mode or output.switched_grad_mode:
             lines.append(f"        {codegen.set_grad_mode}({output.initial_grad_mode})")
         native = (
             f"{writer.hold(self.state)}.run_native(__closure, ({''.join(p + ', ' for p in self.state.parameters)}))"
         )
-        lines.append("        raise" if output.wrote_to_tensors() else f"        return {native}")
-        return module, run, lines
+        lines.append("        raise" if has_writes else f"        return {native}")
+        return module, lines
 
-    def function(self, output, writer, body, module, reason, lowered, is_all):
+    def function(self, output, writer, body, module, reason):
         head = f"def entry({', '.join(['__closure', *self.state.parameters])}):"
         miss = writer.hold(MISS)
         lines = [line.replace("return MISS", f"return {miss}") for line in writer.lines] or ["        pass"]
@@ -307,4 +273,4 @@ class _Capture:
         log_artifact("guards", "GUARDS:\n" + "\n".join(guard.describe() for guard in output.guards))
         if module is not None:
             log_artifact("graph_code", module.code)
-        return GuardedCode(run, text, output, module, self.state, reason, lowered, is_all)
+        return GuardedCode(run, text, output, module, self.state, reason)

@@ -1,5 +1,6 @@
 """What a program says to the capture about its functions. In PyTorch: `torch/_dynamo/decorators.py`."""
 
+import readtorch
 from readtorch._dynamo import trace_rules
 
 
@@ -50,6 +51,15 @@ def mark_dynamic(t, index):
 def mark_static(t, index=None):
     """The size of a tensor in this dimension (or these, or all) is never left open: each gets a graph of its own."""
     _mark(t, "_dynamo_static_indices", range(t.dim()) if index is None else index)
+
+
+def mark_static_address(t, guard=False):
+    """Promise that `t` stays where it is in memory, for CUDA graphs. guard=True: not in readtorch."""
+    if not isinstance(t, readtorch.Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")
+    if guard:
+        raise NotImplementedError("readtorch's mark_static_address does not guard a tensor's address")
+    t._dynamo_static_input_type = "unguarded"
 
 
 def _mark(t, name, index):

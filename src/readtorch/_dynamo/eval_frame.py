@@ -16,15 +16,17 @@ import types
 
 import readtorch
 from readtorch._dynamo import config, trace_rules
-from readtorch._dynamo.backends import lookup_backend
+from readtorch._dynamo.backends.registry import lookup_backend
+from readtorch._dynamo.bytecode_transformation import VERSIONS
+from readtorch._dynamo.comprehension_graph_break import make_comprehension_code
 from readtorch._dynamo.convert_frame import compile_frame
 from readtorch._dynamo.exc import CannotGenerate, FailOnRecompileLimitHit, SkipFrame, Unsupported
+from readtorch._dynamo.guards import MISS
 from readtorch._dynamo.resume_execution import Tail, drive, make_resume_code
 from readtorch._dynamo.utils import counters, log_artifact
 from readtorch._dynamo.variables.nn_module import GLOBAL_HOOKS, OWN_HOOKS
 from readtorch.aten.codegen import compile_function
 from readtorch.c10.local_dispatch_key_set import tls, trace_under_way
-from readtorch.csrc.jit.tensorexpr.kernel import MISS
 
 log = logging.getLogger("readtorch._dynamo")
 MISSING = object()
@@ -34,11 +36,13 @@ NOT_CALLED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 class Settings:
     """What `compile` was called with. backend: (GraphModule, tensors) -> function of the graph's inputs, which returns a tuple.
 
+    fake_mode: that of an export, in which sizes may be symbols; None for `compile`, where each capture has its own.
     states: (code, globals) -> ExtraState, for all that is compiled on behalf of one `compile`.
     """
 
-    def __init__(self, backend, fullgraph=False, dynamic=None, recompile_limit=None):
+    def __init__(self, backend, fullgraph=False, dynamic=None, recompile_limit=None, fake_mode=None):
         self.backend, self.fullgraph, self.dynamic = backend, fullgraph, dynamic
+        self.fake_mode = fake_mode
         self.limit = recompile_limit
         self.states, self.codes = {}, []
         self.seen_at = collections.defaultdict(dict)  # (code, line) -> what its resume functions have seen
@@ -58,14 +62,15 @@ class Settings:
 class ExtraState:
     """What belongs to one code object: its captures, and how it runs as written.
 
-    origin, shift: for a resume function the code that it is made of, and by how many bytes that is shifted. frame_state: source ->
-    the number that was there, or DYNAMIC.
+    origin, shift: for a resume function the code that it is made of, and by how many bytes that is shifted.
+    is_comprehension: whether it is one that stood in another function. The arguments of these two are, for cell variables, the cells.
+    frame_state: source -> the number that was there, or DYNAMIC.
     """
 
-    def __init__(self, settings, code, globals, origin=None, shift=0, frame_state=None):
+    def __init__(self, settings, code, globals, origin=None, shift=0, frame_state=None, is_comprehension=False):
         self.frame_state = {} if frame_state is None else frame_state
         self.settings, self.code, self.globals = settings, code, globals
-        self.origin, self.shift = origin or code, shift
+        self.origin, self.shift, self.is_comprehension = origin or code, shift, is_comprehension
         extra = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + extra]
         self.parameters = [f"L_{name.replace('.', '_')}" for name in self.names]
@@ -75,7 +80,7 @@ class ExtraState:
     def reset(self):
         self.entries.clear()
         self.codes, self.given_up = [], None
-        self.recent = []  # the captures, the one that was used last in front, each with its functions in `entries`
+        self.recent = []  # the captures, the one that was used last in front; `entries` are their functions
         self.sizes_are_known = False  # whether no size may be left open in this frame
         self.frame_state.clear()
 
@@ -109,9 +114,9 @@ class ExtraState:
 
     def use(self, entry):
         """The next call is likely to be of the same kind."""
-        at = next((i for i, (_, functions) in enumerate(self.recent) if entry in functions), 0)
+        at = next((i for i, made in enumerate(self.recent) if made.run is entry), 0)
         self.recent.insert(0, self.recent.pop(at))
-        self.entries[:] = [function for _, functions in self.recent for function in functions]
+        self.entries[:] = [made.run for made in self.recent]
 
     def miss(self, closure, args):
         """A call that no entry accepts: it is captured."""
@@ -134,7 +139,7 @@ class ExtraState:
         return result
 
     def keep(self, made):
-        self.recent.insert(0, (made, [function for function in (made.front(), made.run) if function is not None]))
+        self.recent.insert(0, made)
         self.use(made.run)
         self.codes.append(made)
         self.settings.codes.append(made)
@@ -160,13 +165,13 @@ class ExtraState:
     def recompile_message(self, closure, args):
         lines = [f"Recompiling function {self.code.co_name} in {self.code.co_filename}:{self.code.co_firstlineno}"]
         lines.append("    triggered by the following guard failure(s):")
-        for made, _ in self.recent:
+        for made in self.recent:
             lines.append(f"    - {self.number}/{self.codes.index(made)}: {made.first_failing_guard(closure, args)}")
         return "\n".join(lines)
 
     def over_limit(self, closure, args, limit):
         self.given_up = "recompile_limit"
-        last = self.recent[0][0].first_failing_guard(closure, args)
+        last = self.recent[0].first_failing_guard(closure, args)
         where = f"{self.code.co_name} ({self.code.co_filename}:{self.code.co_firstlineno})"
         message = f"torch._dynamo hit config.recompile_limit ({limit})\n   function: '{where}'\n   last reason: {last}"
         if self.settings.fullgraph:
@@ -184,6 +189,15 @@ class ExtraState:
             code, shift = make_resume_code(self.origin, offset, nulls, unbound)
             seen = self.settings.seen_at[self.origin, line]
             states[key] = ExtraState(self.settings, code, self.globals, self.origin, shift, seen)
+        return states[key]
+
+    def comprehension_state(self, comprehension, unbound):
+        """The state of the function that a comprehension of the original code is made."""
+        key = self.origin, id(self.globals), "comprehension", comprehension.first.offset - self.shift, unbound
+        states = self.settings.states
+        if key not in states:
+            code = make_comprehension_code(self.origin, comprehension, self.shift, unbound)
+            states[key] = ExtraState(self.settings, code, self.globals, is_comprehension=True)
         return states[key]
 
     def compile_callee(self, function):
@@ -271,7 +285,7 @@ def _dispatcher_code(code, defaults, names_with_defaults):
         f"        __result = __entry(__closure, {args})",
         "        if __result is not __MISS:",
         "            if __entry is not __entries[0]: __use(__entry)",
-        "            return __drive(__result) if __result.__class__ is __Tail else __result",
+        "            return __drive(__result) if type(__result) is __Tail else __result",
         f"    return __drive(__miss(__closure, ({args}{',' if args else ''})))",
     ]
     return "\n".join([f"def compiled({', '.join(parameters)}):", *lines, ""])
@@ -345,10 +359,9 @@ def optimize_call(function, backend="inductor", fullgraph=False, dynamic=None, r
 @functools.cache
 def warn_of_python():
     """Once. In PyTorch: an error, for a Python that it has not seen yet."""
-    known, found = ".".join(map(str, trace_rules.KNOWN_PYTHON)), ".".join(map(str, sys.version_info[:2]))
-    log.warning(
-        f"compile knows the bytecode of Python {known}, and this is {found}: functions run as they are written."
-    )
+    first, *_, last, found = (".".join(map(str, version)) for version in (*sorted(VERSIONS), sys.version_info[:2]))
+    known = f"Python {first} to {last}"
+    log.warning(f"compile knows the bytecode of {known}, and this is {found}: functions run as they are written.")
 
 
 def _as_written(function):

@@ -10,18 +10,21 @@ checked in C++ (`torch/csrc/dynamo/guards.cpp`).
 """
 
 import abc
+import itertools
 import math
 
-from readtorch.c10 import scalar_type, tensor_impl
+from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import BACKENDS, HISTORY, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.csrc.autograd import autocast_init
 
-from .source import is_held
+from .source import AttrSource, OwnAttrSource, is_held
 
+MISS = object()  # what a captured function returns if one of its guards does not hold
 KEPT_KEYS = BACKENDS | HISTORY | MATH_BITS
 # Guards that say of an object what cannot change for one that the code holds itself.
 OF_THE_OBJECT = ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH")
+MOST_COMPARED = 10  # tensors, each with each; of more a set of their ids is quicker
 
 
 class TensorFacts:
@@ -34,8 +37,6 @@ class TensorFacts:
         self.shape, self.strides, self.array_dtype = array.shape, array.strides, array.dtype
         self.keys = tensor._keys & KEPT_KEYS
         self.requires_grad, self.kind = tensor.requires_grad, _scalar_name(tensor)
-        is_plain = tls.grad_mode and not self.requires_grad and self.cls is tensor_impl.tensor_class
-        self.suits_kernel = is_plain and array.flags.c_contiguous and min(array.shape, default=2) > 1
 
     def difference(self, name, tensor):
         """Which fact another value has otherwise, in the words of PyTorch's log."""
@@ -191,6 +192,8 @@ class GuardBuilder:
     def DICT_KEYS_MATCH(self, source, seen):
         """The same keys in the same order, and 1 is not True."""
         keys = self.writer.get(source)
+        if not seen:
+            return keys
         if any(
             type(key).__eq__ is not object.__eq__ and hasattr(key, "_array") for key in seen
         ):  # tensors compare elements
@@ -210,7 +213,7 @@ class GuardBuilder:
         return f"hasattr({self.writer.get(source)}, {seen!r})"
 
     def NOT_PRESENT_IN_GENERIC_DICT(self, source, seen):
-        return f"{seen!r} in {self.writer.get(source)}.__dict__"
+        return f"{seen!r} in {self.writer.get(AttrSource(source, '__dict__'))}"
 
     def DUPLICATE_INPUT(self, source, seen):
         return f"{self.writer.get(source)} is not {self.writer.get(seen)}"
@@ -221,8 +224,8 @@ class GuardBuilder:
     def NO_TENSOR_ALIASING(self, source, seen):
         """No two inputs of the graph are one tensor."""
         names = [self.writer.get(each) for each in seen]
-        if len(names) == 2:
-            return f"{names[0]} is {names[1]}"
+        if len(names) <= MOST_COMPARED:
+            return " or ".join(f"{a} is {b}" for a, b in itertools.combinations(names, 2))
         return f"len({{{', '.join(f'id({name})' for name in names)}}}) != {len(names)}"
 
     def EMPTY_CELL(self, source, seen):
@@ -230,8 +233,7 @@ class GuardBuilder:
 
     def EMPTY_DICTS(self, source, seen):
         """None of these attributes of a module (its dictionaries of hooks) has anything in it."""
-        module = self.writer.get(source)
-        return " or ".join(f"{module}.{name}" for name in seen)
+        return " or ".join(OwnAttrSource(source, name).read(self.writer) for name in seen)
 
     def EMPTY_GLOBALS(self, source, seen):
         return " or ".join(self.writer.hold(each) for each in seen)
@@ -243,13 +245,6 @@ class GuardBuilder:
         for i, size in enumerate(seen.shape):
             texts.append(f"{array}.shape[{i}] < 2" if i in seen.open else f"{array}.shape[{i}] != {size}")
         return texts
-
-    def TENSOR_OF_KERNEL(self, source, seen):
-        """What a kernel's own guards do not ask: they include dtype, device, and that there is no history and no gap."""
-        tensor, writer = self.writer.get(source), self.writer
-        array = writer.fresh()
-        first, *more = self.sizes(f"({array} := {tensor}._array)", array, seen)
-        return " or ".join([f"type({tensor}) is not {writer.hold(seen.cls)}", first, *(more[1:] if seen.open else ())])
 
     def TENSOR_MATCH(self, source, seen):
         """Type, sizes, strides, dtype, device and what autograd asks for: all that operators decide by, but the elements."""

@@ -7,19 +7,20 @@ import collections
 import contextlib
 import math
 import operator
+import traceback
 
 import readtorch
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.guards import Guard, autocast_state, needs_no_guard
 from readtorch._dynamo.side_effects import SideEffects
-from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, is_held
+from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, LocalSource, fqn_of, is_held
 from readtorch._dynamo.variables.base import VariableTracker
 from readtorch._dynamo.variables.builder import VariableBuilder, variable_of_constant
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.lazy import LazyVariableTracker
 from readtorch._dynamo.variables.lists import ListVariable, NamedTupleVariable, TupleVariable
-from readtorch._dynamo.variables.tensor import Number, SymNodeVariable, TensorVariable, numbers_of
+from readtorch._dynamo.variables.tensor import Number, SymbolVariable, SymNodeVariable, TensorVariable, numbers_of
 from readtorch._dynamo.variables.user_defined import IS_HEAP_TYPE
 from readtorch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -29,6 +30,8 @@ from readtorch._subclasses.fake_tensor import (
 )
 from readtorch.amp.autocast_mode import autocast
 from readtorch.c10.local_dispatch_key_set import AutoGradMode, any_autocast_enabled, tls
+from readtorch.c10.module_names import room_of
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.c10.torch_dispatch_mode_tls import _TorchDispatchModeKey
 from readtorch.csrc.autograd.init import _set_grad_enabled
 from readtorch.fx import Graph, Node
@@ -130,7 +133,9 @@ class OutputGraph:
     set_grad_enabled = staticmethod(_set_grad_enabled)
 
     def __init__(self, stop_at, assumed, state):
-        self.stop_at, self.steps, self.checkpoint, self.depth = stop_at, 0, None, 0
+        self.stop_at, self.steps, self.checkpoint = stop_at, 0, None
+        self.frames = []  # the translators of the functions that are under way, the innermost last
+        self.module_stack, self.num_calls = {}, collections.Counter()  # see `in_module`
         self.graph, self.inputs = Graph(), {}  # the second: source -> (placeholder, fake tensor, its version)
         self.root = self.graph  # the graph of the function
         self.tracer = None  # whose graph is made now, if another is
@@ -140,12 +145,13 @@ class OutputGraph:
         self.tracked, self.keep = {}, []  # id of an object -> its variable
         self.generators = []
         self.side_effects = SideEffects()
-        self.fake_mode = FakeTensorMode()
+        self.is_export = state.settings.fake_mode is not None
+        self.fake_mode = state.settings.fake_mode or FakeTensorMode()
         self.grad_mode = self.initial_grad_mode = tls.grad_mode
         self.builder = VariableBuilder(self)
         self.guarded_classes, self.module_sources = set(), set()
         self.dynamic, self.frame_state = state.settings.dynamic, state.frame_state
-        self.capture_scalar_outputs = state.settings.fullgraph
+        self.capture_scalar_outputs = state.settings.fullgraph and not self.is_export
         self.sizes_are_known = state.sizes_are_known
         self.numbers, self.number_count = {}, 0  # the first: source -> number, or DYNAMIC
         self.equal_sizes = {}  # size -> where it is left open
@@ -208,6 +214,34 @@ class OutputGraph:
         if isinstance(variable, LazyVariableTracker) and variable.seen is None:
             self.read_sources.append(variable.source)
         return variable
+
+    # ------------------------------------------------------------------------------------------ where nodes come from
+
+    @contextlib.contextmanager
+    def in_module(self, variable):
+        """Within it nodes note that they come from the `forward` of this module: {its id: (its name, its class)}, the outermost first.
+        Behind the id stands which call of the module it is, from the second on.
+        """
+        around, key = self.module_stack, str(id(variable.original))
+        number = self.num_calls[key]
+        self.num_calls[key] += 1
+        key += f"@{number}" if number else ""
+        self.module_stack = {**around, key: (fqn_of(variable.source), variable.cls)}
+        try:
+            yield
+        finally:
+            self.module_stack = around
+
+    def note_origin(self, node):
+        if self.module_stack:
+            node.meta["nn_module_stack"] = self.module_stack
+        if self.is_export:
+            node.meta["stack_trace"] = self.stack_trace()
+
+    def stack_trace(self):
+        """The lines of the program that are under way."""
+        frames = [frame for frame in self.frames if room_of(frame.globals.get("__name__") or "") is None]
+        return "".join(traceback.StackSummary.from_list([frame.summary() for frame in frames]).format())
 
     # ------------------------------------------------------------------------------------------- symbolic numbers
 
@@ -288,6 +322,7 @@ class OutputGraph:
         self.number_count += 1
         node = self.new_placeholder(f"s{self.number_count}_")
         node.meta["example_value"] = hint
+        node.meta["source"] = expression.source.name if isinstance(expression, Number) else node.name
         self.inputs[NumberInput(expression)] = node, None, None, hint
         return node
 
@@ -333,11 +368,12 @@ class OutputGraph:
 
     def graph_input(self, source, example, tensor, open_sizes=()):
         if source not in self.inputs:
-            parts = [part for part in _identifier(source.name).split("_") if part and part != "L"]
+            parts = [part for part in identifier(source.name).split("_") if part and part != "L"]
             node = self.new_placeholder(self.unique_name(f"L_{'_'.join(parts)}_"))
             node.meta["example_value"] = example
             if open_sizes:
                 node.meta["dynamic_dims"] = open_sizes
+                node.meta["source"] = source.name  # by which their symbols get their names
             self.inputs[source] = node, example, version_of(example), tensor
             self.keep.append(example)
         return self.inputs[source][0]
@@ -362,13 +398,14 @@ class OutputGraph:
         return self.checkpoint is not None or sum(node.op.startswith("call_") for node in self.root.nodes) > 1
 
     def wrote_to_tensors(self):
-        return any(
-            example is not None and version_of(example) != version for _, example, version, _ in self.inputs.values()
-        )
+        """Whether the graph writes to inputs, of which it notes that they are written to."""
+        for node, example, version, _ in self.inputs.values():
+            node.meta["is_written"] = example is not None and version_of(example) != version
+        return any(node.meta["is_written"] for node, *_ in self.inputs.values())
 
     def set_grad_mode(self, mode):
         self.grad_mode, self.switched_grad_mode = mode, True
-        self.graph.call_function(_set_grad_enabled, (mode,))
+        self.note_origin(self.graph.call_function(_set_grad_enabled, (mode,)))
 
     def call_function(self, function, args, kwargs):
         name = getattr(function, "__name__", str(function))
@@ -408,6 +445,7 @@ class OutputGraph:
             kind, target, tuple(pair[0] for pair in pairs), {key: pair[0] for key, pair in by_name.items()}
         )
         node.meta["example_value"] = result
+        self.note_origin(node)
         self.op_count += 1
         by_name = [(arg.realize(), more[key]) for key, arg in kwargs.items()]
         made = self.result(node, result, [*zip(variables, fakes), *by_name])
@@ -431,6 +469,8 @@ class OutputGraph:
         """Whether the sizes of the result may be others in another call. How many results there are, and of how many dimensions,
         must not depend on that.
         """
+        if self.is_export:  # a size that is open is a symbol, and the operators know it
+            return False
         takes_sizes = name in TAKES_SIZES and not self.sizes_are_known
         by_number = takes_sizes and any(isinstance(each, SymNodeVariable) for each in operands)
         if not by_number and not any(map(is_open, operands)):
@@ -482,8 +522,10 @@ class OutputGraph:
                 if fake is value:
                     return variable
             return TensorVariable(self, self.tensor_class, node, value)
-        if value is None:
-            return ConstantVariable(None)
+        if isinstance(value, SYM_TYPES):
+            return SymbolVariable(self, value, node)
+        if value is None or self.is_export and isinstance(value, (bool, int, float)):
+            return ConstantVariable(value)
         if isinstance(value, (tuple, list)) and not isinstance(value, readtorch.Size):
             items = [self.part(node, i, each, operands) for i, each in enumerate(value)]
             if type(value) in (tuple, list):
@@ -494,6 +536,7 @@ class OutputGraph:
     def part(self, node, index, value, operands):
         made = self.graph.call_function(operator.getitem, (node, index))
         made.meta["example_value"] = value
+        self.note_origin(made)
         return self.result(made, value, operands)
 
     def constant(self, value):
@@ -511,5 +554,5 @@ def version_of(tensor):
     return tensor._counter[0]
 
 
-def _identifier(text):
+def identifier(text):
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in text)

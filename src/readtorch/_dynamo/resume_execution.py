@@ -19,6 +19,7 @@ from readtorch._dynamo.variables.tensor import TensorVariable
 
 from .bytecode_transformation import (
     BEFORE_CALL,
+    NULL_IS_BELOW,
     create_instruction,
     handler_at,
     renumbered_free_variables,
@@ -26,6 +27,8 @@ from .bytecode_transformation import (
     shifted_line_table,
 )
 from .exc import CannotGenerate
+
+CONVERSIONS = ("", "str", "repr", "ascii")  # of a format: none, !s, !r, !a
 
 
 def locals_of(code):
@@ -130,8 +133,10 @@ class GraphBreak:
     def native(self):
         """The rest with this instruction, as it is written."""
         tx = self.tx
-        back = [name for name in BEFORE_CALL.get(self.instruction.opname, ()) if name != "KW_NAMES" or tx.keyword_names]
-        return [self.resume(tx.instructions[tx.number - len(back)].offset, self.values(tx.stack), "native")]
+        number = tx.number
+        while number and tx.instructions[number - 1].opname in BEFORE_CALL:
+            number -= 1
+        return [self.resume(tx.instructions[number].offset, self.values(tx.stack), "native")]
 
     def guarded(self, line):
         """A line whose exceptions the program may catch."""
@@ -194,20 +199,25 @@ class GraphBreak:
         return lambda: [*self.guarded(f"condition = {condition}"), f"if condition: {jump}", go_on]
 
     def write_CALL(self):
-        stack, count, names = self.tx.stack, self.instruction.arg, self.tx.keyword_names
-        args, function, below = stack[len(stack) - count :], stack[-count - 1], stack[-count - 2]
-        if not isinstance(below, NullVariable):
-            function, args = below, [function, *args]
+        parts = self.tx.stack[-self.instruction.arg - 2 :]
+        return self.call_of(parts, self.tx.keyword_names, len(parts))
+
+    def write_CALL_KW(self):
+        *parts, names = self.tx.stack[-self.instruction.arg - 3 :]
+        return self.call_of(parts, names.as_python_constant(), len(parts) + 1)
+
+    def call_of(self, parts, names, popped):
+        function, *args = self.tx.without_null(parts)
         positional = len(args) - len(names)
         texts = [self.codegen(arg) for arg in args[:positional]]
         texts += [f"{name}={self.codegen(arg)}" for name, arg in zip(names, args[positional:])]
-        return self.call(function, texts, count + 2)
+        return self.call(function, texts, popped)
 
     def write_CALL_FUNCTION_EX(self):
-        has_names = self.instruction.arg & 1
-        parts = self.tx.stack[-2 - has_names :]
-        texts = ["*" + self.codegen(parts[1])] + (["**" + self.codegen(parts[2])] if has_names else [])
-        return self.call(parts[0], texts, 3 + has_names)
+        popped = 3 + (self.instruction.arg & 1)
+        function, args, *names = self.tx.without_null(self.tx.stack[-popped:])
+        texts = ["*" + self.codegen(args)] + ["**" + self.codegen(each) for each in names]
+        return self.call(function, texts, popped)
 
     def call(self, function, texts, popped):
         function = function.realize()
@@ -232,9 +242,25 @@ class GraphBreak:
             return trace_rules.inlines(inner.value) and not getattr(inner.value, "_torchdynamo_disable", False)
         return isinstance(inner, (NestedUserFunctionVariable, UnspecializedNNModuleVariable))
 
+    def write_LOAD_FAST_AND_CLEAR(self):
+        """See Note [ A break in a comprehension ]."""
+        tx, found = self.tx, self.tx.comprehension
+        target = self.state.comprehension_state(found, tuple(self.unbound))
+        arguments = "".join(f", {text}" for text in [*self.bound, self.codegen(tx.stack[-1])])
+        hidden = [tx.value_in_place(each) for each in found.hides]
+        nulls, texts = self.values([*tx.stack[:-1], *hidden])
+        go_on = self.resume(found.end, ((*nulls, False), [*texts, "result"]))
+        return lambda: [
+            *self.guarded(f"result = {self.hold(drive)}({self.hold(target)}.run(__closure{arguments}))"),
+            go_on,
+        ]
+
+    write_LOAD_CLOSURE_AND_CLEAR = write_LOAD_FAST_AND_CLEAR
+
     def write_COMPARE_OP(self):
         a, b = self.top(2)
-        return self.result(2, f"{a} {self.instruction.argval} {b}")
+        text = f"{a} {self.instruction.argval} {b}"
+        return self.result(2, f"bool({text})" if self.instruction.argrepr.startswith("bool") else text)
 
     def write_BINARY_SUBSCR(self):
         a, b = self.top(2)
@@ -242,9 +268,18 @@ class GraphBreak:
 
     def write_FORMAT_VALUE(self):  # in PyTorch: a `StringFormatVariable`, and what uses it breaks the graph
         how = self.instruction.arg
-        convert = ("", "str", "repr", "ascii")[how & 3]
+        convert = CONVERSIONS[how & 3]
         value, spec = self.top(2) if how & 4 else (*self.top(1), "''")
         return self.result(2 if how & 4 else 1, f"format({convert}({value}), {spec})")
+
+    def write_CONVERT_VALUE(self):
+        return self.result(1, f"{CONVERSIONS[self.instruction.arg]}({self.top(1)[0]})")
+
+    def write_FORMAT_SIMPLE(self):
+        return self.result(1, f"format({self.top(1)[0]})")
+
+    def write_FORMAT_WITH_SPEC(self):
+        return self.result(2, f"format({', '.join(self.top(2))})")
 
     def write_LOAD_ATTR(self):
         return self.result(1, f"{self.top(1)[0]}.{self.instruction.argval}")
@@ -252,7 +287,7 @@ class GraphBreak:
     def write_LOAD_METHOD(self):
         text = f"{self.top(1)[0]}.{self.instruction.argval}"
         nulls, texts = self.values(self.tx.stack[:-1])
-        go_on = self.resume(self.after, ((*nulls, True, False), [*texts, "result"]))
+        go_on = self.resume(self.after, ((*nulls, NULL_IS_BELOW, not NULL_IS_BELOW), [*texts, "result"]))
         return lambda: [*self.guarded(f"result = {text}"), go_on]
 
     def write_GET_ITER(self):

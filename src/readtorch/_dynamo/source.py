@@ -6,6 +6,8 @@ A source is written twice: `read` is the expression that gives the value inside 
 show. In PyTorch: `torch/_dynamo/source.py`.
 """
 
+MEMBERS = ("_parameters", "_buffers", "_modules")  # the dictionaries in which a module has its parts
+
 
 class Source:
     """base: the source that it starts from; key: what is read of it. Equal paths are equal sources."""
@@ -77,6 +79,17 @@ class AttrSource(Source):
         return f"{self.base.name}.{self.key}"
 
 
+class OwnAttrSource(AttrSource):
+    """An attribute that stands in the object's own dictionary. Where a class has a `__getattr__`, as modules do, CPython looks for
+    any attribute the long way: one look for the dictionary, and then into that, is quicker from the second attribute on.
+    """
+
+    __slots__ = ()
+
+    def read(self, writer):
+        return f"{writer.get(AttrSource(self.base, '__dict__'))}[{self.key!r}]"
+
+
 class GetItemSource(Source):
     __slots__ = ()
 
@@ -108,6 +121,16 @@ class WeakRefCallSource(Source):
 def is_held(source):
     """Whether nobody can put another object there."""
     return isinstance(source, ConstantSource)
+
+
+def fqn_of(source):
+    """The name of a module, or of what is in one, as the program writes it: L['self'].layers.0.weight"""
+    base = source.base
+    if isinstance(source, GetItemSource) and isinstance(base, AttrSource) and base.key in MEMBERS:
+        return f"{fqn_of(base.base)}.{source.key}"
+    if isinstance(source, AttrSource):
+        return f"{fqn_of(base)}.{source.key}"
+    return source.name
 
 
 def root_of(source):

@@ -15,13 +15,23 @@ import collections.abc
 import inspect
 import operator
 import sys
+import traceback
 
 from readtorch._dynamo import config
-from readtorch._dynamo.bytecode_transformation import NOTHING, cleaned_instructions, handler_around, handler_at
+from readtorch._dynamo.bytecode_transformation import (
+    LOOP_END,
+    NOTHING,
+    NULL_IS_BELOW,
+    cleaned_instructions,
+    handler_around,
+    handler_at,
+    mixes_up_cells,
+)
+from readtorch._dynamo.comprehension_graph_break import CLEARS, Comprehension
 from readtorch._dynamo.exc import ObservedException, Unsupported, unimplemented
 from readtorch._dynamo.side_effects import DELETED
 from readtorch._dynamo.source import ConstantSource, GetItemSource
-from readtorch._dynamo.variables.base import NULL, NullVariable
+from readtorch._dynamo.variables.base import NULL
 from readtorch._dynamo.variables.builtin import binary, call_getattr, call_isinstance, unary
 from readtorch._dynamo.variables.constant import ConstantVariable
 from readtorch._dynamo.variables.ctx_manager import ContextWrappingVariable, GradModeVariable
@@ -35,9 +45,9 @@ from readtorch._dynamo.variables.functions import (
     cells_of,
 )
 from readtorch._dynamo.variables.iter import IteratorVariable, ListIteratorVariable, RangeIteratorVariable
-from readtorch._dynamo.variables.lists import ListVariable, TupleVariable
-from readtorch._dynamo.variables.misc import GetAttrVariable, PythonModuleVariable, UnknownVariable
-from readtorch._dynamo.variables.tensor import TensorVariable
+from readtorch._dynamo.variables.lists import ListVariable, SliceVariable, TupleVariable
+from readtorch._dynamo.variables.misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable
+from readtorch._dynamo.variables.tensor import SymbolVariable, TensorVariable
 from readtorch._dynamo.variables.user_defined import (
     ExceptionVariable,
     UserDefinedObjectVariable,
@@ -49,6 +59,7 @@ from readtorch._dynamo.variables.user_defined import (
 # A class pattern with one part gives the subject itself.
 MATCHED_AS_A_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 LITERALS = (int, float, complex, str, bytes, tuple)
+CONVERSIONS = (None, str, repr, ascii)  # of a format: none, !s, !r, !a
 
 
 class Operations:
@@ -244,6 +255,8 @@ class Operations:
         code = parts.code
         if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             unimplemented("Unsupported async function", context=code.co_qualname)
+        if mixes_up_cells(code):
+            unimplemented("Unsupported cell with the name of a free variable", context=code.co_qualname)
         locals = bind_arguments(self, parts, args, kwargs)
         inner = InliningInstructionTranslator(self.output, code, parts.globals, locals, cells_of(parts, locals))
         if code.co_flags & inspect.CO_GENERATOR:
@@ -265,6 +278,18 @@ class InstructionTranslatorBase(Operations):
         self.handled = []  # the exceptions whose `except` blocks are under way, innermost last
         self.pending = None  # an exception that is thrown into a generator
 
+    def summary(self):
+        """Where it stands, as tracebacks show it."""
+        place = self.instructions[max(self.number - 1, 0)].positions
+        return traceback.FrameSummary(
+            self.code.co_filename,
+            place.lineno,
+            self.code.co_name,
+            end_lineno=place.end_lineno,
+            colno=place.col_offset,
+            end_colno=place.end_col_offset,
+        )
+
     # ------------------------------------------------------------------------------------------------------- stack
 
     def push(self, variable):
@@ -275,6 +300,14 @@ class InstructionTranslatorBase(Operations):
 
     def pop(self):
         return self.stack.pop().realize()
+
+    def push_callable(self, function):
+        """With NULL, where CPython may have the object that a method is called on."""
+        self.stack += [NULL, function] if NULL_IS_BELOW else [function, NULL]
+
+    @staticmethod
+    def without_null(variables):
+        return [each for each in variables if each is not NULL]
 
     def popn(self, count):
         if not count:
@@ -355,16 +388,38 @@ class InstructionTranslatorBase(Operations):
             raise self.error(UnboundLocalError, message)
         self.push(self.locals[name])
 
+    LOAD_FAST_CHECK = LOAD_FAST
+
     def STORE_FAST(self, instruction):
         self.locals[instruction.argval] = self.pop_as_is()
+        if self.locals[instruction.argval] is NULL:  # it had no value before the comprehension
+            del self.locals[instruction.argval]
 
     def DELETE_FAST(self, instruction):
         if instruction.argval not in self.locals:
             self.LOAD_FAST(instruction)
         del self.locals[instruction.argval]
 
+    def value_in_place(self, instruction):
+        """What LOAD_FAST_AND_CLEAR or its kin would put on the stack."""
+        name = instruction.argval
+        return self.cells[name] if instruction.opname == "LOAD_CLOSURE_AND_CLEAR" else self.locals.get(name, NULL)
+
+    def LOAD_FAST_AND_CLEAR(self, instruction):
+        """The variable of a comprehension hides one of the function, which STORE_FAST brings back."""
+        self.push(self.locals.pop(instruction.argval, NULL))
+
     def LOAD_CLOSURE(self, instruction):
         self.push(self.cells[instruction.argval])
+
+    def LOAD_CLOSURE_AND_CLEAR(self, instruction):
+        self.push(self.cells.pop(instruction.argval))
+
+    def MAKE_CELL(self, instruction):
+        self.cells.setdefault(instruction.argval, CellVariable())  # those of the function's beginning are there
+
+    def STORE_CLOSURE(self, instruction):
+        self.cells[instruction.argval] = self.pop_as_is()
 
     def LOAD_DEREF(self, instruction):
         cell, name = self.cells[instruction.argval].realize(), instruction.argval
@@ -404,9 +459,11 @@ class InstructionTranslatorBase(Operations):
         raise self.error(NameError, f"name '{name}' is not defined")
 
     def LOAD_GLOBAL(self, instruction):
+        value = self.global_variable(instruction.argval)
         if instruction.arg & 1:
-            self.push(NULL)
-        self.push(self.global_variable(instruction.argval))
+            self.push_callable(value)
+        else:
+            self.push(value)
 
     def LOAD_NAME(self, instruction):
         unimplemented("Unsupported class body", context=self.code.co_qualname)
@@ -489,6 +546,11 @@ class InstructionTranslatorBase(Operations):
 
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
+    def TO_BOOL(self, instruction):
+        """A jump or UNARY_NOT follows. The truth of a tensor is left to them: the graph breaks there, as before 3.13."""
+        if not isinstance(self.stack[-1].realize(), TensorVariable):
+            self.stack[-1] = self.constant(self.truth(self.stack[-1]))
+
     def jump_if(test):
         def jump_if(self, instruction):
             holds = test(self, self.stack[-1].realize())
@@ -498,10 +560,15 @@ class InstructionTranslatorBase(Operations):
 
         return jump_if
 
-    POP_JUMP_FORWARD_IF_TRUE = POP_JUMP_BACKWARD_IF_TRUE = jump_if(lambda tx, v: tx.truth(v))
-    POP_JUMP_FORWARD_IF_FALSE = POP_JUMP_BACKWARD_IF_FALSE = jump_if(lambda tx, v: not tx.truth(v))
-    POP_JUMP_FORWARD_IF_NONE = POP_JUMP_BACKWARD_IF_NONE = jump_if(lambda tx, v: tx.is_none(v))
-    POP_JUMP_FORWARD_IF_NOT_NONE = POP_JUMP_BACKWARD_IF_NOT_NONE = jump_if(lambda tx, v: not tx.is_none(v))
+    POP_JUMP_IF_TRUE = jump_if(lambda tx, v: tx.truth(v))
+    POP_JUMP_IF_FALSE = jump_if(lambda tx, v: not tx.truth(v))
+    POP_JUMP_IF_NONE = jump_if(lambda tx, v: tx.is_none(v))
+    POP_JUMP_IF_NOT_NONE = jump_if(lambda tx, v: not tx.is_none(v))
+    # 3.11 has two of each.
+    POP_JUMP_FORWARD_IF_TRUE = POP_JUMP_BACKWARD_IF_TRUE = POP_JUMP_IF_TRUE
+    POP_JUMP_FORWARD_IF_FALSE = POP_JUMP_BACKWARD_IF_FALSE = POP_JUMP_IF_FALSE
+    POP_JUMP_FORWARD_IF_NONE = POP_JUMP_BACKWARD_IF_NONE = POP_JUMP_IF_NONE
+    POP_JUMP_FORWARD_IF_NOT_NONE = POP_JUMP_BACKWARD_IF_NOT_NONE = POP_JUMP_IF_NOT_NONE
 
     def JUMP_IF_TRUE_OR_POP(self, instruction):
         if self.truth(self.stack[-1]):
@@ -523,6 +590,7 @@ class InstructionTranslatorBase(Operations):
         if item is None:
             self.pop_as_is()
             self.jump(instruction.argval)
+            self.number += LOOP_END
         else:
             self.push(item)
 
@@ -564,9 +632,11 @@ class InstructionTranslatorBase(Operations):
 
     def BUILD_SLICE(self, instruction):
         parts = [part.realize() for part in self.popn(instruction.arg)]
+        if any(isinstance(part, SymbolVariable) for part in parts):
+            return self.push(SliceVariable(parts))
         if any(isinstance(part, TensorVariable) for part in parts):
             unimplemented("Unsupported slice with the number in a tensor")
-        self.push(ConstantVariable(slice(*[part.as_python_constant() for part in parts])))
+        return self.push(ConstantVariable(slice(*[part.as_python_constant() for part in parts])))
 
     # A container under way is new, or it comes from before a break: then somebody may hold it.
 
@@ -633,8 +703,13 @@ class InstructionTranslatorBase(Operations):
 
     def LOAD_METHOD(self, instruction):
         method = self.stack[-1].realize().var_getattr(self, instruction.argval)
-        self.stack[-1] = NULL
-        self.push(method)
+        self.pop_as_is()
+        self.push_callable(method)
+
+    def LOAD_SUPER_ATTR(self, instruction):
+        function, cls, owner = self.popn(3)
+        self.push(self.call(function, [cls, owner] if instruction.arg & 2 else [], {}))
+        (self.LOAD_METHOD if instruction.arg & 1 else self.LOAD_ATTR)(instruction)
 
     def STORE_ATTR(self, instruction):
         owner, value = self.pop(), self.pop_as_is()
@@ -647,36 +722,44 @@ class InstructionTranslatorBase(Operations):
         self.keyword_names = self.code.co_consts[instruction.arg]
 
     def CALL(self, instruction):
-        args = self.popn(instruction.arg)
-        function, below = self.pop_as_is(), self.pop_as_is()
+        function, *args = self.without_null(self.popn(instruction.arg + 2))
         names, self.keyword_names = self.keyword_names, ()
-        if not isinstance(below, NullVariable):
-            function, args = below, [function, *args]
         positional = len(args) - len(names)
         self.push(self.call(function, args[:positional], dict(zip(names, args[positional:]))))
 
+    def CALL_KW(self, instruction):
+        self.keyword_names = self.pop().as_python_constant()
+        self.CALL(instruction)
+
     def CALL_FUNCTION_EX(self, instruction):
         kwargs = self.pop() if instruction.arg & 1 else ConstDictVariable({})
-        args, function, _ = self.pop(), self.pop(), self.pop_as_is()
+        function, args = self.without_null(self.popn(3))
         if not isinstance(kwargs, ConstDictVariable):
             unimplemented("Unsupported ** of an object", context=kwargs.describe())
         kwargs.keys(self)
-        self.push(self.call(function, list(self.iterate(args)), dict(kwargs.items)))
+        self.push(self.call(function, list(self.iterate(args.realize())), dict(kwargs.items)))
 
     def MAKE_FUNCTION(self, instruction):
-        code, flags = self.pop().as_python_constant(), instruction.arg
-        closure = [cell.realize() for cell in self.pop().items] if flags & 8 else []
-        annotations = self.pop() if flags & 4 else None
-        kwdefaults = self.pop() if flags & 2 else None
-        defaults = self.pop() if flags & 1 else None
-        parts = FunctionParts(code, self.globals, defaults, kwdefaults, closure)
-        self.push(NestedUserFunctionVariable(parts, self.annotations_of(annotations)))
+        parts = FunctionParts(self.pop().as_python_constant(), self.globals, None, None, [])
+        function = NestedUserFunctionVariable(parts)
+        for flag in (8, 4, 2, 1):
+            if (instruction.arg or 0) & flag:
+                self.set_function_attribute(function, flag, self.pop())
+        self.push(function)
 
-    def annotations_of(self, pairs):
-        if pairs is None:
-            return None
-        items = pairs.items
-        return ConstDictVariable({self.known(name): value for name, value in zip(items[::2], items[1::2])})
+    def SET_FUNCTION_ATTRIBUTE(self, instruction):
+        function = self.pop()
+        self.set_function_attribute(function, instruction.arg, self.pop())
+        self.push(function)
+
+    def set_function_attribute(self, function, flag, value):
+        if flag == 8:
+            function.parts.closure = [cell.realize() for cell in value.items]
+        elif flag == 4:
+            pairs = zip(value.items[::2], value.items[1::2])
+            function.annotations = ConstDictVariable({self.known(name): each for name, each in pairs})
+        else:
+            setattr(function.parts, "kwdefaults" if flag == 2 else "defaults", value)
 
     def LOAD_BUILD_CLASS(self, instruction):
         self.push(self.held(builtins.__build_class__))  # its call breaks the graph
@@ -686,12 +769,26 @@ class InstructionTranslatorBase(Operations):
     def FORMAT_VALUE(self, instruction):
         how = instruction.arg
         spec = self.known(self.pop()) if how & 4 else ""
-        value = self.pop()
-        if isinstance(value, (TensorVariable, UserDefinedObjectVariable)) and not isinstance(value, ExceptionVariable):
+        self.push(self.fold(format, self.converted(self.pop(), how & 3), spec))
+
+    def CONVERT_VALUE(self, instruction):
+        self.push(self.constant(self.converted(self.pop(), instruction.arg)))
+
+    def FORMAT_SIMPLE(self, instruction):
+        self.push(self.fold(format, self.converted(self.pop(), 0)))
+
+    def FORMAT_WITH_SPEC(self, instruction):
+        spec = self.known(self.pop())
+        self.push(self.fold(format, self.converted(self.pop(), 0), spec))
+
+    def converted(self, value, how):
+        """What a format is given of a value: itself, or by `!s`, `!r`, `!a` a text."""
+        if isinstance(value, ExceptionVariable) and how < 2:
+            return value.text(self).value
+        if isinstance(value, (TensorVariable, UserDefinedObjectVariable)):
             unimplemented("Unsupported formatting", "a tensor or an object as text", value.describe())
-        known = value.text(self).value if isinstance(value, ExceptionVariable) else self.known(value)
-        convert = {0: lambda x: x, 1: str, 2: repr, 3: ascii}[how & 3]
-        self.push(self.fold(lambda: format(convert(known), spec)))
+        known = self.known(value)
+        return self.fold(CONVERSIONS[how], known).value if how else known
 
     def BUILD_STRING(self, instruction):
         self.push(self.constant("".join(self.known(part) for part in self.popn(instruction.arg))))
@@ -760,6 +857,13 @@ class InstructionTranslatorBase(Operations):
         else:
             self.push(item)
 
+    def CLEANUP_THROW(self, instruction):
+        """An exception was thrown into a generator that stands in a `yield from`."""
+        error = self.pop()
+        if error.cls is StopIteration:
+            unimplemented("Unsupported throw of a StopIteration into `yield from`")
+        raise ObservedException(error)
+
     # ----------------------------------------------------------------------------------------------------- matching
 
     def subject(self):
@@ -824,13 +928,18 @@ class InstructionTranslator(InstructionTranslatorBase):
     """The frame of the function that is compiled."""
 
     is_root = True
+    comprehension = None  # the one that began last, not in another
 
     def must_stop(self):
         """Whether this is the step at which the graph ends, as an earlier attempt has found."""
         output = self.output
         output.steps += 1
-        if not self.stack and output.is_worth_a_graph() and self.can_be_entered(self.instructions[self.number]):
+        instruction = self.instructions[self.number]
+        is_first = self.number_at[instruction.offset] == self.number  # of those that one is read as
+        if is_first and not self.stack and output.is_worth_a_graph() and self.can_be_entered(instruction):
             output.checkpoint = output.steps
+        if instruction.opname in CLEARS and not (self.comprehension and self.comprehension.has_within(instruction)):
+            self.comprehension = Comprehension(self.code, self.number, output.steps)
         return output.stop_at == output.steps
 
     def can_be_entered(self, instruction):
@@ -852,13 +961,14 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
     """The frame of a function that it calls."""
 
     def run_inlined(self):
-        self.output.depth += 1
-        if self.output.depth > config.inline_depth_limit:
+        frames = self.output.frames
+        frames.append(self)
+        if len(frames) > config.inline_depth_limit:
             unimplemented("Unsupported depth of calls", context=self.code.co_qualname)
         try:
             return self.run()
         finally:
-            self.output.depth -= 1
+            frames.pop()
 
     def skip_to_generator(self):
         """A generator stands behind its first instructions, and expects a value that its start throws away."""

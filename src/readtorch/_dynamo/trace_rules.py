@@ -5,10 +5,13 @@ In PyTorch: `torch/_dynamo/trace_rules.py`.
 
 import enum
 import functools
+import logging
 import sys
 import types
+import warnings
 
 import readtorch
+from readtorch._dynamo.bytecode_transformation import VERSIONS
 from readtorch.c10.layout import layout
 from readtorch.c10.memory_format import memory_format
 from readtorch.c10.module_names import room_of
@@ -43,6 +46,11 @@ SKIPPED_ROOMS = set(
     "abc ast asyncio copy dis importlib inspect io json logging math numpy os pickle random re string sys threading time torch "
     "traceback types typing unittest warnings weakref pytest _pytest subprocess pathlib".split()
 )
+# Functions that only report something: an export leaves their calls out.
+REORDERABLE_LOGGING_FUNCTIONS = {
+    *(logging.critical, logging.debug, logging.error, logging.exception, logging.info, logging.log, logging.warning),
+    *(print, warnings.warn),
+}
 # Rooms of this package whose Python is interpreted.
 INLINED_ROOMS = (
     "amp.autocast_mode",
@@ -175,9 +183,6 @@ TAKES_SIZES = dict(
 TAKES_SIZES |= dict(zeros=0, ones=0, empty=0, rand=0, randn=0, tensor=0, tile=1, repeat=1)
 
 
-KNOWN_PYTHON = (3, 11)
-
-
 def frame_can_be_captured():
-    """Whether bytecode of this version of Python is known. The tables of others would stand in `bytecode_transformation.py`."""
-    return sys.version_info[:2] == KNOWN_PYTHON
+    """Whether bytecode of this version of Python is known."""
+    return sys.version_info[:2] in VERSIONS

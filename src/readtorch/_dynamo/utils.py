@@ -5,6 +5,8 @@ import dis
 import logging
 import os
 
+from readtorch.c10.device import device
+
 # counters["stats"]["unique_graphs"], counters["graph_break"][reason], counters["frames"]["ok"] …
 counters = collections.defaultdict(collections.Counter)
 
@@ -32,3 +34,8 @@ def log_bytecode(prefix, code, made):
     if "bytecode" in _shown:
         where = f"{code.co_name} {code.co_filename} line {code.co_firstlineno}"
         log_artifact("bytecode", f"{prefix} {where} \n{dis.Bytecode(made).dis()}\n")
+
+
+def is_compile_supported(device_type):
+    """Whether `compile` makes kernels for devices of this type: for the CPU."""
+    return device(device_type).type == "cpu"

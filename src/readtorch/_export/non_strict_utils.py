@@ -50,6 +50,11 @@ class OpenSize(NamedTuple):
     def name(self):
         return self.spec.__name__ if self.is_named else self.source
 
+    @property
+    def has_no_symbol(self):
+        """Whether it is fixed because the example's size is 0 or 1, and the specification says Dim.DYNAMIC."""
+        return not self.is_named and self.must_change and self.expr.number in (0, 1)
+
 
 # ------------------------------------------------------------------------------------------------------- the inputs
 
@@ -193,7 +198,7 @@ def produce_guards_and_solve_constraints(env, opened):
     """Raises UserError, with specifications that would do, unless the trace works for all sizes that were asked for."""
     violations, roots = Violations(), {}
     for size in opened:
-        if size.must_change and not isinstance(size.spec, _DerivedDim):
+        if size.must_change and not size.has_no_symbol and not isinstance(size.spec, _DerivedDim):
             _check_relation(env, size, roots, violations)
     for size in filter(lambda size: size.is_named, roots.values()):
         _check_guards(env, size, violations)
@@ -232,19 +237,23 @@ def _check_guards(env, size, violations):
     asked = f"{low} <= " * (low > 2) + size.name + f" <= {high}" * (high < INFINITY)
     asked = f" {asked}" if asked != size.name else ""
     known = f"Not all values of {size.name} = {size.source} in the specified range{asked} satisfy the generated guard"
+    for guard in env.guards:
+        relation = env.replace(guard.expr)
+        if relation.symbols() == {own} and relation.known({own: (least, most)}) is None:
+            violations.add(size, f"{known} {python_code(guard.expr, env.names_of_symbols())}.")
     if least > max(low, 2) or most < high:
         shown = "IntInfinity()" if most == INFINITY else most
         bounds = ", ".join([f"min={least}"] * (least > 2) + [f"max={most}"] * (most != INFINITY))
         message = f"{known} {least} <= {size.source} and {size.source} <= {shown}"
         violations.add(size, message, f"{size.name} = Dim('{size.name}', {bounds})")
-    for guard in env.guards:
-        relation = env.replace(guard.expr)
-        if relation.symbols() == {own} and relation.known({own: (least, most)}) is None:
-            violations.add(size, f"{known} {python_code(guard.expr, env.names_of_symbols())}.")
 
 
 def make_constraints(env, opened):
-    """{expression of a size that may change: its ValueRanges}"""
+    """{expression of a size that may change: its ValueRanges}. Raises ValueError for a size of 0 or 1 that is to change."""
+    conflicts = [_conflict(size) for size in opened if size.has_no_symbol]
+    if conflicts:
+        text = "Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n"
+        raise ValueError(text + "\n".join(conflicts))
     found = {}
     for size in opened:
         expr = env.replace(size.expr)
@@ -255,3 +264,11 @@ def make_constraints(env, opened):
         elif expr.symbol is not None:
             found.setdefault(expr, ValueRanges(*env.var_to_range[expr.symbol]))
     return found
+
+
+def _conflict(size):
+    place = f"inputs{size.source.removeprefix('L')}".replace(".size()[", ".shape[")
+    return (
+        f"- Received user-specified dim hint Dim.DYNAMIC(min={size.spec.min}, max={size.spec.max}), "
+        f"but export 0/1 specialized due to hint of {size.hint} for dimension {place}."
+    )

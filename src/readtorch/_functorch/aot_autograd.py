@@ -7,7 +7,7 @@
 
 In PyTorch: `torch/_functorch/aot_autograd.py`; the parts are in `_aot_autograd`.
 
-Left out: sizes that may change (`dynamic=True`), inputs that are tensors of subclasses with tensors in them.
+Left out: inputs that are tensors of subclasses with tensors in them.
 """
 
 import functools
@@ -16,6 +16,7 @@ import readtorch
 from readtorch._subclasses import FakeTensor, FakeTensorMode
 from readtorch._tensor import Tensor
 from readtorch.c10.python_dispatcher_tls import enable_python_dispatcher
+from readtorch.fx.experimental.symbolic_shapes import ShapeEnv
 from readtorch.nn import Module
 from readtorch.utils._pytree import arg_tree_leaves, tree_flatten, tree_unflatten
 
@@ -53,13 +54,12 @@ def aot_function(
     the same, where nothing requires grad. partition_fn: (joint graph, its inputs, num_fwd_outputs=) -> (forward, backward).
     decompositions: operator -> a function that is traced in its place. keep_inference_input_mutations: a graph without a
     backward may write to inputs at its end. num_params_buffers: how many arguments are parameters and buffers, which makes no difference
-    here. dynamic: not supported, NotImplementedError.
+    here. dynamic: sizes are left open, and ints are. No guard is checked: who calls it with other sizes must know that the graph is theirs, too.
     """
-    if dynamic:
-        raise NotImplementedError("readtorch's AOTAutograd has no symbolic sizes: leave out dynamic=True")
     aot_config = AOTConfig(
         fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, keep_inference_input_mutations
     )
+    shape_env = ShapeEnv() if dynamic else None
     compiled = out_spec = None
 
     @functools.wraps(fn)
@@ -68,7 +68,7 @@ def aot_function(
         flat_args = arg_tree_leaves(*args, **kwargs)
         if compiled is None:
             flat_fn, out_spec = create_tree_flattened_fn(fn, args, kwargs)
-            compiled = create_aot_dispatcher_function(flat_fn, flat_args, aot_config)
+            compiled = create_aot_dispatcher_function(flat_fn, flat_args, aot_config, shape_env)
         return tree_unflatten(compiled(flat_args), out_spec[0])
 
     return returned_function
@@ -95,9 +95,9 @@ def create_tree_flattened_fn(fn, args, kwargs):
     return flat_fn, out_spec
 
 
-def create_aot_dispatcher_function(flat_fn, flat_args, aot_config):
-    """Compile: a function of the list of arguments. flat_args: those of the first call."""
-    fake_mode, fakes = process_inputs(flat_args)
+def create_aot_dispatcher_function(flat_fn, flat_args, aot_config, shape_env=None):
+    """Compile: a function of the list of arguments. flat_args: those of the first call. shape_env: where their sizes are symbols, if any are."""
+    fake_mode, fakes = process_inputs(flat_args, shape_env)
     with fake_mode, enable_python_dispatcher():
         meta = analyse(flat_fn, fakes, aot_config)
         refuse_writes_to_shared_memory(flat_args, meta.input_info)
@@ -135,13 +135,17 @@ def nothing_requires_grad(meta):
     )
 
 
-def process_inputs(flat_args):
+def process_inputs(flat_args, shape_env):
     """(A FakeTensorMode, the arguments with fake tensors in place of tensors)."""
     given = [a for a in flat_args if isinstance(a, FakeTensor)]
-    mode = given[0].fake_mode if given else FakeTensorMode(allow_non_fake_inputs=True)
-    return mode, [
-        mode.from_tensor(a) if isinstance(a, Tensor) and not isinstance(a, FakeTensor) else a for a in flat_args
-    ]
+    mode = given[0].fake_mode if given else FakeTensorMode(allow_non_fake_inputs=True, shape_env=shape_env)
+
+    def convert(i, a):
+        if type(a) is int and shape_env is not None:
+            return shape_env.create_symintnode(shape_env.create_symbol(a, f"sym_{i}"), hint=a)
+        return mode.from_tensor(a) if isinstance(a, Tensor) and not isinstance(a, FakeTensor) else a
+
+    return mode, [convert(i, a) for i, a in enumerate(flat_args)]
 
 
 def aot_module(mod, *args, **kwargs):

@@ -3,7 +3,10 @@
     default_partition                       what the backward asks for is kept, as eager does
     min_cut_rematerialization_partition     as few bytes as possible are kept, and what is cheap is computed again
 
-In PyTorch: `torch/_functorch/partitioners.py`. Left out: checkpointed regions within a graph, and sizes that may change.
+Sizes that are left open are nodes as well. Where the backward needs them they are saved, numbers behind the tensors; what a result takes
+in memory is counted with the sizes of the trace.
+
+In PyTorch: `torch/_functorch/partitioners.py`. Left out: checkpointed regions within a graph.
 
 Note [The cut as a flow]. A node becomes two, joined by an edge whose capacity is what it costs to save its result; results flow to their
 users without limit. Gradients that come in, and all that is computed from them, belong to the sink, inputs to the source, and so does what must
@@ -24,7 +27,13 @@ import operator
 
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SYM_TYPES, hint_of
 from readtorch.fx import Graph, GraphModule, Node
+from readtorch.fx.experimental.symbolic_shapes import (
+    find_symbol_binding_fx_nodes,
+    free_symbols,
+    is_symbol_binding_fx_node,
+)
 from readtorch.utils._pytree import tree_leaves, tree_map_only
 from readtorch.utils.flop_counter import FlopCounterMode
 
@@ -48,8 +57,10 @@ def default_partition(joint_module, _joint_inputs, *, num_fwd_outputs, static_li
     forward_nodes = set(nodes_of_forward(joint_module.graph))
     saved_values = []
     for node in joint_module.graph.nodes:
-        if node in forward_nodes and not is_multi_output(node) and any(u not in forward_nodes for u in node.users):
-            saved_values.append(node)
+        users = [user for user in node.users if user not in forward_nodes]
+        if node not in forward_nodes or not users or is_multi_output(node):
+            continue
+        saved_values += users if all(map(is_sym_node, users)) else [node]  # sizes of a tensor do not need the tensor
     return _extract_fwd_bwd_modules(joint_module, saved_values, num_fwd_outputs=num_fwd_outputs)
 
 
@@ -57,6 +68,11 @@ def nodes_of_forward(graph):
     nodes = [node for node in graph.nodes if not _is_tangent(node) and node.op != "output"]
     last = max(i for i, node in enumerate(nodes) if _has_tag_is_forward(node) or _is_primal(node))
     return nodes[: last + 1]
+
+
+def is_sym_node(node):
+    """Whether it computes a number of sizes that are left open."""
+    return isinstance(node.meta.get("val"), SYM_TYPES)
 
 
 def is_multi_output(node):
@@ -84,18 +100,35 @@ def _extract_fwd_bwd_outputs(joint_module, *, num_fwd_outputs):
 
 
 def _extract_fwd_bwd_modules(joint_module, saved_values, *, num_fwd_outputs):
-    """The two GraphModules: the forward returns `saved_values` behind its outputs, the backward takes them in front of the gradients."""
+    """The two GraphModules: the forward returns `saved_values` behind its outputs, the backward takes them in front of the gradients.
+
+    Numbers come last in the forward and first in the backward.
+    """
     graph = joint_module.graph
     fwd_outputs, bwd_outputs = _extract_fwd_bwd_outputs(joint_module, num_fwd_outputs=num_fwd_outputs)
     placeholders = graph.find_nodes(op="placeholder")
     primals = [node for node in placeholders if _is_primal(node)]
     tangents = [node for node in placeholders if _is_tangent(node)]
+    saved_values = list(dict.fromkeys(saved_values))
     bwd_graph = _extract_graph_with_inputs_outputs(graph, [*saved_values, *tangents], bwd_outputs)
     used = {node.name for node in bwd_graph.find_nodes(op="placeholder") if node.users}
-    saved_values = [node for node in saved_values if node.name in used]
-    fwd_graph = _extract_graph_with_inputs_outputs(graph, primals, [*fwd_outputs, *saved_values])
-    bwd_graph = _extract_graph_with_inputs_outputs(graph, [*saved_values, *tangents], bwd_outputs)
+    saved_sym_nodes = [node for node in saved_values if node.name in used and is_sym_node(node)]
+    saved_values = [node for node in saved_values if node.name in used and not is_sym_node(node)]
+    saved_sym_nodes = with_bindings(graph, saved_sym_nodes, [*saved_values, *tangents])
+    fwd_graph = _extract_graph_with_inputs_outputs(graph, primals, [*fwd_outputs, *saved_values, *saved_sym_nodes])
+    bwd_graph = _extract_graph_with_inputs_outputs(graph, [*saved_sym_nodes, *saved_values, *tangents], bwd_outputs)
     return tuple(raise_getitems(GraphModule(joint_module, graph)) for graph in (fwd_graph, bwd_graph))
+
+
+def with_bindings(graph, saved_sym_nodes, others):
+    """What is saved of sizes: first each symbol that the backward's inputs have in their sizes, then what is computed from symbols."""
+    bindings = find_symbol_binding_fx_nodes(graph)
+    binding = [node for node in saved_sym_nodes if is_symbol_binding_fx_node(node)]
+    derived = [node for node in saved_sym_nodes if node not in binding]
+    for node in [*derived, *others]:
+        needed = [bindings[s] for s in sorted(free_symbols(node.meta.get("val"))) if s in bindings]
+        binding += [found for found in needed if found not in binding]
+    return binding + derived
 
 
 INVALID = object()  # what a node that cannot be computed from the inputs of a part has in that part
@@ -176,9 +209,11 @@ def distances_from_backward(graph, required_fw):
 
 
 def _size_of(node):
-    """The bytes of a node's result."""
+    """The bytes of a node's result, with the sizes of the trace."""
+    if is_sym_node(node):
+        return 1
     value = node.meta.get("val")
-    return sum(t.numel() * t.dtype.itemsize for t in tree_leaves(value) if isinstance(t, Tensor))
+    return sum(hint_of(t.numel()) * t.dtype.itemsize for t in tree_leaves(value) if isinstance(t, Tensor))
 
 
 # -------------------------------------------------------------------------------------------------------- the cut
@@ -256,6 +291,8 @@ class _MinCut:
             self.flow.add_edge(SOURCE, f"{node.name}_in", math.inf)
 
     def cost_of_saving(self, node):
+        if is_sym_node(node):
+            return 1
         if not isinstance(node.meta.get("val"), Tensor):
             return math.inf  # a tuple: its parts are saved
         if config.treat_parameters_as_free_to_save and node in self.info.static_lifetime_input_nodes:
@@ -269,7 +306,7 @@ class _MinCut:
     def why_not_again(self, node):
         """Why a result of the forward is not computed again in the backward, or None."""
         types, options = get_default_op_list(), self.options
-        if node.op != "call_function" or get_aten_target(node) in FREE:
+        if node.op != "call_function" or is_sym_node(node) or get_aten_target(node) in FREE:
             return None
         if config.recompute_views and types.is_view(node):
             return None

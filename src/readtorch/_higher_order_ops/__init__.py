@@ -3,11 +3,15 @@
 from .cond import cond
 from .while_loop import while_loop
 
-__all__ = ["cond", "flex_attention", "while_loop"]
+__all__ = ["associative_scan", "cond", "flex_attention", "while_loop"]
 
 
 def __getattr__(name):
-    """`flex_attention` is loaded when it is first asked for: few programs do."""
+    """What few programs ask for is loaded when it is first asked for."""
+    if name == "associative_scan":
+        from .associative_scan import associative_scan
+
+        return associative_scan
     if name == "flex_attention":
         from .flex_attention import flex_attention
 

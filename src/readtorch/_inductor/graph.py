@@ -1,127 +1,211 @@
-"""A GraphModule's operators as a graph of TorchScript, whose passes and fuser then serve.
+"""A graph of operators becomes buffers: each node is lowered, what must lie in memory is realized.
 
-The module runs once, as usual, and the tracer of the chapter "JIT: tracing" records it. Nothing can be missed: Dynamo has left
-no Python in the module but calls of operators, and whatever else decided about them has a guard.
-
-In PyTorch: `torch/_inductor/graph.py` (`GraphLowering` runs an fx graph, too, and what its operators return are nodes of
-Inductor's own graph).
+In PyTorch: `torch/_inductor/graph.py`.
 """
 
-import numpy as np
+import operator
+from itertools import count
 
-from readtorch.aten.python_arg_parser import number_as_tensor
-from readtorch.c10.dispatch_key import WRAPPED_NUMBER
-from readtorch.c10.size import Size
-from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
-from readtorch.csrc.jit.ir.type import FloatType, IntType
-from readtorch.fx.node import map_arg
+from readtorch._tensor import Tensor
+from readtorch.c10.sym_int import SYM_TYPES, SymInt
+from readtorch.csrc.jit.tensorexpr.loop_nest import CODES
+from readtorch.fx import Interpreter, Node
+from readtorch.utils._pytree import tree_leaves, tree_map
 
-NUMBER_TYPES = {int: IntType, float: FloatType}
+from .dependencies import extract_reads
+from .ir import (
+    ConstantBuffer,
+    ExternKernel,
+    ExternKernelOut,
+    InputBuffer,
+    Layout,
+    MultiOutput,
+    Pointwise,
+    StorageBox,
+    TensorBox,
+    contiguous_strides,
+)
+from .lowering import Fallback, boxed, layout_of, loader, lower
+from .sizevars import Symbol, expression, size_of, sizes_of
+from .virtualized import V
+
+REALIZED_FOR = 30  # a body that reads more than this is not made longer
 
 
-class GraphLowering(tracer.TracingState):
-    """A trace of `module`. reason: why the graph cannot stand for it; None if it can. sizes_read: whether sizes of tensors are
-    among the graph's constants.
+class GraphLowering(Interpreter):
+    """buffers: in the order in which they were realized. outputs: for each result a ReinterpretView, or None or a number.
+
+    visible_outputs: how many of them the caller gets; those after them are saved for backward. constants: name -> tensor. fallbacks: names of operators that stay calls, with the reason why.
+    sizes: the name of a symbol -> the text that reads it from the inputs. ranges, hints: {symbol: what it can be, what it is in the trace}.
     """
 
     def __init__(self, module):
-        super().__init__(strict=False)
-        self.module, self.reason, self.sizes_read = module, None, False
-        self.made = []  # (tensor made from Python's values, its version then)
-        self.constants = set()  # ids of tensors that are made from Python's values
-        self.numbers = []  # the Values of inputs that are numbers; None for tensors
+        super().__init__(module, garbage_collect_values=False)
+        self.buffers, self.constants, self.outputs, self.fallbacks = [], {}, [], {}
+        self.graph_inputs, self.numbers = [], count()
+        self.input_layouts = {}
+        self.sizes, self.ranges, self.hints = {}, {}, {}
 
-    def run(self, *args):
-        """What the module returns for `args`; each becomes an input of the graph."""
-        inputs = [self.new_input(arg) for arg in args]
-        with tracer._Tracing(self):
-            results = self.module.forward(*inputs)
-            for each in results:
-                self.graph.registerOutput(self.get_value(each))
-        self.check_numbers()
-        self.check_constants(results)
-        return results
+    def lower(self):
+        with V.set_graph_handler(self):
+            self.run(*self.module.graph.find_nodes(op="placeholder"))
+        return self
 
-    def new_input(self, arg):
-        value = self.graph.addInput()
-        if isinstance(arg, TensorImpl):
-            self.set_value(arg, value.inferTypeFrom(arg))
-            self.numbers.append(None)
-            return arg
-        self.numbers.append(value.setType(NUMBER_TYPES[type(arg)].get()))
-        number = number_as_tensor(arg)  # what an operator makes of a number beside a tensor
-        self.set_value(number, value)
-        return number
+    def new_name(self):
+        return f"buf{next(self.numbers)}"
 
-    def check_numbers(self):
-        """Each use of a number by a node of the module must be one in the graph: else it became a constant on the way."""
-        placeholders = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        for node, value in zip(placeholders, self.numbers):
-            if value is not None and len(value.uses()) != _count_uses(node):
-                self.give_up("a number that may change became a constant of the graph")
+    def register(self, buffer):
+        self.buffers.append(buffer)
+        return buffer
 
-    def check_constants(self, results):
-        """A constant is the same tensor in each run of the graph: nobody may write to it, or get hold of it."""
-        for tensor, version in self.made:
-            if tensor._counter[0] != version:
-                self.give_up("it writes to a tensor that it made from Python's values")
-            if any(np.may_share_memory(tensor._array, each._array) for each in results):
-                self.give_up("it returns a tensor that it made from Python's values")
+    def body_of(self, data):
+        """(reads, functions) of a Loops."""
+        sizes = [size for size, _ in data.dims()]
+        return extract_reads(data.inner_fn, [expression(Symbol(f"d{k}", n)) for k, n in enumerate(sizes)])
 
-    def give_up(self, reason):
-        self.reason = self.reason or reason
+    # -- nodes
 
-    # --------------------------------------------------------------------------------------------- what leaks
+    def placeholder(self, target, args, kwargs):
+        node = super().placeholder(target, args, kwargs)
+        name = f"arg{len(self.graph_inputs)}_1"
+        self.graph_inputs.append(name)
+        value = node.meta.get("val")
+        if isinstance(value, SYM_TYPES):
+            self.note_sizes([value], name)
+            return size_of(value)
+        if not isinstance(value, Tensor):
+            return ScalarInput(name)
+        self.note_sizes(value.shape, f"{name}._array.shape[{{}}]")
+        self.input_layouts[name] = plain_layout(value)
+        return TensorBox(StorageBox(InputBuffer(name, self.input_layouts[name])))
 
-    def warn(self, message):
-        if "to get tensor shape" in message or message.startswith("Iterating"):
-            self.sizes_read = True
-        else:
-            self.give_up(message)
+    def note_sizes(self, numbers, text):
+        """How the symbols among these numbers are read, where nothing before has them."""
+        for i, number in enumerate(numbers):
+            if isinstance(number, SymInt):
+                env, symbol = number.node.shape_env, number.node.expr.symbol
+                self.ranges, self.hints = env.var_to_range, env.backed_var_to_val
+                if symbol is not None:
+                    self.sizes.setdefault(symbol.name, text.format(i))
 
-    def warn_of_conversion(self, kind):
-        self.give_up(f"data-dependent: a tensor became a Python {kind}")
+    def get_attr(self, target, args, kwargs):
+        tensor = super().get_attr(target, args, kwargs)
+        if not isinstance(tensor, Tensor):
+            return tensor
+        code = CODES.get(tensor.dtype.numpy)
+        if tensor.dim() == 0 and code is not None:
+            value, layout = tensor._array.item(), Layout(tensor.dtype, code, (), ())
+            return boxed(Pointwise(layout, lambda index: V.ops.constant(value, code), ("constant",)))
+        name = f"constant{len(self.constants)}"
+        self.constants[name] = tensor
+        return TensorBox(StorageBox(ConstantBuffer(name, plain_layout(tensor))))
 
-    def warn_of_constructor(self, name):
-        """Made from Python's values, which have guards."""
+    def run_node(self, n):
+        self.node = n
+        result = super().run_node(n)
+        self.consider_realizing(result, n)
+        return result
 
-    def not_recorded(self, name):
-        if name == "_fused_sdp_choice":  # decided by shapes
-            self.sizes_read = True
-        else:
-            self.give_up(f"it calls {name}, of which a graph keeps nothing")
+    def consider_realizing(self, result, node):
+        """What many read, or reads much, gets a place in memory."""
+        if isinstance(result, TensorBox) and not result.data.is_realized():
+            result.data.mark_reuse(len(node.users))
+        if isinstance(result, TensorBox) and not result.data.is_realized():
+            if len(self.body_of(result.data.data)[0]) > REALIZED_FOR:
+                result.data.realize()
 
-    def size(self, tensor, dim):
-        self.sizes_read = True
-        return tensor._array.shape[dim]
+    def call_function(self, target, args, kwargs):
+        if target is operator.getitem:
+            return args[0][args[1]]
+        if isinstance(self.node.meta.get("val"), SYM_TYPES):
+            return size_of(self.node.meta["val"])
+        try:
+            return lower(self.node, args, kwargs)
+        except Fallback as reason:
+            self.fallbacks[str(target)] = str(reason)
+            return self.extern_kernel(target, args, kwargs)
 
-    def shape(self, tensor):
-        self.sizes_read = True
-        return Size(tensor._array.shape)
+    def extern_kernel(self, target, args, kwargs):
+        """The operator itself will be called."""
+        mutated = self.mutated_by(target, args)
+        for name in mutated:
+            self.realize_readers(name)
+        reads = []
+        args, kwargs = tree_map(lambda a: self.as_argument(a, reads), (list(args), dict(kwargs)))
+        value = self.node.meta.get("val")
+        layout = plain_layout(value) if isinstance(value, Tensor) else None
+        kernel = ExternKernel(self.new_name(), layout, target, args, kwargs, reads, mutated)
+        self.register(kernel)
+        if isinstance(value, list | tuple):
+            return tuple(self.part_of(kernel, k, part) for k, part in enumerate(value))
+        return TensorBox(StorageBox(kernel))
 
-    def numel(self, tensor):
-        self.sizes_read = True
-        return tensor._array.size
+    def extern_kernel_out(self, function, args, layout):
+        """`function(*args, out=…)` will be called, with arrays."""
+        reads = []
+        views = tree_map(lambda a: self.as_argument(a, reads), list(args))
+        kernel = ExternKernelOut(self.new_name(), layout, self.node.target, function, views, reads)
+        return TensorBox(StorageBox(self.register(kernel)))
 
-    def constructed(self, tensor, detach=True):
-        self.constants.add(id(tensor))
-        return super().constructed(tensor, detach)
+    def part_of(self, kernel, k, value):
+        if not isinstance(value, Tensor):
+            return None
+        return TensorBox(StorageBox(self.register(MultiOutput(self.new_name(), plain_layout(value), kernel, k))))
 
-    def _tensor_constant(self, tensor):
-        """A tensor that no operator has made: a number beside a tensor, or a constant such as `tensor([3., 4.])`."""
-        if id(tensor) not in self.constants and not tensor._keys & WRAPPED_NUMBER:
-            self.give_up("a tensor that no operator of the graph has made")
-        if self.paused(lambda: tensor.requires_grad):
-            self.give_up("a tensor that requires grad and is no input")
-            tensor = self.paused(tensor.detach)
-        if not tensor._keys & WRAPPED_NUMBER:
-            self.made.append((tensor, tensor._counter[0]))
-        return super()._tensor_constant(tensor)
+    def mutated_by(self, target, args):
+        """Names of the buffers that the operator writes to."""
+        written = [a.alias_info is not None and a.is_write for a in target._schema.arguments]
+        boxes = tree_leaves([a for a, write in zip(args, written) if write])
+        return [box.data.realize().name for box in boxes if isinstance(box, TensorBox)]
+
+    def realize_readers(self, name):
+        """Whatever still has to be computed from a buffer that is about to be written."""
+        for box in tree_leaves(list(self.env.values())):
+            if isinstance(box, TensorBox) and not box.data.is_realized():
+                if any(read.name == name for read in self.body_of(box.data.data)[0]):
+                    box.data.realize()
+
+    def as_argument(self, value, reads):
+        """A tensor as the memory that an operator can take."""
+        if not isinstance(value, TensorBox):
+            return value
+        view = value.as_strided() or self.materialized(value).as_strided()
+        reads.append(view.buffer.name)
+        return view
+
+    def materialized(self, box, stride=None):
+        """A copy of a view that strides cannot express."""
+        layout = box.data.layout._replace(size=box.size, stride=stride or contiguous_strides(box.size))
+        return boxed(Pointwise(layout, loader(box, layout.code, box.size), ("copy",)))
+
+    def output(self, target, args, kwargs):
+        nodes = self.node.args[0]
+        self.visible_outputs = self.node.meta.get("visible_outputs", len(nodes))
+        self.outputs = [self.as_output(value, node) for value, node in zip(args[0], nodes)]
+        return self.outputs
+
+    def as_output(self, value, node):
+        """The memory that is returned, with the strides that the operators would give it."""
+        if not isinstance(value, TensorBox):
+            return value
+        wanted = node.meta["val"] if isinstance(node, Node) and "val" in node.meta else None
+        view = value.as_strided()
+        if view is None or (wanted is not None and not same_strides(view, wanted)):
+            stride = layout_of(wanted).stride if wanted is not None else None
+            view = self.materialized(value, stride).as_strided()
+        return view
 
 
-def _count_uses(node):
-    found = []
-    for user in node.users:
-        map_arg((user.args, user.kwargs), found.append)
-    return sum(each is node for each in found)
+class ScalarInput(str):
+    """A number that the graph is called with: its name in the code."""
+
+
+def plain_layout(value):
+    """The Layout of a tensor as it is; its code is None where kernels do not know the type."""
+    code = CODES.get(value.dtype.numpy) if value.device.type == "cpu" else None
+    return Layout(value.dtype, code, sizes_of(value.shape), sizes_of(value.stride()))
+
+
+def same_strides(view, wanted):
+    pairs = zip(view.size, view.stride, sizes_of(wanted.stride()))
+    return all(n == 1 or ours == theirs for n, ours, theirs in pairs)

@@ -12,7 +12,7 @@ In PyTorch: `torch/_inductor/ir.py`.
 
 from typing import NamedTuple
 
-from .sizevars import Symbol, expression
+from .sizevars import Size, Symbol, expression
 from .virtualized import V
 
 MOST_READS = 4  # of a body that several others take over
@@ -216,5 +216,5 @@ def contiguous_strides(size):
     strides, step = [], 1
     for n in reversed(size):
         strides.append(step)
-        step *= max(n, 1)
+        step = step * (n if isinstance(n, Size) else max(n, 1))
     return tuple(reversed(strides))

@@ -18,13 +18,15 @@ import math
 import numpy as np
 
 from readtorch._ops import OpOverload, ops
+from readtorch._tensor import Tensor
 from readtorch.aten.native.cpu_blas import multiply
 from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor
+from readtorch.c10.sym_int import hint_of
 from readtorch.csrc.jit.tensorexpr.loop_nest import CODES, FLOATS
 from readtorch.csrc.jit.tensorexpr.lowerings import LOWERINGS, OPEN_ENDS, POWERS, Lowering
 
 from .ir import Layout, Pointwise, Reduction, StorageBox, TensorBox, contiguous_strides
-from .sizevars import expression, flatten, unflatten
+from .sizevars import Float, Size, expression, flatten, hint, least, may_be_empty, sizes_of, unflatten
 from .virtualized import V
 
 aten = ops.aten
@@ -73,15 +75,15 @@ def named_arguments(op, args, kwargs):
 def layout_of(fake):
     """The Layout of a node's value. Raises Fallback for types that kernels do not know, and for nothing to compute."""
     code = CODES.get(fake.dtype.numpy)
-    if code is None or not fake.numel() or fake.device.type != "cpu":
+    size, stride = sizes_of(fake.shape), sizes_of(fake.stride())
+    if code is None or may_be_empty(size) or fake.device.type != "cpu":
         raise Fallback(f"a value of dtype {fake.dtype}, or without elements, or elsewhere")
-    size, stride = tuple(fake.shape), tuple(fake.stride())
-    dense = sorted((s, n) for n, s in zip(size, stride) if n != 1)
+    dense = sorted(((s, n) for n, s in zip(size, stride) if n != 1), key=lambda pair: (hint(pair[0]), hint(pair[1])))
     step = 1
     for s, n in dense:
         if s != step:
             return Layout(fake.dtype, code, size, contiguous_strides(size))
-        step *= n
+        step = step * n
     return Layout(fake.dtype, code, size, stride)
 
 
@@ -110,7 +112,7 @@ def pointwise(node, lowering, arguments):
     """One scalar function of elements."""
     layout = layout_of(node.meta["val"])
     operands = [arguments[name] for name in lowering.operands]
-    if not all(isinstance(x, TensorBox | int | float) for x in operands) or lowering.rule == "cast":
+    if not all(isinstance(x, TensorBox | int | float | Size) for x in operands) or lowering.rule == "cast":
         raise Fallback("an operand is no tensor and no number")
     wanted = operand_codes(node, lowering, layout.code, arguments)
     if not lowering.integers and any(code not in FLOATS for code in wanted):
@@ -135,8 +137,8 @@ def number(arguments, name, code):
     value = arguments.get(name, 1)
     if value is None:
         value = OPEN_ENDS[name]
-    if isinstance(value, TensorBox):
-        raise Fallback("a tensor where a number is expected")
+    if isinstance(value, TensorBox | Size):
+        raise Fallback("a tensor or a size where a number is expected")
     if code in FLOATS:
         return float(value)
     if value != int(value):
@@ -165,7 +167,8 @@ def operand_codes(node, lowering, code, arguments):
 def operand_of(node, name):
     """What a node gets for an argument: a fake tensor or a number."""
     value = named_arguments(node.target, node.args, node.kwargs)[name]
-    return value.meta["val"] if hasattr(value, "meta") else scalar_tensor(value)
+    value = value.meta["val"] if hasattr(value, "meta") else value
+    return value if isinstance(value, Tensor) else scalar_tensor(hint_of(value))
 
 
 def common_code(operands):
@@ -177,6 +180,9 @@ def common_code(operands):
 
 def loader(x, code, size):
     """A function of an index of a value of `size`: the operand's element, as `code`."""
+    if isinstance(x, Size):
+        have = "f64" if isinstance(x, Float) else "i64"
+        return lambda index: V.ops.to_dtype(V.ops.index_expr(expression(x), have), have, code)
     if not isinstance(x, TensorBox):
         return lambda index: V.ops.constant(x, code)
     if x.code is None:
@@ -255,7 +261,7 @@ def as_list(dim):
 
 def operand(arguments):
     x = arguments["self"]
-    if x.code is None or not math.prod(x.size):
+    if x.code is None or may_be_empty(x.size):
         raise Fallback("a reduction of nothing, or of a type that kernels do not know")
     return x
 
@@ -275,13 +281,15 @@ def extreme(node, arguments):
     return reduce(node, x, kind, as_list(arguments.get("dim")), arguments.get("keepdim", False), layout)
 
 
-def scaled(node, total, factor):
+def divided(node, total, count):
     """A total divided by how many there were."""
     layout = total.data.layout._replace(size=total.size, stride=contiguous_strides(total.size))
     load = total.make_loader()
+    function = "div" if isinstance(count, Size) else "mul"
+    load_count = loader(count if isinstance(count, Size) else 1 / count, layout.code, ())
 
     def inner_fn(index):
-        return V.ops.call("mul", [load(index), V.ops.constant(factor, layout.code)], (), layout.code)
+        return V.ops.call(function, [load(index), load_count(())], (), layout.code)
 
     return boxed(Pointwise(layout, inner_fn, (node.target._opname,)))
 
@@ -293,7 +301,7 @@ def count_of(x, dims):
 def mean_of(node, x, dims, keepdim, layout):
     if layout.code not in FLOATS:
         raise Fallback("the mean of whole numbers")
-    return scaled(node, reduce(node, x, "sum", dims, keepdim, layout), 1 / count_of(x, dims))
+    return divided(node, reduce(node, x, "sum", dims, keepdim, layout), count_of(x, dims))
 
 
 @register_lowering("mean.default", "mean.dim")
@@ -307,7 +315,13 @@ def variance(node, arguments, layout):
     x, dims = operand(arguments), as_list(arguments["dim"])
     correction = 1 if arguments["correction"] is None else arguments["correction"]
     left = count_of(x, dims) - correction
-    if left <= 0 or layout.code not in FLOATS or x.code != layout.code:
+    if (
+        least(left) <= 0
+        or isinstance(left, Size)
+        and type(correction) is float
+        or layout.code not in FLOATS
+        or x.code != layout.code
+    ):
         raise Fallback("a variance of too few elements, or of whole numbers")
     x.data.mark_reuse(2)
     average = mean_of(node, x, dims, True, layout)
@@ -320,7 +334,7 @@ def variance(node, arguments, layout):
         return V.ops.call("mul", [difference, difference], (), layout.code)
 
     centered = boxed(Pointwise(layout._replace(size=x.size, stride=contiguous_strides(x.size)), deviation, ()))
-    return scaled(node, reduce(node, centered, "sum", dims, True, layout), 1 / left), average
+    return divided(node, reduce(node, centered, "sum", dims, True, layout), left), average
 
 
 def without_ones(box, arguments):
@@ -365,7 +379,7 @@ def expanded(x, size):
 
 @register_lowering("expand.default")
 def expand(node, arguments):
-    return expanded(arguments["self"], node.meta["val"].shape)
+    return expanded(arguments["self"], sizes_of(node.meta["val"].shape))
 
 
 @register_lowering("permute.default")
@@ -395,8 +409,8 @@ def t(node, arguments):
 )
 def view(node, arguments):
     """Other dimensions for the same sequence of elements."""
-    x, size = arguments["self"], tuple(node.meta["val"].shape)
-    if not math.prod(size):
+    x, size = arguments["self"], sizes_of(node.meta["val"].shape)
+    if may_be_empty(size):
         raise Fallback("nothing to count")
     return x.view(size, lambda index: unflatten(flatten(index, size), x.size))
 
@@ -405,7 +419,7 @@ def view(node, arguments):
 def select(node, arguments):
     x = arguments["self"]
     dim = arguments["dim"] % len(x.size)
-    at = arguments["index"] % x.size[dim]
+    at = from_front(arguments["index"], x.size[dim])
     size = [n for d, n in enumerate(x.size) if d != dim]
     return x.view(size, lambda index: [*index[:dim], expression(at), *index[dim:]])
 
@@ -414,14 +428,25 @@ def select(node, arguments):
 def slice_(node, arguments):
     x, step = arguments["self"], arguments["step"]
     dim = arguments["dim"] % len(x.size)
-    start, _, _ = slice(arguments["start"], arguments["end"], step).indices(x.size[dim])
-    if not node.meta["val"].numel():
+    start, size = from_front(arguments["start"] or 0, x.size[dim]), sizes_of(node.meta["val"].shape)
+    if may_be_empty(size):
         raise Fallback("an empty slice")
 
     def reindex(index):
         return [i * step + start if d == dim else i for d, i in enumerate(index)]
 
-    return x.view(node.meta["val"].shape, reindex)
+    return x.view(size, reindex)
+
+
+def from_front(place, size):
+    """A place in a dimension, which may be counted from its end; before the first element is the first."""
+    if isinstance(place, int) and isinstance(size, int):
+        return max(place + size, 0) if place < 0 else place
+    if least(place) >= 0 and least(size - place) >= 0:
+        return place
+    if isinstance(place, int) and place < 0 and least(size + place) >= 0:
+        return size + place
+    raise Fallback("a place in a dimension whose size is left open")
 
 
 @register_lowering("flip.default")
@@ -439,16 +464,16 @@ def flip(node, arguments):
 @register_lowering("split.Tensor", "split_with_sizes.default", "unbind.int")
 def split(node, arguments):
     """Slices one after the other."""
-    x, parts = arguments["self"], node.meta["val"]
+    x, parts = arguments["self"], [sizes_of(part.shape) for part in node.meta["val"]]
     dim = arguments["dim"] % len(x.size)
-    if not math.prod(x.size) or not all(p.numel() for p in parts):
+    if may_be_empty(x.size) or any(map(may_be_empty, parts)):
         raise Fallback("an empty part")
     if node.target._opname == "unbind":
         return tuple(select(node, {"self": x, "dim": dim, "index": k}) for k in range(len(parts)))
     results, start = [], 0
     for part in parts:
-        results.append(x.view(part.shape, shifted(dim, start)))
-        start += part.shape[dim]
+        results.append(x.view(part, shifted(dim, start)))
+        start = start + part[dim]
     return tuple(results)
 
 
@@ -541,7 +566,7 @@ def cat(node, arguments):
 @register_lowering("mm.default", "bmm.default")
 def matrix_product(node, arguments):
     layout, factors = layout_of(node.meta["val"]), (arguments["self"], arguments["mat2"])
-    if layout.code not in FLOATS or not math.prod(factors[0].size):
+    if layout.code not in FLOATS or may_be_empty(factors[0].size):
         raise Fallback("whole numbers, or no numbers")
     layout = layout._replace(stride=contiguous_strides(layout.size))
     return V.graph.extern_kernel_out(multiply, factors, layout)

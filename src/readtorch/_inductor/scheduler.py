@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .dependencies import MemoryDep, extract_reads
 from .ir import ComputedBuffer, ExternKernel, MultiOutput, Reduction
-from .sizevars import Symbol, expression, flatten, unflatten
+from .sizevars import Symbol, expression, flatten, hint, unflatten
 
 MOST_NODES = 64  # in one kernel
 
@@ -88,9 +88,9 @@ def refined(dims, sizes):
     result, rest = [], list(sizes)
     for size, reduced in collapsed(dims):
         step = 1
-        while step < size and rest:
+        while step != size and rest:
             result.append((rest[0], reduced))
-            step *= rest.pop(0)
+            step = step * rest.pop(0)
         if step != size:
             return None
     return result + [(n, False) for n in rest] if all(n == 1 for n in rest) else None
@@ -337,7 +337,7 @@ def leads_to(target, start, by_name):
 
 
 def memory_of(layout):
-    return 0 if layout is None else math.prod(layout.size) * layout.dtype.itemsize
+    return 0 if layout is None else hint(math.prod(layout.size)) * layout.dtype.itemsize
 
 
 def is_random(op):

@@ -100,7 +100,7 @@ def set_ctx_getter(ctx_getter):
 class FakeImplCtx:
     """What `torch.library.get_ctx()` gives a fake kernel.
 
-    In PyTorch `new_dynamic_size` makes a symbol for a size that depends on data. There are no symbolic sizes here: it says so,
+    In PyTorch `new_dynamic_size` makes a symbol for a size that depends on data. There are no such symbols here: it says so,
     as PyTorch does while they are switched off.
     """
 

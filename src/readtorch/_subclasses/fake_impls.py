@@ -6,6 +6,9 @@ In PyTorch: `torch/_subclasses/fake_impls.py`. Explained in the chapter "One ope
 
 from readtorch._C import device
 from readtorch.c10 import scalar_type
+from readtorch.c10.sym_int import is_symbolic
+from readtorch.c10.symbolic_shape_meta import SymbolicArray
+from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
 
 from .fake_tensor import (
     DataDependentOutputException,
@@ -97,6 +100,21 @@ def index_tensor(fake_mode, func, self, indices, *rest):
     return out if out is self else FakeTensor(fake_mode, out, self.device)
 
 
+def slice_tensor(fake_mode, func, self, dim=0, *places):
+    """A slice between places that are left open leaves its size open, of a tensor whose own sizes are known, too."""
+    array = self._array
+    if is_symbolic(places) and type(array) is not SymbolicArray:
+        self._array = SymbolicArray(
+            storage_impl(self), array.dtype, array.shape, strides_of(self), storage_offset(self)
+        )
+    try:
+        with in_kernel_invocation_manager(fake_mode):
+            out = func(self, dim, *places)
+    finally:
+        self._array = array
+    return FakeTensor(fake_mode, out, self.device)
+
+
 def writes_first(fake_mode, func, self, *args, **kwargs):
     """Operators whose result is on the device of `self`, wherever the other operands are."""
     with in_kernel_invocation_manager(fake_mode):
@@ -136,6 +154,7 @@ _rules = {
     "aten::_to_copy": to_copy,
     "aten::nonzero_static": by_its_meta_kernel,
     "aten::repeat_interleave.Tensor": repeat_interleave,
+    "aten::slice.Tensor": slice_tensor,
     **dict.fromkeys(("aten::nonzero", "aten::masked_select", "aten::bincount"), size_depends_on_elements),
     **dict.fromkeys(("aten::_unique2", "aten::unique_dim", "aten::unique_consecutive"), size_depends_on_elements),
     **dict.fromkeys(("aten::equal", "aten::is_nonzero", "aten::allclose"), number_depends_on_elements),

@@ -181,8 +181,10 @@ class FakeTensorConverter:
     def _fake_of(self, fake_mode, t, constant):
         if t._is_view() and constant is None:
             base = self.from_real_tensor(fake_mode, t._base)
-            with fake_mode, AutoGradMode(t.requires_grad):
-                return base.as_strided(t.size(), t.stride(), t.storage_offset())
+            is_leaf = t.is_leaf  # a view may be one: of a base without a gradient, or made where nothing is recorded
+            with fake_mode, AutoGradMode(t.requires_grad and not is_leaf):
+                view = base.as_strided(t.size(), t.stride(), t.storage_offset())
+            return view.requires_grad_() if t.requires_grad and is_leaf else view
         with no_dispatch():
             fake = FakeTensor(fake_mode, self._on_meta(t), t.device, constant=constant)
         return self._as_in_autograd(fake, t)

@@ -15,6 +15,7 @@ from readtorch._C import _TorchDispatchModeKey
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
 from readtorch.aten.native.native_function_generation import functional_name
+from readtorch.c10.sym_int import SYM_TYPES, is_symbolic
 from readtorch.c10.tensor_impl import contiguous_strides, storage_impl
 from readtorch.c10.torch_dispatch_mode_tls import get_mode
 from readtorch.csrc.autograd.wrapper_subclass import _functionalize_unsafe_set
@@ -188,7 +189,8 @@ def view_meta(func, mode, args, kwargs, number=None):
     def backward(base, view):
         return reverse(base, view, mode.reapply_views, *which, *args, **kwargs)
 
-    return ViewMeta(forward, backward, func is aten.as_strided.default, number is not None)
+    symbolic = any(isinstance(leaf, SYM_TYPES) for leaf in tree_leaves((args, kwargs)))
+    return ViewMeta(forward, backward, func is aten.as_strided.default, number is not None, symbolic)
 
 
 def view_of(mode, base, value, meta):
@@ -223,6 +225,7 @@ def resize(mode, func, args, kwargs):
             ViewMeta(
                 lambda base: view(base, size, strides),
                 lambda base, part: aten.as_strided_scatter.default(base, part, size, strides),
+                has_symbolic_inputs=is_symbolic(size),
             )
         )
     set_geometry(tensor)

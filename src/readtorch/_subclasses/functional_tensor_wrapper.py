@@ -22,6 +22,7 @@ class ViewMeta(NamedTuple):
     reverse: object
     is_as_strided: bool = False
     is_multi_output: bool = False  # one of several that an operator such as unbind makes
+    has_symbolic_inputs: bool = False  # its arguments are sizes that the trace leaves open
 
 
 class FunctionalStorageImpl:

@@ -38,7 +38,9 @@ from readtorch.c10.dispatch_key import (
     RUNTIME_BACKENDS,
     RUNTIME_KEYS,
     SIMULATED_CUDA,
+    SPARSE,
     SPARSE_CPU,
+    SPARSE_CSR_CPU,
     STALE,
     TANGENT,
     THREAD,
@@ -212,7 +214,7 @@ def is_included_in_alias(key, alias):
     if alias == COMPOSITE_EXPLICIT:
         return key in RUNTIME_BACKENDS
     if alias == COMPOSITE_EXPLICIT_NON_FUNCTIONAL:
-        return key in RUNTIME_BACKENDS and key != SPARSE_CPU
+        return key in RUNTIME_BACKENDS and not key & SPARSE
     return key == alias
 
 
@@ -329,7 +331,7 @@ class OperatorEntry:
                     return default, "default backend kernel"
         if not key or is_included_in_alias(key, COMPOSITE_IMPLICIT):
             composite = self.kernel_at(COMPOSITE_IMPLICIT)
-            if composite is not None and key == AUTOGRAD and self.kernel_at(SPARSE_CPU) is not None:
+            if composite is not None and key == AUTOGRAD and any(map(self.kernel_at, (SPARSE_CPU, SPARSE_CSR_CPU))):
                 return Kernel(_ambiguous, "boxed", "ambiguous_autogradother"), "ambiguous autogradother"
             if composite is not None and not self._backend_has_kernel(key):
                 return composite, "math kernel"
@@ -555,7 +557,7 @@ def runtime_backend(keys):
 def autograd_key(keys):
     """The key of Autograd for a set: AutogradCPU, AutogradCUDA …"""
     backend = runtime_backend(keys)
-    return AUTOGRAD | (CPU if backend == SPARSE_CPU else backend)
+    return AUTOGRAD | (CPU if backend & SPARSE else backend)
 
 
 class Registration:

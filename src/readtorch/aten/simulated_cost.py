@@ -2,8 +2,8 @@
 
 Note [ The roofline ]
 A kernel must move its operands and results through the device's memory, and it must do its arithmetic; it takes as long as
-the slower of the two, and never less than a launch. Only products of matrices and convolutions do more arithmetic than
-they move. Copies are as fast as the link between their two ends. The defaults are round numbers of the order of a data
+the slower of the two, and never less than a launch. Memory that nobody fills is no kernel and takes no time. Only products
+of matrices and convolutions do more arithmetic than they move. Copies are as fast as the link between their two ends. The defaults are round numbers of the order of a data
 centre's GPU of 2020: what a timeline shows is who waits for whom, not how long.
 
 PyTorch has no such file: its devices are real.
@@ -27,10 +27,13 @@ class CostModel:
     arithmetic: float = 1.0e7
     host: float = 2.0e4  # between the host and a device
     peer: float = 1.0e5  # between two devices
+    message: float = 3.0  # µs that any collective takes
 
     def duration(self, operator, arguments, results, place):
         """Microseconds for one call on the device `place`."""
         name = operator.schema.name
+        if name.startswith("empty"):
+            return 0.0
         tensors = list(flat((*arguments, results)))
         moved = sum(t._array.nbytes for t in tensors)
         if name in ("_to_copy", "copy_"):
@@ -40,7 +43,7 @@ class CostModel:
     def collective(self, name, nbytes, ranks):
         """Microseconds for a collective of `nbytes` a rank, counted as its source, along a ring of `ranks`."""
         steps = {"all_gather": ranks - 1, "reduce_scatter": (ranks - 1) / ranks, "all_reduce": 2 * (ranks - 1) / ranks}
-        return self.shortest + steps.get(name, 1) * nbytes / self.peer
+        return self.message + steps.get(name, 1) * nbytes / self.peer
 
     def route(self, tensors, place):
         """The speed between the places of a copy. Its result does not count: it is on its way to `place` still."""

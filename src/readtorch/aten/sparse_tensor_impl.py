@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from readtorch.c10.dispatch_key import SPARSE_CPU, SPARSE_CPU_TENSOR
+from readtorch.c10.layout import sparse_coo
 from readtorch.c10.tensor_impl import wrap
 
 
@@ -31,6 +32,7 @@ class SparseArray:
 
     __slots__ = ("shape", "indices", "values", "is_coalesced")
     __array_ufunc__ = None  # NumPy's functions refuse it
+    layout = sparse_coo
 
     def __init__(self, indices, values, shape, is_coalesced=False):
         self.indices = indices  # int64 of shape (sparse_dim, nnz)

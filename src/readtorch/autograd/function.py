@@ -73,7 +73,8 @@ class BackwardCFunction(PyNode, FunctionCtx):
 
     __slots__ = ()
 
-    def run_backward(self, *grads):
+    def apply_boxed(self, *grads):
+        """`backward` of the Function with these arguments; what it was called with is not put into a list here."""
         function = self._forward_cls
         if function.backward is not Function.backward and function.vjp is not Function.vjp:
             raise RuntimeError(
@@ -83,8 +84,13 @@ class BackwardCFunction(PyNode, FunctionCtx):
         user = function.vjp if function.vjp is not Function.vjp else function.backward
         return user(self, *grads)
 
-    def run_jvp(self, *tangents):
+    run_backward = apply_boxed
+
+    def apply_jvp(self, *tangents):
+        """`jvp` of the Function."""
         return self._forward_cls.jvp(self, *tangents)
+
+    run_jvp = apply_jvp
 
 
 class FunctionMeta(type):
@@ -209,6 +215,23 @@ class InplaceFunction(Function):
 class NestedIOFunction(Function):
     """Kept for old code: a Function whose arguments and results were nested lists. It cannot be called any more."""
 
+    def save_for_backward(self, *args):
+        """Keep tensors that are anywhere in nested lists."""
+        self.to_save, self._to_save_nested = tuple(_tensors_in(args)), args
+
+    @property
+    def saved_tensors(self):
+        """What was kept, nested as it was."""
+        return self._to_save_nested
+
+    def mark_dirty(self, *args, **kwargs):
+        """These tensors were written to."""
+        self.dirty_tensors = tuple(_tensors_in((args, kwargs)))
+
+    def mark_non_differentiable(self, *args, **kwargs):
+        """These results have no gradient."""
+        self.non_differentiable = tuple(_tensors_in((args, kwargs)))
+
     def forward_extended(self, *input):
         raise NotImplementedError
 
@@ -216,15 +239,31 @@ class NestedIOFunction(Function):
         raise NotImplementedError
 
 
-def once_differentiable(function):
+def _tensors_in(nested):
+    """The tensors in lists, tuples and dictionaries, in order. Raises ValueError for what is neither, nor None."""
+    if isinstance(nested, TensorImpl):
+        yield nested
+    elif isinstance(nested, (list, tuple)):
+        for part in nested:
+            yield from _tensors_in(part)
+    elif isinstance(nested, dict):
+        yield from _tensors_in(list(nested.values()))
+    elif nested is not None:
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type {type(nested).__module__}."
+            f"{type(nested).__qualname__}. Accepted types: Tensors, or lists/tuples of them"
+        )
+
+
+def once_differentiable(fn):
     """Decorator for `backward`: differentiating it again raises an error instead of giving a wrong result."""
 
-    @functools.wraps(function)
+    @functools.wraps(fn)
     def wrapper(ctx, *args):
         from .grad_mode import is_grad_enabled
 
         with no_grad():
-            outputs = function(ctx, *args)
+            outputs = fn(ctx, *args)
         if not is_grad_enabled() or not any(isinstance(a, TensorImpl) and a.requires_grad for a in args):
             return outputs
         guarded = _behind_error(outputs if isinstance(outputs, tuple) else (outputs,))

@@ -244,5 +244,5 @@ class _unsafe_preserve_version_counter:
     def __enter__(self):
         pass
 
-    def __exit__(self, *exception):
+    def __exit__(self, exc_type, exc_value, traceback):
         _unsafe_set_version_counter(self.tensors, self.previous)

@@ -1,6 +1,7 @@
 """`profile`, what is under `readtorch.profiler.profile`, and `record_function`, by which a program names a part of itself.
 
-`emit_nvtx` and `emit_itt`, which tell NVIDIA's and Intel's profilers, and `load_nvprof` are not here: nothing of a GPU is timed.
+`emit_nvtx` and `emit_itt`, which tell NVIDIA's and Intel's profilers, refuse when they are entered, and `load_nvprof` is not here:
+nothing of a GPU is timed.
 
 In PyTorch: `torch/autograd/profiler.py`. Explained in the chapter "The profiler".
 """
@@ -44,7 +45,16 @@ from .profiler_util import (
     _rewrite_name,
 )
 
-__all__ = ["profile", "record_function", "KinetoStepTracker", "EventList", "FunctionEvent", "MemRecordsAcc"]
+__all__ = [
+    "profile",
+    "record_function",
+    "emit_itt",
+    "emit_nvtx",
+    "KinetoStepTracker",
+    "EventList",
+    "FunctionEvent",
+    "MemRecordsAcc",
+]
 
 log = logging.getLogger(__name__)
 
@@ -406,6 +416,39 @@ def show_optimizer(optimizer):
         for callback in tls.observers:
             if callback.python_tracer is not None:
                 callback.python_tracer.note_optimizer(optimizer)
+
+
+class emit_itt:
+    """Every operator a range for Intel's VTune. Entering it raises RuntimeError unless `enabled` is False: no library of Intel's is loaded.
+    (In PyTorch: a build without the library enters it and emits nothing.)
+    """
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled, self.entered, self.record_shapes = enabled, False, record_shapes
+
+    def __enter__(self):
+        if self.enabled:
+            raise RuntimeError("ITT functions not installed. Are you sure you have a ITT build?")
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return None
+
+
+class emit_nvtx:
+    """Every operator a range for NVIDIA's profilers. Entering it, unless `enabled` is False, raises AssertionError without a GPU, as
+    PyTorch built without CUDA, and RuntimeError with one: NVIDIA's library is not loaded.
+    """
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled, self.entered, self.record_shapes = enabled, False, record_shapes
+
+    def __enter__(self):
+        if self.enabled:
+            runtime.driver()
+            raise RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return None
 
 
 class KinetoStepTracker:

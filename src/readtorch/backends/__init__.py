@@ -26,6 +26,7 @@ from . import (
     quantized,
     xnnpack,
 )
+from ._settings import allow_nonbracketed_mutation as __allow_nonbracketed_mutation  # noqa: F401
 from ._settings import ContextProp, PropModule, changed, disable_global_flags, flags_frozen, flags_of, precision
 
 

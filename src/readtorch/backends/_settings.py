@@ -21,6 +21,16 @@ def disable_global_flags():
     Frozen.frozen = True
 
 
+@contextlib.contextmanager
+def allow_nonbracketed_mutation():
+    """Inside, settings may be changed by assignment, frozen or not."""
+    before, Frozen.frozen = Frozen.frozen, False
+    try:
+        yield
+    finally:
+        Frozen.frozen = before
+
+
 def flags_frozen():
     """Whether `disable_global_flags` was called."""
     return Frozen.frozen

@@ -11,7 +11,7 @@ import threading
 from .dispatch_key import BACKENDS, CPU, CUDA, META
 
 _TYPES = ("cpu", "cuda", "meta")
-# Kinds that PyTorch knows and this book does not build.
+# Kinds that PyTorch knows and this book does not build: such a device can be named and compared, and holds no tensors.
 _FOREIGN = (
     "ipu",
     "xpu",
@@ -43,9 +43,7 @@ def _parse(text):
     if not written:
         raise RuntimeError(f"Invalid device string: '{text}'")
     kind, index = written.groups()
-    if kind not in _TYPES:
-        if kind in _FOREIGN:
-            raise RuntimeError(f"readtorch has no '{kind}' device: it knows {', '.join(_TYPES)}")
+    if kind not in _TYPES and kind not in _FOREIGN:
         raise RuntimeError(
             "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
             f"mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}"
@@ -179,9 +177,14 @@ def is_faked():
     return bool(mode_tls.modes) and get_mode(_TorchDispatchModeKey.FAKE) is not None
 
 
+def _no_such_device(target):
+    raise RuntimeError(f"readtorch has no '{target.type}' device: it knows {', '.join(_TYPES)}")
+
+
 # Device type -> function(device) that returns the dispatch keys of tensors there, or raises if there can be none.
 # `readtorch.cuda` puts its own here when there are devices.
 backend_keys = {"cpu": lambda target: CPU, "cuda": no_cuda, "meta": lambda target: META}
+backend_keys.update(dict.fromkeys(_FOREIGN, _no_such_device))
 
 
 def keys_on(target, keys):

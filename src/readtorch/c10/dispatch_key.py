@@ -28,7 +28,9 @@ INFERENCE_MODE = 1 << 7  # a fact
 META = 1 << 8  # no memory, hence no arithmetic: sizes, strides and dtypes only
 SIMULATED_CUDA = 1 << 9  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
 SPARSE_CPU = 1 << 10  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
-BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE_CPU
+SPARSE_CSR_CPU = 1 << 28  # the same with the indices of one dimension compressed: CSR and its relatives
+SPARSE = SPARSE_CPU | SPARSE_CSR_CPU
+BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE
 GPUS = CUDA | SIMULATED_CUDA  # whose work is put on streams
 NOT_CPU = GPUS | META
 
@@ -59,7 +61,7 @@ THREAD = 1 << 24  # let through while this thread has something of its own to sa
 TORCH_FUNCTION = 1 << 25  # its class overrides `__torch_function__`
 NO_STORAGE = 1 << 26  # it wraps other tensors: its own elements lie nowhere
 
-# Bits 28 and 29 are free.
+# Bit 29 is free.
 
 # Keys that no tensor carries: a thread includes them, and so they come into a set by the slow way alone (Note [ Keys of a thread ]).
 # They need not fit into one digit. Bits 30 to 33: Note [ Alias keys ].
@@ -82,7 +84,7 @@ BY_PRIORITY = (
         TRACER,
     ),
     *(AUTOGRAD, ADINPLACEORVIEW, ZEROTENSOR, NEGATIVE, CONJUGATE, FUNCTIONALIZE, FUNCTORCH_BACK_MODE, PYTHON),
-    *(BACKEND_SELECT, SPARSE_CPU, SIMULATED_CUDA, META, CUDA, CPU),
+    *(BACKEND_SELECT, SPARSE_CSR_CPU, SPARSE_CPU, SIMULATED_CUDA, META, CUDA, CPU),
 )
 
 
@@ -112,6 +114,7 @@ CUDA_TENSOR = CUDA | FOLLOWED | AUTOCAST_CUDA | ON_EVERY_TENSOR
 SIMULATED_CUDA_TENSOR = SIMULATED_CUDA | CPU | FOLLOWED | AUTOCAST_CUDA | ON_EVERY_TENSOR
 META_TENSOR = META | FOLLOWED | ON_EVERY_TENSOR
 SPARSE_CPU_TENSOR = SPARSE_CPU | FOLLOWED | AUTOCAST_CPU | ON_EVERY_TENSOR
+SPARSE_CSR_CPU_TENSOR = SPARSE_CSR_CPU | FOLLOWED | AUTOCAST_CPU | ON_EVERY_TENSOR
 
 NAMES = {
     CPU: "CPU",
@@ -119,6 +122,7 @@ NAMES = {
     META: "Meta",
     SIMULATED_CUDA: "SimulatedCUDA",
     SPARSE_CPU: "SparseCPU",
+    SPARSE_CSR_CPU: "SparseCsrCPU",
     BACKEND_SELECT: "BackendSelect",
     PYTHON: "Python",
     FUNCTORCH_BACK_MODE: "FuncTorchDynamicLayerBackMode",
@@ -164,7 +168,7 @@ ALIAS_NAMES = {
 }
 
 # The backends of which Python knows. A key of Autograd is its bit together with one of these, alone it is AutogradOther.
-RUNTIME_BACKENDS = (CPU, CUDA, META, SPARSE_CPU)
+RUNTIME_BACKENDS = (CPU, CUDA, META, SPARSE_CPU, SPARSE_CSR_CPU)
 
 # Entries of an operator's table, lowest priority first; 0 is for calls without tensors.
 RUNTIME_KEYS = (

@@ -168,6 +168,7 @@ _TRANSLATION = {
     keys.META: _raw_of(DispatchKey.Meta),
     keys.SIMULATED_CUDA: _raw_of(DispatchKey.CUDA),
     keys.SPARSE_CPU: _raw_of(DispatchKey.SparseCPU),
+    keys.SPARSE_CSR_CPU: _raw_of(DispatchKey.SparseCsrCPU),
     keys.AUTOGRAD: _bit("AutogradFunctionality"),
 } | {key: _bit(name) for key, name in keys.NAMES.items() if key & keys.FUNCTIONALITIES and key != keys.AUTOGRAD}
 

@@ -5,7 +5,9 @@ In PyTorch: `c10/core/Layout.h`.
 
 
 class layout:
-    """How elements are stored. readtorch's tensors are `strided`."""
+    """How elements are stored: `strided`, or as indices and values. `_mkldnn` and `jagged` are names to compare with, and who asks
+    for a tensor of theirs is refused.
+    """
 
     __slots__ = ("name",)
 
@@ -18,6 +20,16 @@ class layout:
     def __reduce__(self):
         return self.name
 
+    def in_words(self):
+        """As C++ prints it: Strided, Sparse, SparseCsr …"""
+        return self.name.removesuffix("_coo").title().replace("_", "")
+
 
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
+_mkldnn = layout("_mkldnn")
+jagged = layout("jagged")

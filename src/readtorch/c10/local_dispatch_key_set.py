@@ -15,6 +15,7 @@ from .dispatch_key import (
     INFERENCE_MODE,
     INFERENCE_TENSOR,
     NO_STORAGE,
+    SPARSE_CSR_CPU,
     TANGENT,
     THREAD,
     TORCH_FUNCTION,
@@ -27,7 +28,7 @@ DEFAULT_EXCLUDED = AUTOCAST
 # `tls.torch_function`: which `__torch_function__` are asked.
 ALL_ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
-_EVERYTHING = NO_STORAGE * 2 - 1
+_EVERYTHING = NO_STORAGE * 2 - 1 | SPARSE_CSR_CPU
 
 
 def mask_of(included, excluded, grad_mode, inference_mode, torch_function, watched, forward_mode=False):

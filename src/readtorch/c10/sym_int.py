@@ -66,6 +66,9 @@ class _SymArithmetic(_SymNumber):
     def __float__(self):
         return float(self.node.guarded())
 
+    def conjugate(self):
+        return self
+
     def __complex__(self):
         return complex(float(self))
 

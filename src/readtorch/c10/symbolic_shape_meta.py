@@ -189,7 +189,7 @@ def _clamped(place, size):
         return size if place else 0
     if place < 0:
         place = place + size
-    return 0 if place < 0 else size if place >= size else place
+    return 0 if place < 0 else size if place > size else place
 
 
 def _is_contiguous(pairs):

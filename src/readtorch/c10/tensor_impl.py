@@ -18,7 +18,7 @@ from .dispatch_key import (
     NEGATIVE,
     OF_VIEWS,
     PYTHON,
-    SPARSE_CPU,
+    SPARSE,
     TORCH_FUNCTION,
     WRAPPED_NUMBER,
 )
@@ -51,7 +51,7 @@ class TensorImpl:
         "_creation",  # of a view: one of the Creation values, decides whether it may be written to in place; of a wrapped
         # number: the number
         "_view_version",  # of a view only: the shared version at which its `_edge` was last right
-        "_meta",  # AutogradMeta (grad, hooks, name …); None until needed
+        "_autograd_meta",  # AutogradMeta (grad, hooks, name …); None until needed
         "__weakref__",
     )
 
@@ -93,7 +93,7 @@ def wrap(array):
     t._keys = CPU_TENSOR
     t._counter = [0]
     t._edge = NO_EDGE
-    t._storage_impl = t._base = t._meta = None
+    t._storage_impl = t._base = t._autograd_meta = None
     return t
 
 
@@ -107,7 +107,7 @@ def wrap_result(result):
     t._keys = CPU_TENSOR
     t._counter = [0]
     t._edge = NO_EDGE
-    t._storage_impl = t._base = t._meta = None
+    t._storage_impl = t._base = t._autograd_meta = None
     return t
 
 
@@ -150,7 +150,7 @@ def storage_impl(t):
 
     None for a sparse tensor, whose indices and values lie in two storages.
     """
-    if t._storage_impl is None and not key_set(t) & dispatch_key.SPARSE_CPU:
+    if t._storage_impl is None and not key_set(t) & dispatch_key.SPARSE:
         base = t._base
         shared = base is not None and owner_of(base._array) is owner_of(t._array)
         t._storage_impl = storage_impl(base) if shared else storage_of(t._array)
@@ -179,7 +179,7 @@ def view(base, array):
     t._creation = _FOLLOWED
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
-    t._base = t._meta = None
+    t._base = t._autograd_meta = None
     return t
 
 
@@ -195,7 +195,7 @@ def alias(base, array):
 def has_compatible_shallow_copy_type(t, other):
     """Whether `t` can take over `other`'s elements and stay the object that it is: both strided in memory, both sparse, or alike."""
     ours, theirs = key_set(t) & BACKENDS, key_set(other) & BACKENDS
-    return ours == theirs or not (ours | theirs) & (META | SPARSE_CPU)
+    return ours == theirs or not (ours | theirs) & (META | SPARSE)
 
 
 def detached(t):

@@ -11,6 +11,7 @@ class _Compiling(threading.local):
     """Whether `compile` captures a call of this thread; threads may compile at once. In PyTorch: one flag and a lock."""
 
     flag = False
+    exporting = False
 
 
 _compiling = _Compiling()
@@ -20,8 +21,10 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "disable",
+    "cudagraph_mark_step_begin",
     "is_compiling",
     "is_dynamo_compiling",
+    "is_exporting",
     "list_backends",
     "reset",
 ]
@@ -42,11 +45,20 @@ def is_compiling():
 is_dynamo_compiling = is_compiling
 
 
+def is_exporting():
+    """Whether the call that asks is being traced by `export`."""
+    return _compiling.exporting
+
+
+def cudagraph_mark_step_begin():
+    """Begin an iteration, for CUDA graphs, which readtorch's `compile` does not make: nothing is to be done."""
+
+
 def list_backends(exclude_tags=("debug", "experimental")):
     """The names that `compile(backend=…)` takes."""
     from readtorch import _dynamo
 
-    return _dynamo.list_backends() if exclude_tags else sorted(_dynamo.backends.BACKENDS)
+    return _dynamo.list_backends() if exclude_tags else sorted(_dynamo.backends.registry.BACKENDS)
 
 
 def reset():

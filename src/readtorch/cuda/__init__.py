@@ -17,9 +17,10 @@ from readtorch.c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
 from readtorch.csrc.tensor.python_tensor import cuda_types as _types
 from readtorch.random import device_modules
 from readtorch.storage import legacy_cuda_classes as _legacy_storages
-from . import amp, memory, random, streams
+from . import amp, jiterator, memory, nvtx, random, streams
 from ._utils import _get_device_index
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from ._nvml import clock_rate, device_memory_used, memory_usage, power_draw, temperature, utilization
 from .memory import *  # noqa: F403
 from .random import (
     default_generators,
@@ -160,6 +161,11 @@ def get_arch_list():
     return []
 
 
+def get_gencode_flags():
+    """The compiler's flags for these architectures: none, since kernels are compiled when they are needed."""
+    return ""
+
+
 def current_device():
     """The number of the device that "cuda" means to this thread."""
     init()
@@ -186,7 +192,7 @@ class device:
         if self.idx >= 0:
             set_device(self.idx)
 
-    def __exit__(self, *exception):
+    def __exit__(self, type, value, traceback):
         if self.prev_idx >= 0:
             set_device(self.prev_idx)
         return False
@@ -283,3 +289,40 @@ class StreamContext:
 def stream(stream):
     """A StreamContext: `with stream(s):`."""
     return StreamContext(stream)
+
+
+# ------------------------------------------------------------------------------------ NVIDIA's own libraries
+
+
+def cudart():
+    """CUDA's runtime library as a module. Raises AssertionError without a device, else NotImplementedError."""
+    init()
+    raise NotImplementedError("readtorch calls CUDA's driver and has no module of its runtime library")
+
+
+def current_blas_handle():
+    """cuBLAS' handle. Raises AssertionError without a device, else NotImplementedError."""
+    init()
+    raise NotImplementedError("readtorch multiplies matrices with kernels of its own and has no cuBLAS handle")
+
+
+def get_sync_debug_mode():
+    """0: nothing is said when the program waits for a device."""
+    init()
+    return 0
+
+
+_SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_sync_debug_mode(debug_mode):
+    """Whether waiting for a device warns or raises: "default" (0). "warn" (1) and "error" (2) raise NotImplementedError."""
+    init()
+    if isinstance(debug_mode, str):
+        if debug_mode not in _SYNC_DEBUG_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+        debug_mode = _SYNC_DEBUG_MODES[debug_mode]
+    if debug_mode not in _SYNC_DEBUG_MODES.values():
+        raise RuntimeError("invalid value of debug_mode, expected one of 0,1,2")
+    if debug_mode:
+        raise NotImplementedError("readtorch does not tell when a program waits for a device")

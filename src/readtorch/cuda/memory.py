@@ -473,22 +473,27 @@ class MemPool:
         if allocator is not None:
             raise TypeError("MemPool(): readtorch has no allocators but its own, so allocator must be None")
         self.allocator = None
-        self.id = graph_pool_handle()
+        self._id = graph_pool_handle()
         self._pools = runtime.allocator().device(_index(None))
-        self._pools.create_or_incref_pool(self.id)
+        self._pools.create_or_incref_pool(self._id)
         if use_on_oom:
-            self._pools.set_use_on_oom(self.id, True)
+            self._pools.set_use_on_oom(self._id, True)
         if no_split:
-            self._pools.set_no_split(self.id)
-        weakref.finalize(self, _leave_pool, self._pools, self.id)
+            self._pools.set_no_split(self._id)
+        weakref.finalize(self, _leave_pool, self._pools, self._id)
+
+    @property
+    def id(self):
+        """Two numbers, by which the allocator knows it."""
+        return self._id
 
     def use_count(self):
         """How many use it: this object, and every `use_mem_pool` that is active."""
-        return self._pools.pool_use_count(self.id)
+        return self._pools.pool_use_count(self._id)
 
     def snapshot(self, include_traces=True):
         """Its segments: see `memory_snapshot`."""
-        return memory_snapshot(self.id, include_traces)
+        return memory_snapshot(self._id, include_traces)
 
 
 def _leave_pool(pools, pool_id):

@@ -83,8 +83,8 @@ class Stream:
     def __exit__(self, *exception):
         self._contexts.pop().__exit__(*exception)
 
-    def __eq__(self, other):
-        return isinstance(other, Stream) and self._impl == other._impl
+    def __eq__(self, o):
+        return isinstance(o, Stream) and self._impl == o._impl
 
     def __hash__(self):
         return hash((self.cuda_stream, self.device))

@@ -38,6 +38,7 @@ from .distributed_c10d import (
     _rank_not_in_group,
     _reduce_scatter_base,
 )
+from . import rpc
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .thread_ranks import run_threads
 

@@ -5,6 +5,7 @@ first used; here they are complete when they return.
 """
 
 import readtorch
+from readtorch.autograd.function import Function
 from readtorch.csrc.distributed.types import ReduceOp
 
 from . import distributed_c10d as c10d
@@ -73,3 +74,25 @@ def broadcast(tensor, src, group):
     result = tensor.clone(memory_format=readtorch.contiguous_format)
     c10d.broadcast(result, src, _group_of(group))
     return result
+
+
+def wait_tensor(tensor):
+    """The tensor itself: what a collective here returns is complete."""
+    return tensor
+
+
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx, tensor, output_split_sizes, input_split_sizes, group):
+        ctx.splits_and_group = output_split_sizes, input_split_sizes, group
+        return all_to_all_single(tensor, output_split_sizes, input_split_sizes, group)
+
+    @staticmethod
+    def backward(ctx, grad):
+        given, taken, group = ctx.splits_and_group
+        return all_to_all_single(grad, taken, given, group), None, None, None
+
+
+def all_to_all_single_autograd(tensor, output_split_sizes, input_split_sizes, group):
+    """`all_to_all_single` with a gradient, whose rows go back where they came from."""
+    return _AllToAllSingle.apply(tensor, output_split_sizes, input_split_sizes, group)

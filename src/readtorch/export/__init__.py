@@ -1,11 +1,13 @@
-"""A module as one graph, which can be saved and run without its Python code. In PyTorch: `torch/export/__init__.py`.
+"""A module as one graph, which can be saved and run without its Python code. In PyTorch: `torch/export/__init__.py`. The chapter "export and
+ONNX" reads it.
 
     ep = export(module, (x,))       trace with example inputs
     ep.module()(x)                  run
     ep.run_decompositions()         the graph in core ATen, without writes
     save(ep, "model.pt2")           a file that PyTorch loads, too; `load` reads those of PyTorch
+    unflatten(ep)                   modules again, with the names that they had
 
-Left out: `strict=True` (a capture by Dynamo), `preserve_module_call_signature`, `draft_export`, `unflatten`.
+Left out: `preserve_module_call_signature`, `draft_export`.
 """
 
 from readtorch.nn import Module
@@ -15,6 +17,7 @@ from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
     "AdditionalInputs",
@@ -29,10 +32,13 @@ __all__ = [
     "ExportBackwardSignature",
     "ExportedProgram",
     "ExportGraphSignature",
+    "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
     "register_dataclass",
     "ShapesCollection",
+    "unflatten",
+    "UnflattenedModule",
 ]
 
 
@@ -46,25 +52,25 @@ def export(
     preserve_module_call_signature=(),
     prefer_deferred_runtime_asserts_over_guards=False,
 ):
-    """An ExportedProgram: the graph of one call of `mod`, a Module, with args and kwargs, traced by running it with fake tensors.
+    """An ExportedProgram: the graph of one call of `mod`, a Module, with args and kwargs.
 
     args, kwargs: example inputs, a tuple and a dict: tensors, numbers, strings and None, in any nest of containers that `utils._pytree` knows. A
     call of the program must have tensors of the same sizes, and the same numbers and strings. dynamic_shapes: which sizes may
-    change; all are fixed here, and others are refused with NotImplementedError. strict: NotImplementedError for True, and
-    for a `preserve_module_call_signature`. prefer_deferred_runtime_asserts_over_guards: without effect.
+    change, as `Dim`s by input and dimension; all others are fixed. strict: False, run the module with fake tensors, and record the
+    operators; True, let Dynamo read its bytecode first. Then what the graph cannot hold is refused (Unsupported), no code of the module
+    runs, other effects than writes to tensors are told in a warning and not done, and only what the graph reads of parameters and
+    buffers is an input of it. preserve_module_call_signature: NotImplementedError. prefer_deferred_runtime_asserts_over_guards: without effect.
 
-    ValueError for a `mod` that is no Module and for inputs of other types, UserError for arguments that do not fit each other. Branches on
-    elements of tensors raise what fake tensors raise.
+    ValueError for a `mod` that is no Module and for inputs of other types, UserError for arguments that do not fit each other, and for a `Dim`
+    that the program fixes or narrows. Branches on elements of tensors raise what fake tensors raise, or Unsupported.
     """
     from ._trace import _export
 
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
-    if strict or preserve_module_call_signature:
-        raise NotImplementedError(
-            "readtorch exports with strict=False alone, and without preserve_module_call_signature"
-        )
-    return _export(mod, args, kwargs, dynamic_shapes)
+    if preserve_module_call_signature:
+        raise NotImplementedError("readtorch exports without preserve_module_call_signature")
+    return _export(mod, args, kwargs, dynamic_shapes, strict)
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):

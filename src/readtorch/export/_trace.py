@@ -1,6 +1,7 @@
 """How a module becomes a graph. In PyTorch: `torch/export/_trace.py`.
 
     fake        arguments, parameters and buffers become fake tensors
+    capture     with strict=True: Dynamo reads the bytecode, and what it has captured is traced in the module's place
     trace       `make_fx(pre_dispatch=True)`, above autograd: compositions are whole, writes stay writes
     lift        parameters and buffers are inputs already; tensors that the graph holds become inputs
     name        placeholders are called after what they stand for
@@ -9,16 +10,23 @@ Sizes that `dynamic_shapes` leaves open are symbols (`_export/non_strict_utils.p
 
 What differs from PyTorch: `with torch.no_grad():` inside of `forward` leaves no mark in the graph, nor does
 `torch.autocast`, whose casts are there; in PyTorch these regions are graphs of their own (`wrap_with_set_grad_enabled`,
-`wrap_with_autocast`).
+`wrap_with_autocast`). A slice up to a size that is left open, `x[:n]`, says 0 where PyTorch's graph says None.
+
+With strict=True also: placeholders are named after the path by which a tensor was found first, which in PyTorch is now and then another
+one (a module with two names; `p___dict_____modules____a___weight` in a module that assigns attributes), and stand in the order of their use, not in
+that in which Dynamo came by them. `.item()` is Unsupported. As in PyTorch, a buffer that is assigned (`self.count = self.count + 1`) keeps
+its old value when the program runs, and only a warning says so; `self.count.add_(1)` is right.
 """
 
 import contextlib
 import functools
 import inspect
+from types import MappingProxyType
 from typing import NamedTuple
 
 import readtorch
 from readtorch._dynamo.exc import UserError, UserErrorType
+from readtorch._dynamo.functional_export import dynamo_graph_capture_for_export
 from readtorch._export.non_strict_utils import make_constraints, make_fake_inputs, produce_guards_and_solve_constraints
 from readtorch._export.passes.lift_constants_pass import constant_attrs_of, lift_constants_pass
 from readtorch._export.utils import placeholder_naming_pass
@@ -33,7 +41,7 @@ from readtorch.fx.experimental.symbolic_shapes import ShapeEnv
 from readtorch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from readtorch.nn import Parameter
 from readtorch.nn.utils.stateless import _reparametrize_module
-from readtorch.utils._pytree import is_namedtuple_instance, tree_flatten, tree_leaves, tree_unflatten
+from readtorch.utils._pytree import is_namedtuple_instance, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .dynamic_shapes import AdditionalInputs, ShapesCollection, _check_dynamic_shapes, _combine_args
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
@@ -50,11 +58,13 @@ from .graph_signature import (
 aten = ops.aten
 
 
-def _export(mod, args, kwargs=None, dynamic_shapes=None):
+def _export(mod, args, kwargs=None, dynamic_shapes=None, strict=False):
     """The work of `export`."""
     args, kwargs, verify = _process_export_inputs(mod, args, kwargs, dynamic_shapes)
     dynamic_shapes = _specification(mod, args, kwargs, dynamic_shapes)
-    gm, signature, constants, in_spec, out_spec, sizes = _non_strict_export(mod, args, kwargs, dynamic_shapes)
+    with _exporting():
+        traced = (_strict_export if strict else _non_strict_export)(mod, args, kwargs, dynamic_shapes)
+    gm, signature, constants, in_spec, out_spec, sizes = traced
     root = ModuleCallSignature([], [], in_spec, out_spec, _get_forward_arg_names(mod, args, kwargs))
     names = dict(mod.named_modules(remove_duplicate=False))
     program = ExportedProgram(
@@ -71,6 +81,17 @@ def _export(mod, args, kwargs=None, dynamic_shapes=None):
     program._guards_code = sizes.guards_code
     verify(program)
     return program
+
+
+@contextlib.contextmanager
+def _exporting():
+    """`with _exporting():` `compiler.is_exporting()` says so."""
+    state = readtorch.compiler._compiling
+    before, state.exporting = state.exporting, True
+    try:
+        yield
+    finally:
+        state.exporting = before
 
 
 def _process_export_inputs(mod, args, kwargs, dynamic_shapes):
@@ -133,31 +154,110 @@ class Sizes(NamedTuple):
     guards_code: list
 
 
-def _non_strict_export(mod, args, kwargs, dynamic_shapes):
-    """(GraphModule, signature, constants, in_spec, out_spec, Sizes)"""
+class FakeInputs(NamedTuple):
+    """args, kwargs: with FakeTensors, and SymInts where an int may change; opened: [OpenSize]."""
+
+    fake_mode: FakeTensorMode
+    args: tuple
+    kwargs: dict
+    opened: list
+
+
+def _fake_inputs(mod, args, kwargs, dynamic_shapes):
     fake_mode = _fake_mode_of(args, kwargs) or FakeTensorMode(
         allow_non_fake_inputs=True, export=True, shape_env=ShapeEnv(), static_shapes=True
     )
     fakify = functools.partial(_fakify, fake_mode)
-    fake_args, fake_kwargs, opened = make_fake_inputs(mod, args, kwargs, dynamic_shapes, fake_mode, fakify)
-    state = {name: fake_mode.from_tensor(t, static_shapes=True) for name, t in _named_state(mod).items()}
-    constant_attrs = constant_attrs_of(mod)
-    flat_args, in_spec = tree_flatten((fake_args, fake_kwargs))
-    gm, out_spec = _traced(mod, state, flat_args, in_spec, fake_mode)
+    return FakeInputs(fake_mode, *make_fake_inputs(mod, args, kwargs, dynamic_shapes, fake_mode, fakify))
+
+
+def _non_strict_export(mod, args, kwargs, dynamic_shapes):
+    """The trace of the module itself: (GraphModule, signature, constants, in_spec, out_spec, Sizes)"""
+    inputs, assigned = _fake_inputs(mod, args, kwargs, dynamic_shapes), 0
+    state = _fake_state(inputs, _named_state(mod))
+
+    def call(values, args, kwargs):
+        nonlocal assigned
+        given = dict(zip(state, values))
+        with _reparametrize_module(mod, dict(given), tie_weights=True, strict=True, stack_weights=True):
+            result = mod(*args, **kwargs)
+            assigned = _copy_assigned_buffers(mod, given)
+        return result
+
+    with _detect_attribute_assignment(mod):
+        gm, out_spec = _traced(mod, call, state, inputs)
+    _rename_copies(gm.graph, assigned)
+    return _aten_export_artifact(mod, gm, out_spec, state, inputs)
+
+
+def _strict_export(mod, args, kwargs, dynamic_shapes):
+    """The trace of what Dynamo has captured of the module; the same. Inputs are the parameters and buffers that it reads."""
+    inputs = _fake_inputs(mod, args, kwargs, dynamic_shapes)
+    examples = tree_map(lambda t, fake: fake if isinstance(fake, SymInt) else t, (args, kwargs), inputs[1:3])
+    captured = dynamo_graph_capture_for_export(mod, inputs.fake_mode)(*examples)
+    names = sorted(captured.state, key=lambda name: _place_among_inputs(name, captured.state[name]))
+    state = _fake_state(inputs, {name: captured.state[name] for name in names})
+
+    def call(values, args, kwargs):
+        given = dict(zip(state, values))
+        return captured.forward([given[name] for name in captured.state], mod, args, kwargs)
+
+    gm, out_spec = _traced(mod, call, state, inputs)
+    return _aten_export_artifact(mod, gm, out_spec, state, inputs, captured.state)
+
+
+def _place_among_inputs(name, t):
+    """Parameters stand first, and what is not in the module before what is."""
+    return not isinstance(t, Parameter), not name.startswith("G____import_")
+
+
+def _fake_state(inputs, tensors):
+    return {name: inputs.fake_mode.from_tensor(t, static_shapes=True) for name, t in tensors.items()}
+
+
+def _aten_export_artifact(mod, gm, out_spec, state, inputs, captured=MappingProxyType({})):
+    """What is left to do with a trace. captured: {name: tensor}, the state that Dynamo has found, by the names that it gave."""
+    fake_mode, opened, constant_attrs = inputs.fake_mode, inputs.opened, constant_attrs_of(mod)
+    flat_args, in_spec = tree_flatten((inputs.args, inputs.kwargs))
     produce_guards_and_solve_constraints(fake_mode.shape_env, opened)
     sizes = Sizes(make_constraints(fake_mode.shape_env, opened), fake_mode.shape_env.guards_code())
     _set_missing_meta_vals(gm, flat_args, len(state))
     signature = _make_signature(gm, mod, state)
     constants = lift_constants_pass(gm, signature, constant_attrs, fake_mode)
+    _rewrite_dynamo_tensor_constants(mod, captured, signature)
     for node in gm.graph.nodes:
         if node.op in ("placeholder", "output"):
             node.meta.pop("nn_module_stack", None)
             node.meta.pop("stack_trace", None)
-    placeholder_naming_pass(gm, signature, mod, fake_args, fake_kwargs)
-    _preserve_requires_grad(gm, signature, state, constants, flat_args)
+    placeholder_naming_pass(gm, signature, mod, inputs.args, inputs.kwargs)
+    _preserve_requires_grad(gm, signature, {**constants, **state}, flat_args)
+    _restore_names(mod, captured, signature, constant_attrs, constants)
     for name in signature.non_persistent_buffers:
         constants[name] = mod.get_buffer(name)
     return gm, signature, constants, in_spec, out_spec, sizes
+
+
+def _rewrite_dynamo_tensor_constants(mod, captured, signature):
+    """Captured tensors that the module has not registered are constants."""
+    registered = {id(t) for t in _named_state(mod).values()}
+    for spec in signature.input_specs:
+        if spec.target in captured and id(captured[spec.target]) not in registered:
+            spec.kind = InputKind.CONSTANT_TENSOR
+
+
+def _restore_names(mod, captured, signature, constant_attrs, constants):
+    """Targets are the names that the module has for captured tensors: of several the first."""
+    names = {id(t): name for name, t in reversed(_named_state(mod).items())}
+    for spec in signature.input_specs:
+        t = captured.get(spec.target)
+        if t is None:
+            continue
+        if spec.kind == InputKind.CONSTANT_TENSOR:
+            found = constant_attrs.get(t) or [spec.target]
+            constants.update(dict.fromkeys(found, t))
+            spec.target = found[0]
+        else:
+            spec.target = names[id(t)]
 
 
 def _fake_mode_of(args, kwargs):
@@ -179,24 +279,21 @@ def _fakify(fake_mode, t):
     return fake_mode.from_tensor(t)
 
 
-def _traced(mod, state, flat_args, in_spec, fake_mode):
-    """(the GraphModule of parameters, buffers and flat arguments, the spec of the result)."""
-    out_spec, assigned = None, 0
+def _traced(mod, call, state, inputs):
+    """(the GraphModule of state and flat arguments, the spec of the result). call(values of the state, args, kwargs): what is traced."""
+    flat_args, in_spec = tree_flatten((inputs.args, inputs.kwargs))
+    out_spec = None
 
     def flat_fn(*values):
-        nonlocal out_spec, assigned
-        given = dict(zip(state, values))
+        nonlocal out_spec
         args, kwargs = tree_unflatten(list(values[len(state) :]), in_spec)
-        with _reparametrize_module(mod, dict(given), tie_weights=True, strict=True, stack_weights=True):
-            outs, out_spec = tree_flatten(mod(*args, **kwargs))
-            assigned = _copy_assigned_buffers(mod, given)
+        outs, out_spec = tree_flatten(call(values[: len(state)], args, kwargs))
         return tuple(_checked(outs))
 
     flat_fn._orig_mod = mod
-    with fake_mode, _detect_attribute_assignment(mod), _restored_grad_mode():
+    with inputs.fake_mode, _restored_grad_mode():
         gm = make_fx(flat_fn, pre_dispatch=True, record_module_stack=True)(*state.values(), *flat_args)
     insert_deferred_runtime_asserts(gm.graph)
-    _rename_copies(gm.graph, assigned)
     gm.graph.eliminate_dead_code(lambda node: node.target is not aten.detach.default)
     _without_backends(gm.graph)
     _insert_aten_to_metadata_assert_pass(gm.graph)
@@ -225,7 +322,12 @@ def _insert_aten_to_metadata_assert_pass(graph):
             notes = {"dtype": val.dtype, "device": val.device, "layout": val.layout}
             with graph.inserting_before(node):
                 check = graph.call_function(aten._assert_tensor_metadata.default, (node.args[0],), notes)
-            check.meta.update({key: node.meta[key] for key in ("stack_trace", "nn_module_stack") if key in node.meta})
+            _copy_origin(node, check)
+
+
+def _copy_origin(node, other):
+    """Note in `other` that it comes from where `node` does."""
+    other.meta.update({key: node.meta[key] for key in ("stack_trace", "nn_module_stack") if key in node.meta})
 
 
 def _checked(outs):
@@ -251,10 +353,13 @@ def _copy_assigned_buffers(mod, given):
 
 
 def _rename_copies(graph, count):
-    """The last `count` nodes are writes to assigned buffers, which PyTorch adds behind the trace."""
+    """The last `count` nodes are writes to assigned buffers, which PyTorch adds behind the trace. They belong to the outermost module."""
     if count:
         for node in list(graph.nodes)[-count - 1 : -1]:
             node._rename("copy__default")
+            _copy_origin(node.args[1], node)
+            if "nn_module_stack" in node.meta:
+                node.meta["nn_module_stack"] = dict(list(node.meta["nn_module_stack"].items())[:1])
 
 
 @contextlib.contextmanager
@@ -302,14 +407,11 @@ def _state_spec(node, name, t, persistent):
     return InputSpec(InputKind.BUFFER, TensorArgument(node.name), name, persistent)
 
 
-def _preserve_requires_grad(gm, signature, state, constants, flat_args):
-    """Placeholders note whether what they stand for requires grad. The trace has noted tensors without a history."""
+def _preserve_requires_grad(gm, signature, tensors, flat_args):
+    """tensors: those of the state and the constants. Placeholders note whether what they stand for requires grad. The trace has noted tensors without a history."""
     user_inputs = iter(flat_args)
     for node, spec in zip(gm.graph.find_nodes(op="placeholder"), signature.input_specs):
-        if spec.kind == InputKind.USER_INPUT:
-            t = next(user_inputs)
-        else:
-            t = (constants if spec.kind == InputKind.CONSTANT_TENSOR else state)[spec.target]
+        t = next(user_inputs) if spec.kind == InputKind.USER_INPUT else tensors[spec.target]
         if isinstance(t, Tensor):
             with unset_fake_temporarily():
                 node.meta["val"].requires_grad_(t.requires_grad)

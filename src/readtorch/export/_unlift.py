@@ -4,13 +4,13 @@ Placeholders of parameters, buffers and constants become attributes again, and w
 copied into it.
 """
 
-import ast
 import copy
 import inspect
 import math
 import types
 
 import readtorch
+from readtorch._export.guards_code import guard_function, shown_guard
 from readtorch._export.utils import _check_input_constraints_for_graph
 from readtorch._ops import ops
 from readtorch._tensor import Tensor
@@ -178,10 +178,16 @@ def _assign_attr(value, module, name, persistent=None):
 
 
 class GuardsFn(Module):
-    """Checks the sizes of arguments. Its `forward` is generated."""
+    """Checks the sizes of arguments. checks: (function of the arguments, what is said if it does not hold)."""
+
+    def __init__(self, checks=()):
+        super().__init__()
+        self._checks = checks
+        self._is_impure = True
 
     def forward(self, *args):
-        pass
+        for holds, message in self._checks:
+            readtorch._assert(holds(args), message)
 
 
 def _insert_guards(gm, example_inputs, range_constraints, guards_code):
@@ -201,25 +207,12 @@ def _insert_guards(gm, example_inputs, range_constraints, guards_code):
 
 
 def _convert_guards_code_to_fn(code, paths):
-    """For an argument x["a"] of size (2, 3), the second of all, and the guard L['x']['a'].size()[0] == 2:
+    """For an argument x["a"] of size (2, 3), the second of all, and the guard L['x']['a'].size()[0] == 2, this is checked:
 
     torch._assert(args[1].size()[0] == 2, "Guard failed: x['a'].size()[0] == 2")
     """
-    lines = ["def forward(*args):"]
-    for guard in code:
-        condition, shown = guard, guard
-        for i, path in enumerate(paths):
-            source = "L" + keystr(path)
-            condition = condition.replace(source, f"args[{i}]")
-            shown = shown.replace(source, path[0].key + keystr(path[1:]))
-        shown = ast.unparse(ast.parse(shown, mode="eval"))
-        lines.append(f"    _assert({condition}, {f'Guard failed: {shown}'!r})")
-    namespace = {"_assert": readtorch._assert, "math": math}
-    exec("\n".join([*lines, "    return"]), namespace)
-    guards_fn = GuardsFn()
-    guards_fn.forward = namespace["forward"]
-    guards_fn._is_impure = True
-    return guards_fn
+    sources = ["L" + keystr(path) for path in paths]
+    return GuardsFn([(guard_function(guard, sources), f"Guard failed: {shown_guard(guard)}") for guard in code])
 
 
 def _get_input_guards_for_graph(placeholders, range_constraints, paths):

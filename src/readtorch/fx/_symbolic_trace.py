@@ -23,10 +23,12 @@ from types import FunctionType
 from numba.core.dispatcher import Dispatcher
 
 import readtorch
+from readtorch._C import ScriptObject  # noqa: F401  (programs that trace in their own way take it from here, and compatibility)
 from readtorch.c10.module_names import is_in
 from readtorch.nn import Module, Parameter, Sequential
 from readtorch.utils import _pytree as pytree
 
+from ._compatibility import compatibility  # noqa: F401
 from .graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from .graph_module import GraphModule
 from .node import base_types, map_aggregate
@@ -484,6 +486,14 @@ class _Patcher:
         is_new = id(thing) not in self.visited
         self.visited.add(id(thing))
         return is_new
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.revert_all_patches()
+        self.patches_made.clear()
+        self.visited.clear()
 
     def revert_all_patches(self):
         for _, revert in reversed(self.patches_made):

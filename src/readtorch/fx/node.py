@@ -19,7 +19,9 @@ import inspect
 import logging
 import operator
 import types
+from collections.abc import Callable
 from functools import total_ordering
+from typing import Any
 
 import readtorch
 from readtorch._ops import OpOverload, OpOverloadPacket, ops
@@ -41,12 +43,16 @@ base_types = (
     *(readtorch.dtype, Tensor, readtorch.device, readtorch.memory_format, readtorch.layout, OpOverload),
 )
 
+Target = Callable | str  # what a node calls, in annotations
+Argument = Any
+
 _legal_ops = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 
 _side_effectful_functions = {
     readtorch._assert,
     readtorch._assert_async,
     ops.aten._assert_async.msg,
+    ops.aten._assert_tensor_metadata.default,
     operator.setitem,
     readtorch._C._set_grad_enabled,
 }

@@ -341,6 +341,8 @@ def _instructions_of(frame):
 def _is_in_assert(frame):
     """Whether a frame asks for the truth of a value in an `assert`: where it is false, an AssertionError is raised."""
     instructions, current = _instructions_of(frame)
+    if instructions[current].opname == "TO_BOOL" or instructions[current].argrepr.startswith("bool("):
+        current += 1  # since 3.13 an instruction before the jump asks
     if "JUMP" not in instructions[current].opname or "IF_TRUE" not in instructions[current].opname:
         return False
     following = instructions[current + 1]

@@ -10,15 +10,16 @@ import types as _types
 import typing
 from typing import Final
 
-from readtorch._jit_internal import export, ignore, is_scripting, unused
+from readtorch._jit_internal import _overload, _overload_method, export, ignore, is_scripting, unused
 from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.csrc.jit.runtime.jit_exception import Error
 
 from ._async import Future, fork, wait
 from ._freeze import freeze, optimize_for_inference, run_frozen_optimizations
-from ._fuser import optimized_execution
+from ._fuser import optimized_execution, strict_fusion
 from ._recursive import interface
 from ._script import Attribute, CompilationUnit, RecursiveScriptModule, ScriptModule, script, script_if_tracing
+from ._script import script_if_tracing as _script_if_tracing
 from ._serialization import load, save
 from ._trace import TracerWarning, TracingCheckError, is_tracing, trace, trace_module
 
@@ -49,6 +50,7 @@ __all__ = [
     "save",
     "script",
     "script_if_tracing",
+    "strict_fusion",
     "trace",
     "trace_module",
     "unused",

@@ -4,7 +4,9 @@ In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "Inductor: loops, fu
 """
 
 import contextlib
+import warnings
 
+from readtorch._jit_internal import is_scripting
 from readtorch.csrc.jit.runtime import graph_executor
 
 
@@ -17,3 +19,17 @@ def optimized_execution(should_optimize):
         yield
     finally:
         graph_executor.set_graph_executor_optimize(stored)
+
+
+class strict_fusion:
+    """In a script: raise if operators inside stay unfused. In Python, where nothing is fused, it warns of that."""
+
+    def __init__(self):
+        if not is_scripting():
+            warnings.warn("Only works in script mode", stacklevel=2)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, type, value, tb):
+        pass

@@ -13,10 +13,17 @@ from functools import cache
 
 import readtorch
 from readtorch import nn
-from readtorch._jit_internal import EXPORT, get_torchscript_modifier, is_final, is_ignored_fn, should_drop
+from readtorch._jit_internal import (
+    EXPORT,
+    _get_fn_overloads,
+    get_torchscript_modifier,
+    is_final,
+    is_ignored_fn,
+    should_drop,
+)
 from readtorch.c10.module_names import is_in
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.api.module import ScriptModule
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_object, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import NativeResolver
@@ -77,7 +84,7 @@ def _create(module, concrete, names_of):
     if isinstance(module, RecursiveScriptModule):
         return module
     names = names_of(module)
-    object = ScriptObject(concrete.type)
+    object = ScriptModule(concrete.type)
     for name, found, _ in concrete.attributes:
         object.setattr(name, _attribute_value(module, name, found))
     scripted = RecursiveScriptModule(object, concrete, original=module)
@@ -266,6 +273,10 @@ class ConcreteModuleType:
 
     def declare_method(self, name, function=None):
         function = function or getattr(self.python_class, name, None)
+        if inspect.isfunction(function) and _get_fn_overloads(function):
+            raise NotImplementedError(
+                f"readtorch compiles overloaded functions, but not the method '{function.__qualname__}'"
+            )
         return define_method(self.type, name, function, None, self.make_self)
 
     def compile_method(self, name):
@@ -499,18 +510,18 @@ def grad_mode_class(cls):
     return type
 
 
-def interface(cls):
+def interface(obj):
     """Decorator: a class whose methods say what a type must have. An attribute that is annotated with it may hold
     any module, or object, that has these methods.
     """
-    is_module = issubclass(cls, Module)
-    type = InterfaceType(python_cu.free_name(qualified_name(cls)), {}, is_module)
+    is_module = issubclass(obj, Module)
+    type = InterfaceType(python_cu.free_name(qualified_name(obj)), {}, is_module)
     python_cu.register_type(type)
-    for name, function in cls.__dict__.items():
+    for name, function in obj.__dict__.items():
         if inspect.isfunction(function) and name != "__init__":
             type.schemas[name] = _declared_schema(type, name, function)
-    cls.__torch_script_interface__ = type
-    return cls
+    obj.__torch_script_interface__ = type
+    return obj
 
 
 def _declared_schema(type, name, function):

@@ -241,128 +241,16 @@ class _Slots(MutableMapping):
 class ScriptModule(Module):
     """Base of all modules in TorchScript. `_c` is the object that the graphs are methods of."""
 
-
-class RecursiveScriptModule(ScriptModule):
-    """object: a ScriptObject whose type is a module's. concrete: what the compiler knows of it. original: the
-    Python module, of which methods that stay in Python are kept."""
-
-    def __init__(self, object, concrete, original=None):
-        super().__init__()
-        state = self.__dict__
-        state.update(
-            _c=object,
-            _concrete_type=concrete,
-            _original=original,
-            _parameters=_Slots(object, "parameter"),
-            _buffers=_Slots(object, "buffer"),
-        )
-        for name in ("training", "_is_full_backward_hook"):
-            if object.hasattr(name):
-                del state[name]
-
     @property
     def original_name(self):
         """The name of the Python class that it was made from."""
         return self._c.type.name()
-
-    def _get_name(self):
-        return type(self).__name__
-
-    def extra_repr(self):
-        return f"original_name={self.original_name}"
-
-    # ------------------------------------------------------------------------------------------ attributes
-
-    def __getattr__(self, name):
-        object = self.__dict__.get("_c")
-        if object is None:
-            raise AttributeError(f"ScriptModule has not been initialized; '{name}' is not there yet")
-        type = object.type
-        if name in self.__dict__["_modules"]:
-            return self.__dict__["_modules"][name]
-        if type.findMethod(name) is not None:
-            return ScriptMethod(object, type.getMethod(name))
-        if type.hasAttribute(name):
-            return object.getattr(name)
-        if name in type.constants:
-            return type.constants[name]
-        if name in type.properties:
-            return ScriptMethod(object, type.getMethod(type.properties[name][0]))()
-        return self._python_attribute(name)
-
-    def _python_attribute(self, name):
-        """What stayed in Python: methods marked `@ignore`, attributes without a type."""
-        original = self.__dict__["_original"]
-        if original is not None and not name.startswith("__"):
-            function = getattr(type(original), name, None)
-            if callable(function) and hasattr(function, "__get__"):
-                return function.__get__(self)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def __setattr__(self, name, value):
-        object = self.__dict__.get("_c")
-        if object is None or name in self.__dict__ and not object.hasattr(name):
-            super().__setattr__(name, value)
-            return
-        if object.hasattr(name):
-            self._set_slot(object, name, value)
-        elif name in object.type.constants:
-            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{value}'")
-        else:
-            super().__setattr__(name, value)
-
-    def _set_slot(self, object, name, value):
-        found = object.type.getAttribute(name)
-        converted = to_ivalue(value, found)
-        if converted is REJECTED:
-            raise RuntimeError(
-                f"Could not assign a value of type {type(value).__name__} to attribute '{name}' of type "
-                f"{found.annotation_str}"
-            )
-        object.setattr(name, converted)
-        if isinstance(found, (ClassType, InterfaceType)) and isinstance(value, Module):
-            self.__dict__["_modules"][name] = value
-
-    # --------------------------------------------------------------------------------------------- methods
-
-    def forward(self, *args, **kwargs):
-        """Run the graph of `forward`."""
-        return self.forward_magic_method("forward", *args, **kwargs)
 
     def forward_magic_method(self, name, *args, **kwargs):
         method = self._c.type.findMethod(name)
         if method is None:
             raise NotImplementedError(f'Module [{self.original_name}] is missing the required "{name}" function')
         return method(self._c, *args, **kwargs)
-
-    def __len__(self):
-        return (
-            len(self._modules) if self._c.type.findMethod("__len__") is None else self.forward_magic_method("__len__")
-        )
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def __getitem__(self, key):
-        modules = self._modules
-        if isinstance(key, int):
-            return list(modules.values())[key]
-        return modules[key] if isinstance(key, str) else list(modules.values())[key]
-
-    def __contains__(self, key):
-        return key in self._modules
-
-    def __bool__(self):
-        return True
-
-    def keys(self):
-        return self._modules.keys()
-
-    def items(self):
-        return self._modules.items()
-
-    def values(self):
-        return self._modules.values()
 
     @property
     def graph(self):
@@ -409,6 +297,118 @@ class RecursiveScriptModule(ScriptModule):
         buffer = io.BytesIO()
         save(self, buffer, **kwargs)
         return buffer.getvalue()
+
+
+class RecursiveScriptModule(ScriptModule):
+    """object: a ScriptObject whose type is a module's. concrete: what the compiler knows of it. original: the
+    Python module, of which methods that stay in Python are kept."""
+
+    def __init__(self, object, concrete, original=None):
+        super().__init__()
+        state = self.__dict__
+        state.update(
+            _c=object,
+            _concrete_type=concrete,
+            _original=original,
+            _parameters=_Slots(object, "parameter"),
+            _buffers=_Slots(object, "buffer"),
+        )
+        for name in ("training", "_is_full_backward_hook"):
+            if object.hasattr(name):
+                del state[name]
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}"
+
+    # ------------------------------------------------------------------------------------------ attributes
+
+    def __getattr__(self, attr):
+        object = self.__dict__.get("_c")
+        if object is None:
+            raise AttributeError(f"ScriptModule has not been initialized; '{attr}' is not there yet")
+        type = object.type
+        if attr in self.__dict__["_modules"]:
+            return self.__dict__["_modules"][attr]
+        if type.findMethod(attr) is not None:
+            return ScriptMethod(object, type.getMethod(attr))
+        if type.hasAttribute(attr):
+            return object.getattr(attr)
+        if attr in type.constants:
+            return type.constants[attr]
+        if attr in type.properties:
+            return ScriptMethod(object, type.getMethod(type.properties[attr][0]))()
+        return self._python_attribute(attr)
+
+    def _python_attribute(self, name):
+        """What stayed in Python: methods marked `@ignore`, attributes without a type."""
+        original = self.__dict__["_original"]
+        if original is not None and not name.startswith("__"):
+            function = getattr(type(original), name, None)
+            if callable(function) and hasattr(function, "__get__"):
+                return function.__get__(self)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, attr, value):
+        object = self.__dict__.get("_c")
+        if object is None or attr in self.__dict__ and not object.hasattr(attr):
+            super().__setattr__(attr, value)
+            return
+        if object.hasattr(attr):
+            self._set_slot(object, attr, value)
+        elif attr in object.type.constants:
+            raise AttributeError(f"Cannot mutate TorchScript constant value: '{attr}'. Value: '{value}'")
+        else:
+            super().__setattr__(attr, value)
+
+    def _set_slot(self, object, name, value):
+        found = object.type.getAttribute(name)
+        converted = to_ivalue(value, found)
+        if converted is REJECTED:
+            raise RuntimeError(
+                f"Could not assign a value of type {type(value).__name__} to attribute '{name}' of type "
+                f"{found.annotation_str}"
+            )
+        object.setattr(name, converted)
+        if isinstance(found, (ClassType, InterfaceType)) and isinstance(value, Module):
+            self.__dict__["_modules"][name] = value
+
+    # --------------------------------------------------------------------------------------------- methods
+
+    def forward(self, *args, **kwargs):
+        """Run the graph of `forward`."""
+        return self.forward_magic_method("forward", *args, **kwargs)
+
+    def __len__(self):
+        return (
+            len(self._modules) if self._c.type.findMethod("__len__") is None else self.forward_magic_method("__len__")
+        )
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, key):
+        modules = self._modules
+        if isinstance(key, int):
+            return list(modules.values())[key]
+        return modules[key] if isinstance(key, str) else list(modules.values())[key]
+
+    def __contains__(self, key):
+        return key in self._modules
+
+    def __bool__(self):
+        return True
+
+    def keys(self):
+        return self._modules.keys()
+
+    def items(self):
+        return self._modules.items()
+
+    def values(self):
+        return self._modules.values()
 
     def __reduce_ex__(self, protocol):
         raise RuntimeError("ScriptModules cannot be pickled: use torch.jit.save")

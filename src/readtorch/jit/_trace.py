@@ -12,7 +12,6 @@ import warnings
 import readtorch
 from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.type import (
@@ -26,7 +25,7 @@ from readtorch.csrc.jit.ir.type import (
     TupleType,
 )
 from readtorch.csrc.jit.passes.canonicalize import Canonicalize
-from readtorch.csrc.jit.passes.inliner import Inline, inlined
+from readtorch.csrc.jit.passes.inliner import Inline
 from readtorch.csrc.jit.passes.lower_graph import lower_graph, specialize
 from readtorch.csrc.jit.passes.shape_analysis import EraseShapeInformation
 from readtorch.csrc.jit.python.python_tracer import TracerWarning
@@ -270,7 +269,7 @@ def _define_method(type, name, graph, arguments, count):
 
 
 def make_object(module, seen=None):
-    """A ScriptObject for a module: its parameters, buffers and submodules, in a new class without methods.
+    """What is `_c` of a traced module: its parameters, buffers and submodules, in a new class without methods.
 
     Raises ValueError for a parameter that two modules share, and for backward hooks.
     """
@@ -298,7 +297,7 @@ def make_object(module, seen=None):
             object = make_object(child)
             type.addAttribute(name, object.type)
             slots.append(object)
-    return ScriptObject(type, slots)
+    return readtorch._C.ScriptModule(type, slots)
 
 
 def _check_unique(tensor, seen):
@@ -336,25 +335,6 @@ class TracedModule(ScriptModule):
 
     def extra_repr(self):
         return f"original_name={self._name}"
-
-    @property
-    def graph(self):
-        return self._c.type.getMethod("forward").graph
-
-    @property
-    def inlined_graph(self):
-        return inlined(self.graph)
-
-    @property
-    def code(self):
-        """The graph of `forward` as TorchScript text."""
-        return self.code_with_constants[0]
-
-    @property
-    def code_with_constants(self):
-        from readtorch.csrc.jit.serialization.python_print import code_of_function
-
-        return code_of_function(self._c.type.getMethod("forward"))
 
     def train(self, mode=True):
         """Set the flag. What was traced stays as it was traced: graphs do not look at it."""

@@ -7,8 +7,10 @@ import enum
 import inspect
 import types
 import typing
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035  programs import them from here
 
 import readtorch
+from readtorch._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3  # noqa: F401
 from readtorch.c10.module_names import room_of
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.script_type_parser import INFERRED

@@ -28,8 +28,8 @@ class Graph:
         self.taken = {"self", "forward", "inf", "nan"}
 
     def free_name(self, name):
-        name, number = name.replace(".", "_"), 0
-        free = name
+        name = "_" * name[0].isdigit() + name.replace(".", "_")
+        free, number = name, 0
         while free in self.taken:
             number += 1
             free = f"{name}_{number}"
@@ -117,10 +117,9 @@ class Tracer:
     def trace(self, root):
         self.graph, code = Graph(), type(root).forward.__code__
         names = code.co_varnames[1:code.co_argcount]
-        inputs = [self.proxy("placeholder", n) for n in names]
+        args = [self.proxy("placeholder", n) for n in names]
         with watched(self, root):
-            output = self.argument(root.forward(*inputs))
-        self.graph.create_node("output", "output", (output,))
+            self.proxy("output", "output", [root.forward(*args)])
         return self.graph
 
 
@@ -160,7 +159,10 @@ def line(node, functions):
     elif node.op == "call_method":
         value = f"{args[0]}.{node.target}({', '.join(args[1:])})"
     else:
-        value = f"self.{node.target}"
+        value = "self"
+        for name in node.target.split("."):
+            value = (f"{value}.{name}" if name.isidentifier()
+                     else f'getattr({value}, "{name}")')
         if node.op == "call_module":
             value += f"({', '.join(args)})"
     return f"{node.name} = {value}"
@@ -174,14 +176,13 @@ class GraphModule:
         self.recompile()
 
     def recompile(self):
-        inputs, body = ["self"], []
-        functions = self.graph.functions
-        names = {name: f for f, name in functions.items()}
+        inputs, body, named = ["self"], [], self.graph.functions
+        names = {name: f for f, name in named.items()}
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 inputs.append(node.name)
             else:
-                body.append("    " + line(node, functions))
+                body.append("    " + line(node, named))
         head = f"def forward({', '.join(inputs)}):"
         self.code = "\n".join([head, *body])
         exec(self.code, names)

@@ -9,6 +9,21 @@ BARRIER, LEFT = "the barrier", "the end"
 Shuffle = namedtuple("Shuffle", "mask value source")
 
 
+def lanes_in(mask):
+    return {lane for lane in range(WARP) if mask >> lane & 1}
+
+
+def check_stop(thread):
+    if thread.stop is BARRIER:
+        return
+    if not isinstance(thread.stop, Shuffle):
+        raise TypeError(f"{thread} waits for {thread.stop!r}")
+    for lane in (thread.lane, thread.stop.source):
+        if lane not in lanes_in(thread.stop.mask):
+            raise ValueError(f"{thread}: lane {lane} is not in"
+                             f" its mask {thread.stop.mask:#x}")
+
+
 class Thread:
     """One run of a kernel: a generator, stopped at a yield."""
 
@@ -33,21 +48,7 @@ class Thread:
         except StopIteration:
             self.stop = LEFT
         else:
-            self.check_stop()
-
-    def check_stop(self):
-        if self.stop is BARRIER:
-            return
-        if not isinstance(self.stop, Shuffle):
-            raise TypeError(f"{self} waits for {self.stop!r}")
-        for lane in (self.lane, self.stop.source):
-            if lane not in lanes_in(self.stop.mask):
-                raise ValueError(f"{self}: lane {lane} is not in"
-                                 f" its mask {self.stop.mask:#x}")
-
-
-def lanes_in(mask):
-    return {lane for lane in range(WARP) if mask >> lane & 1}
+            check_stop(self)
 
 
 def all_at_the_barrier(threads):
@@ -110,15 +111,14 @@ class Watch:
     def barrier(self, block):
         self.phase[block] += 1
 
-    def access(self, name, i, what):
+    def access(self, name, i, address, what):
         thread = self.running
         now = Access(thread, self.phase[thread.block], what)
-        for before in self.history[name, i]:
-            if "writes" in (before.what, what):
-                if not self.in_order(before, now):
-                    race = before, now
-                    self.races.setdefault((name, i), race)
-        self.history[name, i].append(now)
+        for before in self.history[address]:
+            if ("writes" in (before.what, what)
+                    and not self.in_order(before, now)):
+                self.races.setdefault((name, i), (before, now))
+        self.history[address].append(now)
 
     def in_order(self, before, now):
         if before.thread is now.thread:
@@ -138,7 +138,8 @@ class Watched:
         if not 0 <= i < self.size:
             raise IndexError(f"{self.watch.running} {what} "
                              f"{self.name}[{i}] of {self.size}")
-        self.watch.access(self.name, i, what)
+        address = self.data[i:].ctypes.data
+        self.watch.access(self.name, i, address, what)
 
     def __getitem__(self, i):
         self.touch(i, "reads")

@@ -77,23 +77,23 @@ class ParamGroup:
         self.use(self.shards)
         self.is_whole = False
 
-    def reduce(self):
-        """Backward is over here: a mean for each shard."""
-        pairs = [(s, w) for s, w in zip(self.shards, self.wholes)
-                 if w.grad is not None]
-        self.reshard()
-        if not pairs:
-            return
-        size = self.rank.size
-        sent = [joined(rows(w.grad.read(), i, size)
-                       for _, w in pairs) for i in range(size)]
-        mean = self.rank.reduce_scatter(sent) / size
-        parts = parted(mean, [shard for shard, _ in pairs])
-        for (shard, whole), part in zip(pairs, parts):
-            whole.meta.grad = None
-            old = shard.grad
-            shard.meta.grad = Tensor.of(part) + old if old \
-                else Tensor.of(part)
+
+def reduce(group):
+    """Backward is over here: a mean for each shard."""
+    pairs = [(s, w) for s, w in zip(group.shards, group.wholes)
+             if w.grad is not None]
+    group.reshard()
+    if not pairs:
+        return
+    size = group.rank.size
+    sent = [joined(rows(w.grad.read(), i, size)
+                   for _, w in pairs) for i in range(size)]
+    mean = group.rank.reduce_scatter(sent) / size
+    parts = parted(mean, [shard for shard, _ in pairs])
+    for (shard, whole), part in zip(pairs, parts):
+        whole.meta.grad = None
+        new, old = Tensor.of(part), shard.grad
+        shard.meta.grad = new + old if old else new
 
 
 def fully_shard(module, rank):
@@ -108,7 +108,7 @@ def fully_shard(module, rank):
     module.register_forward_hook(lambda *args: group.reshard())
     module.register_full_backward_pre_hook(unshard)
     module.register_full_backward_hook(
-        lambda *args: group.reduce())
+        lambda *args: reduce(group))
 
 
 def finish(module):
@@ -116,4 +116,4 @@ def finish(module):
     for _, each in module.named_modules():
         group = vars(each).get("group")
         if group and group.is_whole:
-            group.reduce()
+            reduce(group)

@@ -225,9 +225,8 @@ class Frame:
         elif source:
             kind = self.capture.hold(type(value))
             self.capture.guard(f"type({source}) is {kind}")
-        found = getattr(value, name)
-        return self.capture.read(
-            found, f"{source or self.capture.hold(value)}.{name}")
+        path = f"{source or self.capture.hold(value)}.{name}"
+        return self.capture.read(getattr(value, name), path)
 
     def LOAD_METHOD(self, step):
         owner = self.stack[-1]
@@ -374,10 +373,10 @@ class Compiled:
         self.__name__ = function.__name__
         self.entries, self.texts, self.resumes = [], [], {}
 
-    def __call__(self, *args):
+    def __call__(self, *args, **more):
         code, G = self.code, self.function.__globals__
-        if len(args) != code.co_argcount:
-            return self.function(*args)  # defaults, or an error
+        if more or len(args) != code.co_argcount:
+            return self.function(*args, **more)  # as written
         L = dict(zip(code.co_varnames, args))
         for entry in self.entries:
             result = entry(L, G)
@@ -484,7 +483,7 @@ def enter(function, offset, nulls):
             prologue += encoded("PUSH_NULL")
         else:
             prologue += encoded("LOAD_FAST", len(names))
-            names.append(f"stack{len(names)}")
+            names.append(f".{len(names)}")
     prologue += encoded("JUMP_FORWARD", offset // 2)
     entered = code.replace(
         co_code=prologue + code.co_code, co_linetable=b"",

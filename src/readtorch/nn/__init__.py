@@ -28,3 +28,12 @@ def factory_kwargs(kwargs):
             raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
         result[key] = kwargs[key]
     return result
+
+
+def __getattr__(name):
+    """`quantized` and `intrinsic` are loaded when they are first asked for: they stand on this package."""
+    if name in ("intrinsic", "quantized"):
+        import importlib
+
+        return importlib.import_module(f"readtorch.nn.{name}")
+    raise AttributeError(f"module 'readtorch.nn' has no attribute '{name}'")

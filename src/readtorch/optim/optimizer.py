@@ -7,9 +7,10 @@ import functools
 import inspect
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from readtorch.utils._foreach_utils import (
     _group_tensors_by_device_and_dtype,
 )
 from readtorch.utils.hooks import RemovableHandle
+
+Args: TypeAlias = tuple[Any, ...]
+Kwargs: TypeAlias = dict[str, Any]
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 
@@ -155,6 +159,9 @@ class Optimizer:
                     elif p.grad is not None:
                         p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
                         p.grad.zero_()
+
+    OptimizerPreHook: TypeAlias = Callable[[Self, Args, Kwargs], tuple[Args, Kwargs] | None]
+    OptimizerPostHook: TypeAlias = Callable[[Self, Args, Kwargs], None]
 
     def register_step_pre_hook(self, hook):
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new `(args, kwargs)`."""

@@ -15,6 +15,7 @@ from readtorch.csrc.autograd.profiler_kineto import kineto_available
 from readtorch.csrc.autograd.profiler_kineto import supported_activities as _supported_activities
 from readtorch.csrc.profiler.orchestration.observer import DeviceType, ProfilerActivity, RecordScope
 from readtorch.csrc.profiler.orchestration.observer import ExperimentalConfig as _ExperimentalConfig
+from . import itt
 from .profiler import _KinetoProfile, ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "ProfilerActivity",
     "kineto_available",
     "DeviceType",
+    "itt",
     "record_function",
 ]

@@ -24,6 +24,7 @@ _PARTS = {
         "c10.scalar_type",
         "c10.layout",
         "c10.memory_format",
+        "c10.qscheme",
         "c10.type_info",
         "_tensor",
         "_settings",

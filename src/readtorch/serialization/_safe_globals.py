@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
 from readtorch import _tensor, _utils, storage
+from readtorch.aten.sparse_csr_tensor_impl import COMPRESSED
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import device
 from readtorch.c10.layout import sparse_coo
@@ -282,13 +283,22 @@ def _check_wrapper(unpickler, cls, dtype, size, stride, offset, layout, place, r
     _require(good and type(place) is device and type(requires_grad) is bool, "_rebuild_wrapper_subclass so")
 
 
+def _check_sizes(size):
+    good = type(size) in (tuple, list, Size) and len(size) <= _MOST_DIMENSIONS
+    _require(good and all(type(n) is int and n >= 0 for n in size), "_rebuild_sparse_tensor so")
+
+
 def _check_sparse_tensor(unpickler, kind, data):
     """Whether indices lie within the size, the function looks at itself."""
+    if kind in COMPRESSED:
+        _require(type(data) is tuple and len(data) == 4, "_rebuild_sparse_tensor so")
+        _require(all(type(part) is _tensor.Tensor for part in data[:3]), "_rebuild_sparse_tensor without tensors")
+        _check_sizes(data[3])
+        return
     _require(kind is sparse_coo and type(data) is tuple and len(data) in (3, 4), "_rebuild_sparse_tensor so")
     indices, values, size, is_coalesced = (*data, None)[:4]
     _require(type(indices) is type(values) is _tensor.Tensor, "_rebuild_sparse_tensor without tensors")
-    good = type(size) in (tuple, list, Size) and len(size) <= _MOST_DIMENSIONS
-    _require(good and all(type(n) is int and n >= 0 for n in size), "_rebuild_sparse_tensor so")
+    _check_sizes(size)
     _require(
         indices.dtype is scalar_type.int64 and type(is_coalesced) in (bool, type(None)), "_rebuild_sparse_tensor so"
     )

@@ -103,7 +103,7 @@ class set_default_mmap_options:
     def __enter__(self):
         pass
 
-    def __exit__(self, *exception):
+    def __exit__(self, exc_type, exc_value, traceback):
         load.mmap_flags = self.prev
 
 
@@ -122,5 +122,5 @@ class skip_data:
         self._before = tls.skip_data, tls.materialize_fake_tensors
         tls.skip_data, tls.materialize_fake_tensors = True, self.materialize_fake_tensors
 
-    def __exit__(self, *exception):
+    def __exit__(self, type, value, tb):
         _serialization_tls.skip_data, _serialization_tls.materialize_fake_tensors = self._before

@@ -7,11 +7,13 @@ In PyTorch: `torch/testing/_comparison.py`, where a kind of pair is a class.
 """
 
 import cmath
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 import readtorch
+from readtorch.aten.sparse_csr_tensor_impl import COMPRESSED, names_of
 
 # dtype -> (rtol, atol); 0 for every other.
 DTYPE_PRECISIONS = {
@@ -23,6 +25,27 @@ DTYPE_PRECISIONS = {
     readtorch.complex128: (1e-7, 1e-7),
 }
 _DTYPE_OF_NUMBER = {int: readtorch.int64, float: readtorch.float64, complex: readtorch.complex128}
+
+
+_OLDER_PRECISIONS = {readtorch.float16: (1e-3, 1e-3), readtorch.float32: (1e-4, 1e-5), readtorch.float64: (1e-5, 1e-8)}
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """The older form of `assert_close`: wider tolerances, and dtypes may differ."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
+        "Please use `torch.testing.assert_close()` instead. "
+        "You can find detailed upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.",
+        category=FutureWarning,
+        stacklevel=2,
+    )
+    actual = readtorch.as_tensor(actual)
+    if not isinstance(expected, readtorch.Tensor):
+        expected = readtorch.tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        pairs = [_OLDER_PRECISIONS.get(t.dtype, DTYPE_PRECISIONS.get(t.dtype, (0.0, 0.0))) for t in (actual, expected)]
+        rtol, atol = map(max, zip(*pairs))
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def assert_close(
@@ -205,6 +228,9 @@ def compare_tensors(actual, expected, checks, path):
     if actual.is_sparse and expected.is_sparse:
         compare_sparse(actual.coalesce(), expected.coalesce(), checks, path)
         return
+    if actual.layout in COMPRESSED and actual.layout is expected.layout:
+        compare_compressed(actual, expected, checks, path)
+        return
     if narrow(actual) and (rtol or atol):
         raise Mismatch(
             AssertionError,
@@ -228,6 +254,16 @@ def compare_sparse(actual, expected, checks, path):
         raise Mismatch(AssertionError, words, path)
     compare_tensors(actual.indices(), expected.indices(), checks, path)
     compare_tensors(actual.values(), expected.values(), checks, path)
+
+
+def compare_compressed(actual, expected, checks, path):
+    counts = actual._nnz(), expected._nnz()
+    if counts[0] != counts[1]:
+        kind = actual.layout.name[-3:].upper()
+        words = f"The number of specified values in sparse {kind} tensors does not match: {counts[0]} != {counts[1]}"
+        raise Mismatch(AssertionError, words, path)
+    for name in (*names_of(actual.layout), "values"):
+        compare_tensors(getattr(actual, name)(), getattr(expected, name)(), checks, path)
 
 
 def compare_attributes(actual, expected, checks, path):

@@ -40,7 +40,7 @@ _ABSENT = object()
 def _poison_accumulator(t):
     """A graph from before the swap may still want to add a gradient to `t`, by then another tensor."""
     # in PyTorch: a reference count tells of graphs that have saved `t`, too; these are refused at once
-    node = t._meta.grad_accumulator() if t._meta is not None else None
+    node = t._autograd_meta.grad_accumulator() if t._autograd_meta is not None else None
     if node is not None:
         node.register_prehook(_refuse_to_accumulate)
 

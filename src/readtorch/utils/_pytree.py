@@ -1091,3 +1091,8 @@ def pytree_to_str(treespec) -> str:
 def str_to_pytree(json) -> TreeSpec:
     _warn_deprecated("`str_to_pytree` is deprecated. Please use `treespec_loads` instead.")
     return treespec_loads(json)
+
+
+def _dict_flatten_with_keys(d):
+    """How a dict is taken apart, for classes that are registered like one: [(key, value)], context."""
+    return SUPPORTED_NODES[dict].flatten_with_keys_fn(d)

@@ -4,9 +4,12 @@ In PyTorch: `torch/utils/checkpoint.py`. Explained in the chapter "Autograd".
 """
 
 import contextlib
+import enum
 import warnings
 import weakref
+from collections import defaultdict
 
+import readtorch
 from readtorch import autograd, random
 from readtorch.amp.autocast_mode import autocast
 from readtorch.autograd.function import Function
@@ -14,6 +17,8 @@ from readtorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from readtorch.autograd.graph import saved_tensors_hooks
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.autograd.autocast_init import get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
+from readtorch.utils._python_dispatch import TorchDispatchMode
+from readtorch.utils._pytree import tree_leaves, tree_map
 
 __all__ = [
     "checkpoint",
@@ -22,6 +27,9 @@ __all__ = [
     "CheckpointError",
     "set_checkpoint_early_stop",
     "noop_context_fn",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
 ]
 
 
@@ -56,6 +64,22 @@ def _rng_state(state):
         yield
     finally:
         random.set_rng_state(own)
+
+
+def get_device_states(*args):
+    """The numbers of the accelerators where tensors of `args` are, and the random state of each."""
+    tensors = [t for t in tree_leaves(args) if isinstance(t, TensorImpl) and t.device.type not in ("cpu", "meta")]
+    return [t.get_device() for t in tensors], [readtorch.cuda.get_rng_state(t.device) for t in tensors]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Put random states back, as `get_device_states` gave them. device_type: "cuda" (None), or "meta" for nothing."""
+    if device_type == "meta":
+        return
+    module = getattr(readtorch, device_type or "cuda")
+    for device, state in zip(devices, states):
+        with module.device(device):
+            module.set_rng_state(state)
 
 
 class _ForwardState:
@@ -239,6 +263,138 @@ def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args
     frame = _Frame(recompute, _early_stop[0])
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         return function(*args, **kwargs)
+
+
+# ------------------------------------------------------------------------------------------ selective policies
+
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of an operator's results. MUST_ and PREFER_ are the same here, where no compiler decides otherwise."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told beside the operator and its arguments. op_output: what the operator gave."""
+
+    def __init__(self, *, is_recompute, op_output=None):
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+_RECOMPUTE, _CONSUMED = object(), object()
+_MISMATCH = (
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed "
+    "between forward and backward."
+)
+
+
+class _Saved:
+    """A result that was kept, with the version it had."""
+
+    def __init__(self, value):
+        self.value = value.detach() if isinstance(value, TensorImpl) else value
+        self.version = self.value._version if isinstance(value, TensorImpl) else None
+
+    def get(self, may_be_mutated):
+        if self.version is not None and not may_be_mutated and self.value._version != self.version:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return self.value
+
+
+def _is_ignored(func):
+    return func is readtorch.ops.aten.detach.default  # their number differs between both runs
+
+
+class _CachingTorchDispatchMode(TorchDispatchMode):
+    """In the first forward: keeps the results that the policy says, in the order of the calls of each operator."""
+
+    def __init__(self, policy_fn, storage):
+        super().__init__()
+        self.policy_fn, self.storage = policy_fn, storage
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if _is_ignored(func):
+            return result
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
+        policy = self.policy_fn(context, func, *args, **kwargs)
+        is_saved = policy in (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+        self.storage[func].append(tree_map(_Saved, result) if is_saved else _RECOMPUTE)
+        return result
+
+
+class _CachedTorchDispatchMode(TorchDispatchMode):
+    """In the second: gives the results that were kept, each once, and computes the others."""
+
+    def __init__(self, storage, allow_cache_entry_mutation):
+        super().__init__()
+        self.storage, self.allow_cache_entry_mutation = storage, allow_cache_entry_mutation
+
+    def __enter__(self):
+        self.calls = defaultdict(int)
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if _is_ignored(func):
+            return func(*args, **(kwargs or {}))
+        index = self.calls[func]
+        self.calls[func] += 1
+        if func not in self.storage:
+            raise RuntimeError(f"{func} encountered during backward but not found in storage. {_MISMATCH}")
+        entries = self.storage[func]
+        if index >= len(entries):
+            raise RuntimeError(
+                f"{func} invocation index {index} encountered during backward but not found in storage. {_MISMATCH}"
+            )
+        entry = entries[index]
+        if entry is _CONSUMED:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                "selective activation checkpoint."
+            )
+        if entry is _RECOMPUTE:
+            return func(*args, **(kwargs or {}))
+        entries[index] = _CONSUMED
+        return tree_map(lambda saved: saved.get(self.allow_cache_entry_mutation), entry)
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """Two contexts for `checkpoint(context_fn=...)`: some operators' results are kept, and only the others computed again.
+
+    policy_fn_or_list: the operators whose results are kept, or a function (context, operator, *arguments) -> CheckpointPolicy
+    or bool. allow_cache_entry_mutation: whether what was kept may be written to. Raises ValueError for a list with other
+    things than OpOverloads, TypeError for what is neither.
+    """
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            _check_is_overload(op)
+        policy = lambda context, op, *args, **kwargs: op in policy_fn_or_list
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    storage = defaultdict(list)
+    return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(storage, allow_cache_entry_mutation)
+
+
+def _check_is_overload(op):
+    from readtorch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+
+    if not isinstance(op, (OpOverload, HigherOrderOperator)):
+        hint = ""
+        if isinstance(op, OpOverloadPacket):
+            hint = (
+                "Please update the OpOverloadPacket to a specific OpOverload.For example, if you have `torch.ops.aten.mm`, "
+                "change it to `torch.ops.aten.mm.default`."
+            )
+        raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {hint}")
 
 
 # -------------------------------------------------------------------------------------------- public functions

@@ -355,23 +355,28 @@ def kernel_picture(kernel, grid, block, *arguments, thread=0, of_block=0, shared
     return draw_kernel(kernel, grid, block, arguments, thread, of_block, shared)
 
 
-def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
+def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer", functions=()):
     """A graph of the JIT, line by line, and what passes make of it (the chapters "JIT: tracing", "JIT:
     scripting").
 
     graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through; or, with passes, a
     dict ``{name: graph}`` to choose from.
     passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
-    step: the stage shown first; negative ones count from the end. selected: words of the line chosen first.
+    step: the stage shown first; negative ones count from the end. selected: words of the line chosen first, or a dict
+    ``{name: words}`` where the graphs have names. functions: the Python functions that the graphs were made from, in
+    the same order; their text stands above the graph, and the chosen line's is marked in it.
     """
     from ._widgets import IRViewer
-    from .graph_lines import graph_stages, key_of
+    from .graph_lines import graph_stages, key_of, program_of
 
     graphs = graph if isinstance(graph, dict) and passes else {title: graph}
     runs = [{"label": name, **graph_stages(each, passes)} for name, each in graphs.items()]
+    for run, function in zip(runs, functions):
+        run["program"] = program_of(function)
     step = step if step >= 0 else len(runs[0]["stages"]) + step
     for run in runs:
-        run["selected"] = key_of(run["stages"][step], selected)
+        words = selected[run["label"]] if isinstance(selected, dict) else selected
+        run["selected"] = key_of(run["stages"][step], words)
     return IRViewer({"runs": runs}, title=title, step=step, selected=runs[0]["selected"])
 
 

@@ -6,8 +6,10 @@ Only names are asked for that ``torch._C.Graph`` and ours have in common, so gra
 from __future__ import annotations
 
 import difflib
+import inspect
 import linecache
 import re
+import textwrap
 from dataclasses import asdict, dataclass, field
 
 MOST_LINES = 400
@@ -64,8 +66,10 @@ def graph_stages(graph, passes=()) -> dict:
     if isinstance(graph, (list, tuple, dict)):
         pairs = graph.items() if isinstance(graph, dict) else graph
         return _numbered([(name, graph_lines(_graph_of(each))) for name, each in pairs], exact=False)
-    work = _graph_of(graph).copy()
-    stages = [("as it is", graph_lines(work))]
+    work = _graph_of(graph)
+    if passes:
+        work = work.copy()  # with new numbers: only where something is changed
+    stages = [("before any pass", graph_lines(work))]
     for each in passes:
         name, function = each if isinstance(each, tuple) else (each.__name__, each)
         function(work)
@@ -149,6 +153,12 @@ def where(node) -> tuple[str, str]:
     return place, linecache.getline(file, line).strip() or _marked(text)
 
 
+def program_of(function) -> dict:
+    """The text of a function, and the number of its first line in its file."""
+    lines, first = inspect.getsourcelines(function)
+    return {"first": first, "lines": textwrap.dedent("".join(lines)).splitlines()}
+
+
 def _short(file):
     """The part of a file's name that is the same on every machine."""
     if "ipykernel" in file or file.startswith("<ipython"):
@@ -188,6 +198,7 @@ def _numbered(stages, exact) -> dict:
                 "lines": [asdict(row) for row in rows[:MOST_LINES]],
                 "left_out": max(0, len(rows) - MOST_LINES),
                 "counts": counts,
+                "left": len(lines),
             }
         )
         before = lines
@@ -262,8 +273,17 @@ class _Known:
         alike = [old for old in named if old and _identity(old) == _identity(new)]
         same = [] if new.defines else self.texts.get((place[0], new.text), [])
         old = at_its_place
-        fits = old and not (old.defines and new.defines) and old.text not in self.still_there
+        fits = (
+            old
+            and (not (old.defines and new.defines) or _branches_alike(old, new))
+            and old.text not in self.still_there
+        )
         return [*alike, *same, old if fits else None, *named]
+
+
+def _branches_alike(old, new):
+    """An `if` on the same condition, whose outputs have got other names and another order."""
+    return "= prim::If(" in new.text and old.uses == new.uses
 
 
 def _places(lines):

@@ -200,9 +200,13 @@ class Text(Input):
 
 @dataclass(frozen=True)
 class Expression(Text):
-    """A line of code, which the model reads and may refuse: set in a fixed width, with room for more."""
+    """A line of code, which the model reads and may refuse: set in a fixed width, with room for more.
+
+    statements: shows a line for each, though the value is one line with semicolons.
+    """
 
     longest: int = 120
+    statements: bool = field(default=False, kw_only=True)
 
 
 def plain(value) -> str:

@@ -20,6 +20,7 @@ from readtorch.c10.device import device
 from readtorch.c10.layout import strided
 from readtorch.c10.module_names import room_of
 from readtorch.c10.size import Size
+from readtorch.c10.sym_int import SymInt
 from readtorch.nn.parameter import Buffer, Parameter
 
 from . import higher_order_ops, optimizer
@@ -33,7 +34,7 @@ from .iter import RangeIteratorVariable
 from .lists import DequeVariable, ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from .misc import CellVariable, GetAttrVariable, PythonModuleVariable, UnknownVariable, WeakRefVariable
 from .nn_module import UnspecializedNNModuleVariable
-from .tensor import Number, SymNodeVariable, TensorVariable
+from .tensor import Number, SymbolVariable, SymNodeVariable, TensorVariable
 from .torch import FUNCTIONS, GRAD_DECORATORS, TorchInGraphFunctionVariable, call_no_grad, call_set_grad_enabled
 from .user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
@@ -178,6 +179,8 @@ class VariableBuilder:
     def constant(self, value, source):
         """By type and value what is a number or the like, by identity what there is one of; None for other values."""
         kind = type(value)
+        if kind is SymInt:
+            return SymbolVariable(self.output, value, self.output.number_input(Number(source, value), value))
         if (kind is int or kind is float) and self.output.is_dynamic(source, value):
             self.guard("TYPE_MATCH", source, kind)
             number = Number(source, value)
@@ -265,7 +268,7 @@ class VariableBuilder:
             return self.named_tuple(value, source)
         if kind in GRAD_DECORATORS or kind is readtorch.set_grad_enabled:
             return self.grad_mode(value, source)
-        if isinstance(value, readtorch.nn.Module):
+        if isinstance(value, readtorch.nn.Module) and kind.__getattribute__ is object.__getattribute__:
             self.guard("TYPE_MATCH", source, kind)
             self.output.guard_class(kind)
             self.output.module_sources.add(source)
@@ -289,6 +292,8 @@ class VariableBuilder:
         kind = type(value)
         if kind not in (readtorch.Tensor, Parameter, Buffer) or value.layout is not strided or value.is_quantized:
             return UnknownVariable(value, source)
+        if self.output.is_export:
+            return TensorVariable(self.output, kind, None, self.output.fake(value), source, value)
         open_sizes = self.output.open_sizes(source, value)
         self.guard("TENSOR_MATCH", source, TensorFacts(value, open_sizes))
         made = TensorVariable(self.output, kind, None, None, source, value)
@@ -342,9 +347,9 @@ class VariableBuilder:
         """The iterator of a loop that a graph break has left: nobody else sees how far it is."""
         if not (isinstance(source, LocalSource) and source.shown.startswith("__stack")):
             return UnknownVariable(value, source)
-        _, (over,), index = value.__reduce__()
+        _, (over,), index = value.__reduce__()  # since 3.12 what remains, and no index
         self.guard("RANGE_ITERATOR_MATCH", source, ((over,), index))
-        return RangeIteratorVariable(ConstantVariable(over), index)
+        return RangeIteratorVariable(ConstantVariable(over), index or 0)
 
     def cell(self, value, source):
         try:

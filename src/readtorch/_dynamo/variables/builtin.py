@@ -17,6 +17,7 @@ import typing
 
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import ObservedException, unimplemented
+from readtorch._sym_functions import sym_max, sym_min
 
 from .constant import ConstantVariable
 from .dicts import ConstDictVariable, SetVariable, key_of
@@ -33,7 +34,7 @@ from .iter import (
 )
 from .lists import BaseListVariable, DequeVariable, ListVariable, TupleVariable
 from .misc import SuperVariable, UnknownVariable
-from .tensor import SymNodeVariable, TensorVariable
+from .tensor import SymbolVariable, SymNodeVariable, TensorVariable
 from .user_defined import ExceptionVariable, UserDefinedObjectVariable
 
 # Functions whose results for known values are known. They have no effect.
@@ -169,7 +170,9 @@ def is_zero(variable):
 
 
 def of_numbers(tx, symbol, a, b):
-    """Arithmetic with symbolic numbers, or a comparison, which is decided now and guarded."""
+    """Arithmetic with symbolic numbers, or a comparison, whose outcome is guarded when the program decides by it."""
+    if isinstance(a, SymbolVariable) or isinstance(b, SymbolVariable):
+        return tx.output.call_function(OPERATORS[symbol], [a, b], {})
     if symbol in ("/", "//", "%") and is_zero(b) and not (isinstance(a, SymNodeVariable) and a.is_known_later):
         return tx.fold(OPERATORS[symbol], a.as_python_constant(), b.as_python_constant())  # it raises: for this zero
     hints = [x.hint if isinstance(x, SymNodeVariable) else x.value for x in (a, b)]
@@ -187,9 +190,8 @@ def of_numbers(tx, symbol, a, b):
             return SymNodeVariable(tx.output, None, hint, node)
         node.meta["example_value"] = hint
         return SymNodeVariable(tx.output, sizes[0], hint, node)
+    tx.output.op_count += 1  # in PyTorch: a node, taken away later if nothing in the graph needs it
     expression = symbol, *(x.expression if isinstance(x, SymNodeVariable) else x.value for x in (a, b))
-    if isinstance(hint, bool):
-        return tx.constant(tx.output.decide(expression, hint))
     return SymNodeVariable(tx.output, expression, hint)
 
 
@@ -364,7 +366,12 @@ def extreme_of_numbers(tx, function, a, b):
     expressions, hints = zip(*parts)
     if not any(isinstance(x, SymNodeVariable) for x in (a, b)):
         return tx.constant(function(*hints))
+    tx.output.op_count += 1
     return SymNodeVariable(tx.output, (function.__name__, *expressions), function(*hints))
+
+
+def extreme_of_symbols(tx, function, a, b):
+    return tx.output.call_function(sym_max if function is max else sym_min, [a, b], {}).realize()
 
 
 def extreme(function, symbol):
@@ -376,6 +383,8 @@ def extreme(function, symbol):
             if default is not None:
                 return default
             raise tx.error(ValueError, f"{function.__name__}() arg is an empty sequence")
+        if key is None and all(map(is_number, items)) and any(isinstance(item, SymbolVariable) for item in items):
+            return functools.reduce(lambda a, b: extreme_of_symbols(tx, function, a, b), items)
         if key is None and stays_open(items):
             return functools.reduce(lambda a, b: extreme_of_numbers(tx, function, a, b), items)
         best, best_key = None, None

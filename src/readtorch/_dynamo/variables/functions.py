@@ -9,7 +9,7 @@ import types
 
 from readtorch._dynamo import trace_rules
 from readtorch._dynamo.bytecode_transformation import handler_at
-from readtorch._dynamo.exc import unimplemented
+from readtorch._dynamo.exc import ObservedException, unimplemented
 from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource, is_held
 
 from .base import VariableTracker
@@ -65,6 +65,8 @@ class UserFunctionVariable(ConstantVariable):
             return tx.call(tx.held(original), args, kwargs)
         if getattr(function, "_dynamo_marked_constant", False):
             return tx.assumed_constant(function, args, kwargs)
+        if tx.output.is_export and function in trace_rules.REORDERABLE_LOGGING_FUNCTIONS:
+            return tx.constant(None)
         if not trace_rules.inlines(function):
             unimplemented(
                 "Attempted to call function marked as skipped",
@@ -206,6 +208,8 @@ class SkipFunctionVariable(ConstantVariable):
         return f"SkipFunctionVariable({getattr(self.value, '__qualname__', self.value)})"
 
     def call_function(self, tx, args, kwargs):
+        if tx.output.is_export and self.value in trace_rules.REORDERABLE_LOGGING_FUNCTIONS:
+            return tx.constant(None)
         unimplemented(
             "Attempted to call function marked as skipped",
             f"Dynamo does not know how to trace the builtin `{getattr(self.value, '__qualname__', self.value)}.`",
@@ -242,12 +246,22 @@ class LocalGeneratorObjectVariable(IteratorVariable):
             self.started = True
             if not tx.is_none(value):
                 raise tx.error(TypeError, "can't send non-None value to a just-started generator")
-        ended, item = translator.run_inlined()
+        ended, item = self.run_on(tx, translator)
         if ended:
             self.returned = item
             return None
         self.translator = translator
         return item
+
+    def run_on(self, tx, translator):
+        try:
+            return translator.run_inlined()
+        except ObservedException as error:
+            if error.variable.cls is not StopIteration:
+                raise
+            ours = tx.error(RuntimeError, "generator raised StopIteration")
+            ours.variable.chained = True
+            raise ours from None
 
     def stands_in_a_try(self):
         """Python closes it when it is let go, and `finally` runs then."""
@@ -262,7 +276,7 @@ class LocalGeneratorObjectVariable(IteratorVariable):
         if translator is None or not self.started:
             raise error
         translator.pending = error
-        ended, item = translator.run_inlined()
+        ended, item = self.run_on(tx, translator)
         if ended:
             self.returned = item
             raise tx.stop_iteration(item)

@@ -161,6 +161,23 @@ class SizeVariable(TupleVariable):
         return codegen.temporary(f"{codegen.writer.hold(self.cls)}([{', '.join(self.texts(codegen))}])")
 
 
+class SliceVariable(VariableTracker):
+    """A slice with a symbol of an export in it."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def python_type(self):
+        return slice
+
+    def as_proxy(self, output):
+        pairs = [part.as_proxy(output) for part in self.parts]
+        return tuple(slice(*(pair[i] for pair in pairs)) for i in range(2))
+
+    def as_python_constant(self):
+        return slice(*(part.as_python_constant() for part in self.parts))
+
+
 class NamedTupleVariable(TupleVariable):
     """A named tuple, or one of `return_types`."""
 

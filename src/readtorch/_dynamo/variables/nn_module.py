@@ -5,7 +5,7 @@ that runs the hooks is interpreted like any other.
 """
 
 from readtorch._dynamo.exc import unimplemented
-from readtorch._dynamo.source import AttrSource, ConstantSource, GetItemSource
+from readtorch._dynamo.source import MEMBERS, ConstantSource, GetItemSource, OwnAttrSource
 from readtorch.nn.modules import module as nn_module
 
 from .constant import ConstantVariable
@@ -16,10 +16,9 @@ from .user_defined import UserDefinedObjectVariable
 
 Module = nn_module.Module
 OWN_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
-MEMBERS = ("_parameters", "_buffers", "_modules")
-GLOBAL_HOOKS = [
+GLOBAL_HOOKS = tuple(
     getattr(nn_module, f"_global_{kind}_hooks") for kind in ("backward", "backward_pre", "forward", "forward_pre")
-]
+)
 
 
 class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
@@ -35,11 +34,13 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
     def call_function(self, tx, args, kwargs):
         if self.cls.__call__ is not Module.__call__ or "forward" in self.attributes:
             return super().call_function(tx, args, kwargs)
-        module = self.original
-        if module._compiled_call_impl is not None:
+        if self.original._compiled_call_impl is not None:
             unimplemented("Unsupported call of a module that is compiled by itself", context=self.describe())
-        tx.output.guard("ID_MATCH", AttrSource(self.source, "_compiled_call_impl"), None)
+        self.var_getattr(tx, "_compiled_call_impl").realize()  # that it is None is guarded
         return self.call_uncompiled(tx, args, kwargs)
+
+    def own_source(self, name):
+        return OwnAttrSource(self.source, name)
 
     def var_getattr(self, tx, name):
         is_ours = name == "_call_uncompiled" and self.cls._call_uncompiled is Module._call_uncompiled
@@ -52,11 +53,12 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def call_uncompiled(self, tx, args, kwargs):
         module = self.original
-        if any(getattr(module, name) for name in OWN_HOOKS) or any(GLOBAL_HOOKS):
-            return tx.call(tx.held(Module._call_uncompiled), [self, *args], kwargs)
-        tx.output.guard("EMPTY_DICTS", self.source, OWN_HOOKS)
-        tx.output.guard("EMPTY_GLOBALS", ConstantSource(GLOBAL_HOOKS), tuple(GLOBAL_HOOKS))
-        return tx.call(self.var_getattr(tx, "forward").realize(), args, kwargs)
+        with tx.output.in_module(self):
+            if any(getattr(module, name) for name in OWN_HOOKS) or any(GLOBAL_HOOKS):
+                return tx.call(tx.held(Module._call_uncompiled), [self, *args], kwargs)
+            tx.output.guard("EMPTY_DICTS", self.source, OWN_HOOKS)
+            tx.output.guard("EMPTY_GLOBALS", ConstantSource(GLOBAL_HOOKS), GLOBAL_HOOKS)
+            return tx.call(self.var_getattr(tx, "forward").realize(), args, kwargs)
 
     def absent(self, tx, name):
         """What `Module.__getattr__` does: parameters, buffers and submodules stand in dictionaries of their own."""
@@ -69,7 +71,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
                 if changed is not None and changed in tx.output.side_effects:
                     unimplemented("Unsupported read of a member after members were changed", context=name)
                 tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
-                return tx.output.read(members[name], GetItemSource(AttrSource(self.source, kind), name))
+                return tx.output.read(members[name], GetItemSource(self.own_source(kind), name))
         tx.output.guard("NO_HASATTR", self.source, name)
         raise tx.error(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
 

@@ -9,6 +9,7 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.exc import SpecializeSizes, unimplemented
 from readtorch._dynamo.source import AttrSource, GetItemSource
 from readtorch.c10.size import Size
+from readtorch.c10.sym_int import SYM_TYPES, SymBool, SymFloat, SymInt
 from readtorch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from .base import VariableTracker
@@ -80,9 +81,23 @@ class TensorVariable(VariableTracker):
         items = [SymNodeVariable(self.output, n, n.value) for n in numbers]
         return [item if i in self.open_sizes else tx.constant(item.hint) for i, item in enumerate(items)]
 
+    @property
+    def has_symbols(self):
+        """Whether sizes are symbols, as they are in an export."""
+        return self.output.is_export and any(isinstance(size, SYM_TYPES) for size in self.example.shape)
+
+    def symbolic_fact(self, tx, name, args):
+        """A fact of a tensor whose sizes are symbols: nodes of the graph compute it."""
+        if name == "shape" or name in ("size", "stride") and not args:
+            method, dims = "stride" if name == "stride" else "size", range(self.example.dim())
+            items = [self.output.call_method(method, [self, tx.constant(dim)], {}) for dim in dims]
+            return tx.tuple_of(items) if name == "stride" else SizeVariable(items, Size)
+        return self.output.call_method(name, [self, *args], {})
+
     def open_fact(self, tx, name, args):
         """A fact of a tensor whose sizes are left open."""
         sizes = self.symbolic_shape(tx)
+        self.output.op_count += 1
         if name == "shape" or name == "size" and not args:
             return SizeVariable(sizes, Size)
         if name == "size" and len(args) == 1:
@@ -98,6 +113,8 @@ class TensorVariable(VariableTracker):
         return codegen.writer.get(self.source) if self.source is not None else codegen.graph_output(self.node)
 
     def var_getattr(self, tx, name):
+        if name == "shape" and self.has_symbols:
+            return self.symbolic_fact(tx, name, [])
         if name in OF_SIZES[:1] and self.is_open:
             return self.open_fact(tx, name, [])
         if name in FACTS:
@@ -132,6 +149,8 @@ class TensorVariable(VariableTracker):
             return self.call_item(tx)
         if name == "data_ptr" and not args and not kwargs:
             return DataPtrVariable(self)
+        if name in OF_SIZES and self.has_symbols:
+            return self.symbolic_fact(tx, name, [*args, *kwargs.values()])
         if name in OF_SIZES and self.is_open:
             return self.open_fact(tx, name, args) if not kwargs else self.known_sizes()
         if name == "stride" and self.source is None and any(size < 2 for size in self.facts().shape):
@@ -164,6 +183,8 @@ class TensorVariable(VariableTracker):
         return SymNodeVariable(self.output, None, kind(1), node)
 
     def call_len(self, tx):
+        if self.has_symbols and self.facts().dim():
+            return self.symbolic_fact(tx, "size", [tx.constant(0)])
         if self.is_open and self.facts().dim():
             return self.symbolic_shape(tx)[0]
         return tx.fold(len, self.facts())
@@ -172,6 +193,9 @@ class TensorVariable(VariableTracker):
         self.known_sizes()
         if not self.facts().dim():
             raise tx.error(TypeError, "iteration over a 0-d tensor")
+        if self.output.is_export:
+            items = [self.output.call_getitem(self, tx.constant(i)) for i in range(len(self.facts()))]
+            return tx.iterator_over(items, self)
         return tx.iterator_of(self.output.call_method("unbind", [self, tx.constant(0)], {}))
 
     def call_bool(self, tx):
@@ -234,6 +258,8 @@ class SymNodeVariable(VariableTracker):
 
     def as_python_constant(self):
         self.check_known()
+        if isinstance(self.hint, bool):
+            return self.output.decide(self.expression, self.hint)
         for number in numbers_of(self.expression):
             number.specialized()
             self.output.guard("EQUALS_MATCH", number.source, number.value)
@@ -271,7 +297,8 @@ class SymNodeVariable(VariableTracker):
 
     def call_bool(self, tx):
         self.check_known()
-        return self.output.decide(("!=", self.expression, 0), bool(self.hint))
+        is_truth = isinstance(self.hint, bool)
+        return self.output.decide(self.expression if is_truth else ("!=", self.expression, 0), bool(self.hint))
 
     def var_getattr(self, tx, name):
         return self.as_constant().var_getattr(tx, name)
@@ -281,6 +308,31 @@ class SymNodeVariable(VariableTracker):
 
     def call_iter(self, tx):
         return self.as_constant().call_iter(tx)
+
+
+class SymbolVariable(SymNodeVariable):
+    """A number of an export, with a symbol in it: a SymInt, SymFloat or SymBool.
+
+    A decision by it becomes a guard of the export's ShapeEnv.
+    """
+
+    def __init__(self, output, value, node):
+        super().__init__(output, None, value, node)
+
+    def python_type(self):
+        return {SymInt: int, SymFloat: float, SymBool: bool}[type(self.hint)]
+
+    def as_python_constant(self):
+        return self.python_type()(self.hint)
+
+    def check_known(self):
+        """Whoever asks gets the number that it is now."""
+
+    def as_proxy(self, output):
+        return self.as_graph_input(output)
+
+    def call_bool(self, tx):
+        return bool(self.hint)
 
 
 def numbers_of(expression):

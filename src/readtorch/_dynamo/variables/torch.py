@@ -72,6 +72,10 @@ def call_is_compiling(tx):
     return tx.constant(True)
 
 
+def call_is_exporting(tx):
+    return tx.constant(tx.output.is_export)
+
+
 def call_trace_under_way(tx):
     """Nothing is captured while a trace is recorded."""
     return tx.constant(None)
@@ -148,6 +152,7 @@ FUNCTIONS = {
     readtorch.is_grad_enabled: call_is_grad_enabled,
     readtorch.is_tensor: call_is_tensor,
     readtorch.compiler.is_compiling: call_is_compiling,
+    readtorch.compiler.is_exporting: call_is_exporting,
     readtorch.jit.is_scripting: call_is_scripting,
     readtorch.jit.is_tracing: call_is_scripting,
     readtorch.is_autocast_enabled: call_is_autocast_enabled,

@@ -225,7 +225,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return self.slot(tx, found, name)
         own = self.own_dict(tx)
         if name in own:
-            return tx.output.read(own[name], AttrSource(self.source, name))
+            return tx.output.read(own[name], self.own_source(name))
         if found is not MISSING:
             if self.source is not None and hasattr(self.original, "__dict__"):
                 tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
@@ -240,6 +240,10 @@ class UserDefinedObjectVariable(VariableTracker):
         if self.dict_taken and tx.output.tracked[id(own)] in tx.output.side_effects:
             self.unknown("use of an attribute after its __dict__ was written to")
         return own
+
+    def own_source(self, name):
+        """Of what `own_dict` has under a name."""
+        return AttrSource(self.source, name)
 
     def written(self, tx, name):
         if self.attributes[name] is MISSING:
@@ -276,7 +280,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return None if self.attributes[name] is MISSING else self.attributes[name]
         own = self.own_dict(tx)
         if name in own:
-            return tx.output.read(own[name], AttrSource(self.source, name))
+            return tx.output.read(own[name], self.own_source(name))
         if self.source is not None:
             tx.output.guard("NOT_PRESENT_IN_GENERIC_DICT", self.source, name)
         return None

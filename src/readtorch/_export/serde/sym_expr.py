@@ -9,8 +9,10 @@ An expression is written as sympy's `srepr`, a guard as Python:
 """
 
 import ast
+import functools
 import operator
 
+from readtorch._export.guards_code import ARITHMETIC, CALLS, COMPARISONS
 from readtorch._sym_functions import sym_max, sym_min
 from readtorch.c10.sym_int import SymInt
 from readtorch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -113,22 +115,15 @@ def _expression(node, text):
     if name == "Integer":
         return expression(_integer(node.args, text))
     arguments = [_expression(a, text) for a in node.args]
-    if name in ("Add", "Mul") and arguments:
-        total = arguments[0]
-        for other in arguments[1:]:
-            total = total + other if name == "Add" else _product(total, other, text)
-        return _small(total, text)
+    if name in ("Add", "Mul", "Max", "Min") and arguments:
+        combine = {"Add": operator.add, "Mul": functools.partial(_product, text=text)}.get(name) or MAKERS[name]
+        return _small(functools.reduce(combine, arguments), text)
     if name == "Pow" and len(arguments) == 2:
         return _power(*arguments, text)
     makers = {"PythonMod": "Mod", "CleanDiv": "FloorDiv"}
     maker = makers.get(name, name)
     if maker not in ("FloorDiv", "Mod", "Max", "Min", "IntTrueDiv", "FloorToInt", "CeilToInt", "TruncToInt", "ToFloat"):
         raise _refused(text, f"{name} is no function of sizes that readtorch has")
-    if maker in ("Max", "Min") and arguments:
-        total = arguments[0]
-        for other in arguments[1:]:
-            total = MAKERS[maker](total, other)
-        return total
     return _small(MAKERS[maker](*arguments), text)
 
 
@@ -181,13 +176,9 @@ def _small(expr, text):
 
 # ------------------------------------------------------------------------------------------------------------ guards
 
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.USub, ast.Not, ast.And, ast.Or)
-_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_CALLS = ("max", "min", "float", "math.floor", "math.ceil", "math.trunc")
-
 
 def checked_guard(text):
-    """`text`, if it is arithmetic of sizes of inputs: it becomes code. Raises SerializeError."""
+    """`text`, if it is arithmetic of sizes of inputs. Raises SerializeError."""
     _check_guard(_tree(text), text)
     return text
 
@@ -208,15 +199,15 @@ def _operands(node):
     """What arithmetic is of, or None if it is none."""
     if isinstance(node, ast.BoolOp):
         return node.values
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, _OPERATORS):
+    if isinstance(node, ast.UnaryOp) and type(node.op) in ARITHMETIC:
         return [node.operand]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         return [node.left, node.right]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _number(node.right) in range(MOST_POWER + 1):
         return [node.left]
-    if isinstance(node, ast.Compare) and all(isinstance(op, _COMPARISONS) for op in node.ops):
+    if isinstance(node, ast.Compare) and all(type(op) in COMPARISONS for op in node.ops):
         return [node.left, *node.comparators]
-    is_known = isinstance(node, ast.Call) and not node.keywords and ast.unparse(node.func) in _CALLS
+    is_known = isinstance(node, ast.Call) and not node.keywords and ast.unparse(node.func) in CALLS
     return node.args if is_known and not any(isinstance(a, ast.Starred) for a in node.args) else None
 
 

@@ -58,9 +58,9 @@ def gen_alias_from_base(base, target, target_requires_grad, view_metas):
     """The view of `base` that an output is.
 
     target: a tensor that sees memory as the view shall. view_metas: the views that lead to it, if they are known: they are made
-    again; else `as_strided` makes it.
+    again; else, or if they have sizes of the trace, `as_strided` makes it.
     """
-    if view_metas is not None:
+    if view_metas is not None and not any(meta.has_symbolic_inputs for meta in view_metas):
         out = base
         for meta in view_metas:
             out = meta.forward(out)

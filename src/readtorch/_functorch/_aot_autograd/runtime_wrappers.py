@@ -10,9 +10,10 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.autograd import Function
 from readtorch.autograd.graph import increment_version
+from readtorch.c10.local_dispatch_key_set import set_grad_mode, tls
 
 from .functional_utils import gen_alias_from_base
-from .schemas import OF_INTERMEDIATE, OutputType, TensorAlias
+from .schemas import OF_INTERMEDIATE, OWN, OutputType, TensorAlias
 from .utils import boxed
 
 # ------------------------------------------------------------------------------------------- around the graph
@@ -20,22 +21,48 @@ from .utils import boxed
 
 def runtime_wrapper(compiled, meta, trace_joint, to_detach=()):
     """A function of the list of arguments that does what the traced one did: returns its outputs, and writes to what that wrote to."""
-
-    compiled = boxed(compiled)
+    run_graph = in_grad_mode(boxed(compiled), trace_joint)
+    if is_all(meta):
+        return detaching(run_graph, to_detach)
 
     def run(args):
-        originals, args = args, list(args)
-        for i in to_detach:
-            args[i] = args[i].detach()
-        with readtorch.set_grad_enabled(trace_joint):
-            outs = compiled(args)
-        increment_version([originals[i] for i in meta.mutated_graph_handled_indices])
+        outs = run_graph([a.detach() if i in to_detach else a for i, a in enumerate(args)])
+        increment_version([args[i] for i in meta.mutated_graph_handled_indices])
         written = meta.num_mutated_inp_runtime_indices
-        apply_input_mutations(originals, outs[:written], meta)
-        outs = replay_output_aliases(originals, outs[written:], meta)
+        apply_input_mutations(args, outs[:written], meta)
+        outs = replay_output_aliases(args, outs[written:], meta)
         if meta.grad_enabled_mutation is not None:
             readtorch.set_grad_enabled(meta.grad_enabled_mutation)
         return outs
+
+    return run
+
+
+def is_all(meta):
+    """Whether nothing is to be done behind the graph, whose outputs are the function's."""
+    writes = meta.mutated_graph_handled_indices or meta.num_mutated_inp_runtime_indices
+    is_plain = all(info.output_type in OWN for info in meta.output_info)
+    return is_plain and not writes and meta.grad_enabled_mutation is None
+
+
+def detaching(run_graph, to_detach):
+    if not to_detach:
+        return run_graph
+    return lambda args: run_graph([a.detach() if i in to_detach else a for i, a in enumerate(args)])
+
+
+def in_grad_mode(run_graph, enabled):
+    """The graph, run while operations are recorded, or are not."""
+
+    def run(args):
+        before = tls.grad_mode
+        if before is enabled:
+            return run_graph(args)
+        set_grad_mode(enabled)
+        try:
+            return run_graph(args)
+        finally:
+            set_grad_mode(before)
 
     return run
 
@@ -91,18 +118,15 @@ def compiled_function(compiled_fw, compiled_bw, meta):
         def forward(ctx, *args):
             outs = compiled_fw(list(args))
             saved = outs[meta.num_forward_returns :]
-            tensors = [s for s in saved if isinstance(s, Tensor)]
-            ctx.places = [isinstance(s, Tensor) for s in saved]
-            ctx.others = [s for s in saved if not isinstance(s, Tensor)]
-            ctx.save_for_backward(*tensors)
+            ctx.symints = [s for s in saved if not isinstance(s, Tensor)]
+            ctx.save_for_backward(*saved[: len(saved) - len(ctx.symints)])
             returned = outs[: meta.num_forward_returns]
             ctx.mark_non_differentiable(*hide_aliases(returned, meta))
             return tuple(returned)
 
         @staticmethod
         def backward(ctx, *grads):
-            tensors, others = iter(ctx.saved_tensors), iter(ctx.others)
-            saved = [next(tensors if is_tensor else others) for is_tensor in ctx.places]
+            saved = [*ctx.symints, *ctx.saved_tensors]
             wanted = [g for g, used in zip(grads, meta.tangent_mask) if used]
             tangents = [
                 g.contiguous(memory_format=memory_format)

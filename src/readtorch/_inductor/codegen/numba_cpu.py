@@ -12,10 +12,11 @@ In PyTorch: `torch/_inductor/codegen/cpp.py`, which writes C++.
 """
 
 import math
+import re
 import types
 from typing import NamedTuple
 
-from readtorch._inductor.sizevars import Symbol, expression, flatten
+from readtorch._inductor.sizevars import Size, Symbol, expression, flatten, hint
 from readtorch._inductor.virtualized import V
 from readtorch.aten.native import math as functions
 from readtorch.c10.global_names import uses
@@ -49,7 +50,9 @@ class Value(NamedTuple):
 
 
 class NumbaKernel:
-    """domain: of the nodes. stored: names of those that others read. source: the text; arguments: names of the buffers that it takes."""
+    """domain: of the nodes. stored: names of those that others read. source: the text; arguments: names of the buffers that it takes;
+    sizes: of the symbols that it takes behind them.
+    """
 
     def __init__(self, domain, stored):
         self.domain, self.stored = domain, stored
@@ -76,7 +79,7 @@ class NumbaKernel:
 
     def step_of(self, symbol):
         coefficient = self.reference().coefficient(symbol)
-        return math.inf if coefficient is None else coefficient
+        return math.inf if coefficient is None else hint(coefficient)
 
     def ordered(self, symbols):
         return sorted(symbols, key=self.step_of, reverse=True)
@@ -173,7 +176,7 @@ class NumbaKernel:
                     tmp3 = f32(total2)
                     out_ptr0[i0] = tmp3
 
-        Four numbers a row are added up in float32, the sums of such pieces in float64.
+        Four numbers a row are added up in float32, the sums of such pieces in float64. Sizes that are left open are parameters behind the arrays.
         """
         outer = self.kept[:-1] if self.by_columns else self.kept
         self.loops, self.outer = outer, outer
@@ -183,8 +186,9 @@ class NumbaKernel:
             (self.write_columns if self.by_columns else self.write_rows)(accesses)
         innermost = not self.by_columns and not self.reduced
         body = nested(self.outer, self.lines, self.remark(self.lines[-1]) if innermost and outer else [])
-        parameters = ", ".join([*self.inputs.values(), *self.outputs.values()])
         text = indented([*self.head, *body])
+        self.sizes = [name for name in V.graph.sizes if re.search(rf"\b{name}\b", "\n".join(text))]
+        parameters = ", ".join([*self.inputs.values(), *self.outputs.values(), *self.sizes])
         return HEAD.format(names=", ".join(sorted(self.functions or {"copy"}))) + "\n".join(
             [f"def fused({parameters}):", *text, ""]
         )
@@ -288,7 +292,7 @@ class NumbaKernel:
         data, value, k = access.node.buffer.data, self.value_of(access).text, self.count
         self.count += 1
         code = data.layout.code
-        many = data.kind == "sum" and code == "f32" and math.prod(s.size for s in self.reduced) > STEP
+        many = data.kind == "sum" and code == "f32" and may_exceed(math.prod(s.size for s in self.reduced), STEP)
         held = "f64" if many else code
         self.head.append(f"total{k} = empty({last.size}, {held})")
         self.lines[len(self.outer)].append(f"total{k}[:] = {held}({START[data.kind]})")
@@ -330,6 +334,10 @@ def _adjacent(outer, inner, index):
     return a is not None and b is not None and a == b * inner.size
 
 
+def may_exceed(size, most):
+    return isinstance(size, Size) or size > most
+
+
 def indented(lines):
     return [f"    {line}" for line in lines]
 
@@ -339,7 +347,7 @@ def nested(loops, lines, remark, starts=(), ends=()):
     body = [*lines[len(loops)], *(remark if loops else [])]
     for depth in range(len(loops) - 1, -1, -1):
         loop, innermost = loops[depth], depth == len(loops) - 1
-        if innermost and starts and loop.size > STEP:
+        if innermost and starts and may_exceed(loop.size, STEP):
             body = [f"for {loop} in range(start, min(start + {STEP}, {loop.size})):", *indented(body)]
             body = [f"for start in range(0, {loop.size}, {STEP}):", *indented([*starts, *body, *ends])]
             body = [*lines[depth], *body]

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from readtorch._inductor.graph import ScalarInput
 from readtorch._inductor.ir import (
     Buffer,
     ComputedBuffer,
@@ -15,10 +16,13 @@ from readtorch._inductor.ir import (
     ReinterpretView,
     contiguous_strides,
 )
-from readtorch._inductor.lowered_graph import ScalarInput
+from readtorch._inductor.sizevars import Size
 from readtorch._ops import OpOverload
 from readtorch.aten.python_arg_parser import default_of
+from readtorch.c10.local_dispatch_key_set import tls
+from readtorch.c10.sym_int import SYM_TYPES
 from readtorch.c10.tensor_impl import wrap
+from readtorch.csrc.autograd.inference_mode import mark
 from readtorch.csrc.utils.python_dispatch import as_type
 from readtorch.utils._pytree import tree_leaves
 
@@ -85,14 +89,45 @@ class PythonWrapperCodegen:
 
         Memory is an array of one dimension until somebody needs a tensor.
         """
-        names, unused = self.graph.graph_inputs, set(self.free)
+        unused = set(self.free)
         lines = [
             f"del {line}" if isinstance(line, FreeIfNotReused) else line
             for line in self.lines
             if is_written(line, unused)
         ]
+        return self.function("call", ["args.clear()", *lines])
+
+    def text_of_fits(self):
+        """The text of what says whether arguments are such as the code was written for: for x of sizes (s77, 4)
+
+        def fits(args):
+            arg0_1, arg1_1 = args
+            s77 = arg0_1
+            array = arg1_1._array
+            if array.shape != (s77, 4) or array.strides != (16, 4) or array.dtype != dtype_float32: return False
+            return True
+        """
+        lines = []
+        for name, layout in self.graph.input_layouts.items():
+            dtype = layout.dtype.numpy
+            self.names[f"dtype_{layout.dtype.name}"] = dtype
+            strides = tuple(stride * dtype.itemsize for stride in layout.stride)
+            other = f"array.shape != {layout.size} or array.strides != {strides} or array.dtype != dtype_{layout.dtype.name}"
+            lines += [f"array = {name}._array", f"if {other}: return False"]
+        return self.function("fits", [*lines, "return True"])
+
+    def text_of_expected(self):
+        """The text of what says which sizes and strides the code was written for: (place among the arguments, sizes, strides) of each tensor."""
+        places = {name: k for k, name in enumerate(self.graph.graph_inputs)}
+        found = [(places[name], layout.size, layout.stride) for name, layout in self.graph.input_layouts.items()]
+        return self.function("expected", [f"return {found}"])
+
+    def function(self, name, lines):
+        """A function of the arguments, in which their names and those of sizes are known."""
+        names = self.graph.graph_inputs
         unpack = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = args"] if names else []
-        return "\n".join(["def call(args):", *[f"    {line}" for line in [*unpack, "args.clear()", *lines]], ""])
+        sizes = [f"{size} = {text}" for size, text in self.graph.sizes.items()]
+        return "\n".join([f"def {name}(args):", *[f"    {line}" for line in [*unpack, *sizes, *lines]], ""])
 
     # -- kernels
 
@@ -107,7 +142,7 @@ class PythonWrapperCodegen:
         self.kernels[name], self.names[name] = kernel, compiled_kernel(kernel.source)
         for output in kernel.outputs:
             self.allocate(output)
-        self.lines.append(f"{name}({', '.join(self.pointer(b) for b in kernel.arguments)})")
+        self.lines.append(f"{name}({', '.join([*map(self.pointer, kernel.arguments), *kernel.sizes])})")
 
     def allocate(self, name):
         """Memory for a buffer: that of one that is no longer needed, or new."""
@@ -207,11 +242,13 @@ class PythonWrapperCodegen:
         """An operator's argument as text."""
         if isinstance(value, ReinterpretView):
             return self.argument(value, in_place)
-        if isinstance(value, ScalarInput):
+        if isinstance(value, ScalarInput | Size):
             return str(value)
         if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
             inner = ", ".join(self.spelled(v, in_place) for v in value)
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        if isinstance(value, SYM_TYPES):
+            raise AssertionError(f"{value} is a number of the trace, and none of the call")
         if value is None or isinstance(value, bool | int | float | str) and value == value and abs_is_finite(value):
             return repr(value)
         name = f"value{len(self.names)}"
@@ -262,7 +299,7 @@ def place(view):
 
 
 def has_numbers(arguments):
-    return any(isinstance(leaf, ScalarInput) for leaf in tree_leaves(arguments))
+    return any(isinstance(leaf, ScalarInput | Size) for leaf in tree_leaves(arguments))
 
 
 def bound(op, args, kwargs):
@@ -318,12 +355,15 @@ def strided(array, size, stride, offset=0):
 
 def tensor(array, size, stride=None, offset=0):
     """A tensor over the memory of an array of one dimension. stride: None if it has all elements, one after the other."""
-    return wrap(array.reshape(size) if stride is None else strided(array, size, stride, offset))
+    made = wrap(array.reshape(size) if stride is None else strided(array, size, stride, offset))
+    return mark(made) if tls.inference_mode else made
 
 
 def load_wrapper(codegen):
-    """The function `call`."""
+    """The functions `call`, `fits` and `expected`."""
     from readtorch.aten.codegen import compile_function
 
-    names = {"empty": np.empty, "flat": flat, "tensor": tensor, "strided": strided, **codegen.names}
-    return compile_function("call", codegen.source, names)
+    names = {"empty": np.empty, "math": math, "flat": flat, "tensor": tensor, "strided": strided, **codegen.names}
+    call = compile_function("call", codegen.source, names)
+    fits = compile_function("fits", codegen.text_of_fits(), codegen.names)
+    return call, fits, compile_function("expected", codegen.text_of_expected(), {})

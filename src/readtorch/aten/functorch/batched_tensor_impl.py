@@ -125,7 +125,7 @@ def wrapper_with(impl, array, key):
     t._counter = value._counter
     t._edge = NO_EDGE
     t._storage_impl = impl
-    t._base = t._meta = None
+    t._base = t._autograd_meta = None
     return t
 
 

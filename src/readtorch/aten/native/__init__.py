@@ -21,6 +21,7 @@ from . import (
     dropout,
     embedding,
     embedding_bag,
+    fake_quantize,
     fill,
     foreach_ops_kernels,
     fused_adagrad,
@@ -76,6 +77,7 @@ from . import (
     unary_ops,
     unique,
     upsample,
+    vander,
     weight_norm,
 )
 from . import composite_view_copy_kernels  # last: it derives an operator from every view

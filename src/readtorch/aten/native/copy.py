@@ -474,11 +474,11 @@ def to(self, *args, **kwargs):
     if len(args) == 1 and not kwargs and isinstance(args[0], scalar_type.dtype):  # what autocast calls for each cast
         return convert(self, args[0])
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
-    return convert(self, dtype, device, copy, memory_format, non_blocking)
+    return convert(self, dtype, device, bool(copy), memory_format, non_blocking)
 
 
-def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
-    """What the arguments of `to` mean: (device, dtype, non_blocking, copy, memory_format)."""
+def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, copy=None, memory_format=None):
+    """What the arguments of `to` mean: (device, dtype, non_blocking, copy, memory_format); copy is None where nobody speaks of it."""
     places = list(args)
     if places and hasattr(places[0], "_array"):
         other = places.pop(0)

@@ -15,6 +15,7 @@ F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
 # Multiplications that are worth handing over to another thread: about a tenth of a millisecond.
 GRAIN = 4_000_000
+SHARED = 2 * GRAIN  # from here on threads share a product
 LARGE = 200_000  # from about here on BLAS would use threads of its own
 
 
@@ -31,7 +32,7 @@ def multiply_matrices(x, y, out=None):
     if work < LARGE:
         return x.dot(y, out)
     numpy_takes_one_thread()
-    if work < 2 * GRAIN or parallel.get_num_threads() == 1:
+    if work < SHARED or parallel.get_num_threads() == 1:
         return x.dot(y, out)
     if out is None:
         out = np.empty((x.shape[0], y.shape[1]), x.dtype)
@@ -96,7 +97,7 @@ def gemm(x, y, out, beta=1.0, alpha=1.0):
 
     `out` is contiguous by rows and of x's type, float32 or float64; no size may be 0.
     """
-    if x.size * y.shape[1] >= 2 * GRAIN and parallel.get_num_threads() > 1:
+    if x.size * y.shape[1] >= SHARED and parallel.get_num_threads() > 1:
         in_blocks(x, y, out, lambda x, y, out: kernels().add_product(*readable(x), *readable(y), out, beta, alpha))
         return
     # BLAS is column-major. Read by columns, the memory of `out` is outᵀ = yᵀ xᵀ.

@@ -193,9 +193,9 @@ def __ipow__(self, exponent):
 
 
 @python_binding("__rpow__", "method")
-def __rpow__(self, base):
-    """`base ** self`, where `base` is not a tensor."""
-    return at.pow(base, self)
+def __rpow__(self, other):
+    """`other ** self`, where `other` is not a tensor."""
+    return at.pow(other, self)
 
 
 # ------------------------------------------------------------------------------------------------ float_power

@@ -163,6 +163,7 @@ def described_out(output, out):
 for _operator in (arange_end, arange_start, arange, range_):
     keeps_shape_of_out(_operator)
 
+_BY_BOUNDS = (None, arange_end, arange_start, arange)
 _NUMBERS, _parse_arange = frozenset({int, float}), make_parser(packets["torch", "arange"], False)
 
 
@@ -171,8 +172,7 @@ def arange_binding(*bounds, **options):
     """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: numbers in a row, without `end`."""
     if options or not bounds or len(bounds) > 3 or not _NUMBERS.issuperset(map(type, bounds)):
         return _parse_arange(bounds, options)
-    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
-    return arange.call(start, end, step, None, None, None, None)
+    return _BY_BOUNDS[len(bounds)].call(*bounds, None, None, None, None)
 
 
 # ------------------------------------------------------------------------------------------------- linspace

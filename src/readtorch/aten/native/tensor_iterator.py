@@ -10,6 +10,7 @@ import numpy as np
 
 from readtorch.aten.expand_utils import broadcast_error, broadcast_shape, inplace_shape_error
 from readtorch.aten.memory_overlap import check_no_overlap, check_no_partial_overlap
+from readtorch.aten.python_arg_parser import number_as_tensor
 from readtorch.aten.register_dispatch_key import any_device
 from readtorch.aten.tensor_meta import broadcast, pointwise_strides
 from readtorch.c10 import scalar_type
@@ -85,6 +86,8 @@ def number_of(value):
 
 def scalar_tensor(number):
     """A Python number as a tensor that is weak in type promotion."""
+    if isinstance(number, SYM_TYPES):
+        return number_as_tensor(number)
     dtype = scalar_type.from_python_type(type(number))
     if dtype is None:  # a number of a trace is a subclass
         dtype = scalar_type.float64 if isinstance(number, float) else scalar_type.int64

@@ -96,14 +96,17 @@ class SimulatedStreams:
         else:
             work()
 
-    def occupy_together(self, places, duration, label):
-        """Keep streams, given as (device, stream), busy for `duration` from when all of them are free: a collective."""
+    def occupy_together(self, places, duration, label, after=0.0):
+        """Keep streams, given as (device, stream), busy for `duration` from when all of them are free, and not before `after`: a
+        collective. Returns its end.
+        """
         queues = [self._stream(*place) for place in places]
-        start = max(self.now, *[queue.done_at for queue in queues])
+        start = max(self.now, after, *[queue.done_at for queue in queues])
         for place, queue in zip(places, queues):
             queue.done_at = start + duration
             if self.timeline is not None:
                 self.timeline.append((*place, label, start, queue.done_at))
+        return start + duration
 
     def launch_graph(self, device, stream, nodes):
         """Do a graph's work, for which the host pays one launch."""

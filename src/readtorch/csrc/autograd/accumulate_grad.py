@@ -11,7 +11,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE_CPU
+from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE, SPARSE_CSR_CPU
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.memory_format import contiguous_format, has_format, is_non_overlapping_and_dense
 from readtorch.c10.tensor_impl import alias, keys_seen_by_python, strides_of, wrap
@@ -51,7 +51,7 @@ class AccumulateGrad(Node):
             use_count = getrefcount(grad)
             with _locks[id(variable) % len(_locks)]:
                 accumulate_grad(variable, grad, use_count)
-        hooks = variable._meta.post_accumulate_grad_hooks  # outside the lock: a hook may wait for another thread
+        hooks = variable._autograd_meta.post_accumulate_grad_hooks  # outside the lock: a hook may wait for threads
         if hooks:
             call_post_accumulate_grad_hooks(variable, hooks)
         return ()
@@ -106,13 +106,13 @@ NEEDS_OPERATORS = BACKENDS | MATH_BITS
 
 def accumulate_grad(variable, new_grad, use_count):
     """`variable.grad = new_grad`, or `variable.grad += new_grad`. use_count: of `new_grad`, see Note [ Stealing gradients ]."""
-    meta = variable._meta
+    meta = variable._autograd_meta
     variable_grad = meta.grad
     in_python = keys_seen_by_python(variable._keys | new_grad._keys)
     if variable_grad is None:
         stealable = is_tensor_stealable(use_count) and not grad_mode_enabled()
         meta.grad = first_gradient(variable, new_grad, stealable, in_python)
-    elif variable_grad._keys & SPARSE_CPU and not new_grad._keys & SPARSE_CPU:
+    elif variable_grad._keys & SPARSE and not new_grad._keys & SPARSE:
         meta.grad = new_grad + variable_grad  # the sum is dense: nothing that could be written into the sparse tensor
     elif grad_mode_enabled():
         meta.grad = variable_grad + new_grad  # create_graph: the sum is itself part of a graph
@@ -124,7 +124,7 @@ def accumulate_grad(variable, new_grad, use_count):
 
 
 def first_gradient(variable, new_grad, stealable, in_python):
-    if new_grad._keys & SPARSE_CPU:
+    if new_grad._keys & SPARSE:
         return detach_sparse(new_grad) if stealable else new_grad.clone()
     if stealable and obeys_layout_contract(new_grad, variable):
         if in_python:
@@ -134,7 +134,9 @@ def first_gradient(variable, new_grad, stealable, in_python):
 
 
 def detach_sparse(new_grad):
-    """Another sparse tensor with the same indices and values, if these are contiguous, else a copy."""
+    """Another sparse tensor with the same indices and values, if these are contiguous, else a copy; so of a compressed layout."""
+    if new_grad._keys & SPARSE_CSR_CPU:
+        return new_grad.clone()
     indices, values = new_grad._indices(), new_grad._values()
     if not indices.is_contiguous() or not values.is_contiguous():
         return new_grad.clone()
@@ -143,7 +145,7 @@ def detach_sparse(new_grad):
 
 def obeys_layout_contract(grad, variable):
     """Whether the gradient has the strides of its leaf; if the leaf's elements lie apart, whether it is contiguous."""
-    if variable._keys & SPARSE_CPU:
+    if variable._keys & SPARSE:
         return False
     array, like = grad._array, variable._array
     if like.flags.forc and array.strides == like.strides:
@@ -162,7 +164,7 @@ def is_dense(array):
 
 def clone_obey_contract(new_grad, variable, in_python):
     """A copy of the gradient that has its leaf's strides. If operations are recorded, so is this."""
-    if variable._keys & SPARSE_CPU or not is_dense(variable._array):
+    if variable._keys & SPARSE or not is_dense(variable._array):
         return new_grad.clone(memory_format=contiguous_format)
     if in_python or grad_mode_enabled():
         options = {"dtype": new_grad.dtype, "layout": variable.layout, "device": variable.device}

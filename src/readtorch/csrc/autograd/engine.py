@@ -25,7 +25,7 @@ from readtorch.aten.thread_local_state import ThreadLocalState
 from readtorch.c10 import scalar_type
 from readtorch.c10.autograd_state import autograd_state
 from readtorch.c10.cuda.cuda_stream import StreamGuard, current_stream
-from readtorch.c10.dispatch_key import META, NOT_CPU, SPARSE_CPU
+from readtorch.c10.dispatch_key import META, NOT_CPU, SPARSE
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled, set_grad_mode, tls
 from readtorch.c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 
@@ -472,7 +472,7 @@ def check_nan(fn, outputs):
 def has_nan(grad):
     if grad._keys & META:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    array = grad._array.values if grad._keys & SPARSE_CPU else host_array(grad)
+    array = grad._array.values if grad._keys & SPARSE else host_array(grad)
     return (array != array).any()
 
 

@@ -91,7 +91,7 @@ def forward_base(t):
     """The tensor with which the view `t` shares its tangent; None if it shares it with nobody."""
     if t._base is None:
         return None
-    grads = t._meta and t._meta.forward_grad
+    grads = t._autograd_meta and t._autograd_meta.forward_grad
     return t._base if grads is None or grads.base is _BASE else grads.base
 
 
@@ -103,7 +103,7 @@ def share_nothing(view):
 
 def inherit_forward_base(view, source):
     """`view` was made of `source`: in forward mode its base is what that of `source` is, or `source`."""
-    grads = source._meta and source._meta.forward_grad
+    grads = source._autograd_meta and source._autograd_meta.forward_grad
     if grads is not None and grads.base is not _BASE and view._base is not None:
         forward_grad(view).base = grads.base if grads.base is not None else source
 
@@ -112,7 +112,7 @@ def tangent(t, level=0):
     """The tangent of `t`, or None if it has none, is None itself, or forward mode is switched off."""
     if t is None or not t._keys & TANGENT or not tls.forward_grad_mode:
         return None
-    grads = t._meta and t._meta.forward_grad
+    grads = t._autograd_meta and t._autograd_meta.forward_grad
     if grads is not None and level in grads.content:
         return grads.content[level]
     base = forward_base(t)
@@ -120,7 +120,7 @@ def tangent(t, level=0):
     if of_base is None:
         return None
     forward_grad(t).set_value(as_view_of(of_base, base, t), level)
-    return t._meta.forward_grad.content[level]
+    return t._autograd_meta.forward_grad.content[level]
 
 
 AutogradMetaFactory.fw_grad = tangent
@@ -266,4 +266,4 @@ def save_tangent(output, name):
     node = node and node[0]
     saved = getattr(getattr(node, "fn", node), name, None)
     if saved is not None and type(saved.kept) is tuple and len(saved.kept) == 4 and saved.unpack_hook is None:
-        saved.kept += (output._meta.forward_grad,)
+        saved.kept += (output._autograd_meta.forward_grad,)

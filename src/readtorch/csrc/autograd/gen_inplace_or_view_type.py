@@ -16,7 +16,7 @@ from readtorch.c10.dispatch_key import (
     GRAD_FACTS,
     INFERENCE_TENSOR,
     OF_VIEWS,
-    SPARSE_CPU,
+    SPARSE,
     STALE,
     TANGENT,
 )
@@ -102,7 +102,7 @@ def _view_kernel(operator, keys):
     if keys & INFERENCE_TENSOR:
         return unmarked(kernel)
     # `detach`, views of other bits: autograd does not follow them. In PyTorch: it follows those of a sparse tensor.
-    if operator.derivative is None or keys & SPARSE_CPU:
+    if operator.derivative is None or keys & SPARSE:
         return kernel
     several = operator.schema.returns[0].type.is_list
     if keys & BELOW_AUTOGRAD:  # what comes back may be anybody's tensor
@@ -136,7 +136,7 @@ result._counter = counter = self._counter
 result._view_version = counter[0]
 result._edge = NO_EDGE
 result._storage_impl = self._storage_impl
-result._meta = None""".splitlines()
+result._autograd_meta = None""".splitlines()
 
 
 def viewing_source(operator, several, spelled_out):
@@ -155,7 +155,7 @@ def viewing_source(operator, several, spelled_out):
             result._view_version = counter[0]
             result._edge = NO_EDGE
             result._storage_impl = self._storage_impl
-            result._meta = None
+            result._autograd_meta = None
             root = self._base
             if root is None: result._base = self; result._creation = DEFAULT
             else: result._base = root; result._creation = self._creation

@@ -32,11 +32,17 @@ def mark_inference_results(operator, kernel):
         result = kernel(*arguments)
         for t in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(t, TensorImpl) and not any(t is a for a in arguments):
-                t._keys = t._keys & ~FOLLOWED | INFERENCE_TENSOR
-                t._counter = _NO_VERSION
+                mark(t)
         return result
 
     return inference_kernel
+
+
+def mark(t):
+    """A new tensor as one of the inference mode."""
+    t._keys = t._keys & ~FOLLOWED | INFERENCE_TENSOR
+    t._counter = _NO_VERSION
+    return t
 
 
 def marking_source(operator):

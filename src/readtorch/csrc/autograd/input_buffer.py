@@ -8,7 +8,7 @@ from sys import getrefcount
 import numpy as np
 
 from readtorch.c10.cuda.cuda_stream import StreamGuard, current_stream, default_stream, stream_wait_stream
-from readtorch.c10.dispatch_key import CPU_TENSOR, GPUS, GRAD_FACTS, SPARSE_CPU
+from readtorch.c10.dispatch_key import CPU_TENSOR, GPUS, GRAD_FACTS, SPARSE
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, tls
 
 
@@ -35,7 +35,7 @@ def accumulate(buffer, pos, var):
         old._counter[0] += 1
         return old
     # A dense tensor takes a sparse one, but not the other way round.
-    return var + old if old._keys & SPARSE_CPU else old + var
+    return var + old if old._keys & SPARSE else old + var
 
 
 REFERENCES = 3  # what `accumulate` sees of an entry: the buffer's reference, its own, and getrefcount's

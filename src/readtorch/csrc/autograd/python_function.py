@@ -330,8 +330,8 @@ def _check_modified(t, is_input, output_count):
             "Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). You "
             "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
         )
-    if t._meta is not None:
-        t._meta.grad = None
+    if t._autograd_meta is not None:
+        t._autograd_meta.grad = None
     check_inplace(t, True)
 
 

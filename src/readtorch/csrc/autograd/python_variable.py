@@ -14,6 +14,7 @@ from readtorch.aten.native.tensor_shape.view import alias_, detach_
 from readtorch.aten.native.unary_ops.complex import imag, real
 from readtorch.aten.native_function import packets
 from readtorch.aten.python_fallback_kernel import python_detach
+from readtorch.aten.sparse_csr_tensor_impl import is_sparse_compressed, is_strided, layout_of
 from readtorch.aten.sparse_tensor_impl import is_sparse
 from readtorch.aten.torch_function import (
     Public,
@@ -29,7 +30,7 @@ from readtorch.aten.torch_function import (
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu
 from readtorch.c10.dispatch_key import BACKENDS, BATCHED, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
-from readtorch.c10.layout import sparse_coo, strided
+from readtorch.c10.layout import sparse_csr
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
 from readtorch.c10.size import Size
@@ -151,8 +152,13 @@ def _named_in_traces(name, operator):
 
 
 def refuse_without_storage(t):
-    if is_sparse(t) or t._keys & BATCHED:
+    if not is_strided(t) or t._keys & BATCHED:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+def refuse_compressed(t, what):
+    if is_sparse_compressed(t):
+        raise RuntimeError(f"Sparse {t._array.layout.name[-3:].upper()} tensors do not have {what}")
 
 
 SIZE = Public("size", "torch.Tensor")
@@ -187,7 +193,7 @@ def _dim_named(dim):
     return dim
 
 
-_NEVER = ("is_quantized", "is_mkldnn", "is_nested", "is_sparse_csr")
+_NEVER = ("is_quantized", "is_mkldnn", "is_nested")
 _NEVER += ("is_xpu", "is_xla", "is_ipu", "is_mps", "is_mtia", "is_maia", "is_vulkan")
 
 
@@ -239,13 +245,14 @@ class TensorBase(TensorImpl):
     @overridable
     def stride(self, dim=None):
         """The strides counted in elements, or one of them."""
+        refuse_compressed(self, "strides")
         strides = strides_of(self)
         return strides if dim is None else strides[wrap_dim_of_some(dim, len(strides))]
 
     @overridable_alone
     def storage_offset(self):
         """How many elements of the storage lie before the first element."""
-        return 0 if is_sparse(self) else storage_offset(self)
+        return storage_offset(self) if is_strided(self) else 0
 
     def dim(self):
         if overriders and is_overridden((self,)):
@@ -297,12 +304,13 @@ class TensorBase(TensorImpl):
 
     @overridable_property
     def layout(self):
-        return sparse_coo if is_sparse(self) else strided
+        return layout_of(self)
 
     is_cuda = overridable_property(lambda self: self.device.type == "cuda", name="is_cuda")
     is_cpu = overridable_property(lambda self: self.device.type == "cpu", name="is_cpu")
     is_meta = overridable_property(lambda self: self.device.type == "meta", name="is_meta")
     is_sparse = overridable_property(is_sparse)
+    is_sparse_csr = overridable_property(lambda self: layout_of(self) is sparse_csr, name="is_sparse_csr")
     # Kinds and devices that PyTorch knows and this book does not build.
     locals().update({name: overridable_property(lambda self: False, name=name) for name in _NEVER})
 
@@ -331,6 +339,7 @@ class TensorBase(TensorImpl):
     @overridable
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of `memory_format`."""
+        refuse_compressed(self, "is_contiguous")
         return not is_sparse(self) and has_format(self._array, memory_format)
 
     # -------------------------------------------------------------------------------------- autograd's state
@@ -390,7 +399,7 @@ class TensorBase(TensorImpl):
     def grad(self):
         if overriders and is_overridden((self,)):
             return override_property("grad", "__get__", self)
-        meta = self._meta
+        meta = self._autograd_meta
         grad = None if meta is None else meta.grad
         if grad is None and self._edge is not None and self._edge[0] is not None and not (meta and meta.retains_grad):
             _warn_non_leaf_grad()
@@ -399,8 +408,8 @@ class TensorBase(TensorImpl):
     @grad.setter
     def grad(self, value):
         if value is None:
-            if self._meta is not None:
-                self._meta.grad = None
+            if self._autograd_meta is not None:
+                self._autograd_meta.grad = None
             return
         _check_assigned_grad(self, value)
         autograd_meta(self).grad = value
@@ -422,7 +431,7 @@ class TensorBase(TensorImpl):
             raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(dtype).__name__}")
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be set on leaf tensors.")
-        grad = None if self._meta is None else self._meta.grad
+        grad = None if self._autograd_meta is None else self._autograd_meta.grad
         if dtype is not None and grad is not None and grad.dtype is not dtype:
             raise RuntimeError(
                 f"Cannot set grad_dtype to '{scalar_type.SCALAR_TYPE_NAMES[dtype]}' because there is already a gradient "
@@ -436,7 +445,7 @@ class TensorBase(TensorImpl):
 
     @overridable_property
     def retains_grad(self):
-        return self._meta is not None and self._meta.retains_grad
+        return self._autograd_meta is not None and self._autograd_meta.retains_grad
 
     @overridable_alone
     def retain_grad(self):
@@ -456,15 +465,15 @@ class TensorBase(TensorImpl):
         def keep(grad):
             tensor = target()
             if tensor is not None:
-                old = tensor._meta.grad
-                tensor._meta.grad = grad.clone(memory_format=contiguous_format) if old is None else old + grad
+                old = tensor._autograd_meta.grad
+                tensor._autograd_meta.grad = grad.clone(memory_format=contiguous_format) if old is None else old + grad
 
         node._own_hooks().retains_grad[nr] = keep
 
     @overridable_property
     def _backward_hooks(self):
         """What `register_hook` registered since this tensor was last written to: an OrderedDict id -> hook, or None."""
-        return None if self._meta is None else self._meta.backward_hooks
+        return None if self._autograd_meta is None else self._autograd_meta.backward_hooks
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks):
@@ -473,7 +482,7 @@ class TensorBase(TensorImpl):
     @overridable_property
     def _post_accumulate_grad_hooks(self):
         """What `register_post_accumulate_grad_hook` registered: an OrderedDict id -> hook, or None."""
-        return None if self._meta is None else self._meta.post_accumulate_grad_hooks
+        return None if self._autograd_meta is None else self._autograd_meta.post_accumulate_grad_hooks
 
     @_post_accumulate_grad_hooks.setter
     def _post_accumulate_grad_hooks(self, hooks):
@@ -508,9 +517,11 @@ class TensorBase(TensorImpl):
         if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         keep_input_metadata(self)
-        if self._meta is not None and (other.dtype is not self.dtype or other.device != self.device):
-            self._meta.grad_accumulator = no_node  # graphs from before end in a node for another kind of gradient
-            self._meta.is_plain = False
+        if self._autograd_meta is not None and (other.dtype is not self.dtype or other.device != self.device):
+            self._autograd_meta.grad_accumulator = (
+                no_node  # graphs from before end in a node for another kind of gradient
+            )
+            self._autograd_meta.is_plain = False
         self._array = other._array
         set_key_set(self, key_set(self) & ~(BACKENDS | MATH_BITS) | key_set(other) & (BACKENDS | MATH_BITS))
         self._storage_impl = storage_impl(other)
@@ -521,7 +532,7 @@ class TensorBase(TensorImpl):
 
     @overridable_property
     def name(self):
-        return None if self._meta is None else self._meta.name
+        return None if self._autograd_meta is None else self._autograd_meta.name
 
     @overridable_alone
     def detach_(self):
@@ -539,8 +550,8 @@ class TensorBase(TensorImpl):
         if self.grad_fn is not None:
             autograd_meta(self).detached_at = peek_sequence_nr()
         set_requires_grad(self, False)
-        if self._meta is not None:
-            self._meta.forward_grad = None
+        if self._autograd_meta is not None:
+            self._autograd_meta.forward_grad = None
         return self
 
     @overridable_alone
@@ -566,10 +577,13 @@ class TensorBase(TensorImpl):
         with StashTorchDispatchModes():
             made, t = alias_.call(self), new(cls)
         t._array, t._keys, t._counter, t._edge = made._array, made._keys | class_key(cls), made._counter, made._edge
-        t._storage_impl, t._base, t._meta = made._storage_impl, made._base, made._meta
+        t._storage_impl, t._base, t._autograd_meta = made._storage_impl, made._base, made._autograd_meta
         if hasattr(made, "_creation"):
             t._creation, t._view_version = made._creation, made._view_version
         return t
+
+
+_TensorMeta = type(TensorBase)  # in PyTorch a metaclass of its own
 
 
 def _warn_non_leaf_grad():

@@ -27,7 +27,7 @@ def refuse_inference_tensor():
 
 def refuse_detached(tensor, node):
     """RuntimeError if `tensor` had a graph when `node` saved it, and has none since `detach_`."""
-    if tensor._meta.detached_at > node._seq_nr and (tensor._edge is None or tensor._edge[0] is None):
+    if tensor._autograd_meta.detached_at > node._seq_nr and (tensor._edge is None or tensor._edge[0] is None):
         raise RuntimeError(
             "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
             "This is not supported, please use out-of-place `.detach()` instead"
@@ -60,7 +60,7 @@ class SavedVariable:
         if kept is None:
             raise RuntimeError(RELEASED)
         tensor = kept if self.output_nr is None else self._as_output(node, kept)
-        if tensor._meta is not None and tensor._meta.detached_at and saved_for is None:
+        if tensor._autograd_meta is not None and tensor._autograd_meta.detached_at and saved_for is None:
             refuse_detached(tensor, node)
         if tensor._counter[0] != self.version:
             if tensor._base is not None:

@@ -53,10 +53,10 @@ OWN_DTYPE = object()  # the tensor's own one, which may change
 
 def autograd_meta(t):
     """The tensor's AutogradMeta, made when first asked for."""
-    if t._meta is None:
-        t._meta = AutogradMeta()
-        t._meta.is_plain = not t._keys & NOT_CPU
-    return t._meta
+    if t._autograd_meta is None:
+        t._autograd_meta = AutogradMeta()
+        t._autograd_meta.is_plain = not t._keys & NOT_CPU
+    return t._autograd_meta
 
 
 # ------------------------------------------------------------------------------------------------------ edges
@@ -87,7 +87,7 @@ def leaf_edge(leaf):
     does not keep a dead graph's node. Hooks of the leaf are its own, therefore, and each node finds them there; hooks of
     the node die with it.
     """
-    meta = leaf._meta or autograd_meta(leaf)
+    meta = leaf._autograd_meta or autograd_meta(leaf)
     node = meta.grad_accumulator()
     if node is None:
         node = AccumulateGrad()
@@ -123,14 +123,14 @@ def grad_accumulator(leaf):
 
 def keep_input_metadata(leaf):
     """`leaf` is about to have another shape or dtype: in graphs that are there a gradient goes on to be like it is now."""
-    node = None if leaf._meta is None else leaf._meta.grad_accumulator()
+    node = None if leaf._autograd_meta is None else leaf._autograd_meta.grad_accumulator()
     if node is not None and node.like is leaf:
         node.like = Expected(leaf._array.shape, leaf._array.dtype, leaf._array.dtype)
 
 
 def grad_dtype(leaf):
     """The dtype to which gradients of `leaf` are brought; None if they stay what they are."""
-    meta = leaf._meta
+    meta = leaf._autograd_meta
     return dtype_of(leaf) if meta is None or meta.grad_dtype is OWN_DTYPE else meta.grad_dtype
 
 
@@ -159,7 +159,7 @@ def update_tensor_hooks_on_new_gradfn(t, old_edge, new_edge):
 
     Hooks that are registered from now on are those of the new node.
     """
-    meta = t._meta
+    meta = t._autograd_meta
     meta.backward_hooks = None
     if meta.retains_grad:
         (old_fn, old_nr), (new_fn, new_nr) = old_edge, new_edge
@@ -213,7 +213,7 @@ def refresh_view(t):
     is_cut = base._array.dtype is t._array.dtype and not (base._keys ^ t._keys) & MATH_BITS
     old_edge = t._edge
     set_history(t, (as_strided_node(t), 0) if is_cut else replayed_edge(t))
-    if t._meta is not None:
+    if t._autograd_meta is not None:
         update_tensor_hooks_on_new_gradfn(t, old_edge, t._edge)
     t._view_version = t._counter[0]
 
@@ -287,7 +287,7 @@ def rebase_history(t, node, number=0):
     base, is_view = (t, False) if t._base is None else (t._base, True)
     old_edge = base._edge
     set_history(base, (copy_slices(t, node), 0) if is_view else (node, number))
-    if base._meta is not None:
+    if base._autograd_meta is not None:
         update_tensor_hooks_on_new_gradfn(base, old_edge, base._edge)
     if not is_view:
         return

@@ -120,7 +120,7 @@ def _make_wrapper_subclass(
     t = new(cls)
     t._array = storage.as_strided(dtype.numpy, sizes, strides, offset)
     set_key_set(t, storage.keys | class_key(cls))
-    t._counter, t._edge, t._storage_impl, t._base, t._meta = [0], NO_EDGE, storage, None, None
+    t._counter, t._edge, t._storage_impl, t._base, t._autograd_meta = [0], NO_EDGE, storage, None, None
     if requires_grad:
         made_leaf(t)
     return t
@@ -142,7 +142,7 @@ def _make_subclass(cls, data, require_grad=False, *, device_for_backend_keys=Non
             data = python_detach(data)
     t = new(cls)
     t._array, t._counter, t._storage_impl = data._array, data._counter, storage_impl(data)
-    t._edge, t._base, t._meta = NO_EDGE, None, None
+    t._edge, t._base, t._autograd_meta = NO_EDGE, None, None
     set_key_set(t, key_set(data) & KEPT_BY_ALIASES)
     set_key_set(t, key_set(t) | class_key(cls))
     if device_for_backend_keys is not None or asked:

@@ -7,6 +7,9 @@ on all at once; the host goes on. On simulated devices the data is there at once
 ranks are busy from the moment when the last one is free, for as long as the cost model says. It needs devices that one
 process simulates, each the device of a rank that is a thread, and a cost model (`readtorch.cuda.simulate(costs=…)`).
 
+A group has one communicator, and a communicator does one collective at a time, in the order in which the host asked: those of
+one group wait for each other on whatever streams they are, those of two groups do not.
+
 In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp`.
 """
 
@@ -23,12 +26,12 @@ def stream_of(tensors):
     return index, current_stream(index).handle
 
 
-def occupy_streams(calls):
-    """Let a collective of all ranks take its time, which each of `calls` is a rank's part of."""
+def occupy_streams(calls, group):
+    """Let a collective of all ranks of a GroupState take its time, which each of `calls` is a rank's part of."""
     places = [call.stream for call in calls]
     if None in places or (driver := runtime.driver()).costs is None:
         return
     call = calls[0]
     array = call.target if call.source is None else call.source
     duration = driver.costs.collective(call.name, 0 if array is None else array.nbytes, len(calls))
-    driver.streams.occupy_together(places, duration, call.name)
+    group.free_at = driver.streams.occupy_together(places, duration, call.name, group.free_at)

@@ -57,6 +57,7 @@ class GroupState:
         self.pending = {}  # sequence number -> PendingCollective
         self.messages = {}  # (from, to, tag) -> deque of arrays that wait for a receiver
         self.waiting = {}  # to -> [(from or None, tag, array, work)]: receivers that wait for a message
+        self.free_at = 0.0  # on simulated devices: when its communicator has done all that it was asked for
 
     def pending_collective(self, number):
         if number not in self.pending:
@@ -114,7 +115,7 @@ class PendingCollective:
             PERFORM[calls[0].name](calls)
             for call in calls:
                 call.deliver()
-            occupy_streams(calls)
+            occupy_streams(calls, self.state)
         except Exception as error:
             cause = error
             self.fail(lambda work: DistBackendError(f"{work.what} failed: {cause}"))

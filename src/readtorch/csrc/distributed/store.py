@@ -278,7 +278,7 @@ class FileStore(DictionaryStore):
 
     def __init__(self, file_name, world_size=-1):
         super().__init__()
-        self.path = file_name
+        self._path = file_name
         self.world_size = world_size
         self._entries = {}
         self._position = 0
@@ -287,9 +287,14 @@ class FileStore(DictionaryStore):
             pass  # the file is there from now on
         self.add(_USERS, 1)
 
+    @property
+    def path(self):
+        """The file's name."""
+        return self._path
+
     @contextlib.contextmanager
     def _locked(self):
-        with self._mutex, open(self.path, "a+b") as file:
+        with self._mutex, open(self._path, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
 
@@ -326,7 +331,7 @@ class FileStore(DictionaryStore):
         with contextlib.suppress(Exception):  # the file or the interpreter may be gone already
             left = self.add(_USERS, -1)
             if self.world_size > 0 and left == 0:
-                os.remove(self.path)
+                os.remove(self._path)
 
 
 _USERS = "refcount/"

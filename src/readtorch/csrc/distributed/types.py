@@ -52,8 +52,20 @@ class ReduceOp(metaclass=_ReduceOpMeta):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = RedOpType
 
     def __init__(self, op, factor=None):
-        self.op = op_type(op)
-        self.factor = factor
+        self._op = op_type(op)
+        self._factor = factor
+
+    @property
+    def op(self):
+        """The RedOpType."""
+        return self._op
+
+    @property
+    def factor(self):
+        """What PREMUL_SUM multiplies with. Raises RuntimeError for other reductions."""
+        if self._op is not RedOpType.PREMUL_SUM:
+            raise RuntimeError("Only PREMUL_SUM supports accessing factor")
+        return self._factor
 
     def __eq__(self, other):
         return isinstance(other, ReduceOp) and self.op == op_type(other)  # as in PyTorch, whatever the factor
@@ -62,16 +74,16 @@ class ReduceOp(metaclass=_ReduceOpMeta):
         return hash(self.op)
 
     def __copy__(self):
-        return ReduceOp(self.op, self.factor)
+        return ReduceOp(self._op, self._factor)
 
     def __deepcopy__(self, memo):
         return self.__copy__()
 
     def __getstate__(self):
-        return self.op, self.factor
+        return self._op, self._factor
 
     def __setstate__(self, state):
-        self.op, self.factor = state
+        self._op, self._factor = state
 
 
 def op_type(op):

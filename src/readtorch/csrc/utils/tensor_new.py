@@ -9,6 +9,12 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import cast, convert
+from readtorch.aten.native.sparse.sparse_csr_tensor import (
+    _sparse_compressed_tensor_unsafe,
+    _validate_sparse_compressed_tensor_args,
+    check_compressed,
+    size_of,
+)
 from readtorch.aten.native.sparse.sparse_tensor import (
     _sparse_coo_tensor_unsafe,
     _validate_sparse_coo_tensor_args,
@@ -19,7 +25,7 @@ from readtorch.aten.native.tensor_factories import check_options, numpy_type
 from readtorch.aten.native.tensor_shape.view import told_of
 from readtorch.aten.native_function import python_binding
 from readtorch.aten.python_arg_parser import require_grad
-from readtorch.aten.sparse_tensor_impl import is_sparse
+from readtorch.aten.sparse_csr_tensor_impl import COMPRESSED, ROWS, is_strided, names_of
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu, is_faked, keys_on
 from readtorch.c10.device import device as Device
@@ -408,9 +414,121 @@ def _from_parts(indices, values, size, dtype, device, check_invariants, is_coale
 
 
 def _part(data, dtype, device):
-    if isinstance(data, TensorImpl) and is_sparse(data):
+    if isinstance(data, TensorImpl) and not is_strided(data):
         return data
     return as_tensor(data, dtype, device)
+
+
+def _compressed_forms(name, names):
+    options = (
+        "*, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
+        "bool requires_grad = False, bool check_invariants = None)"
+    )
+    start = f" * (object {names[0]}, object {names[1]}, object values, "
+    return (
+        f"{name}() received an invalid combination of arguments - got ({{}}), but expected one of:\n"
+        f"{start}tuple of ints size, {options}\n{start}{options}\n"
+    )
+
+
+def _compressed_tensor(name, required, parts, size, dtype, layout, device, requires_grad, check_invariants):
+    """The tensor of one of the compressed layouts; required: the one that the function's name says, if any."""
+    layout = layout or required
+    if required and layout is not required:
+        raise RuntimeError(f"{name}: layout must be {required.in_words()} but got {layout.in_words()}")
+    names = ("compressed_indices", "plain_indices") if required is None else names_of(required)
+    if any(part is None for part in parts) or not (size is None or _is_size(size)):
+        given = [type(part).__name__ for part in (*parts, size) if part is not None]
+        raise TypeError(_compressed_forms(name, names).format(", ".join(given)))
+    check_compressed(layout, name)
+    compressed, plain, values = (
+        _part(part, wanted, device) for part, wanted in zip(parts, (None, None, as_dtype(dtype)))
+    )
+    size = size_of(compressed, plain, values, layout) if size is None else tuple(size)
+    if check_invariants is not False:
+        # in PyTorch: by default nobody looks at the indices, as with sparse_coo_tensor
+        _validate_sparse_compressed_tensor_args.call(compressed, plain, values, size, layout, None)
+    result = _sparse_compressed_tensor_unsafe.call(compressed, plain, values, size, None, layout, None, None)
+    return require_grad(result) if requires_grad else result
+
+
+@python_binding("sparse_compressed_tensor", "function")
+def sparse_compressed_tensor(
+    compressed_indices=None,
+    plain_indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """A tensor of the compressed sparse layout `layout`: Note [ Compressed indices ]. The arguments are shared where their dtypes fit.
+
+    size: by default the smallest that holds all indices. check_invariants: False leaves out the look at the indices.
+    Raises RuntimeError for what does not fit.
+    """
+    parts = compressed_indices, plain_indices, values
+    return _compressed_tensor(
+        "sparse_compressed_tensor", None, parts, size, dtype, layout, device, requires_grad, check_invariants
+    )
+
+
+def _by_rows(required):
+    """`sparse_csr_tensor`, `sparse_bsr_tensor`."""
+    name = f"{required.name}_tensor"
+
+    @python_binding(name, "function")
+    def function(
+        crow_indices=None,
+        col_indices=None,
+        values=None,
+        size=None,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        check_invariants=None,
+    ):
+        """A sparse tensor whose rows, or rows of blocks, are compressed: see `sparse_compressed_tensor`."""
+        parts = crow_indices, col_indices, values
+        return _compressed_tensor(name, required, parts, size, dtype, layout, device, requires_grad, check_invariants)
+
+    return function
+
+
+def _by_columns(required):
+    """`sparse_csc_tensor`, `sparse_bsc_tensor`."""
+    name = f"{required.name}_tensor"
+
+    @python_binding(name, "function")
+    def function(
+        ccol_indices=None,
+        row_indices=None,
+        values=None,
+        size=None,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        check_invariants=None,
+    ):
+        """A sparse tensor whose columns, or columns of blocks, are compressed: see `sparse_compressed_tensor`."""
+        parts = ccol_indices, row_indices, values
+        return _compressed_tensor(name, required, parts, size, dtype, layout, device, requires_grad, check_invariants)
+
+    return function
+
+
+for _layout in COMPRESSED:
+    (_by_rows if _layout in ROWS else _by_columns)(_layout)
 
 
 # ---- what `Tensor(…)`, `FloatTensor(…)` and `x.new(…)` make: from before `tensor` and `empty`

@@ -282,7 +282,10 @@ class PythonKeyTracer(Tracer):
 
 
 class _ModuleStackTracer(PythonKeyTracer):
-    """Notes also in which modules' `forward` a node was recorded: {name in the code: (path, name of the class)}, outermost first."""
+    """Notes also in which modules' `forward` a node was recorded: {name in the code: (path, name of the class)}, outermost first.
+
+    Behind the name stands which call of the module it was, from the second on: "L__self__block@1".
+    """
 
     def __init__(self, scope_root):
         super().__init__()
@@ -301,7 +304,8 @@ class _ModuleStackTracer(PythonKeyTracer):
         if path is None:
             return forward(*args, **kwargs)
         outer, self.module_stack = self.module_stack, self.module_stack.copy()
-        self.module_stack[f"L__self__{path}"] = path, typename_of(m)
+        number = self.num_calls[path] = self.num_calls.get(path, -1) + 1
+        self.module_stack[f"L__self__{path}@{number}" if number else f"L__self__{path}"] = path, typename_of(m)
         try:
             return forward(*args, **kwargs)
         finally:

@@ -258,6 +258,30 @@ def _unreplaced(number):
     return number.node._expr if isinstance(number, SYM_TYPES) else expression(number)
 
 
+def free_symbols(value):
+    """The symbols in a number, or in the sizes, strides and offset of a tensor."""
+    numbers = [value]
+    if isinstance(value, Tensor):
+        numbers = [*value.size(), *value.stride(), value.storage_offset()]
+    return set().union(*[n.node.expr.symbols() for n in numbers if isinstance(n, SYM_TYPES)])
+
+
+def is_symbol_binding_fx_node(node):
+    """The symbol that an input of a graph is, or None."""
+    value = node.meta.get("val")
+    return value.node.expr.symbol if node.op == "placeholder" and isinstance(value, SymInt) else None
+
+
+def find_symbol_binding_fx_nodes(graph):
+    """{symbol: the first input that is this symbol}"""
+    found = {}
+    for node in graph.find_nodes(op="placeholder"):
+        s = is_symbol_binding_fx_node(node)
+        if s is not None:
+            found.setdefault(s, node)
+    return found
+
+
 def is_accessor_node(node):
     """Whether a node of a graph only reads a size, a stride, an offset or the number of elements."""
     name = getattr(getattr(node.target, "_schema", None), "name", "")

@@ -23,6 +23,7 @@ from readtorch.overrides import TorchFunctionMode
 from readtorch.utils._pytree import tree_iter
 
 from ._block_mask import (
+    _DEFAULT_SPARSE_BLOCK_SIZE,  # noqa: F401
     _LARGE_SPARSE_BLOCK_SIZE,
     BlockMask,
     _sliced_mask_mod_error,

@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.aten.native.copy import parse_to
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls, trace_under_way
 from readtorch.c10.tensor_impl import has_compatible_shallow_copy_type
 from readtorch.csrc.profiler.python_tracer import module_calls
@@ -435,9 +434,7 @@ class Module:
 
         Only floating point and complex tensors change their dtype; TypeError for a dtype that is neither.
         """
-        device, dtype, non_blocking, copy, convert_to_format = parse_to(*args, **kwargs)
-        if copy or "copy" in kwargs:
-            raise RuntimeError(".to() does not accept copy argument")
+        device, dtype, non_blocking, convert_to_format = readtorch._C._nn._parse_to(*args, **kwargs)
         if dtype is not None:
             _check_dtype(dtype)
 

@@ -35,7 +35,7 @@ from readtorch.nn.parameter import UninitializedParameter
 from readtorch.nn.utils.rnn import PackedSequence
 from readtorch.utils._pytree import tree_flatten, tree_unflatten
 
-from .scatter_gather import _is_namedtuple
+from .scatter_gather import _is_namedtuple, gather, scatter_kwargs
 
 __all__ = ["DistributedDataParallel"]
 
@@ -383,6 +383,14 @@ class DistributedDataParallel(Module, Joinable):
         passed = _DDPSink.apply(weakref.ref(self), *leaves)
         kept = [isinstance(old, readtorch.Tensor) and old.grad_fn is None for old in leaves]
         return tree_unflatten([old if keep else new for old, new, keep in zip(leaves, passed, kept)], spec)
+
+    def scatter(self, inputs, kwargs, device_ids):
+        """The arguments of a call cut along `dim` for several GPUs, as DataParallel does."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def gather(self, outputs, output_device):
+        """What replicas on several GPUs return, put together along `dim`."""
+        return gather(outputs, output_device, dim=self.dim)
 
     @contextmanager
     def no_sync(self):

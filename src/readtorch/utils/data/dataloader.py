@@ -9,7 +9,8 @@ import math
 import multiprocessing as python_multiprocessing
 import os
 import warnings
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import readtorch
 from readtorch import multiprocessing
@@ -28,6 +29,8 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
 
 _T_co = TypeVar("_T_co", covariant=True)
+_T = TypeVar("_T")
+_collate_fn_t = Callable[[list[_T]], Any]
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 

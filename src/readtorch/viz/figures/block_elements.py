@@ -73,7 +73,7 @@ def sentence(n, result):
 
 def loads(one, result):
     if not one["tested"]:
-        return f"loads {plural(len(one['pieces']), 'vector')} of {result['vector']}, without a test"
+        return f"moves {plural(len(one['pieces']), 'vector')} of {result['vector']}, without a test"
     return f"tests {result['each']} places and finds {plural(len(one['pieces']), 'element')}"
 
 

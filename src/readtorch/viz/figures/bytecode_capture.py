@@ -161,6 +161,14 @@ class Machine:
         )
         self.say.append(say)
 
+    def left(self):
+        """What the calls have left behind: the entries of all frames, in the order in which they were made."""
+        return [
+            {"frame": name, "number": one.number, "guards": [guard[0] for guard in one.guards], "graph": one.graph, "unused": state.is_skipped}
+            for name, state in self.frames.items()
+            for one in sorted(state.entries, key=lambda one: one.number)
+        ]  # fmt: skip
+
     # ---- a call
 
     def call(self, values):
@@ -312,8 +320,7 @@ class Machine:
         if one["kind"] == "tensor":
             return self.tensor(one)["words"]
         if one["kind"] == "known" and one["source"]:
-            sign = "is" if one["words"] in ("True", "False", "nan") else "=="
-            self.guard(f"{one['source']} {sign} {one['words']}", one["source"], "is", one["number"])
+            self.guard(f"{one['source']} is {typed(one['words'])}", one["source"], "is", one["number"])
         return one["words"]
 
     def node(self, name, call):
@@ -489,6 +496,11 @@ def is_float(words):
     return "." in words or words in ("inf", "-inf", "nan")
 
 
+def typed(words):
+    """A number with its type, which a guard asks for, too. The names True, False and nan say it."""
+    return words if words in (*BOOLS, "nan") else f"the {'float' if is_float(words) else 'int'} {words}"
+
+
 def unsigned(words):
     """A number's text, the same for both zeros."""
     return "0.0" if words == "-0.0" else words
@@ -543,7 +555,7 @@ def model(inputs):
     machine.frame, machine.shown, machine.stack = "f", None, []
     machine.see(f"{counted(len(machine.calls), 'call')}, {counted(made, 'graph')}.")
     code = [[offset, line, name, str(argument)] for offset, line, name, argument in machine.code]
-    return {"source": machine.source, "code": code, "calls": machine.calls, "steps": machine.steps, "say": machine.say}
+    return {"source": machine.source, "code": code, "calls": machine.calls, "left": machine.left(), "steps": machine.steps, "say": machine.say}  # fmt: skip
 
 
 def sample(random):

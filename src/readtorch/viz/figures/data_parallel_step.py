@@ -3,7 +3,7 @@
 A model of equal linear layers. What runs where, and in which order, is PyTorch's: `torch/nn/parallel/data_parallel.py`,
 `torch/csrc/cuda/comm.cpp` and, for the other strategy, `torch/csrc/distributed/c10d/reducer.cpp`. How long it takes is a
 model: bytes over a link, multiplications over a device's speed, and a host that needs the same time for each launch.
-With NCCL, as in PyTorch's wheels for Linux, a buffer goes around a ring; else device 0 copies to and from one device after another.
+With NCCL, as in PyTorch's CUDA wheels for Linux, a buffer goes around a ring; else device 0 copies to and from one device after another.
 """
 
 import math
@@ -19,7 +19,7 @@ HOST_LINK = 25e3  # bytes a microsecond from the host's memory
 MEMORY = 3e6  # bytes a microsecond in a device's own memory
 LEAST = 3  # microseconds of the smallest kernel
 
-COMPUTING = ("forward", "backward", "update")
+COMPUTING, MOVING = ("forward", "backward", "update"), ("copy", "sum")
 ONE_PROCESS, MANY_PROCESSES = "DataParallel", "DistributedDataParallel"
 
 
@@ -40,9 +40,8 @@ class Lane:
             self.blocks.append((start, self.free, phase))
         return self.free
 
-    def computes(self):
-        """The time in which it computes: what moves, and the sums of gradients, do not count."""
-        return sum(end - start for start, end, phase in self.blocks if phase in COMPUTING)
+    def time_in(self, phases):
+        return sum(end - start for start, end, phase in self.blocks if phase in phases)
 
 
 class Step:
@@ -214,28 +213,31 @@ def faster(inputs):
 def model(inputs):
     step = step_of(inputs)
     total = step.total()
-    rings = step.rings.blocks if isinstance(step, ManyProcesses) else []
-    computes = [lane.computes() / total for lane in step.lanes]
+    rings = step.rings if isinstance(step, ManyProcesses) else Lane()
+    computes = [lane.time_in(COMPUTING) / total for lane in step.lanes]
+    moves = [(lane.time_in(MOVING) + rings.time_in(MOVING)) / total for lane in step.lanes]
     return {
         "host": step.host.blocks,
         "lanes": [lane.blocks for lane in step.lanes],
-        "rings": rings,
+        "rings": rings.blocks,
         "total": total,
         "computes": computes,
         "bytes": step.bytes,
-        "say": sentence(inputs, total, computes),
+        "moves": moves,
+        "say": sentence(inputs, total, computes, moves),
     }
 
 
-def sentence(inputs, total, computes):
+def sentence(inputs, total, computes, moves):
     n = inputs["devices"]
     if n == 1:
         return f"One device takes {whole(total)} µs and computes for {percent(computes[0])} of them."
     alone = OneProcess(inputs, 1).run().total()
-    others = sum(computes[1:]) / (n - 1)
+    others, moved = (sum(shares[1:]) / (n - 1) for shares in (computes, moves))
     return (
         f"{n} devices take {whole(total)} µs, one takes {whole(alone)}: {times(alone / total)} times as fast. Device 0 computes for "
-        f"{percent(computes[0])} of the step, the others for {percent(others)}. With launches that cost nothing: "
+        f"{percent(computes[0])} of the step and copies or adds gradients for {percent(moves[0])}; the others for "
+        f"{percent(others)} and {percent(moved)}. With launches that cost nothing: "
         f"{times(faster(inputs | {'launch': 0}))} times; with links that cost nothing: {times(faster(inputs | {'link': math.inf}))} times."
     )
 

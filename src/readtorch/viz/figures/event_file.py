@@ -99,7 +99,7 @@ def fields(data):
 
 
 def value_text(x):
-    """Four places, or which side of them: the same text in both languages."""
+    """A float32 to four places, "about" where it has more: the same text in both languages."""
     if x != x:
         return "nan"
     sign, x = "-" if x < 0 else "", abs(x)
@@ -109,7 +109,8 @@ def value_text(x):
     if units == 0 and x > 0:
         return "almost 0"
     places = f"{units % 10000:04}".rstrip("0")
-    return f"{sign}{units // 10000}" + (f".{places}" if places else "")
+    exact = struct.pack("<f", units / 10000) == struct.pack("<f", x)
+    return ("" if exact else "about ") + f"{sign}{units // 10000}" + (f".{places}" if places else "")
 
 
 def seen(data):
@@ -186,10 +187,11 @@ def model(inputs):
         data[byte] ^= 1 << int(inputs["bit"])
     right = [one["text"] for one in records_of(clean, True)]
     rows = list(records_of(bytes(data), inputs["check"]))
-    for one in rows:
-        if one["state"] == "read" and one["text"] not in right:
-            one["state"] = "wrong"
     number, part = parts[byte]
+    for at, one in enumerate(rows, 1):
+        hit = changed and part == "data" and at == number  # wrong even where the text is the same
+        if one["state"] == "read" and (hit or one["text"] not in right):
+            one["state"] = "wrong"
     wrong = any(one["state"] == "wrong" for one in rows)
     intact = sum(one["state"] == "read" for one in rows)
     say = (

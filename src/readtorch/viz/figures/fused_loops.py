@@ -11,7 +11,7 @@ from readtorch.viz.figure_kit import Figure
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch
 from readtorch.viz.line_programs import Language, is_number
 from readtorch.viz.picture import box, drawing, text
-from readtorch.viz.wording import counted
+from readtorch.viz.wording import counted, size_text
 
 FIRST = "h = x @ w + b; e = exp(h - amax(h)); y = e / sum(e)"
 EXAMPLES = (
@@ -238,6 +238,9 @@ class Apart(Exception):
     """Why two groups stay two."""
 
 
+OTHER_SIZES = "their loops are of different sizes"
+
+
 class Kernel:
     """values: names of buffers. levels: how many passes over a row come before each one's."""
 
@@ -254,11 +257,11 @@ class Kernel:
         if not totals:
             shapes = {v.shape for v in self.values.values()}
             if len(shapes) > 1:
-                raise Apart("other sizes")
+                raise Apart(OTHER_SIZES)
             return shapes.pop()
         ranges = {v.ranges for v in totals}
         if len(ranges) > 1 or any(v.shape not in (totals[0].ranges, totals[0].shape) for v in self.values.values()):
-            raise Apart("other sizes")
+            raise Apart(OTHER_SIZES)
         return ranges.pop()
 
     def find_levels(self):
@@ -270,11 +273,11 @@ class Kernel:
                 if made is None:
                     continue
                 if not same_element(place, made.shape, value.ranges if value.total else value.shape):
-                    raise Apart("reads at another index than was written")
+                    raise Apart(f"it reads {source} at another index than the one just written")
                 one_a_row = made.shape != self.ranges
                 now_one_a_row = value.shape != self.ranges and not value.total
                 if now_one_a_row and not one_a_row:
-                    raise Apart("one element of a row")
+                    raise Apart(f"it needs one element of each row of {source}")
                 level = max(level, levels[source] + (one_a_row and not now_one_a_row))
             levels[name] = level
         return levels
@@ -302,10 +305,10 @@ def leads_to(target, start, kernels):
 def fused(first, second, kernels):
     """Both as one. Raises Apart."""
     if first.is_call or second.is_call:
-        raise Apart("a product is called")
+        raise Apart("a product is a call, not a loop")
     both = Kernel(first.lowering, first.names + second.names)
     if leads_to(first, second, kernels) or leads_to(second, first, kernels):
-        raise Apart("something has to run between them")
+        raise Apart("another kernel has to run between them")
     return both
 
 
@@ -362,19 +365,30 @@ def cost_of(reads, writes, operations, inputs):
     return {"bytes": moved, "operations": operations, "time": time}
 
 
+def steps_of(kernel):
+    """(operator, sizes of its loops) for whatever is computed: in one pass over a row an equal line is written once."""
+    seen = {}
+    for name, value in kernel.values.items():
+        ranges = value.ranges if value.total else value.shape
+        for step in value.steps:
+            seen[kernel.levels.get(name, 0), ranges, step] = (step[0], ranges)
+    return seen.values()
+
+
 def described(kernel, kernels, lowering, inputs):
     elsewhere = {name for other in kernels if other is not kernel for name in other.read} | {lowering.output.buffer}
     reads = [name for name in kernel.read if name not in kernel.values]
     writes = [name for name in kernel.values if name in elsewhere]
-    operations, values = 0, []
+    operations, computed, values = 0, {}, []
+    for operator, ranges in steps_of(kernel):
+        kind, worked = lowering.operators[operator][:2]
+        operations += work_of(kind, worked if kind == "mm" else ranges)
+        computed[operator] = computed.get(operator, 0) + (kind not in VIEWS)
     for name, value in kernel.values.items():
-        ranges = value.ranges if value.total else value.shape
         steps = {}
         for operator, _ in value.steps:
-            steps[operator] = steps.get(operator, 0) + 1
-        for operator, times in steps.items():
-            kind, worked = lowering.operators[operator][:2]
-            operations += times * work_of(kind, worked if kind == "mm" else ranges)
+            is_view = lowering.operators[operator][0] in VIEWS
+            steps[operator] = 1 if is_view else steps.get(operator, 0) + 1
         users = [other for other, v in kernel.values.items() if any(n == name for n, _ in v.reads)]
         later = any(kernel.levels[other] > kernel.levels[name] for other in users)
         where = (
@@ -403,6 +417,7 @@ def described(kernel, kernels, lowering, inputs):
         "reads": reads,
         "writes": writes,
         "values": values,
+        "computed": [[operator, times] for operator, times in computed.items()],
         "apart": apart,
     } | cost
 
@@ -450,18 +465,16 @@ def digits(x):
     return f"{tenths // 10}.{tenths % 10}"
 
 
-def size_text(n):
-    unit, name = next(((u, name) for u, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if n >= u), (1, "B"))
-    return f"{n} B" if unit == 1 else f"{digits(n / unit)} {name}"
-
-
 def told(rows, kernels):
     eager, ours = rows
-    again = [n for k in kernels for v in k["values"] for n, times in v["steps"] if times > 1]
+    times_of = {}
+    for name, times in [pair for k in kernels for pair in k["computed"]]:
+        times_of[name] = times_of.get(name, 0) + times
+    again = [name for name, times in times_of.items() if times > 1]
     said = f"{counted(eager['kernels'], 'operator')}, {counted(len(kernels), 'kernel')}: {size_text(ours['bytes'])} moved instead of {size_text(eager['bytes'])}, "
     said += f"{digits(ours['time'])} µs instead of {digits(eager['time'])} by this estimate."
     if again:
-        said += f" Computed more than once for an element: {', '.join(dict.fromkeys(again))}."
+        said += f" Computed more than once for an element: {', '.join(again)}."
     return said
 
 

@@ -41,6 +41,7 @@ ALLOWED = (
 SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv"}
 AUGMENTED = {"+=": "add_", "-=": "sub_", "*=": "mul_", "/=": "div_"}
 METHODS = {"exp": 0, "relu": 0, "tanh": 0, "relu_": 0, "add": 1, "mul": 1, "add_": 1, "mul_": 1}
+LEAF = "The trace succeeds, but the program itself does not run: a leaf Variable that requires grad is being used in an in-place operation."
 
 
 @dataclass(eq=False)
@@ -111,12 +112,17 @@ TAKEN = (
     "is",
 )
 IN_PYTORCH = {
-    r"\bif\b": "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none.",
-    r"\bfor\b|\bwhile\b": "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs.",
+    r"\bwith\b": "FX records the operators inside, and nothing of the with.",
+    r"\bif\b": "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none. "
+    "An if on anything else is decided while tracing, and leaves no node.",
+    r"\bfor\b|\bwhile\b": "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs. "
+    "Any other loop runs while tracing, and each turn leaves its nodes.",
     r"\blen\b": "symbolic_trace raises RuntimeError: len must return an int, and a proxy has none.",
     r"\] *[-+*/]?=(?!=)": "symbolic_trace raises TypeError: a proxy has no item assignment.",
-    r"\btorch\.rand\b": "symbolic_trace runs torch.rand once, and the numbers become an attribute.",
+    r"\btorch\.(?:arange|eye|full|linspace|ones|rand|randint|randn|tensor|zeros)\b": "symbolic_trace runs it once, and the tensor becomes an attribute.",
     r"\btorch\.(?:tanh|exp)\b": "FX takes it as a call_function; write it as a method here.",
+    r"\btorch\.(?!relu_?\()[a-z]": "FX takes a function of torch as a call_function; this figure knows torch.relu and torch.relu_.",
+    r"\.shape\b": "FX takes it as call_functions: getattr, and for a size of it operator.getitem.",
     r"[\]@<>]|\*\*": "FX takes it as a call_function of the module operator; this figure has + - * / alone.",
 }
 
@@ -215,7 +221,7 @@ class Tracer:
 
     def written(self, node):
         if node.op == "get_attr":
-            raise Refusal("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.")
+            raise Refusal(LEAF)
 
     def tensor(self, value, sentence="A method of a number: only tensors have methods here."):
         return value if isinstance(value, Node) else self.is_number(sentence)
@@ -252,7 +258,8 @@ class Tracer:
         while self.left and self.left[0][0] == ".":
             name = self.left.pop(0)[1:]
             if name not in METHODS:
-                self.unknown(f".{name}()")
+                taken = f"Not in this figure. FX takes .{name}() as a call_method, whatever it is. {ALLOWED}"
+                raise Refusal(said_in_pytorch(self.text) or taken)
             self.tensor(value)
             args = [value, *self.arguments(METHODS[name])]
             if name.endswith("_"):
@@ -617,7 +624,7 @@ FIGURE = Figure(
     name="fx_passes",
     title="A program, its graph, and passes over it",
     inputs=(
-        Expression("program", "program", FIRST, longest=300, examples=EXAMPLES),
+        Expression("program", "program", FIRST, longest=300, examples=EXAMPLES, statements=True),
         Choice("first", "first pass", "dead", options=PASSES),
         Choice("second", "second", "cse", options=PASSES),
         Choice("third", "third", "pattern", options=PASSES),

@@ -24,7 +24,7 @@ from readtorch.viz.graph_layout import layered_layout
 from readtorch.viz.inputs import Expression, Integer, Number, Refusal, Switch, Text
 from readtorch.viz.line_programs import Language, is_number, names_in
 from readtorch.viz.picture import box, drawing, tag, text
-from readtorch.viz.wording import counted
+from readtorch.viz.wording import counted, size_text
 
 FIRST = "h = x @ w + b; a = gelu(h) * sigmoid(h); y = layer_norm(a @ v + x)"
 EXAMPLES = (
@@ -367,11 +367,6 @@ def drawn(node, cut, eager, names, parameters):
         "distance": min(cut.info.distance[node], FAR),
         "ban": cut.ban(node),
     }
-
-
-def size_text(n):
-    unit, name = next(((u, name) for u, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if n >= u), (1, "B"))
-    return f"{math.floor(n / unit * 10 + 0.5) / 10:g} {name}"
 
 
 def told(rows, nodes, merged, budget):

@@ -7,7 +7,7 @@ In PyTorch: `torch/onnx/_internal/exporter/_onnx_program.py` has such a message;
 import re
 
 from readtorch.viz.figure_kit import Figure
-from readtorch.viz.inputs import Integer, Refusal, Text
+from readtorch.viz.inputs import Expression, Integer, Refusal
 from readtorch.viz.picture import drawing, text
 
 MOST = 160  # bytes
@@ -54,7 +54,7 @@ SIZES = {1: 8, 5: 4}
 
 
 def bytes_of(words):
-    digits = re.sub(r"\s+", "", words)
+    digits = re.sub(r"\\x|\b0[xX]|[\s,]+", "", words)
     if not re.fullmatch(r"(?:[0-9a-fA-F]{2})+", digits) or len(digits) > 2 * MOST:
         raise Refusal(WANTED)
     return bytes.fromhex(digits)
@@ -72,23 +72,23 @@ def varint(data, at, end):
 
 
 def field(data, start, end):
-    """(number, wire, value, where the value begins, where it ends); the value of wire 0 is a number, else None."""
+    """(number, wire, value, where the tag ends, where the value begins, where it ends); the value of wire 0 is a number, else None."""
     tag, at = varint(data, start, end)
-    number, wire = tag >> 3, tag & 7
+    tagged, number, wire = at, tag >> 3, tag & 7
     if not 0 < number < 2**29:
         raise Refusal(f"Byte {start}: there is no field {number}.")
     if wire == 0:
         value, stop = varint(data, at, end)
-        return number, wire, value, at, stop
+        return number, wire, value, tagged, at, stop
     if wire == 2:
         size, at = varint(data, at, end)
     elif wire in SIZES:
         size = SIZES[wire]
     else:
-        raise Refusal(f"Byte {start}: values are written in the ways 0, 1, 2 and 5, and this says {wire}.")
+        raise Refusal(f"Byte {start}: the wire types are 0, 1, 2 and 5, and this tag says {wire}.")
     if at + size > end:
         raise Refusal(f"Byte {start}: {size} bytes should follow, and there are {end - at}.")
-    return number, wire, None, at, at + size
+    return number, wire, None, tagged, at, at + size
 
 
 def shown(data):
@@ -99,13 +99,23 @@ def shown(data):
 def rows_of(data, kind, start, end, depth):
     """A row for each field of a message, those of its parts below it."""
     while start < end:
-        number, wire, value, at, stop = field(data, start, end)
+        number, wire, value, tagged, at, stop = field(data, start, end)
         name, what = SCHEMA[kind].get(number, ("", ""))
         if wire != WIRES.get(what, 2):
             name, what = "", ""
-        row = {"from": start, "at": at, "to": stop, "depth": depth, "number": number, "wire": wire, "name": name}
+        row = {
+            "from": start,
+            "tagged": tagged,
+            "at": at,
+            "to": stop,
+            "depth": depth,
+            "number": number,
+            "wire": wire,
+            "name": name,
+        }
         if not what:
-            yield row | {"value": "unknown, skipped"}
+            raw = data[at:stop].hex(" ") if value is None else str(value)
+            yield row | {"value": f"{raw or 'empty'} (unknown, skipped)"}
         elif what in SCHEMA:
             yield row | {"value": ""}
             yield from rows_of(data, what, at, stop, depth + 1)
@@ -131,20 +141,28 @@ def said(rows):
     return "; ".join(parts) or "no node"
 
 
+def role(row, chosen):
+    """What a byte of a field is for."""
+    named = f"field {row['number']}{', ' + row['name'] if row['name'] else ''}"
+    if chosen >= row["at"]:
+        return f"in the value of {named}"
+    if chosen >= row["tagged"]:
+        return f"the length of {named}: {row['to'] - row['at']}"
+    tag = 8 * row["number"] + row["wire"]
+    return f"the tag of {named}: {tag} = 8 · {row['number']} + {row['wire']}"
+
+
 def model(inputs):
     data = bytes_of(inputs["bytes"])
     rows = list(rows_of(data, "Model", 0, len(data), 0))
     chosen = min(inputs["at"], len(data) - 1)
     holder = max(i for i, row in enumerate(rows) if row["from"] <= chosen < row["to"])
-    row = rows[holder]
-    where = "value" if chosen >= row["at"] else "tag" if chosen == row["from"] else "tag or length"
     return {
         "bytes": [f"{b:02x}" for b in data],
         "rows": rows,
         "chosen": chosen,
         "holder": holder,
-        "say": f"{len(data)} bytes, {len(rows)} fields: {said(rows)}. Byte {chosen} is {data[chosen]:02x}, in the {where} of "
-        f"field {row['number']}{', ' + row['name'] if row['name'] else ''}.",
+        "say": f"{len(data)} bytes, {len(rows)} fields: {said(rows)}. Byte {chosen}, {data[chosen]:02x}, is {role(rows[holder], chosen)}.",
     }
 
 
@@ -169,10 +187,10 @@ def sample(random):
 
 FIGURE = Figure(
     name="protobuf_bytes",
-    title="An ONNX file, byte by byte",
-    inputs=(Text("bytes", "bytes", ADD, longest=4 * MOST), Integer("at", "byte", 18, low=0, high=MOST - 1)),
+    title="An ONNX file's bytes",
+    inputs=(Expression("bytes", "bytes", ADD, longest=5 * MOST), Integer("at", "byte", 18, low=0, high=MOST - 1)),
     model=model,
     picture=picture,
-    hint="Press a byte to choose it; + and − change the chosen one.",
+    hint="Press a byte to choose it.",
     sample=sample,
 )

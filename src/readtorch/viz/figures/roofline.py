@@ -2,7 +2,7 @@
 "Fast kernels").
 
 The chips' numbers are NVIDIA's data sheets', without sparsity. The time that memory takes to answer is assumed, as in
-benchmarks/sass.py; `tests/viz/test_roofline.py` compares the resident blocks with NVIDIA's own example.
+benchmarks/sass.py, and so is that of the shortest kernel; `tests/viz/test_roofline.py` compares the resident blocks with NVIDIA's own example.
 """
 
 import math
@@ -28,8 +28,10 @@ CHIPS = {
 }
 UNITS = {FMA: "float32", TF32: "TF32, tensor cores", BF16: "bfloat16, tensor cores"}
 NAMES = {FMA: "float32 units", TF32: "TF32 tensor cores", BF16: "bfloat16 tensor cores"}
-BYTES = {FMA: 4, TF32: 4, BF16: 2}  # of an element
+DTYPES = {"float32": "float32", "bfloat16": "bfloat16"}
+BYTES = {FMA: 4, TF32: 4, BF16: 2, "float32": 4, "bfloat16": 2}  # of an element
 LATENCY = 0.6  # µs until memory answers (assumed)
+SHORTEST = 2.0  # µs of a kernel that does nothing (assumed)
 WARP, WARPS, BLOCKS, QUARTERS, REGISTERS = 32, 64, 32, 4, 16384  # of a multiprocessor; registers of a quarter of it
 MOST = 255  # registers of a thread
 ADD, SOFTMAX, MATMUL, SCORES, FLASH = "add", "softmax", "matmul", "scores", "flash"
@@ -42,25 +44,34 @@ WORK = {
 }
 PRODUCTS = (MATMUL, SCORES, FLASH)  # what tensor cores can do
 HEAD, ROWS = 64, 128  # of attention: numbers of a query, queries of a block
+DEEP = 16  # numbers along the sum in a tile
 
 
 def model(inputs):
     chip, threads = CHIPS[inputs["chip"]], inputs["threads"]
     units = inputs["units"] if inputs["work"] in PRODUCTS else FMA
-    size = BYTES[units]
+    size = BYTES[units if inputs["work"] in PRODUCTS else inputs["dtype"]]
     flops, moved = cost(inputs["work"], inputs["n"], int(inputs["tile"]), size)
     read = moved - written(inputs["work"], inputs["n"], size)
     if inputs["work"] == MATMUL:
         results_in_registers(int(inputs["tile"]), threads, inputs["registers"])
-    blocks, limit = resident_blocks(threads, inputs["registers"], inputs["shared"], chip.shared)
+    shared = max(inputs["shared"], for_tiles(inputs["work"], int(inputs["tile"]), size))
+    blocks, limit = resident_blocks(threads, inputs["registers"], shared, chip.shared)
     if blocks == 0:
         raise Refusal(f"Not one block fits on a multiprocessor; limited by {limit}.")
+    grid = grid_of(inputs["work"], inputs["n"], int(inputs["tile"]), threads)
+    busiest = -(-grid // chip.multiprocessors)  # blocks of one multiprocessor, one after the other or together
+    idle = busiest * chip.multiprocessors / grid if grid else 1.0  # how many times as long, since some have fewer
+    if grid and busiest < blocks:
+        blocks, limit = busiest, "the number of blocks"
     warps = blocks * -(-threads // WARP)
     asked = blocks * threads * int(inputs["asked"]) / 1024
-    needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024 * read / moved  # nobody waits for a store
+    needed = chip.bandwidth * LATENCY / chip.multiprocessors * 1000 / 1024 * read / moved * idle  # stores go unawaited
     kept = min(1.0, asked / needed)
     peak = chip.peak[units]
-    moving, computing = moved / (chip.bandwidth * 1000), flops / (peak * 1000000)  # µs
+    moving, computing = moved / (chip.bandwidth * 1000), flops / (peak * 1000000) * idle  # µs
+    limits = {"memory": moving, "latency": moving * needed / asked, "arithmetic": computing, "launch": SHORTEST}
+    slowest = max(limits.values())
     result = {
         "flops": flops,
         "bytes": moved,
@@ -71,12 +82,18 @@ def model(inputs):
         "kept": kept,
         "blocks": blocks,
         "warps": warps,
+        "shared": shared,
+        "grid": grid,
+        "busiest": busiest,
+        "idle": idle,
         "limit": limit,
         "asked": asked,
         "needed": needed,
         "moving": moving / kept,
         "computing": computing,
-        "reached": flops / max(moving / kept, computing) / 1000000,  # TFLOP/s
+        "reached": flops / slowest / 1000000,  # TFLOP/s
+        "limits": limits,
+        "bound": next(name for name, time in limits.items() if time == slowest),
     }
     return result | {"say": sentence(result, inputs, NAMES[units])}
 
@@ -98,6 +115,18 @@ def cost(work, n, tile, size):
     return operations, (2 * n * HEAD + 2 * n * HEAD * -(-n // ROWS)) * size  # keys and values again for each block
 
 
+def grid_of(work, n, tile, threads):
+    """How many blocks a product has; 0: not counted, as of work that takes any number of blocks, or of many heads."""
+    if work != MATMUL:
+        return 0
+    return -(-n * n // threads) if tile == 1 else (-(-n // tile)) ** 2
+
+
+def for_tiles(work, tile, size):
+    """KiB of shared memory that a block needs for a tile of each matrix, DEEP numbers along the sum."""
+    return -(-2 * tile * DEEP * size // 1024) if work == MATMUL and tile > 1 else 0
+
+
 def written(work, n, size):
     """How many of the bytes moved are stores."""
     return size * {SCORES: n * HEAD + 2 * n * n, FLASH: n * HEAD}.get(work, n * n)
@@ -108,9 +137,17 @@ def written(work, n, size):
 
 def results_in_registers(tile, threads, registers):
     """A block's threads keep the sums of its tile in their registers."""
-    each = -(-tile * tile // threads)
+    each, all_of_them = -(-tile * tile // threads), QUARTERS * REGISTERS
+    if tile * tile >= all_of_them:
+        raise Refusal(
+            f"{tile} × {tile} results are {tile * tile:,}, as many as a multiprocessor has registers: whatever the number of threads, none is left for anything else."
+        )
     if each >= registers:
-        advice = f"give it about {min(2 * each, MOST)}" if each < MOST else f"no thread has more than {MOST}"
+        advice = (
+            f"give it about {min(2 * each, MOST)}"
+            if each < MOST
+            else f"no thread has more than {MOST}, so take more threads"
+        )
         raise Refusal(
             f"{tile} × {tile} results are {each:,} for each of {threads} threads, too many for its {registers} registers: {advice}."
         )
@@ -132,26 +169,28 @@ def resident_blocks(threads, registers, shared, memory):
 # ---- words
 
 
-def bound(result):
-    """What the kernel waits for. With too little in flight memory is slow because it is asked too late."""
-    if result["moving"] < result["computing"]:
-        return "arithmetic"
-    return "memory" if result["kept"] == 1 else "latency"
-
-
 def sentence(result, inputs, units):
-    slower = max(result["moving"], result["computing"])
+    slowest, bound = result["limits"][result["bound"]], result["bound"]
+    why = "as long as the shortest kernel" if bound == "launch" else f"bound by {bound}"
     waits = (
         "enough to keep memory busy"
         if result["kept"] == 1
         else f"too few, {short(result['needed'])} would keep memory busy"
     )
+    memory = f" and {result['shared']} KiB of shared memory" if result["shared"] else ""
     return (
         f"{short(result['intensity'])} operations a byte; the corner lies at {short(result['ridge'])}. "
-        f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads {'fits' if result['blocks'] == 1 else 'fit'} on a multiprocessor, {result['warps']} of {WARPS} warps "
-        f"({percent(result['warps'] / WARPS)}), limited by {result['limit']}. They ask for {short(result['asked'])} KiB at once: {waits}. "
-        f"If every byte comes from memory: {duration(slower)}, bound by {bound(result)}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {units}."
+        f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads{memory} at a time on a multiprocessor, {result['warps']} of {WARPS} warps "
+        f"({percent(result['warps'] / WARPS)}), limited by {result['limit']}. {filling(result)}They ask for {short(result['asked'])} KiB at once: {waits}. "
+        f"If every byte comes from memory: {duration(slowest)}, {why}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {units}."
     )
+
+
+def filling(result):
+    """How well a product's blocks fill the chip."""
+    if not result["grid"]:
+        return ""
+    return f"{plural(result['grid'], 'block')} in all, at most {result['busiest']:,} for a multiprocessor: {percent(1 / result['idle'])} of the chip has work. "
 
 
 def short(x):
@@ -229,9 +268,10 @@ FIGURE = Figure(
         Choice("tile", "tile", "1", {side: f"{side} × {side}" for side in ("1", "16", "32", "64", "128", "256")}, only=("work", MATMUL),
                hint="results that share what a block has read"),
         Choice("units", "computed in", FMA, UNITS, only=("work", *PRODUCTS)),
+        Choice("dtype", "numbers", "float32", DTYPES, only=("work", ADD, SOFTMAX)),
         Integer("threads", "threads a block", 256, low=32, high=1024),
         Integer("registers", "registers a thread", 32, low=16, high=MOST),
-        Integer("shared", "shared KiB a block", 0, low=0, high=227),
+        Integer("shared", "shared KiB a block", 0, low=0, high=227, hint=f"at least a tile of each matrix, {DEEP} numbers deep"),
         Choice("asked", "asked for at once", "16", {n: f"{n} bytes a thread" for n in ("4", "8", "16", "32", "64", "128")}),
     ),
     model=model,

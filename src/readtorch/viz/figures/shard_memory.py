@@ -11,11 +11,18 @@ from readtorch.viz.inputs import Choice, Integer
 from readtorch.viz.picture import drawing, tag, text
 
 COPIES = ("ddp", "zero1")
-WORDS = {"ddp": "DDP", "zero1": "DDP and ZeRO-1", "zero2": "fully_shard, whole after forward", "zero3": "fully_shard"}
+WORDS = {
+    "ddp": "DDP with bucket views",
+    "zero1": "DDP with bucket views and ZeRO-1",
+    "zero2": "fully_shard, whole after forward",
+    "zero3": "fully_shard",
+}
+OPTIMIZERS = {"foreach": "AdamW (foreach, the default)", "fused": "AdamW, fused=True"}
 PRECISIONS = {"float32": "float32", "bfloat16": "bfloat16", "mixed": "mixed: bfloat16 to compute"}
 BANDS = {
     "kept": "parameters kept",
     "state": "optimizer's moments",
+    "temp": "optimizer's temporary",
     "grads": "gradients kept",
     "whole": "parameters while needed",
     "sent": "gradients on their way",
@@ -63,7 +70,7 @@ def numbers_of(inputs):
 def points_of(inputs):
     """A dict of bytes for each moment of a step."""
     kept, state, grads = held(inputs)
-    blocks, first = inputs["blocks"], {"kept": kept, "state": state, "whole": 0, "sent": 0, "acts": 0}
+    blocks, first = inputs["blocks"], {"kept": kept, "state": state, "temp": 0, "whole": 0, "sent": 0, "acts": 0}
     shards = inputs["strategy"] not in COPIES
     rest = {**first, "grads": 0 if shards else grads}
     moments = [rest | {"name": "between steps"}]
@@ -72,7 +79,8 @@ def points_of(inputs):
     for i in reversed(range(blocks)):
         there = grads * (blocks - 1 - i) / blocks if shards else grads
         moments.append(rest | backward(inputs, i) | {"grads": there, "name": f"backward, block {i + 1}"})
-    return [*moments, rest | {"grads": grads, "name": "the optimizer's step"}]
+    temp = state / 2 if inputs["optimizer"] == "foreach" else 0  # the roots of the second moments, all at once
+    return [*moments, rest | {"grads": grads, "temp": temp, "name": "the optimizer's step"}]
 
 
 def held(inputs):
@@ -159,7 +167,15 @@ def rounded(x):
     return f"{hundredths // 100}.{hundredths % 100:02}"
 
 
-LOOKS = {"kept": "pick", "state": "pale", "grads": "gold", "whole": "gold", "sent": "free", "acts": "free"}
+LOOKS = {
+    "kept": "pick",
+    "state": "pale",
+    "temp": "pick",
+    "grads": "gold",
+    "whole": "gold",
+    "sent": "free",
+    "acts": "free",
+}
 
 
 def picture(result, step):
@@ -182,6 +198,7 @@ FIGURE = Figure(
     inputs=(
         Choice("strategy", "strategy", "zero3", options=WORDS),
         Choice("precision", "precision", "mixed", options=PRECISIONS),
+        Choice("optimizer", "optimizer", "foreach", options=OPTIMIZERS),
         Choice("ranks", "ranks", "8", options=RANKS),
         Integer("blocks", "blocks", 24, low=1, high=96),
         Choice("width", "width d", "4096", options=WIDTHS),

@@ -4,6 +4,7 @@ The kernel is ``if GUARD: out[i] = 2 * x[i]``. `tests/viz/test_thread_index.py` 
 elements, an index out of bounds, a race.
 """
 
+import operator
 import re
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ ACROSS = 32  # elements in a row of the picture
 FARTHEST = 256  # behind the end: what the picture still shows of indices out of bounds
 LARGEST = 10**9
 NAMES = ("threadIdx.x", "blockIdx.x", "blockDim.x", "gridDim.x", "x.size", "n")
-TOKEN = re.compile(r"\s*(\d+|//|[-+*%()]|" + "|".join(map(re.escape, NAMES)) + r"(?!\w))")
+TOKEN = re.compile(r"\s*(\d+|//|<<|>>|[-+*%()&^|]|" + "|".join(map(re.escape, NAMES)) + r"(?!\w))")
 NAME = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in NAMES))
 NONE, LESS, BOTH, MOST = "none", "less", "both", "most"
 GUARDS = {NONE: "no test", LESS: "if i < n", BOTH: "if 0 <= i < n", MOST: "if i <= n"}
@@ -70,7 +71,7 @@ def names_of(launch, number):
     return dict(zip(NAMES, (thread, block, launch.block, launch.grid, launch.n, launch.n)))
 
 
-# ---- expressions: numbers, names, + - * // %, parentheses
+# ---- expressions: numbers, names, + - * // % << >> & ^ |, parentheses
 
 
 def plain(written):
@@ -84,7 +85,7 @@ def in_numbers(written, names):
 def parsed(written):
     """The function from names to a number. Raises Refusal."""
     tokens = tokens_of(written)
-    value_of = sum_of(tokens)
+    value_of = bits_of(tokens)
     if tokens:
         raise Refusal(f"I did not expect {tokens[0]} here.")
     return value_of
@@ -96,11 +97,21 @@ def tokens_of(written):
         found = TOKEN.match(written, at)
         if not found:
             raise Refusal(
-                f"I cannot read {written[at:].strip()}: an index has numbers, {', '.join(NAMES)}, + - * // % and parentheses."
+                f"I cannot read {written[at:].strip()}: an index has numbers, {', '.join(NAMES)}, + - * // % << >> & ^ | and parentheses."
             )
         tokens.append(found[1])
         at = found.end()
     return tokens
+
+
+def bits_of(tokens, signs="| ^ &"):
+    """Of these signs, the last binds strongest."""
+    first, _, others = signs.partition(" ")
+    return chain(tokens, first, lambda rest: bits_of(rest, others)) if first else shift_of(tokens)
+
+
+def shift_of(tokens):
+    return chain(tokens, "<< >>", sum_of)
 
 
 def sum_of(tokens):
@@ -129,7 +140,7 @@ def factor(tokens):
         negated = factor(tokens)
         return lambda names: -negated(names)
     if token == "(":
-        inside = sum_of(tokens)
+        inside = bits_of(tokens)
         if not tokens or tokens.pop(0) != ")":
             raise Refusal("A parenthesis is not closed.")
         return inside
@@ -143,8 +154,15 @@ def factor(tokens):
 def computed(sign, one, other):
     if sign in ("//", "%") and other == 0:
         raise Refusal("That divides by 0.")
-    results = {"+": one + other, "-": one - other, "*": one * other}
-    return small(results[sign] if sign in results else one // other if sign == "//" else one % other)
+    if sign in ("<<", ">>") and not 0 <= other < 32:
+        raise Refusal("Shift by 0 to 31 bits.")
+    return small(COMPUTES[sign](one, other))
+
+
+COMPUTES = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod},
+    **{"<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "^": operator.xor, "|": operator.or_},
+}
 
 
 def small(value):
@@ -204,6 +222,9 @@ def sample(random):
         "y",
         "999999999*9",
         "n n",
+        "threadIdx.x ^ 1 | blockIdx.x << 5",
+        "-5 & threadIdx.x >> 1",
+        "1 << blockIdx.x - 1",
     )
     return {
         "index": random.choice([*INDICES, *INDICES, *examples]),
@@ -221,7 +242,7 @@ INDICES = (
 )
 FIGURE = Figure(
     name="thread_index",
-    title="Which element is a thread's?",
+    title="Which element does this thread get?",
     inputs=(
         Expression("index", "i =", INDICES[0], longest=80, examples=INDICES),
         Choice("guard", "test", NONE, GUARDS),

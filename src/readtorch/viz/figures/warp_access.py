@@ -40,7 +40,7 @@ def model(inputs):
         "different": len(set().union(*(units(addresses, size, SECTOR) for addresses in of_warps))),
         "used": share_of(of_warps, size, sectors),
     }
-    return result | {"memory": inputs["memory"], "say": sentence(result, inputs["memory"], size)}
+    return result | {"memory": inputs["memory"], "say": sentence(result, inputs["memory"], size) + beyond(inputs)}
 
 
 # ---- addresses
@@ -111,6 +111,14 @@ def share_of(of_warps, size, sectors):
 def sentence(result, memory, size):
     asks = f"Warp {result['warp']} of {result['warps']} asks for {plural(len(result['lanes']), 'element')} of {plural(size, 'byte')}: "
     return asks + (of_sectors(result) if memory == GLOBAL else of_turns(result))
+
+
+def beyond(inputs):
+    """A word on an index that leaves its row."""
+    last = inputs["shift"] + (inputs["across"] if inputs["pattern"] == ROWS else inputs["down"]) - 1
+    if inputs["pattern"] == LINE or last < inputs["pitch"]:
+        return ""
+    return f" (The second index goes up to {last}, and a row has {inputs['pitch']}: it runs on into the next row.)"
 
 
 def of_turns(result):

@@ -194,6 +194,12 @@ function bytesText(n) {
   return `${Number((n / 2 ** power).toPrecision(3))} ${unit}`;
 }
 
+// The same in both languages; in Python: `size_text` of `viz/wording.py`.
+function sizeInTenths(n) {
+  const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
+  return `${Math.floor((n / 2 ** power) * 10 + 0.5) / 10} ${unit}`;
+}
+
 const KEY_HINT = "Keys: , and . step, p plays.";
 
 // ---- pieces that several figures show

@@ -69,8 +69,8 @@ const inputText = (value) => (Array.isArray(value) ? value.join(", ") : String(v
 
 // ---- fields: { part, show(value), text(), input } each
 
-const TYPING = /^(text|number|search)$/;
-const isTyping = (el) => el instanceof HTMLInputElement && TYPING.test(el.type);
+const TYPING = /^(text|number|search|textarea)$/;
+const isTyping = (el) => el.matches("input, textarea") && TYPING.test(el.type);
 
 // Arrow up and down change the number at the caret.
 function turnNumber(input, by) {
@@ -113,6 +113,24 @@ function textField(spec, edit) {
     list && h("datalist", { id: list }, spec.examples.map((value) => h("option", { value })));
   return { input, extra: examples, show: (value) => (input.value = inputText(value)) };
 }
+
+// A program as one is used to write it; its value has semicolons between the statements.
+function statementsField(spec, edit) {
+  const parts = (text) => text.split(/[;\r\n]/).map((part) => part.trim()).filter(Boolean); // prettier-ignore
+  const text = () => parts(input.value).join("; ");
+  const fit = () => (input.rows = Math.max(3, Math.min(8, input.value.split("\n").length)));
+  const input = h("textarea", {
+    class: `rt-input rt-in-${spec.kind}`, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+    "data-focus": `input-${spec.name}`, oninput: () => (fit(), edit(text(), false)), onchange: () => edit(text(), true),
+  });
+  const show = (value) => {
+    input.value = parts(value).join("\n");
+    fit();
+  };
+  return { input, text, show };
+}
+const expressionField = (spec, edit) => (spec.statements ? statementsField : textField)(spec, edit);
+
 function numberField(spec, edit) {
   const field = textField(spec, edit);
   if (!spec.slider) return field;
@@ -145,16 +163,16 @@ function switchField(spec, edit) {
 }
 const FIELDS = {
   number: numberField, integer: numberField, choice: choiceField, switch: switchField,
-  integers: textField, text: textField, expression: textField,
+  integers: textField, text: textField, expression: expressionField,
 };
 
 function makeField(spec, edit) {
-  const { input, extra, show } = FIELDS[spec.kind](spec, (value, final) => edit(spec, value, final));
+  const { input, extra, show, text = () => input.value } = FIELDS[spec.kind](spec, (value, final) => edit(spec, value, final));
   const unit = spec.unit ? h("span", { class: "rt-dim" }, spec.unit) : null;
   const label = h("label", { class: `rt-field rt-f-${spec.kind}`, title: spec.hint || null }, [
     spec.kind === "switch" ? [input, spec.label] : [h("span", {}, spec.label), input, unit],
   ]);
-  return { spec, input, show, part: extra ? h("span", { class: "rt-fields1" }, label, extra) : label };
+  return { spec, input, show, text, part: extra ? h("span", { class: "rt-fields1" }, label, extra) : label };
 }
 
 // A chart in which the arrow keys choose a place from 1 to `count`. choose(place): may be outside. text: of the place.
@@ -198,12 +216,18 @@ const figure =
       return { inputs, result: model(inputs) };
     };
     let good = compute(start); // the last inputs that the model took, and their result
+    const isUnread = ({ only }, inputs) => {
+      const [chosen, ...values] = only ?? [];
+      return values.length > 0 && !values.some((value) => equal(inputs[chosen], value));
+    };
     // What undo goes back over: not what the drawing alone sets, such as the element that is looked at.
     const seen = (inputs) => specs.filter((spec) => !spec.hidden || spec.undone).map((spec) => inputs[spec.name]);
     // The sentence of a refusal, or "" when the change was made. `field`: the input that is being typed.
     // `kept`: what stands in other fields and is left out for now.
     function change(changes, field = null, kept = null) {
       const wanted = { ...good.inputs, ...(kept ? {} : pending), ...changes };
+      // A refused text goes with its field: nothing would say later what is wrong with it.
+      for (const spec of specs) if (spec.name in pending && isUnread(spec, wanted)) wanted[spec.name] = good.inputs[spec.name];
       let next,
         problem = "";
       try {
@@ -301,7 +325,7 @@ const figure =
       if (!sentence) fields.forEach(({ input }) => input.removeAttribute("aria-invalid"));
     };
     const fields = specs.filter((spec) => !spec.hidden).map((spec) => makeField(spec, edit));
-    for (const { input, spec, show } of fields) {
+    for (const { input, spec, show, text } of fields) {
       input.setAttribute("aria-describedby", refusal.id);
       onKeys(input, {
         Escape: () => {
@@ -311,8 +335,8 @@ const figure =
           tell("");
         },
         Enter: () => {
-          if (!isTyping(input)) return false;
-          edit(spec, input.value, true);
+          if (!isTyping(input) || spec.statements) return false;
+          edit(spec, text(), true);
         },
       });
     }
@@ -377,12 +401,11 @@ const figure =
       stage.replaceChildren(...[draw({ result, inputs, step, set, go, focus, extra })].flat(Infinity).filter(Boolean));
       if (held) focus(held);
       if (inside && !stage.contains(document.activeElement)) root.focus({ preventScroll: true }); // keys go on
-      for (const { spec, input, show } of fields)
-        if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, input)))
+      for (const { spec, input, show, text } of fields)
+        if (!(spec.name in pending) && !(input === document.activeElement && isTyping(input) && same(spec, text())))
           show(inputs[spec.name]);
       for (const { spec, input, part } of fields) {
-        const [chosen, ...values] = spec.only ?? [];
-        const unread = values.length > 0 && !values.some((value) => equal(inputs[chosen], value));
+        const unread = isUnread(spec, inputs);
         [input, ...part.querySelectorAll("input")].forEach((one) => (one.disabled = unread));
       }
       playing.hidden = play.slider.hidden = !lastStep();
@@ -391,9 +414,9 @@ const figure =
       [past, future].forEach((list, i) => buttons[i].setAttribute("aria-disabled", String(!list.length)));
     }
     // Whether the field already means what it should: "3,4" is not rewritten to "3, 4" below the caret.
-    function same(spec, input) {
+    function same(spec, typed) {
       try {
-        return equal(readInput(spec, input.value), good.inputs[spec.name]);
+        return equal(readInput(spec, typed), good.inputs[spec.name]);
       } catch {
         return false;
       }

@@ -1,6 +1,6 @@
 // A chart of lanes over a common time: a name, blocks and whatever else stands in the lane.
 
-const LANES = { width: 700, left: 74, right: 8, row: 30, height: 22 };
+const LANES = { width: 700, left: 92, right: 8, row: 30, height: 22 };
 
 function niceStep(wanted) {
   const power = 10 ** Math.floor(Math.log10(Math.max(wanted, 0.1)));

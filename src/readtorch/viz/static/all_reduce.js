@@ -2,7 +2,7 @@
 // of each algorithm over the size.
 
 const ROW = 30, TOP = 18, LEFT_OF = 74, WIDE = 220; // prettier-ignore
-const CHART = { x: 38, y: 10, width: 250, height: 170 };
+const CHART = { x: 50, y: 10, width: 250, height: 170 };
 
 // ---- what the ranks hold
 
@@ -80,6 +80,6 @@ const times = ({ result }) =>
   h("ul", { class: "rt-ar-times" },
     Object.keys(NAMES).map((name) => h("li", {}, `${NAMES[name]} `, h("b", {}, tookText(result.totals[name]))))); // prettier-ignore
 
-const draw = (parts) => [h("div", { class: "rt-ar-both" }, holdings(parts), curves(parts)), times(parts)];
+const draw = (parts) => [times(parts), h("div", { class: "rt-ar-both" }, holdings(parts), curves(parts))];
 
 export default { render: figure(model, draw) };

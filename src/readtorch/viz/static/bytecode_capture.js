@@ -55,6 +55,19 @@ function part(title, empty, items, kind) {
 
 const MARKS = { ok: "✓ ", fails: "✗ ", "": "" };
 
+// In the end: all entries side by side. Guards that an entry does not share with its frame's others stand out.
+function whatIsLeft({ left }) {
+  const isShared = (words, frame) => left.every((other) => other.frame !== frame || other.guards.includes(words));
+  const one = ({ frame, number, guards, graph, unused }) =>
+    h("li", { class: "rt-bc-entry" },
+      h("p", { class: "rt-bc-head" }, `entry ${number} of ${frame}${unused ? ": never used again" : ""}`),
+      h("ol", { "aria-label": "guards" }, guards.map((words) => h("li", { class: isShared(words, frame) ? null : "rt-is-pale" }, words))),
+      h("ol", { "aria-label": "graph", class: "rt-bc-lines" }, graph.map((words) => h("li", {}, words)))); // prettier-ignore
+  const rows = left.length ? left.map(one) : [h("li", { class: "rt-dim" }, "none")];
+  return h("div", { class: "rt-bc-part rt-bc-left-behind", tabindex: 0, role: "group", "aria-label": "all entries: guards and graphs" },
+    h("p", { class: "rt-bc-frame" }, "what is left: guards and graphs"), h("ol", { class: "rt-bc-entries" }, rows)); // prettier-ignore
+}
+
 function draw(parts) {
   const { result, step } = parts,
     one = result.steps[step];
@@ -68,6 +81,8 @@ function draw(parts) {
   const guards = one.guards.map(({ words, state }, i) =>
     h("li", { class: state === "fails" ? "rt-bc-fails" : isNew.guards[i] ? "rt-bc-new" : null }, MARKS[state], words)); // prettier-ignore
   const entry = one.entry < 0 ? "" : ` of entry ${one.entry}`;
+  const isOver = step === result.steps.length - 1;
+  if (isOver) return h("div", { class: "rt-bc" }, callStrip(parts), program(parts), whatIsLeft(result));
   return h("div", { class: "rt-bc" },
     callStrip(parts),
     h("div", { class: "rt-bc-panes" },

@@ -21,7 +21,7 @@ function kernelCard(kernel, k) {
   return h("li", { class: `rt-fl-kernel${call ? " rt-fl-call" : ""}` },
     h("p", { class: "rt-fl-head" }, h("b", {}, `kernel ${k + 1}`), ` ${what}`),
     h("ul", {}, values.map((value) => valueLine(value, passes))),
-    h("p", { class: "rt-fl-foot" }, `reads ${listedNames(reads)}, writes ${listedNames(writes)}: ${loopBytes(bytes)}, ${digitsText(time)} µs`),
+    h("p", { class: "rt-fl-foot" }, `reads ${listedNames(reads)}, writes ${listedNames(writes)}: ${sizeInTenths(bytes)}, ${digitsText(time)} µs`),
     apart.map(([other, why]) => h("p", { class: "rt-fl-why" }, why ? `not with kernel ${other}: ${why}` : `could be one with kernel ${other}`))); // prettier-ignore
 }
 
@@ -32,7 +32,7 @@ function costBars(rows) {
   const head = ["what runs", "kernels", "bytes", "time"].map((word) => h("th", { scope: "col" }, word));
   const line = ({ title, kernels, bytes, time }) =>
     h("tr", {}, h("th", { scope: "row" }, title), h("td", { class: "rt-fl-count" }, String(kernels)),
-      bar(bytes, most("bytes"), loopBytes(bytes)), bar(time, most("time"), `${digitsText(time)} µs`)); // prettier-ignore
+      bar(bytes, most("bytes"), sizeInTenths(bytes)), bar(time, most("time"), `${digitsText(time)} µs`)); // prettier-ignore
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(line)));
 }
 

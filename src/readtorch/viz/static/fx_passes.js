@@ -43,7 +43,7 @@ function fxPicture({ nodes }) {
     class: "rt-graph", viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width, height: graph.height,
     role: "img", "aria-label": `The graph, in layers: ${words}`,
   }, s("defs", {}, arrowMarker(marker)), lines, boxes); // prettier-ignore
-  return h("div", { class: "rt-graphbox" }, svg);
+  return h("div", { class: "rt-graphbox", tabindex: 0, role: "group", "aria-label": "the graph", "data-focus": "graph" }, svg);
 }
 
 const VERDICT_WORDS = { right: "", wrong: ": wrong", inputs: ": inputs differ", fails: ": fails" };

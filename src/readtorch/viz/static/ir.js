@@ -31,6 +31,7 @@ function render({ model, el }) {
   const list = h("ol", { class: "rt-i-lines", role: "listbox", "aria-label": "Lines of the graph" });
   const box = h("div", { class: "rt-i-box" }, list),
     detail = detailBox();
+  const program = h("ol", { class: "rt-i-program", "aria-label": "The program; the chosen line of the graph comes from the marked one" });
   const cut = h("p", { class: "rt-dim" });
   const several = last() > 0;
   const root = h(
@@ -38,6 +39,7 @@ function render({ model, el }) {
     { class: "rt-w rt-ir", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
     several ? [h("div", { class: "rt-bar" }, play.buttons, choice), play.slider, play.now] : null,
+    runs.some((run) => run.program) ? program : null,
     h("div", { class: "rt-cols rt-i-cols" }, box, detail),
     cut,
     h(
@@ -53,7 +55,7 @@ function render({ model, el }) {
   let lines = [],
     rows = [],
     marked = null; // the line that the marks are about: the chosen one, or that under the mouse
-  const chosenRow = () => Math.max(0, lines.findIndex((line) => line.key === model.get("selected")));
+  const chosenRow = () => Math.max(0, rowWith(model.get("selected")));
   const choose = (i) => assign(model, "selected", lines[Math.max(0, Math.min(lines.length - 1, i))].key);
   function choosing(i) {
     return () => {
@@ -69,6 +71,21 @@ function render({ model, el }) {
     Home: () => choosing(0)(),
     End: () => choosing(lines.length - 1)(),
   });
+
+  // Where the chosen line is not, the node above its place stands for it: in the same block, or the one that owns the block.
+  function rowWith(key) {
+    const at = lines.findIndex((line) => line.key === key);
+    return at >= 0 ? at : lines.findIndex((line) => live(line) && line.key === nodeAbove(key));
+  }
+  function nodeAbove(key) {
+    const behind = stages().slice(step() + 1),
+      before = stages().slice(0, step()).reverse();
+    const has = (line) => live(line) && line.key === key;
+    const known = [...before, ...behind].find((stage) => stage.lines.some(has))?.lines ?? [];
+    const left = new Set(lines.filter(live).map((line) => line.key));
+    const at = known.findIndex(has);
+    return known.slice(0, Math.max(0, at)).findLast((line) => line.node && line.depth <= known[at].depth && left.has(line.key))?.key;
+  }
 
   // ---- who makes and who uses what; a removed line is related to nothing that is left
   const live = (line) => line.mark !== "-";
@@ -149,9 +166,8 @@ function render({ model, el }) {
     list.replaceChildren(...rows);
     cut.textContent = stage.left_out ? `${plural(stage.left_out, "further line")} left out.` : "";
     const { "+": plus, "-": minus, "~": changed } = stage.counts;
-    const nodes = lines.filter((line) => line.node && live(line)).length;
-    const did = step() ? `: ${plus} new, ${minus} removed, ${changed} changed` : "";
-    play.show(h("b", {}, stage.name), `${did}; ${plural(nodes, "node")}`);
+    const did = step() ? `${plus} new, ${minus} removed, ${changed} changed; ` : "";
+    play.show(h("b", {}, stage.name), `: ${did}${plural(stage.left, "line")}`);
     drawChoice();
     if (inList) rows[chosenRow()].focus({ preventScroll: true }); // the row that had the focus is gone
   }
@@ -164,6 +180,14 @@ function render({ model, el }) {
     mark(lines[at]);
     reveal(box, rows[at]);
     detail.replaceChildren(...detailsOf(lines[at]));
+    drawProgram(lines[at]);
+  }
+  // The program that the graph was made from, with the line that the chosen node comes from.
+  function drawProgram({ place }) {
+    const { first, lines: texts } = runs[model.get("run")].program ?? { lines: [] };
+    const from = Number(/:(\d+)(?=, in |$)/.exec(place)?.[1]);
+    const mark = (i) => (first + i === from ? { class: "rt-i-from", "aria-current": "true" } : {});
+    program.replaceChildren(...texts.map((text, i) => h("li", mark(i), h("code", {}, text))));
   }
   const unbindStep = bind(model, ["step", "run"], drawStage);
   const unbindChoice = bind(model, ["selected"], drawChoice);

@@ -35,7 +35,7 @@ const firstLine = ({ name, target }) => (name.startsWith("primals") ? `${target}
 // The same graph is cut often, while the budget is dragged: it is laid out once.
 let laidOut = { key: null };
 function placedCut(nodes) {
-  const labels = nodes.map((node) => [firstLine(node), cutSize(node.bytes)]);
+  const labels = nodes.map((node) => [firstLine(node), sizeInTenths(node.bytes)]);
   const [edges, order] = cutLinks(nodes);
   const key = JSON.stringify([labels, edges]);
   if (laidOut.key !== key) {
@@ -92,7 +92,7 @@ function nodeBox(node, { x, y, w, h: height }, { chosen, inputs, show, look }) {
     },
     s("desc", {}, CUT_STATES[node.state]),
     s("rect", { width: w, height, rx: node.args.length ? 4 : 14 }),
-    words(firstLine(node), 15, "rt-nname"), words(cutSize(node.bytes), 29, "rt-nlab"),
+    words(firstLine(node), 15, "rt-nname"), words(sizeInTenths(node.bytes), 29, "rt-nlab"),
   ); // prettier-ignore
 }
 
@@ -179,7 +179,7 @@ function cutDetails(node, nodes, budget) {
   const call = args.length ? h("code", {}, `${target}(${args.join(", ")})`) : null;
   const after = fromGradient(nodes).has(name);
   const type = shape && bytes < FLOAT * product(shape) ? "bool" : "float32"; // a mask
-  const size = `${shape ? `${type} ${shapeText(shape)}` : "a tuple"}, ${cutSize(bytes)}`;
+  const size = `${shape ? `${type} ${shapeText(shape)}` : "a tuple"}, ${sizeInTenths(bytes)}`;
   return [
     h("p", { class: "rt-dtitle" }, firstLine(node)),
     factList([
@@ -202,7 +202,7 @@ function cutTable({ rows }) {
   const words = [h("span", { class: "rt-vh" }, "what runs"), "kept", "forward reads + writes", "backward reads + writes"];
   const head = words.map((word) => h("th", { scope: "col" }, word));
   const row = ({ title, kept, forward, backward }) =>
-    h("tr", {}, h("th", { scope: "row" }, title), [kept, forward, backward].map((n) => h("td", {}, cutSize(n)))); // prettier-ignore
+    h("tr", {}, h("th", { scope: "row" }, title), [kept, forward, backward].map((n) => h("td", {}, sizeInTenths(n)))); // prettier-ignore
   return h("table", { class: "rt-gtable" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows.map(row)));
 }
 
@@ -223,13 +223,13 @@ function budgetChart({ inputs, result, set }) {
   const bars = kept.map((bytes, k) => {
     const height = Math.max(1, (48 * bytes) / most);
     return s("g", { onclick: () => set({ budget: BUDGETS[k] }) },
-      s("title", {}, `budget ${BUDGETS[k]}: ${cutSize(bytes)}`),
+      s("title", {}, `budget ${BUDGETS[k]}: ${sizeInTenths(bytes)}`),
       s("rect", { class: "rt-pc-all", x: 12 * k, y: 0, width: 12, height: 50 }),
       s("rect", { class: k === now ? "rt-pc-now" : null, x: 12 * k + 1, y: 50 - height, width: 10, height })); // prettier-ignore
   });
   const svg = s("svg", { class: "rt-pc-chart", viewBox: "0 0 252 51", preserveAspectRatio: "none", "aria-hidden": "true" }, bars);
   const choose = (place) => set({ budget: BUDGETS[Math.max(0, Math.min(BUDGETS.length, place) - 1)] });
-  const text = `budget ${inputs.budget}: ${cutSize(result.rows.at(-1).kept)} kept`;
+  const text = `budget ${inputs.budget}: ${sizeInTenths(result.rows.at(-1).kept)} kept`;
   const slider = placeSlider(svg, { label: "kept, for each budget", at: now + 1, count: BUDGETS.length, text, choose });
   return h("div", { class: "rt-pc-budgets" }, heading("kept, for each budget from 0 to 1"), slider);
 }

@@ -21,7 +21,7 @@ function fieldRow({ result, set }, row, i) {
 
 const draw = (parts) => {
   const step = (by, words) => h("button", { type: "button", class: "rt-stmt", "data-focus": `step${by}`, onclick: () => changed(parts, by) }, words);
-  const head = ["byte", "field", "no.", "way", "value"].map((name) => h("th", { scope: "col" }, name));
+  const head = ["byte", "field", "no.", "wire", "value"].map((name) => h("th", { scope: "col" }, name));
   return h("div", { class: "rt-pb" },
     h("p", { class: "rt-pb-edit" }, step(-1, "− 1"), " ", step(1, "+ 1"), h("span", { class: "rt-dim" }, ` the chosen byte, ${parts.result.bytes[parts.result.chosen]}`)),
     h("div", { class: "rt-pb-bytes", role: "group", "aria-label": "the bytes" }, parts.result.bytes.map((pair, i) => byteButton(parts, pair, i))),

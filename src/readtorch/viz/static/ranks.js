@@ -56,8 +56,7 @@ function render({ model, el }) {
     ]),
     play.slider,
     play.now,
-    stage,
-    numbers,
+    h("div", { class: "rt-spanfoot" }, stage, numbers),
     h("p", { class: "rt-hint" }, KEY_HINT, " A step is a span; point at one to see it. Ticks: a gradient is complete."),
   );
   onKeys(root, play.keys);
@@ -90,7 +89,7 @@ function render({ model, el }) {
       ...collectives.map((span) => bar(span, "rt-p rt-p-broadcast", span.begin, span.moving, wires + LANE.wires - 6, 6)),
       ...collectives.flatMap((span) => drawMoving(span, wires)),
       ...run().gradients.filter(([of]) => of === rank).map((gradient) => drawTick(gradient, top)),
-      s("text", { x: EDGE.side, y: top - 5 }, `rank ${rank}${share}`),
+      s("text", { class: "rt-halo", x: EDGE.side, y: top - 5 }, `rank ${rank}${share}`),
     ];
   }
 

@@ -1,4 +1,5 @@
-// What a kernel can reach: the roof of a chip with the kernel under it, and beside it the warps of a multiprocessor.
+// What a kernel can reach: the roof of a chip with the kernel under it, and beside it the warps of a multiprocessor
+// and how long the kernel would take by each limit alone.
 
 const LEFT = -2, RIGHT = 4, LOW = -2, HIGH = 3.5, // powers of ten: operations a byte, TFLOP/s
   BOX = { x: 46, y: 8, width: 400, height: 210 },
@@ -24,6 +25,12 @@ const grid = () => [
 function roofLine(bandwidth, peak) {
   const corner = (peak * 1000) / bandwidth;
   return `M${BOX.x} ${atSpeed((10 ** LEFT * bandwidth) / 1000)}L${atIntensity(corner)} ${atSpeed(peak)}L${BOX.x + BOX.width} ${atSpeed(peak)}`;
+}
+
+// Where a limit of this kernel alone lies below the roof: the slope of what is in flight, or the height of a kernel that is too short or has too few blocks.
+function lowerLimit({ bound, kept, bandwidth, peak, reached, idle }) {
+  if (bound === "latency") return s("path", { class: "rt-rf-limit", d: roofLine(bandwidth * kept, peak) });
+  return bound === "launch" || (bound === "arithmetic" && idle > 1) ? s("path", { class: "rt-rf-limit", d: `M${BOX.x} ${atSpeed(reached)}H${BOX.x + BOX.width}` }) : "";
 }
 
 function kernelPoint(result) {
@@ -57,10 +64,27 @@ function askedBar({ asked, needed }) {
   ];
 }
 
+const LIMITS = { memory: "memory", latency: "in flight", arithmetic: "arithmetic", launch: "shortest" },
+  LIMIT_ROW = 13,
+  LIMIT_WIDTH = 140;
+
+/** A row for each limit: how long the kernel would take if there were no other. The longest is the one that it meets. */
+function limitRows({ limits, bound }, x, top) {
+  return Object.entries(limits).map(([name, time], i) => {
+    const y = top + LIMIT_ROW * i;
+    return [
+      s("rect", { class: name === bound ? "rt-rf-met" : "rt-rf-unmet", x, y, width: Math.max(1, (LIMIT_WIDTH * time) / limits[bound]), height: LIMIT_ROW - 2 }),
+      s("text", { class: "rt-rf-name", x: x + 3, y: y + 9 }, LIMITS[name]),
+      s("text", { class: "rt-rf-name rt-rf-end", x: x + LIMIT_WIDTH - 2, y: y + 9 }, durationText(time)),
+    ];
+  }); // prettier-ignore
+}
+
 const roof = ({ result, inputs }) => [
   grid(),
   Object.values(CHIPS[inputs.chip].peak).map((peak) => s("path", { class: "rt-rf-other", d: roofLine(result.bandwidth, peak) })),
   s("path", { class: "rt-rf-roof", d: roofLine(result.bandwidth, result.peak) }),
+  lowerLimit(result),
   kernelPoint(result),
   s("text", { class: "rt-rf-tick rt-rf-mid", x: BOX.x + BOX.width / 2, y: BOX.y + BOX.height + 28 }, "operations a byte"),
   s("text", { class: "rt-rf-tick", x: BOX.x + 5, y: BOX.y + 14 }, "TFLOP/s"),
@@ -73,14 +97,15 @@ const places = (result) => [
 
 const wide = (now) =>
   s("svg", { class: "rt-rf rt-rf-wide", viewBox: "0 0 620 250", role: "img", "aria-label": "The roofline, and the warps of a multiprocessor" },
-    roof(now), places(now.result), askedBar(now.result)); // prettier-ignore
+    roof(now), places(now.result), askedBar(now.result), limitRows(now.result, PLACES.x, 194)); // prettier-ignore
 
 // In a narrow window the plot has the whole width, and the multiprocessor stands below it.
 const narrow = (now) => [
   s("svg", { class: "rt-rf rt-rf-narrow rt-rf-plot", viewBox: "0 0 476 250", role: "img", "aria-label": "The roofline" }, roof(now)),
   s("svg", { class: "rt-rf rt-rf-narrow", viewBox: "0 0 300 122", role: "img", "aria-label": "The warps of a multiprocessor" },
     s("g", { transform: `translate(${8 - PLACES.x} 0)` }, places(now.result)),
-    s("g", { transform: `translate(${150 - PLACES.x} -90)` }, askedBar(now.result))),
+    limitRows(now.result, 130, 4),
+    s("g", { transform: `translate(${130 - PLACES.x} -74)` }, askedBar(now.result))),
 ]; // prettier-ignore
 
 const draw = (now) => h("div", {}, wide(now), narrow(now));

@@ -1,4 +1,4 @@
-// Which element is a thread's: the threads, a row a block, and the elements, each with the number of threads that write it.
+// Which element a thread gets: the threads, a row a block, and the elements, each with the number of threads that write it.
 const SIDE = 14;
 
 function square(place, across, kind, words, title, act) {

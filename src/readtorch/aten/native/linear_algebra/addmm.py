@@ -114,7 +114,7 @@ def add_to_bias(bias, x, y):
     if inner >= 256 and columns >= 4 * rows and not y.flags.c_contiguous:
         add_by_columns(bias, x, y, out)
     else:
-        out[:] = bias
+        out[...] = bias
         gemm(x, y, out)
     return out
 

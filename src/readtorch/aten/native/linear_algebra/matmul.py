@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from readtorch.aten.expand_utils import broadcast_error
+from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.copy import plain_alias
@@ -431,7 +431,7 @@ def batched_matmul(a, b):
             return matmul_composite(a.squeeze(0), b)
         if y.shape[0] == 1 and b.requires_grad:
             return matmul_composite(a, b.squeeze(0))
-    batch = broadcast_batches(x.shape[:-2], y.shape[:-2])
+    batch = broadcast_shape(x.shape[:-2], y.shape[:-2])
     flat = math.prod(batch)
     n, k = (x.shape[-2] if x.ndim > 1 else 1), x.shape[-1]
     left = a.expand((*batch, n, k)).reshape((flat, n, k))
@@ -441,10 +441,3 @@ def batched_matmul(a, b):
     right = b.expand((*batch, *y.shape[-2:])).reshape((flat, *y.shape[-2:]))
     rows = (n,) if x.ndim > 1 else ()
     return at._unsafe_view(left.bmm(right), (*batch, *rows, y.shape[-1]))
-
-
-def broadcast_batches(a, b):
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise broadcast_error(a, b) from None

@@ -1,13 +1,22 @@
 """Sparse tensors: what gradients that touch few rows need of them, and products of sparse matrices.
 
-In PyTorch: `aten/src/ATen/native/sparse`, which also has CUDA and compressed layouts (CSR and its relatives).
+In PyTorch: `aten/src/ATen/native/sparse`, which also has kernels for CUDA.
 """
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.register_dispatch_key import tensors_among
 from readtorch.c10.dispatch_key import META, SPARSE_CPU
 
-from . import conversions, sparse_blas, sparse_tensor, sparse_tensor_math, sparse_unary_ops
+from . import (
+    conversions,
+    sparse_blas,
+    sparse_csr_tensor,
+    sparse_csr_tensor_math,
+    sparse_tensor,
+    sparse_tensor_math,
+    sparse_unary_ops,
+)
+from . import soft_max, tensor_conversions, tensor_shape
 
 
 def refusing_meta(operator, kernel):

@@ -20,7 +20,9 @@ from readtorch.aten.native.tensor_iterator import conj
 from readtorch.aten.native.tensor_shape.view import permute, t, transpose
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import check_result_type, write_out
+from readtorch.aten.sparse_csr_tensor_impl import BLOCKS, in_words, is_strided, layout_of
 from readtorch.aten.sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from readtorch.c10 import layout as layouts
 from readtorch.c10.dispatch_key import SPARSE_CPU
 from readtorch.c10.tensor_impl import type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
@@ -263,6 +265,11 @@ def dense_addmm(self, mat1, mat2, beta, alpha):
     return addmm.call(self, mat1, mat2, beta, alpha)
 
 
+def mask_of(sparse):
+    mask = sparse.detach()
+    return mask.coalesce() if is_sparse(mask) else mask
+
+
 @_sparse_addmm.backward
 class SparseAddmmBackward0:
     """Unlike that of `mm`, the gradient of the sparse matrix is sparse: only the elements that are there have one."""
@@ -271,23 +278,36 @@ class SparseAddmmBackward0:
         return maybe_multiply(grad, beta.conjugate())
 
     def mat1(grad, mat1, mat2, alpha):
+        if layout_of(mat1) not in (layouts.strided, layouts.sparse_coo, layouts.sparse_csr):
+            raise RuntimeError(
+                f"sparse_addmm_sparse_backward: unsupported combination of layouts, grad: {in_words(grad)}, mat1: {in_words(mat1)}, "
+                f"mat2: {in_words(mat2)}"
+            )
         whole = grad.mm(conj(mat2).t())
-        return maybe_multiply(
-            whole.sparse_mask(mat1.detach().coalesce()) if is_sparse(mat1) else whole, alpha.conjugate()
-        )
+        return maybe_multiply(whole if is_strided(mat1) else whole.sparse_mask(mask_of(mat1)), alpha.conjugate())
 
     def mat2(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha):
         return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha)
+
+
+def zeros_of(like, rows, columns):
+    """Zeros of another size in the layout of `like`, which is dense or compressed."""
+    if is_strided(like):
+        return at.zeros((rows, columns), dtype=like.dtype, device=like.device)
+    if like.layout in BLOCKS:
+        raise RuntimeError(
+            f"zeros_sparse_compressed expected sparse compressed (non-block) tensor layout but got {in_words(like)}"
+        )
+    return at.zeros((rows, columns), dtype=like.dtype).to_sparse(layout=like.layout)
 
 
 @_sparse_mm.compose
 def sparse_mm(sparse, dense):
     if is_sparse(sparse) and is_sparse(dense):
         return _sparse_sparse_matmul.call(sparse, dense)
-    if is_sparse(sparse):
-        start = at.zeros((sparse.shape[0], dense.shape[-1]), dtype=dense.dtype, device=dense.device)
-        return _sparse_addmm.call(start, sparse, dense, 0, 1)
-    turned = at.zeros((sparse.shape[-2], dense.shape[-1]), dtype=dense.dtype, device=dense.device).transpose(-2, -1)
+    if not is_strided(sparse):
+        return _sparse_addmm.call(zeros_of(dense, sparse.shape[0], dense.shape[-1]), sparse, dense, 0, 1)
+    turned = zeros_of(sparse, sparse.shape[-2], dense.shape[-1]).transpose(-2, -1)
     return _sparse_addmm.call(turned, dense.transpose(-2, -1), sparse.transpose(-2, -1), 0, 1).transpose(-2, -1)
 
 

@@ -5,12 +5,14 @@ In PyTorch: `aten/src/ATen/native/sparse/SparseTensor.cpp`. Explained in the cha
 
 import numpy as np
 
+from readtorch.aten.functions import at
 from readtorch.aten.native.copy import _to_copy, cast, clone, copy_
 from readtorch.aten.native.tensor_factories import empty_like, zeros_like
 from readtorch.aten.native.tensor_shape.view import detach
 from readtorch.aten.native_function import native_function
+from readtorch.aten.sparse_csr_tensor_impl import in_words, layout_of
 from readtorch.aten.sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
-from readtorch.c10.dispatch_key import SPARSE_CPU
+from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.tensor_impl import alias, dtype_of, host_array, legacy_type_name, wrap
 
@@ -174,12 +176,13 @@ _indices.kernel(lambda self: wrap(self._array.indices), SPARSE_CPU)
 _values.kernel(lambda self: wrap(self._array.values), SPARSE_CPU)
 
 
-def expects(operator, what="sparse coordinate"):
-    """For a dense tensor, an operator of sparse ones says what it had expected."""
+def expects(operator, what="sparse coordinate", key=CPU):
+    """For a tensor of another layout, an operator of some layouts says what it had expected."""
 
-    @operator.kernel
     def refuse(self):
-        raise RuntimeError(f"{operator.schema.name} expected {what} tensor layout but got Strided")
+        raise RuntimeError(f"{operator.schema.name} expected {what} tensor layout but got {in_words(self)}")
+
+    operator.kernel(refuse, key)
 
 
 expects(is_coalesced)
@@ -209,7 +212,10 @@ values.kernel(values_sparse, SPARSE_CPU)
 @values.backward
 class ValuesBackward0:
     def self(grad, self):
-        return _sparse_coo_tensor_unsafe.call(self.indices(), grad, self.shape, None, None, None, None, True)
+        if is_sparse(self):
+            return _sparse_coo_tensor_unsafe.call(self.indices(), grad, self.shape, None, None, None, None, True)
+        parts = [wrap(part) for part in (self._array.compressed, self._array.plain)]
+        return at._sparse_compressed_tensor_unsafe(*parts, grad, self.shape, layout=layout_of(self))
 
 
 def coalesced_(self, coalesced):
@@ -230,7 +236,7 @@ _coalesce = native_function("_coalesce(Tensor self) -> Tensor", "function")
 def coalesce_composite(self):
     """`self` itself if it is coalesced already."""
     if not is_sparse(self):
-        raise RuntimeError("coalesce expected sparse coordinate tensor layout but got Strided")
+        raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {in_words(self)}")
     return self if self._array.is_coalesced else _coalesce.call(self)
 
 

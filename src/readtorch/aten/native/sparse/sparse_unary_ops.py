@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/sparse/SparseUnaryOps.cpp`.
 """
 
 from readtorch.aten.dispatcher import registry
-from readtorch.aten.native import activation, pow, unary_ops  # noqa: F401  (they declare the operators)
+from readtorch.aten.native import activation, pow, tensor_compare, unary_ops  # noqa: F401  (they declare the operators)
 from readtorch.aten.sparse_tensor_impl import wrap_sparse
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.c10.tensor_impl import wrap
@@ -18,14 +18,23 @@ NAMES = (
     "atan",
     "atanh",
     "ceil",
+    "deg2rad",
     "erf",
+    "erfinv",
     "expm1",
     "floor",
+    "frac",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
     "log1p",
+    "rad2deg",
     "relu",
     "round",
     "sgn",
     "sign",
+    "signbit",
     "sin",
     "sinh",
     "sqrt",

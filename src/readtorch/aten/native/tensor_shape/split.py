@@ -77,7 +77,7 @@ def equal_lengths(size, split_size):
         if size:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
         return [0]
-    count = max((size + split_size - 1) // split_size, 1)
+    count = int(max((size + split_size - 1) // split_size, 1))
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
 
 

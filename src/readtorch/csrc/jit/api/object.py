@@ -8,6 +8,7 @@ class ScriptObject:
     """type: a ClassType; slots: the values of its attributes, in the type's order."""
 
     __slots__ = ("type", "slots", "__weakref__")
+    __module__ = "readtorch"  # where everybody finds it
 
     def __init__(self, type, slots=None):
         self.type = type
@@ -58,13 +59,13 @@ class ScriptObject:
     def __deepcopy__(self, memo):
         import copy
 
-        made = memo[id(self)] = ScriptObject(self.type)
+        made = memo[id(self)] = type(self)(self.type)
         made.slots = [copy.deepcopy(value, memo) for value in self.slots]
         return made
 
     def copy(self):
         """Another object with the same values; submodules are copied, too."""
-        return ScriptObject(self.type, [v.copy() if isinstance(v, ScriptObject) else v for v in self.slots])
+        return type(self)(self.type, [v.copy() if isinstance(v, ScriptObject) else v for v in self.slots])
 
     def method(self, name):
         """A function of the method's other arguments."""

@@ -76,6 +76,11 @@ class Text:
             end += 1
         return SourceRange(self.source, start, max(end, start + 1))
 
+    def first_character(self, node):
+        """The range of an expression's first character."""
+        start = self.position(node.lineno, node.col_offset)
+        return SourceRange(self.source, start, start + 1)
+
 
 def _last_parts(node):
     """The parts of a tree one of which ends last."""

@@ -10,6 +10,7 @@ In PyTorch: `torch/csrc/jit/passes/freeze_module.cpp`. Explained in the chapter 
 """
 
 from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.module import ScriptModule
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.alias_analysis import AliasDb
 from readtorch.csrc.jit.ir.type import ClassType
@@ -145,4 +146,4 @@ def _smaller_object(object, graphs, preserved):
         method = unit.create_function(f"{type.qualified}.{name}", graph, mangle=False, defaults=old.defaults)
         method.argument_names = [a.name for a in old.schema.arguments]
         type.addMethod(method)
-    return ScriptObject(type, slots)
+    return ScriptModule(type, slots)

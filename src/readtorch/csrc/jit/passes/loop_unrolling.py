@@ -19,6 +19,7 @@ from .dead_code_elimination import EliminateDeadCode
 FACTOR = 8  # iterations in one
 MAX_BODY_SIZE = 32  # nodes of a body that is repeated
 MAX_BODY_REPEATS = 64  # iterations of a loop that is unrolled completely
+NOT_EXECUTED = ("prim::Constant", "prim::profile", "prim::profile_ivalue")
 
 
 def UnrollLoops(graph):
@@ -63,8 +64,13 @@ def is_for_loop(node):
 
 
 def _is_small(block):
-    """Loops inside do not count, their bodies are small themselves or stay."""
-    return sum(1 for node in block.all_nodes() if node.kind() != "prim::Constant") <= MAX_BODY_SIZE
+    """The nodes of inner blocks count, too, and of each block the return; constants do not."""
+    return _size(block) <= MAX_BODY_SIZE
+
+
+def _size(block):
+    executed = sum(1 for node in block.nodes() if node.kind() not in NOT_EXECUTED)
+    return executed + 1 + sum(_size(inner) for node in block.nodes() for inner in node.blocks())
 
 
 def _append_body(source, target, inputs):

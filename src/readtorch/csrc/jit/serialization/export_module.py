@@ -13,7 +13,7 @@ chapter "JIT: scripting".
 import os
 
 from readtorch.csrc.jit.api.function_impl import GraphFunction
-from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.api.module import ScriptModule
 from readtorch.csrc.jit.ir.function_schema import Argument
 from readtorch.csrc.jit.ir.type import BoolType, ClassType, FunctionType
 from readtorch.serialization._files import is_path, open_for_writing
@@ -47,7 +47,7 @@ def _module_of(function, type):
     method.setSchema(schema.with_arguments([Argument("self", type), *schema.arguments]))
     type.addMethod(method)
     type.addAttribute("training", BoolType.get())
-    return ScriptObject(type, [True])
+    return ScriptModule(type, [True])
 
 
 # Operators that have changed since the format's version 3: an archive with one says at least from which

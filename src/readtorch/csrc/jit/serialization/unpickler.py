@@ -23,6 +23,7 @@ from readtorch._utils import _rebuild_tensor_v2
 from readtorch._weights_only_unpickler import Unpickler
 from readtorch.c10.device import device as Device
 from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.module import ScriptModule
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.type import ClassType, DictType, EnumType, ListType
 from readtorch.serialization._load import _Checkpoint
@@ -139,7 +140,7 @@ class _ArchiveUnpickler(Unpickler):
 
     def object(self, type, state):
         self.count_parts(state)
-        made = ScriptObject(type)
+        made = (ScriptModule if type.is_module() else ScriptObject)(type)
         made.__setstate__(state)
         return made
 

@@ -7,7 +7,6 @@ PyTorch has no such file: the same expression is emitted by `torch/csrc/jit/tens
 printed by `torch/csrc/jit/tensorexpr/cuda_codegen.cpp` for the GPU.
 """
 
-import functools
 import types
 
 import numpy as np
@@ -19,11 +18,19 @@ from readtorch.aten.cpu.vec.interleave import interleave  # noqa: F401
 from readtorch.aten.native import math as functions
 from readtorch.aten.native.cpu.loops import cpu_form
 from readtorch.aten.native.cpu.sum_kernel import sum_of  # noqa: F401
+from readtorch.c10.codecache import keep
 
-# Of many functions in one loop numba's own way, which puts the text in place of the call, loses track of names.
-inlined_by_llvm = functools.partial(njit, forceinline=True, error_model="numpy", fastmath={"contract"})
+from .llvm_codegen import cache_directory, functions_stamp
 
 STEP = 1024  # so many elements of a row lie in the cache between the pointwise part and the reduction
+
+
+def inlined_by_llvm(function):
+    """A function to be put in place of its call by LLVM: of many functions in one loop numba's own way, which does it with the text, loses
+    track of names. It is kept, so that the next kernel that calls it need not compile it.
+    """
+    made = njit(function, forceinline=True, error_model="numpy", fastmath={"contract"})
+    return keep(made, functions_stamp, cache_directory)
 
 
 def __getattr__(name):

@@ -158,7 +158,7 @@ def guarded_source(plan):
             f"    t{k}._keys = CPU_TENSOR",
             f"    t{k}._counter = [0]",
             f"    t{k}._edge = NO_EDGE",
-            f"    t{k}._storage_impl = t{k}._base = t{k}._meta = None",
+            f"    t{k}._storage_impl = t{k}._base = t{k}._autograd_meta = None",
         ]
     return "\n".join([*lines, f"    return {', '.join(f't{k}' for k in range(len(plan.dtypes)))}"]) + "\n"
 

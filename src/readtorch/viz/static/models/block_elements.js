@@ -34,4 +34,4 @@ function blocksText(n, result) {
 }
 
 const loadsText = ({ tested, pieces }, { vector, each }) =>
-  tested ? `tests ${each} places and finds ${countOf(pieces.length, "element")}` : `loads ${countOf(pieces.length, "vector")} of ${vector}, without a test`;
+  tested ? `tests ${each} places and finds ${countOf(pieces.length, "element")}` : `moves ${countOf(pieces.length, "vector")} of ${vector}, without a test`;

@@ -72,6 +72,8 @@ const SPECIAL = { True: 1, False: 0, inf: 1e6, "-inf": -1e6, nan: -1e9 };
 const isBool = (words) => words === "True" || words === "False";
 const isFloat = (words) => words.includes(".") || ["inf", "-inf", "nan"].includes(words);
 const floatOf = (words) => SPECIAL[words] ?? Number(words); // Python's bools are the numbers 1 and 0
+// A number with its type, which a guard asks for, too. The names True, False and nan say it.
+const typed = (words) => (isBool(words) || words === "nan" ? words : `the ${isFloat(words) ? "float" : "int"} ${words}`);
 const unsigned = (words) => (words === "-0.0" ? "0.0" : words); // the same for both zeros
 
 // A value on the stack: kind "tensor", "known", "symbol", "object" or "null".
@@ -105,6 +107,15 @@ class Machine {
       entry: entry ? entry.number : -1,
     });
     this.say.push(say);
+  }
+
+  // What the calls have left behind: the entries of all frames, in the order in which they were made.
+  left() {
+    return [...this.frames].flatMap(([frame, { entries, isSkipped }]) =>
+      entries.toSorted((a, b) => a.number - b.number).map(({ number, guards, graph }) => ({
+        frame, number, guards: guards.map(([words]) => words), graph, unused: isSkipped,
+      })),
+    ); // prettier-ignore
   }
 
   // ---- a call
@@ -231,7 +242,7 @@ class Machine {
   }
   operand(one) {
     if (one.kind === "tensor") return this.tensor(one).words;
-    if (one.kind === "known" && one.source) this.guard(`${one.source} ${isBool(one.words) || one.words === "nan" ? "is" : "=="} ${one.words}`, one.source, "is", one.number);
+    if (one.kind === "known" && one.source) this.guard(`${one.source} is ${typed(one.words)}`, one.source, "is", one.number);
     return one.words;
   }
   node(name, call) {
@@ -424,5 +435,5 @@ const model = (inputs) => {
   Object.assign(machine, { frame: "f", shown: null, stack: [] });
   machine.see(`${plural(count, "call")}, ${plural(made, "graph")}.`);
   const code = machine.code.map(([offset, line, name, argument]) => [offset, line, name, String(argument)]);
-  return { source: machine.source, code, calls: machine.calls, steps: machine.steps, say: machine.say };
+  return { source: machine.source, code, calls: machine.calls, left: machine.left(), steps: machine.steps, say: machine.say };
 };

@@ -5,7 +5,8 @@ const BUFFER = 10 * 2 ** 20, // bytes
   HOST_LINK = 25e3, // bytes a microsecond
   MEMORY = 3e6,
   LEAST = 3, // microseconds
-  COMPUTING = ["forward", "backward", "update"];
+  COMPUTING = ["forward", "backward", "update"],
+  MOVING = ["copy", "sum"];
 
 const whole = (us) => Math.round(us * (1 + 1e-12)).toLocaleString("en-US");
 const times = (ratio) => (ratio * (1 + 1e-12)).toFixed(ratio >= 1 ? 1 : 2);
@@ -22,7 +23,7 @@ function lane() {
     else if (duration > 0) one.blocks.push([start, one.free, phase]);
     return one.free;
   };
-  one.computes = () => one.blocks.reduce((sum, [start, end, phase]) => sum + (COMPUTING.includes(phase) ? end - start : 0), 0);
+  one.timeIn = (phases) => one.blocks.reduce((sum, [start, end, phase]) => sum + (phases.includes(phase) ? end - start : 0), 0);
   return one;
 }
 
@@ -127,14 +128,15 @@ function manyProcesses(inputs) {
 const stepOf = (inputs) => (inputs.strategy === "DataParallel" ? oneProcess(inputs) : manyProcesses(inputs));
 const faster = (inputs) => totalOf(oneProcess(inputs, 1)) / totalOf(stepOf(inputs));
 
-function sentenceOf(inputs, total, computes) {
+function sentenceOf(inputs, total, computes, moves) {
   const n = inputs.devices;
   if (n === 1) return `One device takes ${whole(total)} µs and computes for ${percent(computes[0])} of them.`;
   const alone = totalOf(oneProcess(inputs, 1)),
-    others = computes.slice(1).reduce((sum, share) => sum + share, 0) / (n - 1);
+    [others, moved] = [computes, moves].map((shares) => shares.slice(1).reduce((sum, share) => sum + share, 0) / (n - 1));
   return (
     `${n} devices take ${whole(total)} µs, one takes ${whole(alone)}: ${times(alone / total)} times as fast. Device 0 computes for ` +
-    `${percent(computes[0])} of the step, the others for ${percent(others)}. With launches that cost nothing: ` +
+    `${percent(computes[0])} of the step and copies or adds gradients for ${percent(moves[0])}; the others for ` +
+    `${percent(others)} and ${percent(moved)}. With launches that cost nothing: ` +
     `${times(faster({ ...inputs, launch: 0 }))} times; with links that cost nothing: ${times(faster({ ...inputs, link: Infinity }))} times.`
   );
 }
@@ -142,9 +144,10 @@ function sentenceOf(inputs, total, computes) {
 const model = (inputs) => {
   const step = stepOf(inputs),
     total = totalOf(step),
-    computes = step.lanes.map((one) => one.computes() / total);
+    computes = step.lanes.map((one) => one.timeIn(COMPUTING) / total),
+    moves = step.lanes.map((one) => (one.timeIn(MOVING) + step.rings.timeIn(MOVING)) / total);
   return {
-    host: step.host.blocks, lanes: step.lanes.map(({ blocks }) => blocks), rings: step.rings.blocks, total, computes, bytes: step.bytes,
-    say: sentenceOf(inputs, total, computes),
+    host: step.host.blocks, lanes: step.lanes.map(({ blocks }) => blocks), rings: step.rings.blocks, total, computes, moves, bytes: step.bytes,
+    say: sentenceOf(inputs, total, computes, moves),
   }; // prettier-ignore
 };

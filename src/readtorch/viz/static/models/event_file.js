@@ -77,7 +77,8 @@ function valueText(x) {
   const units = Math.floor(x * 10000 + 0.5);
   if (units === 0 && x > 0) return "almost 0";
   const places = String(units % 10000).padStart(4, "0").replace(/0+$/, ""); // prettier-ignore
-  return `${sign}${Math.floor(units / 10000)}${places && `.${places}`}`;
+  const about = Math.fround(units / 10000) === x ? "" : "about ";
+  return `${about}${sign}${Math.floor(units / 10000)}${places && `.${places}`}`;
 }
 const seenText = (data) => data.map((byte) => (byte > 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("");
 
@@ -130,9 +131,12 @@ const model = ({ tag, value, global_step: step, bit, byte: asked, check }) => {
   if (changed) data[byte] ^= 1 << Number(bit);
   const right = recordsOf(clean, true).map(({ text }) => text);
   const rows = recordsOf(data, check);
-  for (const one of rows) if (one.state === "read" && !right.includes(one.text)) one.state = "wrong";
-  const [number, part] = parts[byte],
-    intact = rows.filter(({ state }) => state === "read").length;
+  const [number, part] = parts[byte];
+  rows.forEach((one, i) => {
+    const hit = changed && part === "data" && i + 1 === number; // wrong even where the text is the same
+    if (one.state === "read" && (hit || !right.includes(one.text))) one.state = "wrong";
+  });
+  const intact = rows.filter(({ state }) => state === "read").length;
   const what = changed ? `Bit ${bit} of byte ${byte} is flipped, in the ${part} of record ${number}.` : "Nothing is changed.";
   const wrong = rows.some(({ state }) => state === "wrong") ? " What else is read was never written." : "";
   const say = `${what} Of the 3 records ${intact} ${intact === 1 ? "is" : "are"} read as written.${wrong}`;

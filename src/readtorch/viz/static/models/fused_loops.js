@@ -174,7 +174,7 @@ function makeKernel(lowering, names) {
   const read = [...new Set(all.flatMap((value) => value.reads.map(([n]) => n)))];
   const isCall = all.some((value) => value.reads.some(([, place]) => place === null));
   const kernel = { lowering, names, values, read, isCall, levels: new Map(), ranges: commonRanges(all) };
-  if (kernel.ranges === null) return "other sizes";
+  if (kernel.ranges === null) return "their loops are of different sizes";
   return isCall ? kernel : (findLevels(kernel) ?? kernel);
 }
 
@@ -192,10 +192,10 @@ function findLevels(kernel) {
     for (const [source, place] of value.reads) {
       const made = kernel.values.get(source);
       if (!made) continue;
-      if (!sameElement(place, made.shape, value.total ? value.ranges : value.shape)) return "reads at another index than was written";
+      if (!sameElement(place, made.shape, value.total ? value.ranges : value.shape)) return `it reads ${source} at another index than the one just written`;
       const oneARow = !equal(made.shape, kernel.ranges),
         nowOneARow = !equal(value.shape, kernel.ranges) && !value.total;
-      if (nowOneARow && !oneARow) return "one element of a row";
+      if (nowOneARow && !oneARow) return `it needs one element of each row of ${source}`;
       level = Math.max(level, kernel.levels.get(source) + Number(oneARow && !nowOneARow));
     }
     kernel.levels.set(name, level);
@@ -212,11 +212,11 @@ const leadsTo = (target, start, kernels) =>
   kernels.some((k) => k !== target && k !== start && needs(start, k) && (needs(k, target) || leadsTo(target, k, kernels)));
 
 function fuse(first, second, kernels) {
-  if (first.isCall || second.isCall) return "a product is called";
+  if (first.isCall || second.isCall) return "a product is a call, not a loop";
   const both = makeKernel(first.lowering, [...first.names, ...second.names]);
   if (typeof both === "string") return both;
   const between = leadsTo(first, second, kernels) || leadsTo(second, first, kernels);
-  return between ? "something has to run between them" : both;
+  return between ? "another kernel has to run between them" : both;
 }
 
 function savedBytes(first, second) {
@@ -272,6 +272,16 @@ function costOf(reads, writes, operations, { launch, bandwidth, peak }) {
 
 const sumOf = (numbers) => numbers.reduce((sum, n) => sum + n, 0);
 
+// [operator, sizes of its loops] for whatever is computed: in one pass over a row an equal line is written once.
+function stepsOf(kernel) {
+  const seen = new Map();
+  for (const [name, value] of kernel.values) {
+    const ranges = value.total ? value.ranges : value.shape;
+    for (const step of value.steps) seen.set(JSON.stringify([kernel.levels.get(name) ?? 0, ranges, step]), [step[0], ranges]);
+  }
+  return seen.values();
+}
+
 function described(kernel, kernels, inputs) {
   const { lowering } = kernel;
   const elsewhere = new Set(kernels.filter((other) => other !== kernel).flatMap(({ read }) => read));
@@ -279,12 +289,17 @@ function described(kernel, kernels, inputs) {
   const reads = kernel.read.filter((name) => !kernel.values.has(name)),
     writes = kernel.names.filter((name) => elsewhere.has(name));
   let operations = 0;
+  const computed = new Map();
+  for (const [operator, ranges] of stepsOf(kernel)) {
+    const { kind, worked } = lowering.operators.get(operator);
+    operations += workOf(kind, kind === "mm" ? worked : ranges);
+    computed.set(operator, (computed.get(operator) ?? 0) + Number(!LOOP_VIEWS.includes(kind)));
+  }
   const values = [...kernel.values].map(([name, value]) => {
     const times = new Map();
-    for (const [operator] of value.steps) times.set(operator, (times.get(operator) ?? 0) + 1);
-    for (const [operator, count] of times) {
-      const { kind, worked } = lowering.operators.get(operator);
-      operations += count * workOf(kind, kind === "mm" ? worked : value.total ? value.ranges : value.shape);
+    for (const [operator] of value.steps) {
+      const isView = LOOP_VIEWS.includes(lowering.operators.get(operator).kind);
+      times.set(operator, isView ? 1 : (times.get(operator) ?? 0) + 1);
     }
     const users = [...kernel.values].filter(([, v]) => v.reads.some(([n]) => n === name)).map(([other]) => other);
     const later = users.some((other) => kernel.levels.get(other) > kernel.levels.get(name));
@@ -297,7 +312,7 @@ function described(kernel, kernels, inputs) {
     const why = fuse(other, kernel, kernels);
     return [[k + 1, typeof why === "string" ? why : ""]];
   });
-  return { call: kernel.isCall, ranges: kernel.ranges, reads, writes, values, apart, ...cost };
+  return { call: kernel.isCall, ranges: kernel.ranges, reads, writes, values, computed: [...computed], apart, ...cost };
 }
 
 function eagerCosts(lowering, inputs) {
@@ -332,14 +347,12 @@ function digitsText(x) {
   const tenths = Math.floor(10 * x + 0.5);
   return `${Math.floor(tenths / 10)}.${tenths % 10}`;
 }
-function loopBytes(n) {
-  const [unit, name] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([u]) => n >= u) ?? [1, "B"]; // prettier-ignore
-  return unit === 1 ? `${n} B` : `${digitsText(n / unit)} ${name}`;
-}
 function toldLoops([eager, ours], kernels) {
-  const again = kernels.flatMap((k) => k.values.flatMap((v) => v.steps.filter(([, times]) => times > 1).map(([n]) => n)));
+  const timesOf = new Map();
+  for (const [name, times] of kernels.flatMap((k) => k.computed)) timesOf.set(name, (timesOf.get(name) ?? 0) + times);
+  const again = [...timesOf].filter(([, times]) => times > 1).map(([name]) => name);
   const said =
-    `${plural(eager.kernels, "operator")}, ${plural(kernels.length, "kernel")}: ${loopBytes(ours.bytes)} moved instead of ` +
-    `${loopBytes(eager.bytes)}, ${digitsText(ours.time)} µs instead of ${digitsText(eager.time)} by this estimate.`;
-  return again.length ? `${said} Computed more than once for an element: ${[...new Set(again)].join(", ")}.` : said;
+    `${plural(eager.kernels, "operator")}, ${plural(kernels.length, "kernel")}: ${sizeInTenths(ours.bytes)} moved instead of ` +
+    `${sizeInTenths(eager.bytes)}, ${digitsText(ours.time)} µs instead of ${digitsText(eager.time)} by this estimate.`;
+  return again.length ? `${said} Computed more than once for an element: ${again.join(", ")}.` : said;
 }

@@ -59,12 +59,26 @@ const TAKEN = [
   "return", "self", "torch", "if", "else", "for", "in", "while", "def", "lambda", "import", "from", "with", "and", "or", "not", "is",
 ]; // prettier-ignore
 const IN_PYTORCH = [
-  [/\bif\b/, "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none."],
-  [/\bfor\b|\bwhile\b/, "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs."],
+  [/\bwith\b/, "FX records the operators inside, and nothing of the with."],
+  [
+    /\bif\b/,
+    "symbolic_trace raises TraceError: an if needs a bool, and a proxy has none. " +
+      "An if on anything else is decided while tracing, and leaves no node.",
+  ],
+  [
+    /\bfor\b|\bwhile\b/,
+    "symbolic_trace raises TraceError: nobody knows how often a loop over a proxy runs. " +
+      "Any other loop runs while tracing, and each turn leaves its nodes.",
+  ],
   [/\blen\b/, "symbolic_trace raises RuntimeError: len must return an int, and a proxy has none."],
   [/\] *[-+*/]?=(?!=)/, "symbolic_trace raises TypeError: a proxy has no item assignment."],
-  [/\btorch\.rand\b/, "symbolic_trace runs torch.rand once, and the numbers become an attribute."],
+  [
+    /\btorch\.(?:arange|eye|full|linspace|ones|rand|randint|randn|tensor|zeros)\b/,
+    "symbolic_trace runs it once, and the tensor becomes an attribute.",
+  ],
   [/\btorch\.(?:tanh|exp)\b/, "FX takes it as a call_function; write it as a method here."],
+  [/\btorch\.(?!relu_?\()[a-z]/, "FX takes a function of torch as a call_function; this figure knows torch.relu and torch.relu_."],
+  [/\.shape\b/, "FX takes it as call_functions: getattr, and for a size of it operator.getitem."],
   [/[\]@<>]|\*\*/, "FX takes it as a call_function of the module operator; this figure has + - * / alone."],
 ];
 // What FX does with a program that the figure does not trace.
@@ -149,7 +163,7 @@ class FxTracer {
     return this.graph.append("call_method", AUGMENTED[sign], [old, value], AUGMENTED[sign]);
   }
   written(node) {
-    if (node.op === "get_attr") refuse("RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.");
+    if (node.op === "get_attr") refuse("The trace succeeds, but the program itself does not run: a leaf Variable that requires grad is being used in an in-place operation.");
   }
   tensor(value, sentence = "A method of a number: only tensors have methods here.") {
     return isNumber(value) ? refuse(sentence) : value;
@@ -180,7 +194,7 @@ class FxTracer {
     let value = this.primary();
     while (this.left.length && this.left[0][0] === ".") {
       const name = this.left.shift().slice(1);
-      if (!Object.hasOwn(METHODS, name)) this.unknown(`.${name}()`);
+      if (!Object.hasOwn(METHODS, name)) refuse(saidInPytorch(this.text) || `Not in this figure. FX takes .${name}() as a call_method, whatever it is. ${FX_ALLOWED}`);
       this.tensor(value);
       const args = [value, ...this.arguments(METHODS[name])];
       if (name.endsWith("_")) this.written(value);

@@ -337,18 +337,13 @@ function rowOf(title, parts, parameters, fused) {
 
 // ---- what there is to see
 
-function cutSize(n) {
-  const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
-  return `${Math.floor((n / 2 ** power) * 10 + 0.5) / 10} ${unit}`;
-}
-
 function toldOfCut(rows, nodes, merged, budget) {
   const eager = rows[0],
     cut = rows.at(-1);
   const again = nodes.filter(({ state, target }) => state === "again" && target !== "getitem" && !ALIASES.includes(target)).length;
   return (
-    `Eager keeps ${plural(eager.count, "value")} for the backward, ${cutSize(eager.kept)}. ` +
-    `The cut keeps ${plural(cut.count, "value")}, ${cutSize(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
+    `Eager keeps ${plural(eager.count, "value")} for the backward, ${sizeInTenths(eager.kept)}. ` +
+    `The cut keeps ${plural(cut.count, "value")}, ${sizeInTenths(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
     (merged ? ` ${plural(merged, "node")} computed what another computes: one of each is left.` : "") +
     (budget === 0 ? " With a budget of 0 only inputs are kept." : "") +
     (nodes.some((node) => isRandom(node) && node.state === "again")

@@ -18,7 +18,7 @@ const SIZES = { 1: 8, 5: 4 };
 const WANTED = `Two hexadecimal digits a byte, 1 to ${MOST} bytes.`;
 
 function bytesOf(words) {
-  const digits = words.replace(/\s+/g, "");
+  const digits = words.replace(/\\x|\b0[xX]|[\s,]+/g, "");
   if (!/^([0-9a-fA-F]{2})+$/.test(digits) || digits.length > 2 * MOST) refuse(WANTED);
   return digits.match(/../g).map((pair) => parseInt(pair, 16));
 }
@@ -35,18 +35,19 @@ function varint(data, at, end) {
 
 function field(data, start, end) {
   let [tag, at] = varint(data, start, end);
-  const number = tag >> 3n,
+  const tagged = at,
+    number = tag >> 3n,
     wire = Number(tag & 7n);
   if (!(0n < number && number < 2n ** 29n)) refuse(`Byte ${start}: there is no field ${number}.`);
   if (wire === 0) {
     const [value, stop] = varint(data, at, end);
-    return { number: Number(number), wire, value, at, stop };
+    return { number: Number(number), wire, value, tagged, at, stop };
   }
   let size = BigInt(SIZES[wire] ?? 0);
   if (wire === 2) [size, at] = varint(data, at, end);
-  else if (!(wire in SIZES)) refuse(`Byte ${start}: values are written in the ways 0, 1, 2 and 5, and this says ${wire}.`);
+  else if (!(wire in SIZES)) refuse(`Byte ${start}: the wire types are 0, 1, 2 and 5, and this tag says ${wire}.`);
   if (BigInt(at) + size > BigInt(end)) refuse(`Byte ${start}: ${size} bytes should follow, and there are ${end - at}.`);
-  return { number: Number(number), wire, value: null, at, stop: at + Number(size) };
+  return { number: Number(number), wire, value: null, tagged, at, stop: at + Number(size) };
 }
 
 const twoDigits = (b) => b.toString(16).padStart(2, "0");
@@ -54,13 +55,13 @@ const shownByte = (b) => (b >= 32 && b < 127 && b !== 92 ? String.fromCharCode(b
 
 function rowsOf(data, kind, start, end, depth, rows = []) {
   while (start < end) {
-    const { number, wire, value, at, stop } = field(data, start, end);
+    const { number, wire, value, tagged, at, stop } = field(data, start, end);
     let [name, what] = SCHEMA[kind][number] ?? ["", ""];
     if (wire !== (WIRES[what] ?? 2)) [name, what] = ["", ""];
     const content = data.slice(at, stop);
-    const row = { from: start, at, to: stop, depth, number, wire, name, value: "" };
+    const row = { from: start, tagged, at, to: stop, depth, number, wire, name, value: "" };
     rows.push(row);
-    if (!what) row.value = "unknown, skipped";
+    if (!what) row.value = `${(value === null ? content.map(twoDigits).join(" ") : String(value)) || "empty"} (unknown, skipped)`;
     else if (what in SCHEMA) rowsOf(data, what, at, stop, depth + 1, rows);
     else if (what === "int") row.value = String(BigInt.asIntN(64, value));
     else if (what === "float") row.value = content.map(twoDigits).join(" ");
@@ -83,18 +84,23 @@ function said(rows) {
   return parts.join("; ") || "no node";
 }
 
+function role(row, chosen) {
+  const named = `field ${row.number}${row.name ? `, ${row.name}` : ""}`;
+  if (chosen >= row.at) return `in the value of ${named}`;
+  if (chosen >= row.tagged) return `the length of ${named}: ${row.to - row.at}`;
+  return `the tag of ${named}: ${8 * row.number + row.wire} = 8 · ${row.number} + ${row.wire}`;
+}
+
 const model = (inputs) => {
   const data = bytesOf(inputs.bytes);
   const rows = rowsOf(data, "Model", 0, data.length, 0);
   const chosen = Math.min(inputs.at, data.length - 1);
   const holder = rows.findLastIndex((row) => row.from <= chosen && chosen < row.to);
-  const row = rows[holder];
-  const where = chosen >= row.at ? "value" : chosen === row.from ? "tag" : "tag or length";
   return {
     bytes: data.map(twoDigits),
     rows,
     chosen,
     holder,
-    say: `${data.length} bytes, ${rows.length} fields: ${said(rows)}. Byte ${chosen} is ${twoDigits(data[chosen])}, in the ${where} of field ${row.number}${row.name ? `, ${row.name}` : ""}.`,
+    say: `${data.length} bytes, ${rows.length} fields: ${said(rows)}. Byte ${chosen}, ${twoDigits(data[chosen])}, is ${role(rows[holder], chosen)}.`,
   };
 };

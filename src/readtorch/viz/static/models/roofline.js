@@ -4,9 +4,10 @@ const CHIPS = {
   a100: { multiprocessors: 108, shared: 164, bandwidth: 2039, peak: { fma: 19.5, tf32: 156, bf16: 312 } },
 };
 const NAMES = { fma: "float32 units", tf32: "TF32 tensor cores", bf16: "bfloat16 tensor cores" };
-const BYTES = { fma: 4, tf32: 4, bf16: 2 };
+const BYTES = { fma: 4, tf32: 4, bf16: 2, float32: 4, bfloat16: 2 };
 const PRODUCTS = ["matmul", "scores", "flash"]; // what tensor cores can do
 const LATENCY = 0.6,
+  SHORTEST = 2,
   WARP = 32,
   WARPS = 64,
   BLOCKS = 32,
@@ -14,28 +15,36 @@ const LATENCY = 0.6,
   REGISTERS = 16384,
   MOST = 255,
   HEAD = 64,
-  ROWS = 128;
+  ROWS = 128,
+  DEEP = 16;
 
 const model = (inputs) => {
   const chip = CHIPS[inputs.chip];
   const units = PRODUCTS.includes(inputs.work) ? inputs.units : "fma",
-    size = BYTES[units],
+    size = BYTES[PRODUCTS.includes(inputs.work) ? units : inputs.dtype],
     [flops, bytes] = workCost(inputs.work, inputs.n, Number(inputs.tile), size),
     read = bytes - written(inputs.work, inputs.n, size);
   if (inputs.work === "matmul") resultsInRegisters(Number(inputs.tile), inputs.threads, inputs.registers);
-  const [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, inputs.shared, chip.shared);
+  const shared = Math.max(inputs.shared, forTiles(inputs.work, Number(inputs.tile), size));
+  let [blocks, limit] = residentBlocks(inputs.threads, inputs.registers, shared, chip.shared);
   if (blocks === 0) refuse(`Not one block fits on a multiprocessor; limited by ${limit}.`);
+  const grid = gridOf(inputs.work, inputs.n, Number(inputs.tile), inputs.threads),
+    busiest = Math.ceil(grid / chip.multiprocessors), // blocks of one multiprocessor, one after the other or together
+    idle = grid ? (busiest * chip.multiprocessors) / grid : 1; // how many times as long, since some have fewer
+  if (grid && busiest < blocks) [blocks, limit] = [busiest, "the number of blocks"];
   const warps = blocks * Math.ceil(inputs.threads / WARP),
     asked = (blocks * inputs.threads * Number(inputs.asked)) / 1024,
-    needed = (((((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024) * read) / bytes, // nobody waits for a store
+    needed = ((((((chip.bandwidth * LATENCY) / chip.multiprocessors) * 1000) / 1024) * read) / bytes) * idle, // nobody waits for a store
     kept = Math.min(1, asked / needed),
     peak = chip.peak[units],
-    moving = bytes / (chip.bandwidth * 1000) / kept,
-    computing = flops / (peak * 1000000);
+    alone = bytes / (chip.bandwidth * 1000),
+    computing = (flops / (peak * 1000000)) * idle,
+    limits = { memory: alone, latency: (alone * needed) / asked, arithmetic: computing, launch: SHORTEST },
+    slowest = Math.max(...Object.values(limits));
   const result = {
     flops, bytes, intensity: flops / bytes, ridge: (peak * 1000) / chip.bandwidth, peak, bandwidth: chip.bandwidth,
-    kept, blocks, warps, limit, asked, needed, moving, computing,
-    reached: flops / Math.max(moving, computing) / 1000000,
+    kept, blocks, warps, shared, grid, busiest, idle, limit, asked, needed, moving: alone / kept, computing,
+    reached: flops / slowest / 1000000, limits, bound: Object.keys(limits).find((name) => limits[name] === slowest),
   }; // prettier-ignore
   return { ...result, say: rooflineSentence(result, inputs, NAMES[units]) };
 };
@@ -51,6 +60,15 @@ function workCost(work, n, tile, size) {
   return [operations, (2 * n * HEAD + 2 * n * HEAD * Math.ceil(n / ROWS)) * size];
 }
 
+// How many blocks a product has; 0: not counted, as of work that takes any number of blocks, or of many heads.
+function gridOf(work, n, tile, threads) {
+  if (work !== "matmul") return 0;
+  return tile === 1 ? Math.ceil((n * n) / threads) : Math.ceil(n / tile) ** 2;
+}
+
+// KiB of shared memory that a block needs for a tile of each matrix, DEEP numbers along the sum.
+const forTiles = (work, tile, size) => (work === "matmul" && tile > 1 ? Math.ceil((2 * tile * DEEP * size) / 1024) : 0);
+
 function written(work, n, size) {
   if (work === "scores") return (n * HEAD + 2 * n * n) * size;
   return (work === "flash" ? n * HEAD : n * n) * size;
@@ -60,7 +78,12 @@ function written(work, n, size) {
 
 function resultsInRegisters(tile, threads, registers) {
   const each = Math.ceil((tile * tile) / threads);
-  const advice = each < MOST ? `give it about ${Math.min(2 * each, MOST)}` : `no thread has more than ${MOST}`;
+  const advice =
+    each < MOST ? `give it about ${Math.min(2 * each, MOST)}` : `no thread has more than ${MOST}, so take more threads`;
+  if (tile * tile >= QUARTERS * REGISTERS)
+    refuse(
+      `${tile} × ${tile} results are ${commas(tile * tile)}, as many as a multiprocessor has registers: whatever the number of threads, none is left for anything else.`,
+    );
   if (each >= registers)
     refuse(`${tile} × ${tile} results are ${commas(each)} for each of ${threads} threads, too many for its ${registers} registers: ${advice}.`);
 }
@@ -79,22 +102,23 @@ function residentBlocks(threads, registers, shared, memory) {
 
 // ---- words
 
-// What the kernel waits for. With too little in flight memory is slow because it is asked too late.
-function boundBy({ moving, computing, kept }) {
-  if (moving < computing) return "arithmetic";
-  return kept === 1 ? "memory" : "latency";
-}
-
 function rooflineSentence(result, inputs, units) {
-  const slower = Math.max(result.moving, result.computing);
+  const why = result.bound === "launch" ? "as long as the shortest kernel" : `bound by ${result.bound}`;
   const waits = result.kept === 1 ? "enough to keep memory busy" : `too few, ${shortText(result.needed)} would keep memory busy`;
   const blocks = `${commas(result.blocks)} block${result.blocks === 1 ? "" : "s"}`;
+  const memory = result.shared ? ` and ${result.shared} KiB of shared memory` : "";
   return (
     `${shortText(result.intensity)} operations a byte; the corner lies at ${shortText(result.ridge)}. ` +
-    `${blocks} of ${inputs.threads} threads ${result.blocks === 1 ? "fits" : "fit"} on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
-    `(${shareText(result.warps / WARPS)}), limited by ${result.limit}. They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
-    `If every byte comes from memory: ${durationText(slower)}, bound by ${boundBy(result)}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${units}.`
+    `${blocks} of ${inputs.threads} threads${memory} at a time on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
+    `(${shareText(result.warps / WARPS)}), limited by ${result.limit}. ${fillingText(result)}They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
+    `If every byte comes from memory: ${durationText(result.limits[result.bound])}, ${why}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${units}.`
   );
+}
+
+// How well a product's blocks fill the chip.
+function fillingText({ grid, busiest, idle }) {
+  if (!grid) return "";
+  return `${commas(grid)} block${grid === 1 ? "" : "s"} in all, at most ${commas(busiest)} for a multiprocessor: ${shareText(1 / idle)} of the chip has work. `;
 }
 
 function shortText(x) {

@@ -1,8 +1,9 @@
 // What one rank holds over a training step: as figures/shard_memory.py.
-const WORDS = { ddp: "DDP", zero1: "DDP and ZeRO-1", zero2: "fully_shard, whole after forward", zero3: "fully_shard" };
+const WORDS = { ddp: "DDP with bucket views", zero1: "DDP with bucket views and ZeRO-1", zero2: "fully_shard, whole after forward", zero3: "fully_shard" };
 const BANDS = {
   kept: "parameters kept",
   state: "optimizer's moments",
+  temp: "optimizer's temporary",
   grads: "gradients kept",
   whole: "parameters while needed",
   sent: "gradients on their way",
@@ -70,13 +71,14 @@ function pointsOf(inputs) {
   const [kept, state, grads] = held(inputs),
     { blocks } = inputs,
     shards = !isCopy(inputs),
-    rest = { kept, state, whole: 0, sent: 0, acts: 0, grads: shards ? 0 : grads },
+    rest = { kept, state, temp: 0, whole: 0, sent: 0, acts: 0, grads: shards ? 0 : grads },
     moments = [{ ...rest, name: "between steps" }];
   for (let i = 0; i < blocks; i++) moments.push({ ...rest, ...forward(inputs, i), name: `forward, block ${i + 1}` });
   moments.push({ ...rest, ...between(inputs), name: "the loss" });
   for (let i = blocks - 1; i >= 0; i--)
     moments.push({ ...rest, ...backward(inputs, i), grads: shards ? (grads * (blocks - 1 - i)) / blocks : grads, name: `backward, block ${i + 1}` });
-  return [...moments, { ...rest, grads, name: "the optimizer's step" }];
+  const temp = inputs.optimizer === "foreach" ? state / 2 : 0;
+  return [...moments, { ...rest, grads, temp, name: "the optimizer's step" }];
 }
 
 function summed(points) {

@@ -4,7 +4,7 @@ const ACROSS = 32,
   LARGEST = 1e9;
 const NAMES = ["threadIdx.x", "blockIdx.x", "blockDim.x", "gridDim.x", "x.size", "n"];
 const NAMED = NAMES.map((name) => name.replace(".", "\\."));
-const TOKEN = new RegExp(`\\s*([0-9]+|//|[-+*%()]|(?:${NAMED.join("|")})(?!\\w))`, "y");
+const TOKEN = new RegExp(`\\s*([0-9]+|//|<<|>>|[-+*%()&^|]|(?:${NAMED.join("|")})(?!\\w))`, "y");
 const NAME = new RegExp(NAMED.map((name) => `\\b${name}\\b`).join("|"), "g");
 const PASSES = { none: () => true, less: (i, n) => i < n, both: (i, n) => 0 <= i && i < n, most: (i, n) => i <= n };
 
@@ -35,11 +35,11 @@ function model({ index: text, guard, n, grid, block, at }) {
   return { ...result, say: one + verdictOf(result) };
 }
 
-// ---- expressions: numbers, names, + - * // %, parentheses
+// ---- expressions: numbers, names, + - * // % << >> & ^ |, parentheses
 
 function parsedIndex(written) {
   const tokens = tokensOf(written),
-    valueOf = sumOf(tokens);
+    valueOf = bitsOf(tokens);
   if (tokens.length) refuse(`I did not expect ${tokens[0]} here.`);
   return valueOf;
 }
@@ -50,12 +50,15 @@ function tokensOf(written) {
   for (let at = 0; written.slice(at).trim(); at = TOKEN.lastIndex) {
     TOKEN.lastIndex = at;
     const found = TOKEN.exec(written);
-    if (!found) refuse(`I cannot read ${written.slice(at).trim()}: an index has numbers, ${NAMES.join(", ")}, + - * // % and parentheses.`);
+    if (!found) refuse(`I cannot read ${written.slice(at).trim()}: an index has numbers, ${NAMES.join(", ")}, + - * // % << >> & ^ | and parentheses.`);
     tokens.push(found[1]);
   }
   return tokens;
 }
 
+// Of these signs, the last binds strongest.
+const bitsOf = (tokens, [first, ...others] = ["|", "^", "&"]) =>
+  first ? chainOf(tokens, [first], (rest) => bitsOf(rest, others)) : chainOf(tokens, ["<<", ">>"], sumOf);
 const sumOf = (tokens) => chainOf(tokens, ["+", "-"], productOf);
 const productOf = (tokens) => chainOf(tokens, ["*", "//", "%"], factorOf);
 
@@ -76,7 +79,7 @@ function factorOf(tokens) {
     return (names) => -negated(names);
   }
   if (token === "(") {
-    const inside = sumOf(tokens);
+    const inside = bitsOf(tokens);
     if (tokens.shift() !== ")") refuse("A parenthesis is not closed.");
     return inside;
   }
@@ -85,13 +88,23 @@ function factorOf(tokens) {
   return () => smallEnough(Number(token));
 }
 
-const floorRest = (one, other) => one - Math.floor(one / other) * other;
+const COMPUTES = {
+  "+": (one, other) => one + other,
+  "-": (one, other) => one - other,
+  "*": (one, other) => one * other,
+  "//": (one, other) => Math.floor(one / other),
+  "%": (one, other) => one - Math.floor(one / other) * other,
+  "<<": (one, other) => one * 2 ** other,
+  ">>": (one, other) => one >> other,
+  "&": (one, other) => one & other,
+  "^": (one, other) => one ^ other,
+  "|": (one, other) => one | other,
+};
 
 function computedOf(sign, one, other) {
   if ((sign === "//" || sign === "%") && other === 0) refuse("That divides by 0.");
-  if (sign === "//") return smallEnough(Math.floor(one / other));
-  if (sign === "%") return smallEnough(floorRest(one, other));
-  return smallEnough(sign === "+" ? one + other : sign === "-" ? one - other : one * other);
+  if ((sign === "<<" || sign === ">>") && !(0 <= other && other < 32)) refuse("Shift by 0 to 31 bits.");
+  return smallEnough(COMPUTES[sign](one, other));
 }
 
 const smallEnough = (value) => (Math.abs(value) > LARGEST ? refuse("That is a very large number.") : value);

@@ -26,7 +26,7 @@ const model = (inputs) => {
     all: { sectors, least, turns }, different: new Set(ofWarps.flatMap((addresses) => unitsOf(addresses, size, SECTOR))).size,
     used: (different * size) / (sectors * SECTOR),
   }; // prettier-ignore
-  return { ...result, memory: inputs.memory, say: accessSentence(result, inputs.memory, size) };
+  return { ...result, memory: inputs.memory, say: accessSentence(result, inputs.memory, size) + beyondText(inputs) };
 };
 
 // ---- addresses
@@ -84,6 +84,13 @@ function linesOf(addresses, size) {
 function accessSentence(result, memory, size) {
   const asks = `Warp ${result.warp} of ${result.warps} asks for ${some(result.lanes.length, "element")} of ${some(size, "byte")}: `;
   return asks + (memory === "global" ? sectorsText(result) : turnsText(result));
+}
+
+// A word on an index that leaves its row.
+function beyondText({ pattern, across, down, shift, pitch }) {
+  const last = shift + (pattern === "rows" ? across : down) - 1;
+  if (pattern === "line" || last < pitch) return "";
+  return ` (The second index goes up to ${last}, and a row has ${pitch}: it runs on into the next row.)`;
 }
 
 const turnsText = ({ turns, leastTurns, all }) =>

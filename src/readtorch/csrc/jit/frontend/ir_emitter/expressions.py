@@ -65,7 +65,7 @@ class Expressions:
         """What an expression means: a SugaredValue."""
         handler = getattr(self, f"expression_{type(node).__name__}", None)
         if handler is None:
-            raise UnsupportedNodeError(self.range(node), f"{type(node).__name__} aren't supported")
+            raise UnsupportedNodeError(self.text.first_character(node), f"{type(node).__name__} aren't supported")
         found = handler(node, type_hint)
         return found if not hasattr(found, "debugName") else SimpleValue(found)
 

@@ -94,7 +94,7 @@ class Statements:
             self.merged_return = self._merge_return(range, value.type())
         if isinstance(self.merged_return, AnyType) and not isinstance(value.type(), AnyType):
             value = self.graph.insertUncheckedCast(value, self.merged_return)
-        self.graph.insertNode(self.graph.create("prim::ReturnStmt", [value], 0))
+        self.graph.insertNode(self.graph.create("prim::ReturnStmt", [value], 0)).setSourceRange(range)
         self.exit_blocks.add(self.frame.block)
 
     def _merge_return(self, range, type):
