@@ -37,6 +37,7 @@ def apply(name):
 GENERATORS = {  # the function that writes a text -> the text
     gen_python_functions._direct_binding: lambda: inspect.getsource(rt.exp.__code__),
     gen_python_functions._first_overload_binding: lambda: inspect.getsource(rt.mul.__code__),
+    gen_python_functions._method_in_python: lambda: inspect.getsource(rt.Tensor.lu),
     gen_python_functions.make_infix: lambda: inspect.getsource(rt.Tensor.__mul__),
     sizes_binding: lambda: inspect.getsource(rt.Tensor.view),
     dispatcher.make_call: lambda: call("aten::mul.Tensor"),

@@ -41,6 +41,63 @@ def test_older_resize():
     same(lambda T: T.arange(4).resize_as(T.ones(2, 2)))
 
 
+def test_reinforce_was_removed():
+    same(lambda T: T.ones(2).reinforce(1))
+
+
+# In PyTorch these are written in Python, and Python itself says what is wrong with their arguments.
+METHODS_IN_PYTHON = ["lu", "norm", "split", "stft", "istft", "unique", "unique_consecutive", "unflatten", "reinforce"]
+
+
+@pytest.mark.parametrize("name", METHODS_IN_PYTHON)
+def test_signatures_of_methods_in_python(name):
+    def seen(T):
+        method = getattr(T.Tensor, name)
+        parameters = inspect.signature(method).parameters.values()
+        return [(p.name, p.kind, p.default) for p in parameters], method.__qualname__
+
+    assert seen(rt) == seen(torch)
+    same(lambda T: getattr(T.Tensor, name)())
+    same(lambda T: getattr(T.ones(4, 4), name)(*range(12)))
+    same(lambda T: getattr(T.ones(4, 4), name)(out=None))
+
+
+def test_methods_in_python_take_their_arguments_by_name():
+    same(lambda T: T.arange(6).unflatten(dim=0, sizes=(2, -1)))
+    same(lambda T: T.arange(6).unflatten(0, sizes=[]))
+    same(lambda T: [part.tolist() for part in T.arange(6).split(split_size=[2, 4])])
+    same(lambda T: [part.tolist() for part in T.arange(6).split(4, dim=-1)])
+    same(lambda T: T.eye(2).norm(p=1, dim=0, keepdim=True, dtype=T.float64))
+    same(lambda T: T.tensor([3, 1, 3]).unique(sorted=True, return_counts=True)[1])
+    same(lambda T: T.eye(3).lu(pivot=True, get_infos=True)[2])
+
+
+def test_names_of_exit():
+    theirs, ours = (inspect.signature(T.autograd.set_multithreading_enabled.__exit__) for T in BOTH)
+    assert list(ours.parameters) == list(theirs.parameters)
+
+
+def test_reduce_op_is_an_older_name():
+    for T in BOTH:
+        with pytest.warns(FutureWarning, match="`torch.distributed.reduce_op` is deprecated, please use"):
+            assert T.distributed.reduce_op.SUM == T.distributed.ReduceOp.SUM
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert list(rt.distributed.reduce_op.__members__) == list(torch.distributed.reduce_op.__members__)
+    same(lambda T: T.distributed.reduce_op.NOTHING)
+
+
+def test_checkpoint_takes_its_own_arguments_and_the_functions():
+    def parameters(T):
+        return [(p.name, p.kind) for p in inspect.signature(T.utils.checkpoint.checkpoint).parameters.values()]
+
+    assert parameters(rt) == parameters(torch)
+    same(
+        lambda T: T.utils.checkpoint.checkpoint(T.ones, 2, use_reentrant=False, preserve_rng_state=False, dtype=T.int32)
+    )
+    same(lambda T: T.utils.checkpoint.checkpoint(T.ones, 2, use_reentrant=True, dtype=T.int32))
+
+
 TENSORS = [
     lambda T: T.empty(()),
     lambda T: T.empty(2, 3, 4, 5),

@@ -39,6 +39,29 @@ from .csrc.utils.tensor_numpy import from_numpy
 
 NOT_NUMPYS = {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
 
+_REINFORCE = """reinforce() was removed.
+Use torch.distributions instead.
+See https://pytorch.org/docs/main/distributions.html
+
+Instead of:
+
+probs = policy_network(state)
+action = probs.multinomial()
+next_state, reward = env.step(action)
+action.reinforce(reward)
+action.backward()
+
+Use:
+
+probs = policy_network(state)
+# NOTE: categorical is equivalent to what used to be called multinomial
+m = torch.distributions.Categorical(probs)
+action = m.sample()
+next_state, reward = env.step(action)
+loss = -m.log_prob(action) * reward
+loss.backward()
+"""
+
 
 class Tensor(TensorBase):
     """A multi-dimensional array of one dtype that remembers how it was computed."""
@@ -393,6 +416,10 @@ class Tensor(TensorBase):
     def symeig(self, eigenvectors=False):
         """Removed. Raises RuntimeError."""
         return _linalg_utils._symeig(self, eigenvectors=eigenvectors)
+
+    def reinforce(self, reward):
+        """Removed. Raises RuntimeError, which shows what to write instead."""
+        raise RuntimeError(_REINFORCE)
 
     def storage(self):
         """The same bytes as elements of this tensor's dtype (an older interface)."""

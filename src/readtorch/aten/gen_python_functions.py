@@ -5,6 +5,7 @@ before the compiler runs. Here the text is made when the function is first asked
 call".
 """
 
+import inspect
 import textwrap
 
 import numpy as np
@@ -13,7 +14,7 @@ from readtorch.c10.device import keys_on
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 
-from .codegen import compile_binding
+from .codegen import compile_binding, compile_function
 from .dispatcher import MASK, NO_TENSOR_KEYS, key_lines
 from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
 from .python_fallback_kernel import nobody_answered
@@ -32,6 +33,8 @@ def make_binding(packet, is_method):
     )
     if packet.make_binding or packet.binding:
         binding.__name__ = binding.__qualname__ = packet.name
+    if is_method and packet.name in _METHODS_IN_PYTHON:
+        return _method_in_python(packet.name, binding)
     if not is_method:
         public.function = binding
         if public.parameters is None:  # the others are Python's in PyTorch, too
@@ -71,6 +74,7 @@ _METHODS_IN_PYTHON = {
     "istft": f"self, {_STFT}normalized=False, onesided=None, length=None, return_complex=False",
     "unique": f"self, sorted=True, {_UNIQUE}",
     "unique_consecutive": f"self, {_UNIQUE}",
+    "unflatten": "self, dim, sizes",
 }
 _FUNCTIONS_IN_PYTHON = {
     "split": "tensor, split_size_or_sections, dim=0",
@@ -87,6 +91,24 @@ _FUNCTIONS_IN_PYTHON = {
 _TOLD_AS = {"__mod__": "remainder", "__imod__": "remainder_"}
 _ALONE = {"__invert__", "item", "is_floating_point", "is_complex", "is_signed", "is_inference"}
 _ALONE |= {"is_conj", "is_neg", "is_distributed"}
+
+
+def _method_in_python(name, binding):
+    """The binding behind a `def` with the method's own parameters, for `lu`
+
+        def lu(self, pivot=True, get_infos=False):
+            return binding(self, pivot=pivot, get_infos=get_infos)
+
+    Those of the function have other names, and there may be more of them. Python itself refuses what does not fit.
+    """
+    parameters = _METHODS_IN_PYTHON[name]
+    handed_on = ", ".join(
+        f"{p}={p}" for p in inspect.signature(eval(f"lambda {parameters}: None")).parameters if p != "self"
+    )
+    source = f"def {name}({parameters}):\n    return binding(self, {handed_on})\n"
+    method = compile_function(name, source, {"binding": binding})
+    method.__qualname__, method.__module__, method.__doc__ = f"Tensor.{name}", "readtorch._tensor", binding.__doc__
+    return method
 
 
 def make_internal_binding(packet):

@@ -182,7 +182,7 @@ class _StateSwitch(_ModeContext):
     def __enter__(self):
         pass
 
-    def __exit__(self, *exception):
+    def __exit__(self, exc_type, exc_value, traceback):
         setattr(autograd_state, self.name, self.previous)
 
     def clone(self):

@@ -118,6 +118,7 @@ __all__ = [
     "recv",
     "recv_object_list",
     "reduce",
+    "reduce_op",
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
@@ -1282,6 +1283,26 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     if src is None and group_src is None:
         return get_global_rank(group, work.source_rank())
     return src if src is not None else get_global_rank(group, group_src)
+
+
+class _reduce_op:
+    """The older `ReduceOp`. A look at any name warns with FutureWarning."""
+
+    def __init__(self):
+        for name, reduction in ReduceOp.RedOpType.__members__.items():
+            setattr(self, name, reduction)
+        self.__members__ = ReduceOp.RedOpType.__members__
+
+    def __getattribute__(self, key):
+        warnings.warn(
+            "`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return object.__getattribute__(self, key)
+
+
+reduce_op = _reduce_op()
 
 
 class P2POp:

@@ -408,13 +408,14 @@ def checkpoint(
     determinism_check="default",
     debug=False,
     early_stop=True,
-    preserve_rng_state=True,
     **kwargs,
 ):
     """`function(*args, **kwargs)` without keeping what it saves for backward: it runs a second time then.
 
-    use_reentrant=False (recommended) recomputes through hooks on saved tensors, True through a nested backward.
+    use_reentrant=False (recommended) recomputes through hooks on saved tensors, True through a nested backward. Among the
+    kwargs `preserve_rng_state` (True) is not the function's: whether the second run draws the same random numbers.
     """
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
