@@ -9,7 +9,7 @@ from typing import Optional
 __all__ = ["__version__", "debug", "cuda", "git_version", "hip", "rocm", "xpu"]
 
 __version__ = "2.13.0"
-readtorch = "0.1.0"
+readtorch = "0.2.0"
 debug = False
 cuda: Optional[str] = None
 git_version = "cf30153c4c131c8164ee7798e5022d810682e2cb"
