@@ -55,6 +55,7 @@ def module(tmp_path, monkeypatch):
         ("torch.Tensor.backward", torch.Tensor.backward),
         ("torch.nn.Linear.forward", torch.nn.Linear.forward),
         ("torch.optim.Optimizer.zero_grad", torch.optim.Optimizer.zero_grad),
+        ("torch.fx.Node.args.fset", torch.fx.Node.args.fset),
     ],
 )
 def test_python_objects_are_quoted_as_inspect_finds_them(name, thing):

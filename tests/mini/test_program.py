@@ -22,6 +22,18 @@ def test_what_it_imports_comes_before_it(monkeypatch, tmp_path):
     assert _program.modules("b", "c") == ["a", "b", "c"]
 
 
+def test_what_earlier_chapters_show_is_named_with_its_chapter():
+    shown = show.program("tensor_impl")
+    lines = [
+        (_program.resources.files(_program.PACKAGE) / f"{name}.py").read_text().count("\n")
+        for name in ("tensor", "tensor_impl")
+    ]
+    assert f"Your program now: 2 modules, {sum(lines)} lines" in shown.html
+    chapter = '<a href="tensor_and_storage.html">Tensor and Storage</a>'
+    assert f"<li><code>readtorch.mini.tensor</code>, {lines[0]} lines: {chapter}</li>" in shown.html
+    assert "as_strided" not in shown.html and "def as_strided" in repr(shown)
+
+
 def test_a_module_that_is_not_there():
     with pytest.raises(FileNotFoundError):
         show.program("nothing")

@@ -21,6 +21,7 @@ AUDITED_IN_THE_DARK = {*BOOK[::4], *FIXTURE}
 # Bytes of a page and all that it loads, before compression. The heaviest are the figure with what PyTorch generates from 28
 # entries, and the search, which loads the words of the whole book: it grows with each chapter.
 HEAVIEST, HEAVIEST_SEARCH = 1_550_000, 1_600_000
+LONGEST = 700 * 1024  # bytes of a page by itself
 PAPER = 700  # CSS pixels between the margins of an A4 sheet
 
 CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .rt-code')].filter(one => one.getClientRects().length
@@ -85,6 +86,12 @@ def test_the_words_of_figures_can_be_read(seen):
 def test_a_page_is_light(seen):
     searches = seen.page.url.partition("?")[0].endswith("search.html")
     assert seen.weight() < (HEAVIEST_SEARCH if searches else HEAVIEST)
+
+
+def test_no_page_of_the_book_is_long(book_site):
+    sizes = {page: (book_site / page).stat().st_size for page in pages.built(book_site)}
+    assert len(sizes) > 50
+    assert {page: size for page, size in sizes.items() if size > LONGEST} == {}
 
 
 def test_figures_are_worked_by_keyboard(seen):

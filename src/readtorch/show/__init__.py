@@ -270,7 +270,8 @@ class same(_Display):
 
 
 class program(_Display):
-    """The reader's own program, folded: modules of `readtorch.mini` and all that they import, with the number of lines.
+    """The reader's own program, folded: modules of `readtorch.mini`, and what they import as a list of chapters, with the number
+    of lines of all.
 
     show.program("tensor")
     """
@@ -278,7 +279,7 @@ class program(_Display):
     def __init__(self, *modules: str):
         found = _program.quotes(*modules)
         self.text = "\n\n".join([_program.headline(found), *("\n".join(quote.lines) for quote in found)])
-        self.html = _program.program_html(found)
+        self.html = _program.program_html(found, modules, checkout() / "book")
 
 
 class table(_Display):

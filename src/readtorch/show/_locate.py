@@ -130,6 +130,9 @@ def _method_as_written(owner, name: str) -> tuple[str, int, list[str]] | None:
 
 def _look_up(name: str, owner, attributes: list[str]):
     for attribute in attributes:
+        if isinstance(owner, property):  # its fget, fset or fdel
+            owner = getattr(owner, attribute, None)
+            continue
         try:
             owner = inspect.getattr_static(owner, attribute)
         except AttributeError:

@@ -6,13 +6,17 @@ PyTorch has no such file.
 from __future__ import annotations
 
 import re
+from html import escape
 from importlib import resources
+from pathlib import Path
 
+from readtorch.show import _citations
 from readtorch.show._locate import Quote, locate
 from readtorch.show._render import Pane, panel
 
 PACKAGE = "readtorch.mini"
 IMPORTED = re.compile(r"^from \.(\w+) import", re.M)
+WRITTEN = re.compile(r'"""Written in the chapter "(.+?)"')
 
 
 def modules(*wanted: str) -> list[str]:
@@ -29,12 +33,26 @@ def quotes(*wanted: str) -> list[Quote]:
 
 
 def headline(found: list[Quote]) -> str:
-    count = "1 module" if len(found) == 1 else f"{len(found)} modules"
-    return f"Your program now: {count}, {sum(len(quote.lines) for quote in found)} lines"
+    return f"Your program now: {counted(len(found), 'module')}, {sum(len(quote.lines) for quote in found)} lines"
 
 
-def program_html(found: list[Quote]) -> str:
-    panes = "".join(panel([Pane("ours", "mini", quote)], [], "") for quote in found)
-    return (
-        f'<div class="rt-show"><details class="rt-written"><summary>{headline(found)}</summary>{panes}</details></div>'
-    )
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def program_html(found: list[Quote], wanted: tuple[str, ...], book: Path) -> str:
+    """The wanted modules in full; those that they import, which earlier chapters show, by name and chapter."""
+    names = {f"{PACKAGE}.{name}" for name in wanted}
+    new = [quote for quote in found if quote.name in names]
+    old = [quote for quote in found if quote.name not in names]
+    imported = f"<ul>{''.join(_line(quote, book) for quote in old)}</ul>" if old else ""
+    panes = "".join(panel([Pane("ours", "mini", quote)], [], "") for quote in new)
+    return f'<div class="rt-show"><details class="rt-written"><summary>{headline(found)}</summary>{imported}{panes}</details></div>'
+
+
+def _line(quote: Quote, book: Path) -> str:
+    """An imported module, with a link to the chapter that writes it."""
+    title = WRITTEN.match(quote.lines[0])[1]
+    page = _citations.chapters(book).get(title) if book.is_dir() else None
+    chapter = f'<a href="{page}.html">{escape(title)}</a>' if page else escape(title)
+    return f"<li><code>{escape(quote.name)}</code>, {counted(len(quote.lines), 'line')}: {chapter}</li>"

@@ -367,7 +367,7 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer", functions
     the same order; their text stands above the graph, and the chosen line's is marked in it.
     """
     from ._widgets import IRViewer
-    from .graph_lines import graph_stages, key_of, program_of
+    from .graph_lines import graph_stages, key_of, program_of, short_run
 
     graphs = graph if isinstance(graph, dict) and passes else {title: graph}
     runs = [{"label": name, **graph_stages(each, passes)} for name, each in graphs.items()]
@@ -377,7 +377,7 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer", functions
     for run in runs:
         words = selected[run["label"]] if isinstance(selected, dict) else selected
         run["selected"] = key_of(run["stages"][step], words)
-    return IRViewer({"runs": runs}, title=title, step=step, selected=runs[0]["selected"])
+    return IRViewer({"runs": [short_run(run) for run in runs]}, title=title, step=step, selected=runs[0]["selected"])
 
 
 def fusion(function, *inputs, selected=-1, title="Fusion viewer"):

@@ -49,6 +49,16 @@ class Line:
     was: str = ""  # the text before a change
 
 
+def short_run(run: dict) -> dict:
+    """A run for the page, where its lines say only what differs from `LINE` in ir.js: most have few of their ten facts."""
+    stages = [{**stage, "lines": [short_line(line) for line in stage["lines"]]} for stage in run["stages"]]
+    return {**run, "stages": stages}
+
+
+def short_line(line: dict) -> dict:
+    return {name: value for name, value in line.items() if name in ("key", "depth") or value}
+
+
 def key_of(stage: dict, word: str) -> int:
     """The key of the first line of a stage that contains `word`; ValueError if none does."""
     for line in stage["lines"]:

@@ -3,6 +3,10 @@
 const MARKS = { "+": "new", "-": "removed", "~": "changed", "": "" };
 const ROLE = { chosen: ["●", "chosen"], def: ["▲", "makes an input"], use: ["▼", "uses a result"], "": [" ", ""] };
 
+// What a line is where nothing is said of it: see short_run in graph_lines.py.
+const LINE = { defines: [], uses: [], space: "", node: false, scope: "", place: "", source: "", mark: "", was: "" };
+const wholeStage = (stage) => ({ ...stage, lines: stage.lines.map((line) => ({ ...LINE, ...line })) });
+
 // The text with each %name as an element of its own.
 const withNames = (text) =>
   text
@@ -11,7 +15,7 @@ const withNames = (text) =>
 
 function render({ model, el }) {
   const data = model.get("data"),
-    { runs } = data;
+    runs = data.runs.map((run) => ({ ...run, stages: run.stages.map(wholeStage) }));
   const stages = () => runs[model.get("run")].stages;
   const last = () => stages().length - 1;
   const step = () => Math.min(model.get("step"), last());
