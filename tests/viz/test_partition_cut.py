@@ -22,6 +22,7 @@ F = torch.nn.functional
 WORDS = {
     "relu": torch.relu,
     "gelu": F.gelu,
+    "silu": F.silu,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "exp": torch.exp,
@@ -195,6 +196,7 @@ def test_both_models_cut_alike(scripts):
         ("y = x @", "Something is missing at the end of a line."),
         ("y = (x", "Something is missing at the end of a line."),
         ("x = w", "x is no name for a result here."),
+        ("relu(x @ w) @ v", "A line gives its result a name: y = relu…"),
         ("B = x", "B is no name for a result here."),
         ("2 = x", "2 is no name for a result here."),
         ("y = x; z = y + q", "Not known here: q."),

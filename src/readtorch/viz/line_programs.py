@@ -56,6 +56,8 @@ class Line:
     def statement(self):
         name = self.take()
         if not is_name(name) or name in self.language.functions or name in self.language.reserved:
+            if "=" not in self.words:
+                raise Refusal(f"A line gives its result a name: y = {name}…")
             raise Refusal(f"{name} is no name for a result here.")
         self.take("=")
         tree = self.sum()

@@ -39,6 +39,7 @@ LARGEST, MOST_OPERATORS, ELEMENT = 4096, 16, 4  # of a size; of a program; bytes
 FUNCTIONS = (
     "relu",
     "gelu",
+    "silu",
     "sigmoid",
     "tanh",
     "exp",
@@ -53,7 +54,7 @@ FUNCTIONS = (
 )
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "@": operator.matmul}
 ALLOWED = (
-    "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), "
+    "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), silu(…), sigmoid(…), "
     "tanh(…), exp(…), sin(…), cos(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are "
     "the sizes. The last line is what is returned."
 )
@@ -159,6 +160,7 @@ def unary(kind, x):
         "sum": lambda x: x.sum(-1, keepdim=True),
         "dropout": lambda x: F.dropout(x, 0.5),
         "gelu": F.gelu,
+        "silu": F.silu,
     }.get(kind, getattr(readtorch, kind, None))(x)
 
 
@@ -376,7 +378,7 @@ def told(rows, nodes, merged, budget):
     said += f"The cut keeps {counted(cut['count'], 'value')}, {size_text(cut['kept'])}, "
     said += f"and the backward computes {counted(again, 'operator')} again."
     if merged:
-        said += f" {counted(merged, 'node')} computed what another computes: one of each is left."
+        said += f" {counted(merged, 'node')} computed what another computes, and {'is' if merged == 1 else 'are'} merged with it."
     if budget == 0:
         said += " With a budget of 0 only inputs are kept."
     if any(node["target"] == "native_dropout" and node["state"] == "again" for node in nodes):

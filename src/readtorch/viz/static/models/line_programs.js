@@ -33,7 +33,10 @@ class ProgramLine {
   statement() {
     const name = this.take();
     const { functions, reserved } = this.language;
-    if (!isName(name) || Object.hasOwn(functions, name) || reserved.includes(name)) refuse(`${name} is no name for a result here.`);
+    if (!isName(name) || Object.hasOwn(functions, name) || reserved.includes(name)) {
+      if (!this.words.includes("=")) refuse(`A line gives its result a name: y = ${name}…`);
+      refuse(`${name} is no name for a result here.`);
+    }
     this.take("=");
     const tree = this.sum();
     if (this.words.length) notKnown(this.language, this.next);

@@ -344,7 +344,7 @@ function toldOfCut(rows, nodes, merged, budget) {
   return (
     `Eager keeps ${plural(eager.count, "value")} for the backward, ${sizeInTenths(eager.kept)}. ` +
     `The cut keeps ${plural(cut.count, "value")}, ${sizeInTenths(cut.kept)}, and the backward computes ${plural(again, "operator")} again.` +
-    (merged ? ` ${plural(merged, "node")} computed what another computes: one of each is left.` : "") +
+    (merged ? ` ${plural(merged, "node")} computed what another computes, and ${merged === 1 ? "is" : "are"} merged with it.` : "") +
     (budget === 0 ? " With a budget of 0 only inputs are kept." : "") +
     (nodes.some((node) => isRandom(node) && node.state === "again")
       ? " A dropout that is computed again draws another mask: these gradients are not those of the result."

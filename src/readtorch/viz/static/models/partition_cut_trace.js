@@ -1,9 +1,9 @@
 // A short program, read and traced with its backward as AOTAutograd does: the joint graph, as figures/partition_cut.py has it.
 const CUT_INPUTS = ["x", "w", "v", "b"];
-const CUT_FUNCTIONS = "relu gelu sigmoid tanh exp sin cos softmax layer_norm sum dropout t view".split(" ");
+const CUT_FUNCTIONS = "relu gelu silu sigmoid tanh exp sin cos softmax layer_norm sum dropout t view".split(" ");
 const MOST_OPERATORS = 16;
 const CUT_ALLOWED =
-  "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), sigmoid(…), " +
+  "Allowed: name = …, with x, w, v, b, your names, numbers, + - * / @, parentheses, relu(…), gelu(…), silu(…), sigmoid(…), " +
   "tanh(…), exp(…), sin(…), cos(…), softmax(…), layer_norm(…), sum(…), dropout(…), t(…), view(…, 8, -1), where B and W are " +
   "the sizes. The last line is what is returned.";
 const ALIASES = ["t", "view", "expand", "detach", "_unsafe_view"];
@@ -165,6 +165,7 @@ const UNARY_NODES = {
   neg: (T, x) => T.result(T.each("neg", x.node), [x], (g) => [T.each("neg", g)]),
   relu: (T, x) => T.resultSaved(T.each("relu", x.node), x, (g, y) => T.each("threshold_backward", g, y, "0")),
   gelu: (T, x) => T.result(T.each("gelu", x.node), [x], (g) => [T.each("gelu_backward", g, x.node)]),
+  silu: (T, x) => T.result(T.each("silu", x.node), [x], (g) => [T.each("silu_backward", g, x.node)]),
   sigmoid: (T, x) => T.resultSaved(T.each("sigmoid", x.node), x, (g, y) => T.each("sigmoid_backward", g, y)),
   tanh: (T, x) => T.resultSaved(T.each("tanh", x.node), x, (g, y) => T.each("tanh_backward", g, y)),
   exp: (T, x) => T.resultSaved(T.each("exp", x.node), x, (g, y) => T.each("mul", g, y)),
