@@ -92,6 +92,12 @@ def test_numba_s_prefix_is_read():
     assert with_prefix == figure.FIGURE.result()
 
 
+def test_the_number_in_the_grid_is_read():
+    shifted = figure.FIGURE.result(index="cuda.grid(1) - 1", guard=figure.BOTH)
+    assert shifted["index"] == [number - 1 for number in range(128)]
+    assert "i = (3 * 32 + 4) - 1 = 99, it writes out[99]. " in shifted["say"]
+
+
 @pytest.mark.parametrize(
     "index, said",
     [

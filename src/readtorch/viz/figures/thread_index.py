@@ -16,6 +16,7 @@ ACROSS = 32  # elements in a row of the picture
 FARTHEST = 256  # behind the end: what the picture still shows of indices out of bounds
 LARGEST = 10**9
 NAMES = ("threadIdx.x", "blockIdx.x", "blockDim.x", "gridDim.x", "x.size", "n")
+IN_GRID = "blockIdx.x * blockDim.x + threadIdx.x"  # what cuda.grid(1) is
 TOKEN = re.compile(r"\s*(\d+|//|<<|>>|[-+*%()&^|]|" + "|".join(map(re.escape, NAMES)) + r"(?!\w))")
 NAME = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in NAMES))
 NONE, LESS, BOTH, MOST = "none", "less", "both", "most"
@@ -75,7 +76,7 @@ def names_of(launch, number):
 
 
 def plain(written):
-    return written.replace("cuda.", "").strip()
+    return written.replace("cuda.grid(1)", f"({IN_GRID})").replace("cuda.", "").strip()
 
 
 def in_numbers(written, names):

@@ -11,7 +11,13 @@ from readtorch.viz.picture import box, drawing, text
 WARP, SECTOR, BANKS, WORD = 32, 32, 32, 4
 ROW = BANKS * WORD  # bytes: four sectors, and every bank once
 MOST_THREADS = 1024  # of a block
-SIZES = {"1": "int8, 1 byte", "2": "float16, 2", "4": "float32, 4", "8": "float64, 8", "16": "four float32, 16"}
+SIZES = {
+    "1": "int8, 1 byte",
+    "2": "float16, 2",
+    "4": "float32, 4",
+    "8": "float64, 8",
+    "16": "vector of four float32, 16",
+}
 LINE, ROWS, COLUMNS = "line", "rows", "columns"
 GLOBAL, SHARED = "global", "shared"
 PATTERNS = {LINE: "x[stride·t + shift]", ROWS: "x[ty, tx + shift]", COLUMNS: "x[tx, ty + shift]"}

@@ -3,13 +3,14 @@ const ACROSS = 32,
   FARTHEST = 256,
   LARGEST = 1e9;
 const NAMES = ["threadIdx.x", "blockIdx.x", "blockDim.x", "gridDim.x", "x.size", "n"];
+const IN_GRID = "blockIdx.x * blockDim.x + threadIdx.x"; // what cuda.grid(1) is
 const NAMED = NAMES.map((name) => name.replace(".", "\\."));
 const TOKEN = new RegExp(`\\s*([0-9]+|//|<<|>>|[-+*%()&^|]|(?:${NAMED.join("|")})(?!\\w))`, "y");
 const NAME = new RegExp(NAMED.map((name) => `\\b${name}\\b`).join("|"), "g");
 const PASSES = { none: () => true, less: (i, n) => i < n, both: (i, n) => 0 <= i && i < n, most: (i, n) => i <= n };
 
 function model({ index: text, guard, n, grid, block, at }) {
-  const written = text.replaceAll("cuda.", "").trim(),
+  const written = text.replaceAll("cuda.grid(1)", `(${IN_GRID})`).replaceAll("cuda.", "").trim(),
     valueOf = parsedIndex(written),
     threads = grid * block;
   const namesOf = (number) => {
