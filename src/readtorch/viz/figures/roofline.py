@@ -179,10 +179,10 @@ def sentence(result, inputs, units):
     )
     memory = f" and {result['shared']} KiB of shared memory" if result["shared"] else ""
     return (
+        f"{duration(slowest)}, {why}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {units}, if every byte comes from memory. "
         f"{short(result['intensity'])} operations a byte; the corner lies at {short(result['ridge'])}. "
         f"{plural(result['blocks'], 'block')} of {inputs['threads']} threads{memory} at a time on a multiprocessor, {result['warps']} of {WARPS} warps "
-        f"({percent(result['warps'] / WARPS)}), limited by {result['limit']}. {filling(result)}They ask for {short(result['asked'])} KiB at once: {waits}. "
-        f"If every byte comes from memory: {duration(slowest)}, {why}: {short(result['reached'])} TFLOP/s, {percent(result['reached'] / result['peak'])} of the {units}."
+        f"({percent(result['warps'] / WARPS)}), limited by {result['limit']}. {filling(result)}They ask for {short(result['asked'])} KiB at once: {waits}."
     )
 
 

@@ -108,10 +108,10 @@ function rooflineSentence(result, inputs, units) {
   const blocks = `${commas(result.blocks)} block${result.blocks === 1 ? "" : "s"}`;
   const memory = result.shared ? ` and ${result.shared} KiB of shared memory` : "";
   return (
+    `${durationText(result.limits[result.bound])}, ${why}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${units}, if every byte comes from memory. ` +
     `${shortText(result.intensity)} operations a byte; the corner lies at ${shortText(result.ridge)}. ` +
     `${blocks} of ${inputs.threads} threads${memory} at a time on a multiprocessor, ${result.warps} of ${WARPS} warps ` +
-    `(${shareText(result.warps / WARPS)}), limited by ${result.limit}. ${fillingText(result)}They ask for ${shortText(result.asked)} KiB at once: ${waits}. ` +
-    `If every byte comes from memory: ${durationText(result.limits[result.bound])}, ${why}: ${shortText(result.reached)} TFLOP/s, ${shareText(result.reached / result.peak)} of the ${units}.`
+    `(${shareText(result.warps / WARPS)}), limited by ${result.limit}. ${fillingText(result)}They ask for ${shortText(result.asked)} KiB at once: ${waits}.`
   );
 }
 
