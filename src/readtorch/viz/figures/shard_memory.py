@@ -202,7 +202,7 @@ FIGURE = Figure(
         Choice("ranks", "ranks", "8", options=RANKS),
         Integer("blocks", "blocks", 24, low=1, high=96),
         Choice("width", "width d", "4096", options=WIDTHS),
-        Integer("tokens", "rows a rank", 8192, low=1, high=1_000_000, step=1024),
+        Integer("tokens", "tokens a rank", 8192, low=1, high=1_000_000, step=1024),
         Integer("device", "GB a device", 80, low=1, high=1000, step=8),
     ),
     model=model,

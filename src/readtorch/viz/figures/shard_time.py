@@ -219,7 +219,7 @@ FIGURE = Figure(
         Number("latency", "latency", 20, low=0.1, high=10_000, unit="µs a collective", step=10),
         Number("speed", "speed", 400, low=1, high=10_000, unit="TFLOP/s", step=50),
         Choice("width", "width d", "4096", options=WIDTHS),
-        Integer("rows", "rows a rank", 4096, low=1, high=1_000_000, step=512),
+        Integer("rows", "tokens a rank", 4096, low=1, high=1_000_000, step=512),
         Integer("blocks", "blocks", 6, low=1, high=24),
         Integer("each", "blocks a call", 1, low=1, high=24, hint="one fully_shard for so many"),
         Switch("reshard", "reshard after forward", True),
