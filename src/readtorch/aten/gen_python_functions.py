@@ -190,7 +190,9 @@ def _direct_binding(packet, public, parse):
     source += "    out = None\n" if out is not None else ""
     source += "    right = other\n" if _other_may_be_number(packet) else ""
     source += "    try:\n" + textwrap.indent("\n".join(_checks(arguments, out)), " " * 8) + "\n"
-    source += "    except AttributeError:\n" + _parse_lines(packet, f"parse({written})", indent=8)
+    source += "    except AttributeError:\n" + _parse_lines(
+        packet, f"parse({written})", 8, "extra or kwargs and left or "
+    )
     source += "    try:\n"
     source += f"        if out is not None: return out_form({values}, out)\n" if out is not None else ""
     source += f"        return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({values})\n"
@@ -264,13 +266,16 @@ def _other_may_be_number(packet):
     return packet.numbers_as_tensors and packet.overloads[0].schema.arguments[1].name == "other"
 
 
-def _parse_lines(packet, call, indent):
-    """Source lines for arguments without keys: the parser takes them. But a number as `other` becomes a tensor here."""
+def _parse_lines(packet, call, indent, unknown=""):
+    """Source lines for arguments without keys: the parser takes them. But a number as `other` becomes a tensor here.
+
+    unknown: source of a condition, whether there are arguments that the binding does not know.
+    """
     pad = " " * indent
     if not _other_may_be_number(packet):
         return f"{pad}return {call}\n"
     return (
-        f"{pad}if type(other) not in (float, int) or not hasattr(input, '_keys'): return {call}\n"
+        f"{pad}if {unknown}type(other) not in (float, int) or not hasattr(input, '_keys'): return {call}\n"
         f"{pad}right = number_beside(input, other, {packet.name!r})\n"
         f"{pad}keys = input._keys | right._keys\n"
     )

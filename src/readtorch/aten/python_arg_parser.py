@@ -4,6 +4,7 @@ In PyTorch: `torch/csrc/utils/python_arg_parser.cpp` and the generated `python_t
 Explained in the chapter "One operator call".
 """
 
+import dataclasses
 import operator as python_operator
 
 import numpy as np
@@ -18,6 +19,7 @@ from readtorch.c10.sym_int import SYM_TYPES, SymFloat, SymInt, hint_of
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 from readtorch.c10.torch_dispatch_mode_tls import mode_tls
 
+from .deprecated_signatures import deprecated_orders, warn_of
 from .torch_function import Overridden, is_no_tensor_and_overrides
 
 # NumPy's spellings, which PyTorch accepts beside its own.
@@ -149,9 +151,30 @@ class Signature:
                 starred = True
             shown = "" if not a.has_default else f" = {a.default}"
             parts.append(f"{_type_name(a.type)} {name}{shown}")
-        if self.out_operator is not None:
+        if self.out_operator is not None and not self.is_method:
             parts += ([] if starred else ["*"]) + ["Tensor out = None"]
         return f"({', '.join(parts)})"
+
+
+class DeprecatedSignature(Signature):
+    """The first overload of a name with its arguments in another order, all of them by position and without defaults."""
+
+    def __init__(self, packet, is_method, order):
+        operator = packet.overloads[0]
+        super().__init__(operator, packet.out.get(operator), packet, is_method)
+        arguments = {a.name: a for a in self.arguments}
+        order = order.split()
+        if is_method:  # `x.addmm(beta, a, b)`: the parser is given `x` first
+            order = ["self", *[name for name in order if name != "self"]]
+        self.arguments = self.positional = [
+            dataclasses.replace(arguments[name], keyword_only=False, has_default=False) for name in order
+        ]
+        self.names = ["input" if name == "self" else name for name in order]
+
+    def call(self, bound, out, entry):
+        by_name = dict(zip([a.name for a in self.arguments], bound))
+        in_order = [by_name.get(a.name, a.default) for a in self.operator.schema.arguments]
+        return super().call(in_order, out, entry)
 
 
 class _Mismatch(Exception):
@@ -375,19 +398,22 @@ def make_parser(packet, is_method, public=None):
 
     public: the Public whose calls these are; None for a parser in a binding that has asked for overrides, or need not.
     """
-    signatures = []
+    signatures, deprecated = [], []
     entry = python_operator.attrgetter("call" if public is None else "call_from_python")
 
     def parse(args, kwargs):
         if not signatures:  # on the first call: most operators are never called
             signatures.extend([Signature(op, packet.out.get(op), packet, is_method) for op in packet.overloads])
+            deprecated.extend([DeprecatedSignature(packet, is_method, order) for order in deprecated_orders(packet)])
         failures = []
-        for signature in signatures:
+        for signature in (*signatures, *deprecated):
             try:
                 bound, out = signature.bind(args, kwargs)
             except _Mismatch as mismatch:
                 failures.append(mismatch.with_traceback(None))  # which would hold this frame, and so the arguments
                 continue
+            if signature in deprecated:
+                warn_of(signature, signatures)
             try:
                 result = signature.call(bound, out, entry)
             except Overridden:
