@@ -240,14 +240,29 @@ def instantiated(real, generic_test_class, scope, except_for=None, only_for=None
         scope.pop(generic_test_class.__name__, None)
 
 
-NAMES = {"find_library_location": lambda name: Path(name), **dict.fromkeys(("TEST_NUMPY",), True)}
+def mask_not_all_zeros(shape):
+    """A random mask that is true somewhere."""
+    import torch
+
+    mask = torch.randn(shape) > 0
+    return mask if mask.any() else mask_not_all_zeros(shape)
+
+
+NAMES = {
+    "find_library_location": lambda name: Path(name),
+    "mask_not_all_zeros": mask_not_all_zeros,
+    **dict.fromkeys(("TEST_NUMPY",), True),
+}
 
 # Modules that are loaded from the installed PyTorch.
 INSTALLED = (
     "torch._utils_internal",
     "torch.utils._import_utils",
     "torch.testing._comparison",
-    *(f"torch.testing._internal.{name}" for name in ("common_utils", "common_device_type", "common_dtype")),
+    *(
+        f"torch.testing._internal.{name}"
+        for name in ("common_utils", "common_device_type", "common_dtype", "common_cuda")
+    ),
 )
 
 

@@ -26,6 +26,10 @@ _cpu_allocator.keep_freed_memory()
 
 # From here on the order is that of `initModule`.
 from .c10.logging import _log_api_usage_once  # noqa: E402,F401
+from .csrc.module import (  # noqa: E402,F401
+    get_deterministic_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory,
+    set_deterministic_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory,
+)
 from .c10.exception import is_warn_always_enabled as _get_warnAlways  # noqa: E402,F401
 from .c10.exception import set_warn_always as _set_warnAlways  # noqa: E402,F401
 from .csrc.functorch.init import _vmapmode_increment_nesting, _vmapmode_decrement_nesting  # noqa: E402,F401
@@ -55,6 +59,7 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
 )
 from .csrc.autograd.init import (  # noqa: E402,F401
     _set_grad_enabled,
+    is_grad_enabled,
     _set_fwd_grad_enabled,
     _is_fwd_grad_enabled,
 )
@@ -212,10 +217,14 @@ del _parse_to
 
 from .csrc.autograd.python_legacy_variable import LegacyVariableBase as _LegacyVariableBase  # noqa: E402,F401
 from .csrc.storage_methods import StorageBase  # noqa: E402,F401
+
+has_lapack = True
+from .csrc.module import WeakTensorRef as _WeakTensorRef  # noqa: E402,F401
 from .aten.native.convolution.backend import (  # noqa: E402,F401
     ConvBackend as _ConvBackend,
     select_conv_backend as _select_conv_backend,
 )
+from .csrc.module import storage_address as _storage_address, data_address as _data_address  # noqa: E402,F401
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _dispatch_key_set, _meta_in_tls_dispatch_include  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
@@ -226,6 +235,10 @@ from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     _set_torch_function_state,
     _get_torch_function_state,
 )
+from .csrc.autograd.basic_ops import functions as _autograd_functions  # noqa: E402
+
+_functions = _Module(f"{__name__}._functions")
+vars(_functions).update(_autograd_functions)
 from .csrc.autograd.init import methods as _autograd_methods  # noqa: E402
 
 _autograd = _Module(f"{__name__}._autograd")
@@ -234,6 +247,7 @@ from .csrc.autograd.autograd_not_implemented_fallback import (  # noqa: E402,F40
     set_autograd_fallback_mode as _set_autograd_fallback_mode,
     get_autograd_fallback_mode as _get_autograd_fallback_mode,
 )
+from .csrc.module import is_alias_of as _is_alias_of  # noqa: E402,F401
 from .c10.torch_dispatch_mode_tls import _RestorePythonTLSSnapshot  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _DisableTorchDispatch  # noqa: E402,F401
 

@@ -135,8 +135,9 @@ from . import (
     utils,
     version,
 )
-from .amp import autocast
+from .amp import GradScaler, autocast
 from .csrc.autograd.autocast_init import *  # noqa: F403
+from . import _VF
 from .func import vmap
 from ._ops import ops
 from .aten.tags import Tag

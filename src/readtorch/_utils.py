@@ -23,8 +23,16 @@ from .c10 import tensor_impl
 from .c10.device import device as Device
 from .c10.dispatch_key import BATCHED, CONJUGATE, GRAD_WRAPPER, NEGATIVE, NO_STORAGE, SPARSE_CSR_CPU, ZEROTENSOR
 from .c10.layout import sparse_coo
+from .c10.scalar_type import dtype as Dtype
 from .c10.tensor_impl import key_set, set_math_bit, storage_impl, storage_offset, strides_of
 from .c10.torch_dispatch_mode_tls import _TorchDispatchModeKey, get_mode
+
+
+def _element_size(dtype):
+    """How many bytes an element of this dtype takes. Raises RuntimeError for what is no dtype."""
+    if not isinstance(dtype, Dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
 
 
 class _SerializationLocal(threading.local):

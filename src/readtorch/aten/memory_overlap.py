@@ -9,6 +9,14 @@ import numpy as np
 
 from readtorch.c10.memory_format import is_non_overlapping_and_dense
 from readtorch.c10.storage_impl import address_of
+from readtorch.c10.tensor_impl import strides_of
+
+
+def has_internal_overlap(t):
+    """Whether `t` shows an element several times: 0 no, 1 yes (it was expanded), 2 too hard to find out."""
+    if is_non_overlapping_and_dense(t._array):
+        return 0
+    return 1 if any(s == 0 and n > 1 for s, n in zip(strides_of(t), t._array.shape)) else 2
 
 
 def check_no_overlap(t):

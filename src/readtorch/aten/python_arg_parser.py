@@ -23,7 +23,7 @@ from .deprecated_signatures import deprecated_orders, warn_of
 from .torch_function import Overridden, is_no_tensor_and_overrides
 
 # NumPy's spellings, which PyTorch accepts beside its own.
-_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
+_NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 NUMBERS = (int, float, complex, bool, np.number, np.bool_, *SYM_TYPES)
 REJECTED = object()  # the conversion's answer for a value that does not fit
 
@@ -102,8 +102,8 @@ class Signature:
 
     def _from_keyword(self, position, kwargs):
         argument, name = self.arguments[position], self.names[position]
-        for spelling in (name, argument.name, _NUMPY_NAMES.get(name)):
-            if spelling is not None and spelling in kwargs:
+        for spelling in (name, argument.name, *_NUMPY_NAMES.get(name, ())):
+            if spelling in kwargs:
                 return self._convert(position, kwargs.pop(spelling))
         if argument.has_default:
             default = argument.default

@@ -342,6 +342,8 @@ def resize(out, shape, strides=None):
     """Change sizes and strides in place; the storage grows if it must, and keeps its bytes."""
     array = out._array
     strides = contiguous_strides(shape) if strides is None else strides
+    if max(strides, default=0) >= 1 << 63:
+        raise RuntimeError("Stride calculation overflowed")
     storage = storage_impl(out)
     offset = storage_offset(out)
     needed = storage_nbytes(shape, strides, array.itemsize, offset)

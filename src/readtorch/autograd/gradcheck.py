@@ -26,8 +26,7 @@ from readtorch.c10.layout import sparse_coo, strided
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import complex128, float64, promote_types
 from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.csrc.autograd.node import Node
-from readtorch.csrc.autograd.variable import gradient_edge, set_history
+from readtorch.csrc.autograd.basic_ops import UndefinedGrad
 from readtorch.csrc.generator import Generator
 from readtorch.csrc.utils.disable_torch_function import is_tensor_like
 
@@ -875,23 +874,9 @@ def _test_undefined_backward_mode(func, outputs, inputs):
         _check_undefined_grads([_undefined(o) if i == number else o for i, o in enumerate(fresh)], tensors)
 
 
-class UndefinedGradBackward(Node):
-    """Gives an undefined gradient whatever arrives."""
-
-    __slots__ = ()
-
-    namespace = "torch::autograd::"
-
-    def apply(self, *grads):
-        return (None,)
-
-
 def _undefined(t):
     """`t` behind a node that keeps its gradient back."""
-    view = t.detach()
-    node = UndefinedGradBackward((gradient_edge(t),), view._array.shape, view._array.dtype)
-    set_history(view, (node, 0))
-    return view
+    return UndefinedGrad()(t)
 
 
 def _check_undefined_grads(outputs, tensors):

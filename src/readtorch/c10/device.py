@@ -82,6 +82,8 @@ class device:
             kind, own_index = type.type, type.index
         elif isinstance(type, int) and not isinstance(type, bool):
             kind, own_index = "cuda", type
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
         elif isinstance(type, str):
             kind, own_index = _parse(type)
         else:

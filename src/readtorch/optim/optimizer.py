@@ -230,8 +230,12 @@ class Optimizer:
 
     @property
     def _step_supports_amp_scaling(self):
-        """Whether a GradScaler leaves it to the step to unscale gradients: a fused one does."""
-        return bool(self.defaults.get("fused"))
+        """Whether a GradScaler leaves it to the step to unscale gradients: a fused one does, and one that says so."""
+        return vars(self).get("_step_supports_amp_scaling", bool(self.defaults.get("fused")))
+
+    @_step_supports_amp_scaling.setter
+    def _step_supports_amp_scaling(self, supported):
+        vars(self)["_step_supports_amp_scaling"] = supported
 
     # Groups
 

@@ -257,11 +257,11 @@ def histc_meta(self, bins, min, max):
 @histc.kernel
 def histc_cpu(self, bins, min, max):
     x, dtype = self._array, dtype_of(self)
-    if not dtype.is_floating_point:
-        raise not_implemented("histogram_cpu")(dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = histogram_range(x, float(min), float(max))
+    if not dtype.is_floating_point:
+        raise not_implemented("histogram_cpu")(dtype)
     x = comparable(x)
     inside = x[(x >= low) & (x <= high)]
     places = ((inside - low) * (bins / (high - low))).astype(np.int64)

@@ -10,7 +10,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import only_geometry, resize
 from readtorch.c10.memory_format import format_strides_of, preserve_format, suggested_format
-from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import (
     contiguous_strides,
     dtype_of,
@@ -66,6 +66,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         )
         set_storage(self, storage_impl(source), *place)
     else:
+        check_same_dtype_as_storage(self, source)
         storage = getattr(source, "_untyped_storage", source)._impl
         size = (storage.nbytes // self._array.itemsize,) if size is None else size
         set_storage(self, storage, storage_offset, size, stride)
@@ -80,6 +81,15 @@ def check_same_dtype(self, source):
         raise RuntimeError(
             f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
             f"{C_TYPE_NAMES[dtype_of(self)]}"
+        )
+
+
+def check_same_dtype_as_storage(self, source):
+    """RuntimeError if the storage is one of elements of another dtype."""
+    if hasattr(source, "_untyped_storage") and source.dtype is not dtype_of(self):
+        raise RuntimeError(
+            f"Expected a Storage of type {C_TYPE_NAMES[dtype_of(self)]} or an UntypedStorage, but got type "
+            f"{SCALAR_TYPE_NAMES[source.dtype]} for argument 1 'storage'"
         )
 
 

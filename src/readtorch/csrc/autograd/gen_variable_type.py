@@ -409,7 +409,12 @@ def _kernel_without_derivative(operator, kernel):
         check_inplace(self, False)
         return kernel(self, *arguments)
 
-    return inplace_without_derivative
+    def list_without_derivative(self, *arguments):
+        for t in self:
+            check_inplace(t, False)
+        return kernel(self, *arguments)
+
+    return list_without_derivative if operator.schema.arguments[0].type.is_list else inplace_without_derivative
 
 
 def _resizing_kernel(kernel):

@@ -13,7 +13,7 @@ from readtorch.c10.tensor_impl import Creation, TensorImpl, detached
 from .forward_grad import ForwardADLevel
 from .graph_task import get_current_graph_task_keep_graph
 from .node import InputMetadata, peek_sequence_nr
-from .saved_variable import default_hooks, pop_default_hooks, push_default_hooks
+from .saved_variable import SavedVariable, default_hooks, pop_default_hooks, push_default_hooks
 
 
 def _set_grad_enabled(enabled):
@@ -25,6 +25,10 @@ def _set_grad_enabled(enabled):
 
 _PUBLIC = Public("_set_grad_enabled", "torch._C")
 _PUBLIC.function = _set_grad_enabled
+
+
+def is_grad_enabled():
+    return tls.grad_mode
 
 
 def _set_fwd_grad_enabled(enabled):
@@ -145,6 +149,7 @@ def _get_data_attr(t):
 # What `torch._C._autograd` holds.
 methods = {
     "CreationMeta": CreationMeta,
+    "SavedTensor": SavedVariable,
     "_InputMetadata": InputMetadata,
     "_get_creation_meta": _get_creation_meta,
     "_set_creation_meta": _set_creation_meta,

@@ -189,15 +189,22 @@ def apply_slice(self, dim, part):
 def bounds(part):
     """(start, stop, step) of a slice as ints. Raises ValueError unless the step is positive."""
     start, stop, step = part.start, part.stop, part.step
-    start = 0 if start is None else start if type(start) in _INTS else start.__index__()
-    stop = MAX if stop is None else stop if type(stop) in _INTS else stop.__index__()
-    step = 1 if step is None else step if type(step) in _INTS else step.__index__()
+    start = 0 if start is None else start if type(start) in _INTS else as_index(start)
+    stop = MAX if stop is None else stop if type(stop) in _INTS else as_index(stop)
+    step = 1 if step is None else step if type(step) in _INTS else as_index(step)
     if step <= 0:
         raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
     return start, stop, step
 
 
 _INTS = frozenset({int, SymInt})
+
+
+def as_index(value):
+    """One end of a slice as an int. Raises TypeError, also for a tensor that is none."""
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
 
 
 def out_of_bounds(shape, dim, index, position):

@@ -15,14 +15,13 @@ from readtorch.aten.native.reduce_ops_utils import sum_type, without_imaginary
 from readtorch.aten.native.tensor_iterator import cast, conj, not_implemented
 from readtorch.aten.native.vectorized import FROM_SIZE, GRAIN, reductions
 from readtorch.aten.native_function import BOTH, native_function
-from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
-from .sum import may_have_zeros
+from .sum import computes_in_type_of_out, may_have_zeros
 
 
 def scan(self, dim, dtype, ufunc):
@@ -57,12 +56,7 @@ def scan_operator(name, ufunc):
         wrap_dim(dim, self._array.ndim)
         return TensorMeta(self._array.shape, sum_type(self._array, dtype))
 
-    @operator.out.kernel
-    @any_device
-    def scan_into(self, dim, dtype, out):
-        """Computed in the type of `out`."""
-        return write_out(operator.call(self, dim, dtype or dtype_of(out)), (out,))
-
+    computes_in_type_of_out(operator)
     return operator
 
 
@@ -282,8 +276,8 @@ def diff_composite(self, n, dim, prepend, append):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     for extra in (prepend, append):
-        if extra is not None and extra._array.ndim != self._array.ndim:
-            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        if extra is not None:
+            check_fits_beside(self, extra, wrap_dim(dim, self._array.ndim))
     if n == 0:
         return at.empty_like(self).copy_(self)
     parts = [t for t in (prepend, self, append) if t is not None]
@@ -291,6 +285,18 @@ def diff_composite(self, n, dim, prepend, append):
     for _ in range(min(n, t._array.shape[dim])):
         t = neighbour_differences(t, dim)
     return t
+
+
+def check_fits_beside(self, extra, dim):
+    """RuntimeError unless `extra` can be put before or behind `self` along `dim`."""
+    if extra._array.ndim != self._array.ndim:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    for i, (size, given) in enumerate(zip(self._array.shape, extra._array.shape)):
+        if i != dim and given != size:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                f"differencing dimension; input.size({i}) = {size}, but got tensor.size({i}) = {given}"
+            )
 
 
 def neighbour_differences(t, dim):

@@ -28,13 +28,14 @@ from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from readtorch.aten.native_function import BOTH, alias_of, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
+from readtorch.aten.register_dispatch_key import any_device, write_out
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META, NO_STORAGE
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import fastest_first
-from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
@@ -47,6 +48,19 @@ sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
 sum_dim = native_function(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True
 )
+
+
+def computes_in_type_of_out(operator):
+    """Let the `out=` form compute in the type of `out`, which must be the one asked for by `dtype`, the last argument."""
+
+    @operator.out.kernel
+    @any_device
+    def into_out(*arguments_and_out):
+        *arguments, dtype, out = arguments_and_out
+        if dtype not in (None, dtype_of(out)):
+            names = C_TYPE_NAMES[dtype], C_TYPE_NAMES[dtype_of(out)]
+            raise RuntimeError("Expected out tensor to have dtype {}, but got {} instead".format(*names))
+        return write_out(operator.call(*arguments, dtype_of(out)), (out,))
 
 
 @sum_all.meta
@@ -176,6 +190,8 @@ def total_or_dim_binding(name, of_all, of_dim):
 
 
 total_or_dim_binding("sum", sum_all, sum_dim)
+computes_in_type_of_out(sum_all)
+computes_in_type_of_out(sum_dim)
 
 sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "method")
 sizes_binding("sum_to_size", sum_to_size)
@@ -378,6 +394,10 @@ def prod_all_cpu(self, dtype):
 @prod_dim.kernel
 def prod_dim_cpu(self, dim, keepdim, dtype):
     return wrap_reduced(prod_array(self._array, reduced_axes(self, (dim,)), keepdim, dtype))
+
+
+computes_in_type_of_out(prod_all)
+computes_in_type_of_out(prod_dim)
 
 
 def prod_gradient(grad, input, result, dim):

@@ -32,18 +32,18 @@ from readtorch.c10.wrap_dim import wrap_dim
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
 
 
-def writes_elements(operator, apart=True, on_expanded=None):
+def writes_elements(operator, apart=None, on_expanded=None):
     """Decorator: `write(self, …)` changes elements of `self`, and may rely on what the operator's shape rule refuses. From
     it follow the operator, which writes to a copy, and its in-place form.
 
-    apart: no other tensor may share memory with `self`.
+    apart: a function of the other arguments, which of them may not share memory with `self`; all by default.
     on_expanded: an example that the warning gives if `self` shows an element several times, which else is refused.
     """
     name = operator.schema.name
 
     def check_write(self, arguments):
         check_no_overlap(self) if on_expanded is None else warn_of_overlap(self, f"{name}_", on_expanded)
-        for other in arguments if apart else ():
+        for other in arguments if apart is None else apart(*arguments):
             check_apart(self, other)
 
     def declare(write):
@@ -286,7 +286,8 @@ def index_put_cpu(self, indices, values, accumulate):
 @index_put.inplace.kernel
 def index_put_cpu_(self, indices, values, accumulate):
     warn_of_overlap(self, "index_put_", "tensor[indices] = tensor")
-    check_apart(self, values)
+    for other in (values, *indices):
+        check_apart(self, other)
     return index_put_impl_cpu_(self, indices, values, accumulate, False)
 
 
@@ -582,12 +583,16 @@ def fill_slices(self, dim, index, value):
     target[places] = value
 
 
-@writes_elements(index_fill, apart=False, on_expanded="tensor[mask] = scalar")
+def only_index(dim, index, value):
+    return [index]
+
+
+@writes_elements(index_fill, apart=only_index, on_expanded="tensor[mask] = scalar")
 def index_fill_cpu(self, dim, index, value):
     fill_slices(self, dim, index, number_as(value, dtype_of(self)))
 
 
-@writes_elements(index_fill_tensor, apart=False, on_expanded="tensor[mask] = scalar")
+@writes_elements(index_fill_tensor, apart=only_index, on_expanded="tensor[mask] = scalar")
 def index_fill_tensor_cpu(self, dim, index, value):
     fill_slices(self, dim, index, cast(value._array, self._array.dtype))
 

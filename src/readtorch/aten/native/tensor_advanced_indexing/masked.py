@@ -10,7 +10,7 @@ import numpy as np
 from readtorch.aten.empty_tensor import empty_meta
 from readtorch.aten.expand_utils import broadcast_error, broadcast_shape, inplace_shape_error
 from readtorch.aten.functions import at
-from readtorch.aten.memory_overlap import warn_of_overlap
+from readtorch.aten.memory_overlap import check_no_partial_overlap, warn_of_overlap
 from readtorch.aten.native.copy import check_broadcast
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.fill import number_for
@@ -152,6 +152,7 @@ def fill_where_(self, mask, value):
     if mask._array.dtype != bool:
         masked_fill_meta(self, mask, value)
     warn_of_overlap(self, "masked_fill_", "tensor[mask] = scalar")
+    check_no_partial_overlap(self, mask)
     try:
         np.copyto(self._array, value, where=mask._array)
     except ValueError:
@@ -258,7 +259,7 @@ def masked_scatter_meta(self, mask, source):
     return TensorMeta(broadcast_shape(self._array.shape, mask._array.shape), dtype_of(self))
 
 
-@writes_elements(masked_scatter, apart=False)
+@writes_elements(masked_scatter, apart=lambda mask, source: ())
 def masked_scatter_cpu(self, mask, source):
     """The elements where the mask is true become those of `source`, in order."""
     try:
