@@ -21,14 +21,15 @@ for _name, _pair in {
 
 def deprecated_orders(packet):
     """The old orders of the arguments of a name, most often none."""
-    return ORDERS.get(packet.name.removesuffix("_"), ()) if packet.module == "torch" else ()
+    orders = ORDERS.get(packet.name.removesuffix("_"), ()) if packet.module == "torch" else ()
+    return [order.split() for order in orders]
 
 
-def warn_of(signature, signatures):
-    """Once a process: that this signature is deprecated, and which ones are not."""
-    others = "".join([f"\n\t{s.name}{s}" for s in signatures if not s.hidden])
+def warn_of(signature):
+    """Once a process: that this signature is deprecated, and which others are not."""
+    others = "".join([f"\n\t{s.name}{s}" for s in signature.others if not s.hidden])
     warn_once(
         f"This overload of {signature.name} is deprecated:\n\t{signature.name}{signature}\n"
         f"Consider using one of the following signatures instead:{others}",
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -267,10 +267,7 @@ def _other_may_be_number(packet):
 
 
 def _parse_lines(packet, call, indent, unknown=""):
-    """Source lines for arguments without keys: the parser takes them. But a number as `other` becomes a tensor here.
-
-    unknown: source of a condition, whether there are arguments that the binding does not know.
-    """
+    """Source lines for arguments without keys, or `unknown` ones: to the parser. But a number as `other` becomes a tensor here."""
     pad = " " * indent
     if not _other_may_be_number(packet):
         return f"{pad}return {call}\n"

@@ -58,8 +58,7 @@ class Signature:
             raise _Mismatch(f"takes {_count(len(self.positional), self)} but {len(args)} were given", -1)
         kwargs = dict(kwargs)
         bound = list(map(self._convert, range(len(args)), args))
-        for position in range(len(args), len(self.arguments)):
-            bound.append(self._from_keyword(position, kwargs))
+        bound += [self._from_keyword(position, kwargs) for position in range(len(args), len(self.arguments))]
         out = kwargs.pop("out", None)
         if out is not None and self.out_operator is None:
             raise _Mismatch("got an unexpected keyword argument 'out'", 1)
@@ -159,11 +158,12 @@ class Signature:
 class DeprecatedSignature(Signature):
     """The first overload of a name with its arguments in another order, all of them by position and without defaults."""
 
-    def __init__(self, packet, is_method, order):
+    def __init__(self, packet, is_method, order, others):
         operator = packet.overloads[0]
         super().__init__(operator, packet.out.get(operator), packet, is_method)
+        self.others = others  # which the warning names
+        self.hidden = True
         arguments = {a.name: a for a in self.arguments}
-        order = order.split()
         if is_method:  # `x.addmm(beta, a, b)`: the parser is given `x` first
             order = ["self", *[name for name in order if name != "self"]]
         self.arguments = self.positional = [
@@ -172,9 +172,15 @@ class DeprecatedSignature(Signature):
         self.names = ["input" if name == "self" else name for name in order]
 
     def call(self, bound, out, entry):
+        warn_of(self)
         by_name = dict(zip([a.name for a in self.arguments], bound))
         in_order = [by_name.get(a.name, a.default) for a in self.operator.schema.arguments]
         return super().call(in_order, out, entry)
+
+
+def deprecated_signatures(packet, is_method, others):
+    """The old signatures of a name, most often none."""
+    return [DeprecatedSignature(packet, is_method, order, others) for order in deprecated_orders(packet)]
 
 
 class _Mismatch(Exception):
@@ -398,22 +404,20 @@ def make_parser(packet, is_method, public=None):
 
     public: the Public whose calls these are; None for a parser in a binding that has asked for overrides, or need not.
     """
-    signatures, deprecated = [], []
+    signatures = []
     entry = python_operator.attrgetter("call" if public is None else "call_from_python")
 
     def parse(args, kwargs):
         if not signatures:  # on the first call: most operators are never called
             signatures.extend([Signature(op, packet.out.get(op), packet, is_method) for op in packet.overloads])
-            deprecated.extend([DeprecatedSignature(packet, is_method, order) for order in deprecated_orders(packet)])
+            signatures.extend(deprecated_signatures(packet, is_method, list(signatures)))
         failures = []
-        for signature in (*signatures, *deprecated):
+        for signature in signatures:
             try:
                 bound, out = signature.bind(args, kwargs)
             except _Mismatch as mismatch:
                 failures.append(mismatch.with_traceback(None))  # which would hold this frame, and so the arguments
                 continue
-            if signature in deprecated:
-                warn_of(signature, signatures)
             try:
                 result = signature.call(bound, out, entry)
             except Overridden:

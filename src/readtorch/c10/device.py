@@ -62,6 +62,10 @@ def _checked(kind, index):
         number = None
     if number is None:
         raise TypeError(f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}")
+    return _not_negative(number)
+
+
+def _not_negative(number):
     if number < 0:
         raise RuntimeError("Device index must not be negative")
     return number
@@ -81,9 +85,7 @@ class device:
         if isinstance(type, device):
             kind, own_index = type.type, type.index
         elif isinstance(type, int) and not isinstance(type, bool):
-            kind, own_index = "cuda", type
-            if type < 0:
-                raise RuntimeError("Device index must not be negative")
+            kind, own_index = "cuda", _not_negative(type)
         elif isinstance(type, str):
             kind, own_index = _parse(type)
         else:

@@ -35,7 +35,6 @@ from readtorch.c10.size import Size
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, host_array, wrap
 from readtorch.c10.torch_dispatch_mode_tls import mode_tls
-from readtorch.csrc.storage_methods import StorageBase
 
 from .tensor_dlpack import _from_dlpack, capsule_of
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer, tensor_from_cuda_array_interface
@@ -184,32 +183,29 @@ def on_host(data, dtype):
     if isinstance(data, (TensorImpl, np.ndarray)):
         array = host_array(data) if isinstance(data, TensorImpl) else check_array(data)
         return wrap(cast(array, dtype.numpy if dtype else array.dtype))
-    if isinstance(data, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, (str, bytes)) or hasattr(data, "untyped"):
+        return of_bytes(data, dtype)
     plain = _PLAIN.get(type(data))
     if plain is not None:
         dtype = dtype or plain()
-    elif is_storage(data):
-        return sharing_storage(data, dtype)
     elif dtype is None:
         compute_sizes(data)  # refuses what is nested too deeply
         dtype = infer_scalar_type(data)
     return wrap(to_array(data, dtype))
 
 
-def is_storage(data):
-    return not isinstance(data, (list, tuple)) and isinstance(getattr(data, "_untyped_storage", data), StorageBase)
-
-
-def sharing_storage(storage, dtype):
-    """A tensor with all elements of a storage, which shares its memory. Raises RuntimeError if they are of another dtype."""
+def of_bytes(data, dtype):
+    """A tensor with all elements of a storage, whose memory it shares. Raises RuntimeError if they are of another dtype,
+    TypeError for a string."""
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    typed = getattr(data, "dtype", None)
     if dtype is None:  # bytes alone are ints
-        dtype = scalar_type.get_default_dtype() if hasattr(storage, "dtype") else scalar_type.int64
-    typed = getattr(storage, "dtype", dtype)
-    if typed is not dtype:
+        dtype = scalar_type.int64 if typed is None else scalar_type.get_default_dtype()
+    if typed not in (None, dtype):
         names = scalar_type.SCALAR_TYPE_NAMES
         raise RuntimeError(f"Expected a Storage of type {names[dtype]} or an UntypedStorage, but got {names[typed]}")
-    return over_storage(storage, dtype)
+    return over_storage(data, dtype)
 
 
 _PLAIN = {
