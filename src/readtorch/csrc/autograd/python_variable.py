@@ -202,9 +202,6 @@ class TensorBase(TensorImpl):
 
     __slots__ = ("__dict__",)
 
-    def __new__(cls, *args, **kwargs):
-        raise RuntimeError("Cannot directly construct TensorBase; subclass it and then construct that")
-
     methods = operator_methods()
     locals().update(methods)
 
