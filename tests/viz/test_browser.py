@@ -871,6 +871,21 @@ def test_ir_of_one_function_among_several(visit, page_with):
         assert "aten::neg" in chosen.inner_text() and count.inner_text() == "step 1 of 1"
 
 
+def test_ir_of_two_graphs_without_passes(visit, page_with):
+    """A dict is a choice also where no pass is stepped through."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        twice, flip = readtorch.jit.script(ir_twice), readtorch.jit.script(ir_flip)
+    first = {"twice": "return", "flip": "aten::neg"}
+    with visit(page_with(viz.ir({"twice": twice, "flip": flip}, selected=first))) as seen:
+        page = seen.page
+        lines = page.locator(".rt-i-lines")
+        assert "aten::mul" in lines.inner_text()
+        page.locator(".rt-bar select").select_option(label="flip")
+        assert "aten::neg" in page.locator(".rt-i-chosen").inner_text()
+        assert "aten::mul" not in lines.inner_text()
+
+
 def ir_twice(x):
     y = x * 2
     return y * 2

@@ -359,7 +359,7 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer", functions
     """A graph of the JIT, line by line, and what passes make of it (the chapters "JIT: tracing", "JIT:
     scripting").
 
-    graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through; or, with passes, a
+    graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through; or a
     dict ``{name: graph}`` to choose from.
     passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
     step: the stage shown first; negative ones count from the end. selected: words of the line chosen first, or a dict
@@ -369,7 +369,7 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer", functions
     from ._widgets import IRViewer
     from .graph_lines import graph_stages, key_of, program_of, short_run
 
-    graphs = graph if isinstance(graph, dict) and passes else {title: graph}
+    graphs = graph if isinstance(graph, dict) else {title: graph}
     runs = [{"label": name, **graph_stages(each, passes)} for name, each in graphs.items()]
     for run, function in zip(runs, functions):
         run["program"] = program_of(function)

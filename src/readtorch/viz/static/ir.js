@@ -26,7 +26,8 @@ function render({ model, el }) {
     set: (to) => assign(model, "step", to),
     milliseconds: 2000,
   });
-  const choice = runChoice(runs, model, chooseRun, "function");
+  const several = last() > 0;
+  const choice = runChoice(runs, model, chooseRun, several ? "function" : "graph");
   function chooseRun(i) {
     play.stop();
     assign(model, "run", i);
@@ -37,12 +38,11 @@ function render({ model, el }) {
     detail = detailBox();
   const program = h("ol", { class: "rt-i-program", "aria-label": "The program; the chosen line of the graph comes from the marked one" });
   const cut = h("p", { class: "rt-dim" });
-  const several = last() > 0;
   const root = h(
     "div",
     { class: "rt-w rt-ir", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
-    several ? [h("div", { class: "rt-bar" }, play.buttons, choice), play.slider, play.now] : null,
+    several ? [h("div", { class: "rt-bar" }, play.buttons, choice), play.slider, play.now] : choice && h("div", { class: "rt-bar" }, choice),
     runs.some((run) => run.program) ? program : null,
     h("div", { class: "rt-cols rt-i-cols" }, box, detail),
     cut,
