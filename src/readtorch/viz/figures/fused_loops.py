@@ -13,7 +13,7 @@ from readtorch.viz.line_programs import Language, is_number
 from readtorch.viz.picture import box, drawing, text
 from readtorch.viz.wording import counted, size_text
 
-FIRST = "h = x @ w + b; e = exp(h - amax(h)); y = e / sum(e)"
+FIRST = "h = x @ w; e = exp(h - amax(h)); y = e / sum(e)"
 EXAMPLES = (
     "s = sqrt(x); y = s * flip(s)",
     "e = exp(x); y = e * flip(e)",
