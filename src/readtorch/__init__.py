@@ -257,6 +257,7 @@ _LATER = {
     "fx",
     "jit",
     "library",
+    "masked",
     "mps",
     "mtia",
     "onnx",

@@ -128,7 +128,6 @@ LEFT_OUT = {
     "op_db tries these with tensors of the layout CSR, which are not carried over: they have tests of their own": [
         "sparse.*"
     ],
-    "masked tensors (torch.masked) are left out": ["masked.*"],
     "it compiles code for a GPU while it runs": ["jiterator_*"],
     "complex32, complex numbers of two half floats, is left out": ["chalf"],
     "8-bit floating-point numbers are left out": ["torch._scaled_mm", "torch._scaled_mm_v2"],

@@ -484,13 +484,14 @@ logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=Fal
 alias_of("logsumexp", "logsumexp", module="special")
 
 
-def logsumexp_array(x, axes, keepdim):
-    """log(sum(exp(x))), with the largest element taken out so that no exp overflows."""
+def logsumexp_array(x, axes, keepdim, rounded):
+    """log(sum(exp(x))), with the largest element taken out so that no exp overflows. rounded: what a step's result becomes."""
     if not x.size:
         return np.log(add_up(np.exp(x), axes, None, None, keepdim))
     largest = np.maximum.reduce(x.real, axes, None, None, True)
     largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
-    total = np.log(add_up(np.exp(x - largest), axes, None, None, keepdim))
+    exponentials = rounded(np.exp(rounded(x - largest)))
+    total = rounded(np.log(rounded(add_up(exponentials, axes, None, None, keepdim))))
     return total + (largest if keepdim else largest.reshape(np.shape(total)))
 
 
@@ -502,8 +503,9 @@ def logsumexp_meta(self, dim, keepdim):
 @logsumexp.kernel
 def logsumexp_cpu(self, dim, keepdim):
     dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
-    x = cast(self._array, op_math_type(dtype).numpy)
-    result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
+    wide = op_math_type(dtype).numpy
+    rounded = np.asarray if wide == dtype.numpy else lambda array: np.asarray(array).astype(dtype.numpy).astype(wide)
+    result = np.asarray(logsumexp_array(cast(self._array, wide), reduced_axes(self, dim), keepdim, rounded))
     return wrap_reduced(result.astype(dtype.numpy, copy=False))
 
 
