@@ -142,6 +142,7 @@ _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
 
 from .csrc.autograd.python_engine import ImperativeEngine as _ImperativeEngine  # noqa: E402,F401
 from .aten.tags import Tag  # noqa: E402,F401
+from .csrc.module import is_alias_of as _is_alias_of  # noqa: E402,F401
 from .c10.local_dispatch_key_set import trace_under_way as _get_tracing_state  # noqa: E402,F401
 from .csrc.jit.api.object import ScriptObject  # noqa: E402,F401
 from .csrc.jit.api.module import ScriptModule  # noqa: E402,F401
@@ -224,9 +225,9 @@ from .aten.native.convolution.backend import (  # noqa: E402,F401
     ConvBackend as _ConvBackend,
     select_conv_backend as _select_conv_backend,
 )
-from .csrc.module import storage_address as _storage_address, data_address as _data_address  # noqa: E402,F401
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _dispatch_key_set, _meta_in_tls_dispatch_include  # noqa: E402,F401
+from .csrc.module import storage_address as _storage_address, data_address as _data_address  # noqa: E402,F401
 from .csrc.generator import default_generator  # noqa: E402,F401
 from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     DisableTorchFunctionSubclass,
@@ -247,7 +248,6 @@ from .csrc.autograd.autograd_not_implemented_fallback import (  # noqa: E402,F40
     set_autograd_fallback_mode as _set_autograd_fallback_mode,
     get_autograd_fallback_mode as _get_autograd_fallback_mode,
 )
-from .csrc.module import is_alias_of as _is_alias_of  # noqa: E402,F401
 from .c10.torch_dispatch_mode_tls import _RestorePythonTLSSnapshot  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _DisableTorchDispatch  # noqa: E402,F401
 
