@@ -345,7 +345,6 @@ COMPUTE = {
     "aten::linalg_cross.out",
     "aten::cross.out",
     "aten::where.self_out",
-    "aten::masked_fill_.Scalar",
     "aten::heaviside.out",
     "aten::bernoulli.out",
     "aten::cumsum.out",
