@@ -130,12 +130,6 @@ def _dense(mask):
     return mask if mask.layout == readtorch.strided else mask.to_dense()
 
 
-def _any(mask, dims, keepdim):
-    for d in reversed(dims):
-        mask = mask.any(dim=d, keepdim=keepdim)
-    return mask
-
-
 def _output_mask(op, input, *args, **kwargs):
     """Which elements of `op(input, *args, **kwargs)` come of at least one element that is not left out."""
     if not callable(op):
@@ -148,7 +142,7 @@ def _output_mask(op, input, *args, **kwargs):
         args = args[1:]  # the order stands before the dim
     dim = args[0] if args else kwargs.get("dim")
     mask = _input_mask(input, *args, **kwargs)
-    return _any(mask, _canonical_dim(dim, input.ndim), bool(kwargs.get("keepdim", False)))
+    return mask.any(dim=_canonical_dim(dim, input.ndim), keepdim=bool(kwargs.get("keepdim", False)))
 
 
 def _where(mask, input, fill_value):

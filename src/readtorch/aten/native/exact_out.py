@@ -19,7 +19,11 @@ def c_name(t):
 
 
 def expected_dtype(out, result, *arguments):
-    return f"Expected out tensor to have dtype {c_name(result)}, but got {c_name(out)} instead"
+    return expected(dtype_of(result), out)
+
+
+def expected(dtype, out):
+    return f"Expected out tensor to have dtype {C_TYPE_NAMES[dtype]}, but got {c_name(out)} instead"
 
 
 def check_expected_dtype(out, result):

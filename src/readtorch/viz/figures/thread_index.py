@@ -235,11 +235,11 @@ def sample(random):
 
 
 INDICES = (
-    "blockIdx.x * blockDim.x + threadIdx.x",
+    IN_GRID,
     "threadIdx.x",
     "blockIdx.x + threadIdx.x",
     "threadIdx.x * gridDim.x + blockIdx.x",
-    "n - 1 - (blockIdx.x * blockDim.x + threadIdx.x)",
+    f"n - 1 - ({IN_GRID})",
 )
 FIGURE = Figure(
     name="thread_index",

@@ -12,6 +12,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.gen_python_functions import MISSING, given, table_for
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
+from readtorch.aten.native.exact_out import expected
 from readtorch.aten.native.functions_manual import logsumexp_jvp
 from readtorch.aten.native.reduce_ops_utils import reduced_axes, reduction_meta, sum_type, unreduce, without_imaginary
 from readtorch.aten.native.tensor_iterator import (
@@ -35,7 +36,7 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META, NO_STORAGE
 from readtorch.c10.local_dispatch_key_set import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import fastest_first
-from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
@@ -58,8 +59,7 @@ def computes_in_type_of_out(operator):
     def into_out(*arguments_and_out):
         *arguments, dtype, out = arguments_and_out
         if dtype not in (None, dtype_of(out)):
-            names = C_TYPE_NAMES[dtype], C_TYPE_NAMES[dtype_of(out)]
-            raise RuntimeError("Expected out tensor to have dtype {}, but got {} instead".format(*names))
+            raise RuntimeError(expected(dtype, out))
         return write_out(operator.call(*arguments, dtype_of(out)), (out,))
 
 
