@@ -46,6 +46,25 @@ def pytest_xdist_make_scheduler(config, log):
     return scheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+class Teller:
+    """Tells of a failure when it happens: a run that somebody ends early has said what it knew."""
+
+    def __init__(self, terminal):
+        self.terminal = terminal
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.terminal.ensure_newline()
+            self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})\n{report.longreprtext}")
+
+
+@pytest.hookimpl(trylast=True)  # after the terminal's own reporter
+def pytest_configure(config):
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and os.environ.get("CI"):  # of several processes: the one that prints
+        config.pluginmanager.register(Teller(terminal), "teller")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     if not hasattr(item.config, "workerinput"):  # the only process that runs tests

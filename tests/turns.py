@@ -62,4 +62,12 @@ def scheduler(config, log):
                 self.workqueue.move_to_end(first, last=False)
             super()._assign_work_unit(node)
 
+        def remove_node(self, node):
+            # xdist gives the file to the next worker from the test on in which this one died, and that would die of it, too.
+            crashed = super().remove_node(node)
+            for unit in self.workqueue.values():
+                if crashed in unit:
+                    unit[crashed] = True
+            return crashed
+
     return OurScheduling(config, log)
