@@ -1,8 +1,8 @@
 // What a rank holds over a step: the curve in six bands, and below it the most that each strategy needs.
 
 // In a narrow window the drawing is half as wide, so that its words stay as large.
-const SHARD_WIDE = { left: 52, right: 692, top: 8, bottom: 190 },
-  SHARD_NARROW = { left: 56, right: 352, top: 8, bottom: 190 };
+const SHARD_WIDE = { left: 60, right: 692, top: 8, bottom: 190 },
+  SHARD_NARROW = { left: 63, right: 352, top: 8, bottom: 190 };
 
 function shardBands(points, most, { left, right, top, bottom }) {
   const wide = (right - left) / points.length,
