@@ -197,6 +197,8 @@ def test_plus_one_at_any_place():
 
 def test_the_weird_ones():
     """A view that was made before its base required grad, a write over what is read, a second release."""
+    leaves = "x = torch.ones(4, requires_grad=True); w = torch.tensor(5.0, requires_grad=True); "
+    compare(leaves + "h = x * 2; v = h[1:3]; v.mul_(w); h.sum().backward()")
     compare(LEAVES + "c = w.detach().clone(); v = c[:2]; c *= w; v *= 2")
     compare(LEAVES + "y = x * 2; y *= y; y.sum().backward()")
     compare(LEAVES + "y = x * 2; y += y[1:]")
@@ -210,6 +212,9 @@ def test_the_weird_ones():
         ("x = tensor([1.])", "Line 1, not known here: (. Allowed: "),
         ("x = torch.tensor([1, 2])", "Line 1: write a point"),
         ("x = torch.tensor([1., 2., 3., 4., 5., 6., 7.])", "Line 1: a tensor has at most 6 elements here."),
+        ("x = torch.ones(7)", "Line 1: a tensor has at most 6 elements here."),
+        ("x = torch.zeros(0)", "Line 1: a tensor has at least one element here."),
+        ("x = torch.ones([2])", "Line 1, not known here: [. Allowed: "),
         ("x = torch.tensor([1.]); y = x.cos()", "Line 2, not known here: .cos(). "),
         ("x = torch.tensor([1.]); x.exp()", "Line 2 is not one that this figure follows. "),
         ("x = torch.tensor([1.]); y = 2", "Line 2: a number has no graph. "),

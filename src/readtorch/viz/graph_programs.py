@@ -9,11 +9,12 @@ from .inputs import Refusal
 LARGEST = 1e9
 SIZES = 6  # elements of a leaf
 ALLOWED = (
-    "Allowed: a = torch.tensor([1., 2.], requires_grad=True); b = … of names, numbers, +, *, parentheses, .exp(), .sin(), "
-    ".tanh(), .relu(), .sum(), .clone(), .detach(), .data, .view(2, 3), [1] and [1:]; b += …; b *= …; b.exp_() and the "
-    "others; b.data += …; b.backward()."
+    "Allowed: a = torch.tensor([1., 2.], requires_grad=True), torch.ones(2) or torch.zeros(2); b = … of names, numbers, +, *, "
+    "parentheses, .exp(), .sin(), .tanh(), .relu(), .sum(), .clone(), .detach(), .data, .view(2, 3), [1] and [1:]; b += …; "
+    "b *= …; b.exp_() and the others; b.data += …; b.backward()."
 )
 
+MAKERS = ("torch.tensor", "torch.ones", "torch.zeros")
 POINTWISE = ("exp", "sin", "tanh", "relu")
 INPLACE = ("exp_", "sin_", "tanh_", "relu_")
 
@@ -103,7 +104,7 @@ def listed(parts):
 # ---- the program as text
 
 TOKEN = re.compile(
-    r" *(?:([0-9]+\.?[0-9]*|\.[0-9]+)|(torch\.tensor\b|[a-z][a-z0-9_]*|True|False)|(\+=|\*=|[-+*=().,:\[\]]))"
+    r" *(?:([0-9]+\.?[0-9]*|\.[0-9]+)|(torch\.(?:tensor|ones|zeros)\b|[a-z][a-z0-9_]*|True|False)|(\+=|\*=|[-+*=().,:\[\]]))"
 )
 
 
@@ -148,9 +149,9 @@ class Parser:
 
     def statement(self):
         start = self.left[0]
-        if start[0] == "name" and start[1] != "torch.tensor" and self.left[1][1] in ("=", "+=", "*="):
+        if start[0] == "name" and start[1] not in MAKERS and self.left[1][1] in ("=", "+=", "*="):
             name, sign = self.left.pop(0)[1], self.left.pop(0)[1]
-            value = self.leaf() if sign == "=" and self.next("torch.tensor") else self.sum()
+            value = self.leaf() if sign == "=" and self.next(*MAKERS) else self.sum()
             found = ("set" if sign == "=" else "add" if sign == "+=" else "mul", name, value)
         elif [token[1] for token in self.left[1:3]] == [".", "data"] and self.left[3][1] in ("+=", "*="):
             name, _, _, (_, sign, _, _) = self.left[0][1], *self.left[1:4]
@@ -171,10 +172,13 @@ class Parser:
         raise Refusal(f"Line {self.at + 1} is not one that this figure follows. {ALLOWED}")
 
     def leaf(self):
-        self.take("torch.tensor")
+        maker = self.take(*MAKERS)[1]
         self.take("(")
         values, shape = [], []
-        if self.next("["):
+        if maker != "torch.tensor":
+            shape = [int(self.whole())]
+            values = ["1." if maker == "torch.ones" else "0."] * shape[0]
+        elif self.next("["):
             self.take("[")
             values.append(self.signed())
             while self.next(","):
@@ -190,6 +194,8 @@ class Parser:
                 self.take(word)
             flag = self.take("True", "False")[1] == "True"
         self.take(")")
+        if shape and shape[0] < 1:
+            raise Refusal(f"Line {self.at + 1}: a tensor has at least one element here.")
         if not any("." in value for value in values):
             raise Refusal(f"Line {self.at + 1}: write a point, as in [1., 2.]; without one the tensor has integers.")
         if len(values) > SIZES:
@@ -224,7 +230,7 @@ class Parser:
             self.take(")")
             value = ("group", inner, start, self.end)
         elif self.left[0][0] == "name":
-            if self.left[0][1] in ("torch.tensor", "True", "False"):
+            if self.left[0][1] in (*MAKERS, "True", "False"):
                 self.refuse()
             value = ("name", self.left.pop(0)[1], start, self.end)
         else:

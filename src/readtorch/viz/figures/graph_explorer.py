@@ -787,7 +787,8 @@ def sample(random):
     for name in "xw":
         values = ", ".join(random.choice(["1.", "2.", "-1.", "0.5", "3"]) for _ in range(count))
         grad = random.choice(["", ", requires_grad=True", ", requires_grad=True", ", requires_grad=True"])
-        lines.append(f"{name} = torch.tensor([{values}, 1.]{grad})")
+        maker = random.choice([f"tensor([{values}, 1.]"] * 4 + [f"ones({count + 1}", f"zeros({count + 1}"])
+        lines.append(f"{name} = torch.{maker}{grad})")
     machine = Machine(lines)
 
     def run(line):

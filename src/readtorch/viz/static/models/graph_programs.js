@@ -3,9 +3,10 @@
 const LARGEST = 1e9;
 const MOST_ELEMENTS = 6;
 const ALLOWED =
-  "Allowed: a = torch.tensor([1., 2.], requires_grad=True); b = … of names, numbers, +, *, parentheses, .exp(), .sin(), " +
-  ".tanh(), .relu(), .sum(), .clone(), .detach(), .data, .view(2, 3), [1] and [1:]; b += …; b *= …; b.exp_() and the " +
-  "others; b.data += …; b.backward().";
+  "Allowed: a = torch.tensor([1., 2.], requires_grad=True), torch.ones(2) or torch.zeros(2); b = … of names, numbers, +, *, " +
+  "parentheses, .exp(), .sin(), .tanh(), .relu(), .sum(), .clone(), .detach(), .data, .view(2, 3), [1] and [1:]; b += …; " +
+  "b *= …; b.exp_() and the others; b.data += …; b.backward().";
+const MAKERS = ["torch.tensor", "torch.ones", "torch.zeros"];
 const POINTWISE = ["exp", "sin", "tanh", "relu"];
 const INPLACE = POINTWISE.map((name) => `${name}_`);
 
@@ -63,7 +64,7 @@ const inWords = (parts) =>
 
 // ---- the program as text
 
-const TOKEN = / *(?:([0-9]+\.?[0-9]*|\.[0-9]+)|(torch\.tensor\b|[a-z][a-z0-9_]*|True|False)|(\+=|\*=|[-+*=().,:[\]]))/y;
+const TOKEN = / *(?:([0-9]+\.?[0-9]*|\.[0-9]+)|(torch\.(?:tensor|ones|zeros)\b|[a-z][a-z0-9_]*|True|False)|(\+=|\*=|[-+*=().,:[\]]))/y;
 
 // Reads one line. A tree is { kind, … } with where it begins and ends in the line.
 class LineParser {
@@ -105,10 +106,10 @@ class LineParser {
   statement() {
     const first = this.left[0];
     let found;
-    if (first.kind === "name" && first.word !== "torch.tensor" && ["=", "+=", "*="].includes(this.left[1].word)) {
+    if (first.kind === "name" && !MAKERS.includes(first.word) && ["=", "+=", "*="].includes(this.left[1].word)) {
       const name = this.left.shift().word,
         sign = this.left.shift().word;
-      const value = sign === "=" && this.next("torch.tensor") ? this.leaf() : this.sum();
+      const value = sign === "=" && this.next(...MAKERS) ? this.leaf() : this.sum();
       found = { kind: { "=": "set", "+=": "add", "*=": "mul" }[sign], name, value };
     } else if (this.left[1]?.word === "." && this.left[2]?.word === "data" && ["+=", "*="].includes(this.left[3]?.word)) {
       const [name, , , sign] = this.left.splice(0, 4).map(({ word }) => word);
@@ -125,11 +126,14 @@ class LineParser {
     refuse(`Line ${this.at + 1} is not one that this figure follows. ${ALLOWED}`);
   }
   leaf() {
-    this.take("torch.tensor");
+    const maker = this.take(...MAKERS).word;
     this.take("(");
-    const values = [];
-    let shape = [];
-    if (this.next("[")) {
+    let values = [],
+      shape = [];
+    if (maker !== "torch.tensor") {
+      shape = [this.whole()];
+      values = Array(Math.max(0, shape[0])).fill(maker === "torch.ones" ? "1." : "0.");
+    } else if (this.next("[")) {
       this.take("[");
       values.push(this.signed());
       while (this.next(",")) {
@@ -145,6 +149,7 @@ class LineParser {
       flag = this.take("True", "False").word === "True";
     }
     this.take(")");
+    if (shape[0] < 1) refuse(`Line ${this.at + 1}: a tensor has at least one element here.`);
     if (!values.some((value) => value.includes(".")))
       refuse(`Line ${this.at + 1}: write a point, as in [1., 2.]; without one the tensor has integers.`);
     if (values.length > MOST_ELEMENTS) refuse(`Line ${this.at + 1}: a tensor has at most ${MOST_ELEMENTS} elements here.`);
@@ -178,7 +183,7 @@ class LineParser {
       this.take(")");
       tree = { kind: "group", inner };
     } else if (this.left[0].kind === "name") {
-      if (["torch.tensor", "True", "False"].includes(this.left[0].word)) this.refuse();
+      if ([...MAKERS, "True", "False"].includes(this.left[0].word)) this.refuse();
       tree = { kind: "name", name: this.left.shift().word };
     } else tree = { kind: "number", value: Number(this.signed()) };
     Object.assign(tree, { start, end: this.end });
