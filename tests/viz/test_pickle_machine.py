@@ -588,7 +588,7 @@ def test_addresses_name_steps_that_are_there_and_bytes_that_are_read(visit, page
             page.wait_for_function(
                 "text => document.querySelector('.rt-count').textContent === text", arg=f"step {shown} of 1"
             )
-        assert figure.locator(".rt-pm-unrun").all_inner_texts()[-1].split() == ["28", "STOP"]
+        assert figure.locator(".rt-pm-unrun").all_inner_texts()[-1].split() == ["31", "STOP"]
         figure.locator("textarea").fill(r"K\x05.")
         figure.locator("textarea").blur()
         page.wait_for_function(r"location.hash.endsWith('&bytes=K%5Cx05.')")

@@ -169,45 +169,45 @@ class Machine:
         match code:
             case b"N" | b"\x89" | b"\x88" | b")" | b"]" | b"}":
                 self.push(CONSTANTS[code]())
-            case b"J" | b"K" | b"M" | b"G":
+            case b"J" | b"K" | b"M" | b"G":  # BININT, BINFLOAT
                 self.push(self.number(NUMBERS[code]))
-            case b"\x8a":
+            case b"\x8a":  # LONG1
                 data = self.program.read(self.number("B"))
                 n = int.from_bytes(data, "little", signed=True)
                 self.push(n)
-            case b"X":
+            case b"X":  # BINUNICODE
                 length = self.number("<I")
                 self.push(self.program.read(length).decode())
-            case b"\x85" | b"\x86" | b"\x87":
+            case b"\x85" | b"\x86" | b"\x87":  # TUPLE1, 2, 3
                 self.push(tuple(self.since(code[0] - 0x84)))
-            case b"(":
+            case b"(":  # MARK
                 self.mark()
-            case b"t":
+            case b"t":  # TUPLE
                 self.push(tuple(self.since(None)))
-            case b"e" | b"a":
+            case b"e" | b"a":  # APPENDS, APPEND
                 items = self.since(1 if code == b"a" else None)
                 self.top(list).extend(items)
-            case b"u" | b"s":
+            case b"u" | b"s":  # SETITEMS, SETITEM
                 items = self.since(2 if code == b"s" else None)
                 target = self.top(dict, collections.OrderedDict)
                 target.update(zip(items[::2], items[1::2]))
-            case b"q" | b"r":
+            case b"q" | b"r":  # BINPUT, LONG_BINPUT
                 place = self.number(NUMBERS[code])
                 self.memo[place] = self.stack[-1]
-            case b"h" | b"j":
+            case b"h" | b"j":  # BINGET, LONG_BINGET
                 place = self.number(NUMBERS[code])
                 self.push(self.memo[place])
-            case b"c":
+            case b"c":  # GLOBAL
                 self.push(self.fetch())
-            case b"R":
+            case b"R":  # REDUCE
                 self.push(self.call(*self.since(2)))
-            case b"b":
+            case b"b":  # BUILD
                 [state] = self.since(1)
                 target = self.top(collections.OrderedDict)
                 target.__dict__.update(state)
-            case b"Q":
+            case b"Q":  # BINPERSID
                 self.push(self.find(*self.stack.pop()))
-            case b"\x80":
+            case b"\x80":  # PROTO
                 self.number("B")
             case _:
                 raise UnpicklingError(f"no instruction {code}")

@@ -6,8 +6,8 @@ const PROGRAMS = {
   linear: String.raw`\x80\x02ccollections\nOrderedDict\nq\x00)Rq\x01(X\x06\x00\x00\x00weightq\x02ctorch._utils\n_rebuild_tensor_v2\nq\x03((X\x07\x00\x00\x00storageq\x04ctorch\nFloatStorage\nq\x05X\x01\x00\x00\x000q\x06X\x03\x00\x00\x00cpuq\x07K\x02tq\x08QK\x00K\x01K\x02\x86q\tK\x02K\x01\x86q\n\x89h\x00)Rq\x0btq\x0cRq\rX\x04\x00\x00\x00biasq\x0eh\x03((h\x04h\x05X\x01\x00\x00\x001q\x0fh\x07K\x01tq\x10QK\x00K\x01\x85q\x11K\x01\x85q\x12\x89h\x00)Rq\x13tq\x14Rq\x15u}q\x16X\t\x00\x00\x00_metadataq\x17h\x00)Rq\x18X\x00\x00\x00\x00q\x19}q\x1aX\x07\x00\x00\x00versionq\x1bK\x01sssb.`,
   views: String.raw`\x80\x02}q\x00(X\x03\x00\x00\x00allq\x01ctorch._utils\n_rebuild_tensor_v2\nq\x02((X\x07\x00\x00\x00storageq\x03ctorch\nFloatStorage\nq\x04X\x01\x00\x00\x000q\x05X\x03\x00\x00\x00cpuq\x06K\x06tq\x07QK\x00K\x06\x85q\x08K\x01\x85q\t\x89ccollections\nOrderedDict\nq\n)Rq\x0btq\x0cRq\rX\x03\x00\x00\x00rowq\x0eh\x02((h\x03h\x04h\x05h\x06K\x06tq\x0fQK\x03K\x03\x85q\x10K\x01\x85q\x11\x89h\n)Rq\x12tq\x13Rq\x14u.`,
   class: String.raw`\x80\x02ctrain\nConfig\nq\x00)\x81q\x01}q\x02X\x05\x00\x00\x00widthq\x03K\x03sb.`,
-  attack: String.raw`\x80\x02cos\nsystem\nX\x08\x00\x00\x00rm -rf ~\x85R.`,
-  old: String.raw`cos\nsystem\n(S'rm -rf ~'\ntR.`,
+  attack: String.raw`\x80\x02cposix\nsystem\nX\x08\x00\x00\x00rm -rf ~\x85R.`,
+  old: String.raw`cposix\nsystem\n(S'rm -rf ~'\ntR.`,
   call: String.raw`\x80\x02X\x01\x00\x00\x00w)R.`,
   item: String.raw`\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQK\x00K\x06\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRM@BK\x05s.`,
   loop: String.raw`\x80\x02]q\x00h\x00a.`,
@@ -708,6 +708,8 @@ class PickleMachine {
         sentence = (error.refused ? "Refused. " : "") + error.message;
       }
       if (this.runs) state = "runs";
+      if (state === "done" && steps.some((step) => step.state === "runs"))
+        sentence += " Python has run what is marked; here nothing ran.";
       steps.push(this.seen(start, state));
       const title = [this.name, this.argument].filter(Boolean).join(" ");
       say.push(`Byte ${commas(start)}${title ? `, ${title}` : ""}: ${sentence}`);
