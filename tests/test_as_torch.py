@@ -612,7 +612,7 @@ def test_asking_is_no_error(tmp_path):
         import copy, doctest, importlib.util, inspect, pickle, types, torch
         import torch.nn.functional as F
         print(hasattr(torch, "nothing"), getattr(torch, "__wrapped__", 3), hasattr(torch, "__nothing__"), getattr(F, "__path__", None) is None)
-        for name in ("torch.nothing", "torch.nn.nothing", "torch.nested"):
+        for name in ("torch.nothing", "torch.nn.nothing", "torch.monitor"):
             print(importlib.util.find_spec(name))
         print(importlib.util.find_spec("torch.nn").name, importlib.util.find_spec("torch.jit").name, importlib.util.find_spec("torch").name)
         print(importlib.util.find_spec("torch.onnx").origin.endswith("onnx/__init__.py"))

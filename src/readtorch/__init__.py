@@ -260,6 +260,7 @@ _LATER = {
     "masked",
     "mps",
     "mtia",
+    "nested",
     "onnx",
     "quantization",
     "quasirandom",

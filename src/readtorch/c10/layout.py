@@ -5,8 +5,8 @@ In PyTorch: `c10/core/Layout.h`.
 
 
 class layout:
-    """How elements are stored: `strided`, or as indices and values. `_mkldnn` and `jagged` are names to compare with, and who asks
-    for a tensor of theirs is refused.
+    """How elements are stored: `strided`, or as indices and values. `jagged` is that of nested tensors. `_mkldnn` is a name to compare
+    with, and who asks for a tensor of it is refused.
     """
 
     __slots__ = ("name",)

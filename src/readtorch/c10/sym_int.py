@@ -93,6 +93,12 @@ class SymInt(_SymArithmetic):
 
     __slots__ = ()
 
+    def __hash__(self):
+        """Of a nested tensor's ragged size: whether others are equal would be a guard."""
+        if not self.node.is_nested_int():
+            raise TypeError("unhashable type: non-nested SymInt")
+        return hash(self.node.expr)
+
     def __index__(self):
         return self.node.int_()
 

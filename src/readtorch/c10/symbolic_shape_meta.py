@@ -50,6 +50,10 @@ class _Flags:
         with untraced():
             return _is_contiguous(zip(self.array.shape, self.array.steps))
 
+    @property
+    def forc(self):
+        return self.c_contiguous or self.f_contiguous
+
 
 class SymbolicArray:
     """The sizes, strides and offset, counted in elements, of a tensor over `storage`, which has no bytes."""

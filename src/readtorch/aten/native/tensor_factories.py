@@ -59,13 +59,13 @@ def numpy_type(dtype):
 
 
 def check_options(layout, device, pin_memory=None):
-    """Raises for a layout that has no tensors here. The device was checked when the call was dispatched."""
+    """Raises for a layout that has no tensors here; of the jagged one strided tensors are made. The device was checked before."""
     if pin_memory and not has_accelerator():
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
             "is available on this system."
         )
-    if layout is not None and layout is not layouts.strided:
+    if layout is not None and layout is not layouts.strided and layout is not layouts.jagged:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
 
 

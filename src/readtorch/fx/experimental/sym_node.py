@@ -57,6 +57,10 @@ class SymNode:
     def expr(self):
         return self.shape_env.replace(self._expr)
 
+    def is_nested_int(self):
+        """Whether this is the ragged size of a nested tensor, which has a node of its own."""
+        return False
+
     # ------------------------------------------------------------------------------------------------- the value
 
     def guarded(self):

@@ -1,0 +1,1 @@
+"""The class behind the jagged layout, and its operators. In PyTorch: `torch/nested/_internal`."""
