@@ -138,6 +138,7 @@ DIFFERENT = {
         *(f"torch.sparse.{name}" for name in ("addmm", "log_softmax", "mm", "sampled_addmm", "softmax")),
         "torch.to_dlpack",
         "torch.nn.functional.bilinear",
+        "torch.nested.to_padded_tensor",
         *(f"torch.distributed.{name}" for name in ("FileStore", "GradBucket", "HashStore", "Reducer", "TCPStore")),
         "torch.fx.graph.map_arg",
         "torch.fx.proxy.map_arg",
