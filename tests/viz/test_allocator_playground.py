@@ -88,7 +88,7 @@ def test_what_was_not_made_is_neither_freed_nor_used():
         ("a = 1; del b", "there is no b at that point"),
         ("a = 1; del a; use a @1", "there is no a at that point"),
         ("a = 0", "1 byte to 64 GiB"),
-        ("a = 65G", "1 byte to 64 GiB"),
+        ("a = 65G", "at most 64 GiB"),
         ("a = 1 @7", "there are streams 0 to 3"),
         ("A = 1", "is none of"),
         ("a = 1 M B", "is none of"),

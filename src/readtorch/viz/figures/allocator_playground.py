@@ -105,8 +105,10 @@ def read_statement(piece, i):
 
 def read_make(piece, i, names, number, unit, stream):
     size = int(float(number) * UNITS[unit])
-    if not 1 <= size <= 64 << 30:
+    if size < 1:
         raise Refusal(f"“{piece}”: an empty tensor asks for no memory; here one has 1 byte to 64 GiB.")
+    if size > 64 << 30:
+        raise Refusal(f"“{piece}”: a tensor has at most 64 GiB here; a number without a unit is in MiB.")
     for name in split_names(names):
         yield Action("make", name, size, read_stream(piece, stream or 0), i)
 
@@ -319,7 +321,7 @@ def of_make(action, entries, failed, replaced, back, config, free, largest, driv
     words = begins + where_from(entries, found)
     if found > rounded:
         words += (
-            f"; {amount(found - rounded)} stay free"
+            f"; a remainder of {amount(found - rounded)} stays free"
             if details["split"]
             else f"; it is not cut: {amount(found - rounded)} unused"
         )

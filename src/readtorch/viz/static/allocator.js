@@ -1,6 +1,7 @@
 // Allocator explorer: what the caching allocator holds after each event, and why.
 
-const STATES = ["free", "allocated", "waits for other streams"];
+const WAITS = "waits for other streams";
+const STATES = ["free", "allocated", WAITS];
 
 async function render({ model, el }) {
   const data = model.get("data"),
@@ -212,6 +213,11 @@ async function render({ model, el }) {
       ),
     ];
   }
+  // A plain free is two events, too: the block is back in its pool with the second.
+  function stateOf(life, owner) {
+    const goesBack = STATES[H.lifeState[life]] === WAITS && history.freed[owner] === step() + 1;
+    return goesBack ? "freed, back in its pool with the next event" : STATES[H.lifeState[life]];
+  }
   function blockFacts(life, ofEvent) {
     const [address, size, stream, kind, pool, expandable] = H.rows[H.lifeRow[life]];
     const owner = H.lifeOwner[life] - 1,
@@ -220,7 +226,7 @@ async function render({ model, el }) {
     return [
       h("p", { class: "rt-dtitle" }, addressText(history.startOf(life))),
       factList([
-        ["block", `${sizeText(history.sizeOf(life))}, ${STATES[H.lifeState[life]]}`],
+        ["block", `${sizeText(history.sizeOf(life))}, ${stateOf(life, owner)}`],
         ["asked for", used ? `${numberWithCommas(H.allocSize[owner])} B` : null],
         ["lost", used ? `${sizeText(history.wasteOf(life))} to rounding` : null],
         ["segment", `${sizeText(size)} at ${address}${expandable ? ", expandable" : ""}`],
@@ -256,7 +262,7 @@ async function render({ model, el }) {
     widths.show();
     const used = look().byStream ? streamLegend() : [["rt-m-blue", "allocated"]];
     const others = [
-      ["rt-m-wait", "freed, waits for other streams"],
+      ["rt-m-wait", "freed, not yet in its pool: often it waits for other streams"],
       ["rt-m-free", "free"],
       ["rt-m-lost", "lost to rounding"],
     ];

@@ -33,7 +33,8 @@ const onAStream = (piece, names, stream) => splitNames(names).map((name) => ({ n
 const READ_STATEMENT = {
   make: (piece, names, number, unit, stream) => {
     const size = Math.trunc(Number(number) * UNITS[unit]);
-    if (!(size >= 1 && size <= 64 * 1024 ** 3)) refuse(`“${piece}”: an empty tensor asks for no memory; here one has 1 byte to 64 GiB.`);
+    if (size < 1) refuse(`“${piece}”: an empty tensor asks for no memory; here one has 1 byte to 64 GiB.`);
+    if (!(size <= 64 * 1024 ** 3)) refuse(`“${piece}”: a tensor has at most 64 GiB here; a number without a unit is in MiB.`);
     return splitNames(names).map((name) => ({ name, size, stream: readStream(piece, stream ?? 0) }));
   },
   del: (piece, names) => splitNames(names).map((name) => ({ name })),
@@ -167,7 +168,7 @@ function ofMake({ name, size }, trace, failed, replaced, back, config, { segment
   }
   const { found, rounded, split } = trace.find(({ action }) => action === "alloc");
   let words = begins + whereFrom(trace, found);
-  if (found > rounded) words += split ? `; ${amount(found - rounded)} stay free` : `; it is not cut: ${amount(found - rounded)} unused`;
+  if (found > rounded) words += split ? `; a remainder of ${amount(found - rounded)} stays free` : `; it is not cut: ${amount(found - rounded)} unused`;
   if (rounded !== size) words += `. The block of ${name} has ${amount(split ? rounded : found)}`;
   return replaced ? `${words}. Only then is the old ${name} freed.` : `${words}.`;
 }
