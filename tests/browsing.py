@@ -150,9 +150,10 @@ def axe():
     return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf8")
 
 
-def examine(visit, axe, file, width, scheme):
-    """Fail unless the page loads cleanly, fits the width, and passes the audit."""
+def examine(visit, axe, file, width, scheme, also=lambda page: None):
+    """Fail unless the page loads cleanly, fits the width, and passes the audit. also: looks at it before the audit changes it."""
     with visit(file, width=width, scheme=scheme) as seen:
         assert seen.problems == []
         assert seen.width() <= width, "the page scrolls sideways"
+        also(seen.page)
         assert seen.audit(axe) == []

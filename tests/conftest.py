@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import time
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy loads: two pools of spinning threads slow each other down
@@ -47,15 +48,24 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 class Teller:
-    """Tells of a failure when it happens: a run that somebody ends early has said what it knew."""
+    """Tells of a failure when it happens, and every five minutes where it is: a run that somebody ends early has said so much."""
 
     def __init__(self, terminal):
-        self.terminal = terminal
+        self.terminal, self.begun, self.told = terminal, time.monotonic(), 0
+
+    def tell(self, text):
+        self.terminal.ensure_newline()
+        self.terminal.write_line(text)
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
-            self.terminal.ensure_newline()
-            self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})\n{report.longreprtext}")
+            self.tell(f"FAILED {report.nodeid} ({report.when})\n{report.longreprtext}")
+
+    def pytest_runtest_logfinish(self, nodeid):
+        minutes = int(time.monotonic() - self.begun) // 60
+        if minutes >= self.told + 5:
+            self.told = minutes
+            self.tell(f"{minutes} minutes: {nodeid} has ended")
 
 
 @pytest.hookimpl(trylast=True)  # after the terminal's own reporter

@@ -263,10 +263,10 @@ def test_a_kernel_sets_inputs_and_asks_for_the_result(name):
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
 @NAMES
 def test_loads_without_a_request_fits_one_screen_and_is_accessible(visit, axe, page_with, name, view):
-    page = page_with(viz.figure(name))
-    examine(visit, axe, page, *view)
-    with visit(page, width=view[0], scheme=view[1]) as seen:
-        assert seen.page.locator(".rt-fig").bounding_box()["height"] <= SCREEN
+    def fits(page):
+        assert page.locator(".rt-fig").bounding_box()["height"] <= SCREEN
+
+    examine(visit, axe, page_with(viz.figure(name)), *view, fits)
 
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Figures</title><body><main>
