@@ -29,7 +29,7 @@ from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from readtorch.aten.native_function import BOTH, alias_of, binding_maker, native_function, packets
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.register_dispatch_key import any_device, write_out
+from readtorch.aten.register_dispatch_key import any_device, out_kernel
 from readtorch.aten.tensor_meta import TensorMeta
 from readtorch.aten.torch_function import Overridden
 from readtorch.c10 import scalar_type
@@ -54,13 +54,15 @@ sum_dim = native_function(
 def computes_in_type_of_out(operator):
     """Let the `out=` form compute in the type of `out`, which must be the one asked for by `dtype`, the last argument."""
 
+    write = out_kernel(operator)
+
     @operator.out.kernel
     @any_device
     def into_out(*arguments_and_out):
         *arguments, dtype, out = arguments_and_out
         if dtype not in (None, dtype_of(out)):
             raise RuntimeError(expected(dtype, out))
-        return write_out(operator.call(*arguments, dtype_of(out)), (out,))
+        return write(*arguments, dtype_of(out), out)
 
 
 @sum_all.meta
