@@ -227,7 +227,11 @@ from .aten.native.convolution.backend import (  # noqa: E402,F401
 )
 from .aten.native.math_bits_fallback import _set_conj, _set_neg  # noqa: E402,F401
 from .csrc.utils.python_dispatch_keys import _dispatch_key_set, _meta_in_tls_dispatch_include  # noqa: E402,F401
-from .csrc.module import storage_address as _storage_address, data_address as _data_address  # noqa: E402,F401
+from .csrc.module import (  # noqa: E402,F401
+    storage_address as _storage_address,
+    data_address as _data_address,
+    is_cow_tensor as _is_cow_tensor,
+)
 from .csrc.generator import default_generator  # noqa: E402,F401
 from .csrc.utils.disable_torch_function import (  # noqa: E402,F401
     DisableTorchFunctionSubclass,

@@ -16,6 +16,7 @@ from .aten.sparse_csr_tensor_impl import in_words, is_sparse_compressed, is_stri
 from .aten.sparse_tensor_impl import is_sparse
 from .aten.torch_function import DisableTorchFunctionSubclass, overridable, overridable_alone, overriders
 from .c10 import tensor_impl
+from .c10.cow import materialize
 from .c10.device import current_device
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, NO_STORAGE, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, threads_with_modes, trace_under_way
@@ -277,7 +278,7 @@ class Tensor(TensorBase):
             refuse_math_bits(self)
         if self.dtype.name in NOT_NUMPYS:
             raise TypeError(f"Got unsupported ScalarType {SCALAR_TYPE_NAMES[self.dtype]}")
-        storage_impl(self).resizable = False
+        materialize(storage_impl(self)).resizable = False
         return self._array
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):

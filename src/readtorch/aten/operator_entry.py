@@ -23,6 +23,7 @@ from readtorch.c10.dispatch_key import (
     COMPOSITE_EXPLICIT,
     COMPOSITE_EXPLICIT_NON_FUNCTIONAL,
     COMPOSITE_IMPLICIT,
+    COPY_ON_WRITE,
     CPU,
     CUDA,
     FACTS,
@@ -132,7 +133,7 @@ FALLTHROUGH = Kernel(fallthrough, "boxed")
 # Key -> function(operator, keys) that writes the kernel of an operator for a key set whose highest key it is, or returns
 # None. Higher layers register theirs here: autograd, the tracer. Through this table the engine, which knows no operation,
 # meets the operations. In PyTorch: torchgen and tools/autograd write such kernels before the compiler runs.
-# INFERENCE_MODE, MATH_BITS -> function(operator, kernel) that changes the kernel of a backend for sets with such a fact or bit;
+# INFERENCE_MODE, MATH_BITS, COPY_ON_WRITE -> function(operator, kernel) that changes the kernel of a backend for sets with such a fact or bit;
 # STALE -> function(kernel) that does so for a view that nobody marks.
 writers = {}
 
@@ -440,6 +441,8 @@ class OperatorEntry:
         """A backend's own kernel with what the bits and facts of a set ask for around it."""
         if keys & MATH_BITS and MATH_BITS in writers:
             kernel = writers[MATH_BITS](self, kernel)
+        if keys & COPY_ON_WRITE:
+            kernel = writers[COPY_ON_WRITE](self, kernel)
         marked_above = keys & STALE or kernel is self.composite
         if self.schema.is_view and not marked_above:
             kernel = writers[STALE](kernel)

@@ -54,14 +54,14 @@ PYTHON_TLS_SNAPSHOT = 1 << 27  # with Python, carried by tensors of a class with
 # HISTORY: the tensor may require grad. STALE: it is a view, and its history may have changed behind its back.
 # TANGENT: the tensor has a tangent, or is a view, whose base may have got one; let through while there is a level.
 # INFERENCE_TENSOR: made under inference_mode(), may never enter a graph. INFERENCE_MODE: let through under inference_mode(), what
-# is made is marked.
+# is made is marked. COPY_ON_WRITE: before a write the memory is copied, see cow.py.
 TANGENT = 1 << 22  # of duals and of views: see above
 WRAPPED_NUMBER = 1 << 23  # a Python number on its way through an operator: weak in type promotion
 THREAD = 1 << 24  # let through while this thread has something of its own to say: see local_dispatch_key_set.py
 TORCH_FUNCTION = 1 << 25  # its class overrides `__torch_function__`
 NO_STORAGE = 1 << 26  # it wraps other tensors: its own elements lie nowhere
 
-# Bit 29 is free.
+COPY_ON_WRITE = 1 << 29  # a fact: its memory may be another storage's, too
 
 # Keys that no tensor carries: a thread includes them, and so they come into a set by the slow way alone (Note [ Keys of a thread ]).
 # They need not fit into one digit. Bits 30 to 33: Note [ Alias keys ].
@@ -95,7 +95,7 @@ def keys_below(key):
 
 KEYS = sum(BY_PRIORITY)
 FUNCTIONALITIES = KEYS & ~BACKENDS
-FACTS = HISTORY | STALE | TANGENT | INFERENCE_TENSOR | WRAPPED_NUMBER | INFERENCE_MODE | NO_STORAGE
+FACTS = HISTORY | STALE | TANGENT | INFERENCE_TENSOR | WRAPPED_NUMBER | INFERENCE_MODE | NO_STORAGE | COPY_ON_WRITE
 GRAD_FACTS = HISTORY | STALE  # without them there is nothing to record
 OF_VIEWS = STALE | TANGENT  # every view carries these
 AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA
@@ -150,6 +150,7 @@ NAMES = {
     THREAD: "Thread",
     TORCH_FUNCTION: "TorchFunction",
     NO_STORAGE: "NoStorage",
+    COPY_ON_WRITE: "CopyOnWrite",
 }
 
 
@@ -196,5 +197,5 @@ def key_name(key):
 
 def key_names(keys):
     """The names of the keys in a set, highest priority first; facts come before keys."""
-    facts = [1 << bit for bit in reversed(range(NO_STORAGE.bit_length())) if 1 << bit & ~KEYS]
+    facts = [1 << bit for bit in reversed(range(COPY_ON_WRITE.bit_length())) if 1 << bit & ~KEYS]
     return [NAMES[key] for key in (*facts, *BY_PRIORITY) if keys & key]

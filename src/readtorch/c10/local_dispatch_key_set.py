@@ -11,6 +11,7 @@ from .dispatch_key import (
     AUTOCAST,
     AUTOGRAD,
     BACKEND_SELECT,
+    COPY_ON_WRITE,
     GRAD_FACTS,
     INFERENCE_MODE,
     INFERENCE_TENSOR,
@@ -28,7 +29,7 @@ DEFAULT_EXCLUDED = AUTOCAST
 # `tls.torch_function`: which `__torch_function__` are asked.
 ALL_ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
-_EVERYTHING = NO_STORAGE * 2 - 1 | SPARSE_CSR_CPU
+_EVERYTHING = NO_STORAGE * 2 - 1 | SPARSE_CSR_CPU | COPY_ON_WRITE
 
 
 def mask_of(included, excluded, grad_mode, inference_mode, torch_function, watched, forward_mode=False):

@@ -25,7 +25,7 @@ def move_storage(storage, buffer, only=None):
     only: a tensor over it, if there may be no other: see Note [ Tensors over a storage ].
     """
     buffer[:] = storage.buffer
-    tensors = [only] if only is not None and _is_alone(only) else _tensors_over(storage)
+    tensors = [only] if only is not None and _is_alone(only) else tensors_over(storage)
     start = address_of(storage.buffer)
     for t in tensors:
         old = t._array
@@ -34,7 +34,8 @@ def move_storage(storage, buffer, only=None):
     storage.buffer = buffer
 
 
-def _tensors_over(storage):
+def tensors_over(storage):
+    """All tensors that look at a StorageImpl: Note [ Tensors over a storage ]."""
     owner = owner_of(storage.buffer)
     return [t for t in gc.get_objects() if issubclass(type(t), TensorImpl) and _looks_at(t, storage, owner)]
 

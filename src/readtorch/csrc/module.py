@@ -6,6 +6,7 @@ In PyTorch: `torch/csrc/Module.cpp`; `_is_alias_of` is in `torch/csrc/jit/python
 import weakref
 
 from readtorch.aten.context import context
+from readtorch.c10.cow import is_copy_on_write
 from readtorch.c10.tensor_impl import storage_impl
 
 
@@ -34,6 +35,11 @@ def storage_of(tensor):
     if storage is None:
         raise NotImplementedError("Cannot access storage of SparseTensorImpl")
     return storage
+
+
+def is_cow_tensor(tensor):
+    """Whether the tensor's memory may be another storage's, too, until one of them is written to: c10/cow.py."""
+    return is_copy_on_write(storage_of(tensor))
 
 
 def is_alias_of(tensor, other):

@@ -16,6 +16,7 @@ from readtorch.aten.empty_tensor import MetaStorageImpl
 from readtorch.aten.functions import at
 from readtorch.aten.functorch.batched_tensor_impl import WrappedImpl
 from readtorch.c10 import scalar_type
+from readtorch.c10.cow import materialize
 from readtorch.c10.device import device as Device
 from readtorch.c10.dispatch_key import NO_STORAGE
 from readtorch.c10.storage_impl import StorageImpl
@@ -68,6 +69,7 @@ class StorageBase:
         """The address of the first byte. Raises RuntimeError for the storage of a wrapper subclass."""
         if self._impl.keys & NO_STORAGE:
             raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
+        materialize(self._impl)
         return self._impl.data_ptr()
 
     @property
@@ -124,6 +126,7 @@ class StorageBase:
         return self
 
     def _fill(self, part, value):
+        materialize(self._impl)
         if self.device.type == "cpu":
             self._impl.buffer[part] = value & 0xFF
         else:
@@ -138,6 +141,7 @@ class StorageBase:
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
             )
+        materialize(self._impl)
         if self.device.type == source.device.type == "cpu":
             self._impl.buffer[...] = source._impl.buffer
         else:
@@ -164,6 +168,7 @@ class StorageBase:
             raise RuntimeError("elem_size must be 1, 2, 4, or 8")
         if self.nbytes() % elem_size:
             raise RuntimeError(f"the length of data is not a multiple of {elem_size}")
+        materialize(self._impl)
         self._impl.buffer.view(f"u{elem_size}").byteswap(inplace=True)
 
     def _swap_data_ptr_(self, other):

@@ -11,6 +11,7 @@ import numpy as np
 
 from readtorch.aten import map_allocator
 from readtorch.aten.map_allocator import MapAllocator, RefcountedMapAllocator
+from readtorch.c10.cow import materialize
 from readtorch.c10.move_storage import move_storage
 from readtorch.c10.storage_impl import StorageImpl
 
@@ -74,6 +75,7 @@ def _moved(storage, allocate, fits, only):
         raise RuntimeError("_share_fd_: only available on CPU")
     with _lock:
         if storage.allocator is None or not fits(storage.allocator):
+            materialize(storage)
             allocator = allocate(storage.nbytes)
             move_storage(storage, np.asarray(allocator), only)
             _lend(storage, allocator)

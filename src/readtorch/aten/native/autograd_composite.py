@@ -1,4 +1,4 @@
-"""Making a dual of a value and its tangent, taking it apart, and the memory for a tangent.
+"""Making a dual of a value and its tangent, taking it apart, and the memory for a tangent; clones that are copied late.
 
 What autograd does in them stands in csrc/autograd/variable_type_manual.py.
 In PyTorch: `aten/src/ATen/native/AutogradComposite.cpp`. Explained in the chapter "Forward mode, vmap and torch.func".
@@ -6,11 +6,22 @@ In PyTorch: `aten/src/ATen/native/AutogradComposite.cpp`. Explained in the chapt
 
 from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
-from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
+from readtorch.aten.operator_entry import writers
 from readtorch.aten.register_dispatch_key import any_device
-from readtorch.c10.dispatch_key import INFERENCE_TENSOR
+from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.cow import lazy_clone_storage, mutable_array
+from readtorch.c10.dispatch_key import COPY_ON_WRITE, INFERENCE_TENSOR, MATH_BITS
 from readtorch.c10.local_dispatch_key_set import tls
-from readtorch.c10.tensor_impl import AutogradMetaFactory, storage_impl, storage_offset, strides_of, view
+from readtorch.c10.tensor_impl import (
+    AutogradMetaFactory,
+    dtype_of,
+    storage_impl,
+    storage_offset,
+    strides_of,
+    view,
+    wrap,
+)
 
 _fw_primal = native_function("_fw_primal(Tensor(a) self, int level) -> Tensor(a)", "")
 
@@ -50,6 +61,60 @@ def make_dual(primal, tangent, level):
 class ViewBackward0:
     def primal(grad, primal_sym_sizes):
         return grad.reshape(primal_sym_sizes)
+
+
+_lazy_clone = native_function("_lazy_clone(Tensor self) -> Tensor", BOTH)
+
+
+@_lazy_clone.meta
+def lazy_clone_meta(self):
+    return TensorMeta(self._array.shape, dtype_of(self), strides_of(self))
+
+
+@_lazy_clone.kernel
+def lazy_clone(self):
+    """A clone whose elements are copied when it or `self` is first written to: Note [ Copy on write ]."""
+    storage = lazy_clone_storage(storage_impl(self))
+    if storage is None:
+        raise RuntimeError(
+            "Expected storage != nullptr to be true, but got false.  (Could this error message be improved?  If so, please report an "
+            "enhancement request to PyTorch.)"
+        )
+    clone = wrap(self._array)
+    clone._storage_impl, clone._keys = storage, storage.keys | self._keys & MATH_BITS
+    return clone
+
+
+@_lazy_clone.backward
+class LazyCloneBackward0:
+    def self(grad):
+        return grad
+
+    result = "auto_linear"
+
+
+# Written to without a word in the schema.
+WRITES_UNSAID = {"aten::native_batch_norm": ("running_mean", "running_var")}
+
+
+def materializing(operator, kernel):
+    """The kernel of an operator for operands that may share their memory: those that it writes to get memory of their own before."""
+    unsaid = WRITES_UNSAID.get(operator.name, ())
+    written = [i for i, a in enumerate(operator.schema.arguments) if a.type.writes or a.name in unsaid]
+    if not written or kernel is operator.composite or getattr(kernel, "only_geometry", False):
+        return kernel
+
+    def materializing_kernel(*arguments):
+        for i in written:
+            for t in arguments[i] if isinstance(arguments[i], (list, tuple)) else (arguments[i],):
+                if t is not None:
+                    mutable_array(t)
+        return kernel(*arguments)
+
+    return materializing_kernel
+
+
+writers[COPY_ON_WRITE] = materializing
 
 
 _unpack_dual = native_function("_unpack_dual(Tensor(a) dual, int level) -> (Tensor(a) primal, Tensor tangent)")

@@ -9,6 +9,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_binding
 from readtorch.aten.register_dispatch_key import only_geometry, resize
+from readtorch.c10.dispatch_key import COPY_ON_WRITE
 from readtorch.c10.memory_format import format_strides_of, preserve_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import (
@@ -106,6 +107,7 @@ def set_storage(self, storage, offset, size, stride):
         storage.resize(needed)
     self._array = storage.as_strided(self._array.dtype, tuple(size), stride, offset)
     self._storage_impl = storage
+    self._keys |= storage.keys & COPY_ON_WRITE
     self._counter[0] += 1
 
 

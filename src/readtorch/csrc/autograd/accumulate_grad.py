@@ -11,7 +11,7 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import BACKENDS, CPU, MATH_BITS, SPARSE, SPARSE_CSR_CPU
+from readtorch.c10.dispatch_key import BACKENDS, COPY_ON_WRITE, CPU, MATH_BITS, SPARSE, SPARSE_CSR_CPU
 from readtorch.c10.local_dispatch_key_set import grad_mode_enabled
 from readtorch.c10.memory_format import contiguous_format, has_format, is_non_overlapping_and_dense
 from readtorch.c10.tensor_impl import alias, keys_seen_by_python, strides_of, wrap
@@ -100,8 +100,8 @@ def is_tensor_stealable(use_count):
     return use_count <= NUM_EXPECTED_REFS
 
 
-# What NumPy cannot add: elements elsewhere, and elements that are not what lies in memory.
-NEEDS_OPERATORS = BACKENDS | MATH_BITS
+# What NumPy cannot add: elements elsewhere, elements that are not what lies in memory, and memory that others may have.
+NEEDS_OPERATORS = BACKENDS | MATH_BITS | COPY_ON_WRITE
 
 
 def accumulate_grad(variable, new_grad, use_count):

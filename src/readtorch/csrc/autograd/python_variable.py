@@ -28,8 +28,9 @@ from readtorch.aten.torch_function import (
     overriders,
 )
 from readtorch.c10 import scalar_type
+from readtorch.c10.cow import mutable_array
 from readtorch.c10.device import cpu
-from readtorch.c10.dispatch_key import BACKENDS, BATCHED, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
+from readtorch.c10.dispatch_key import BACKENDS, BATCHED, COPY_ON_WRITE, INFERENCE_TENSOR, MATH_BITS, PYTHON, ZEROTENSOR
 from readtorch.c10.layout import sparse_csr
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
@@ -320,16 +321,17 @@ class TensorBase(TensorImpl):
 
     @overridable_alone
     def data_ptr(self):
-        """The address of the first element."""
+        """The address of the first element, for writing, too."""
+        mutable_array(self)
+        return self.const_data_ptr()
+
+    @overridable_alone
+    def const_data_ptr(self):
+        """The address of the first element, for reading only."""
         refuse_without_storage(self)
         if not self._array.size:
             return 0
         return storage_impl(self).data_ptr() + storage_offset(self) * self._array.itemsize
-
-    @overridable_alone
-    def const_data_ptr(self):
-        """The same, for reading only."""
-        return self.data_ptr()
 
     @overridable
     def new(self, *args, **kwargs):
@@ -523,7 +525,8 @@ class TensorBase(TensorImpl):
             )
             self._autograd_meta.is_plain = False
         self._array = other._array
-        set_key_set(self, key_set(self) & ~(BACKENDS | MATH_BITS) | key_set(other) & (BACKENDS | MATH_BITS))
+        of_memory = BACKENDS | MATH_BITS | COPY_ON_WRITE
+        set_key_set(self, key_set(self) & ~of_memory | key_set(other) & of_memory)
         self._storage_impl = storage_impl(other)
 
     @data.deleter

@@ -6,6 +6,7 @@ In PyTorch: `torch/csrc/utils/tensor_apply.cpp`. Explained in the chapter "Tenso
 import numpy as np
 
 from readtorch.aten.native_function import python_binding
+from readtorch.c10.cow import mutable_array
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, legacy_type_name
 
 from .tensor_new import as_number
@@ -31,7 +32,7 @@ def map2_(self, x, y, callable):
 
 def _apply(method, self, others, callable):
     _check(method, self, others)
-    arrays = [self._array] + [t.expand(self.shape)._array for t in others.values()]
+    arrays = [mutable_array(self)] + [t.expand(self.shape)._array for t in others.values()]
     dtype = dtype_of(self)
     for index in np.ndindex(self._array.shape):
         result = callable(*[array[index].item() for array in arrays])

@@ -5,12 +5,13 @@ In PyTorch: `THPModule_toDLPack` and its neighbours in `torch/csrc/Module.cpp`, 
 """
 
 from readtorch.aten import dl_convertor
+from readtorch.c10.cow import materialize
 from readtorch.c10.cuda.cuda_stream import StreamImpl, current_stream, default_stream, stream_wait_stream
 from readtorch.c10.cuda.device_memory import empty_on, tensor_over
 from readtorch.c10.cuda.runtime import is_simulated
 from readtorch.c10.device import cuda_device, current_device, has_accelerator
 from readtorch.c10.device import device as Device
-from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.c10.tensor_impl import TensorImpl, storage_impl
 
 from .tensor_numpy import check_array, type_name, wrap_foreign
 
@@ -39,6 +40,7 @@ def to_capsule(data, dl_device, copy, versioned):
     t = maybe_copy_tensor(data.detach(), dl_device, copy)
     if t.device.type == "cuda" and is_simulated(t.device.index):
         raise BufferError(f"{t.device} is a simulated device: its addresses mean nothing to another library")
+    materialize(storage_impl(t))
     return dl_convertor.to_dlpack(t.detach()._array, versioned, t.device)
 
 

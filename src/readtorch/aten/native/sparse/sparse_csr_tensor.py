@@ -24,6 +24,7 @@ from readtorch.aten.sparse_csr_tensor_impl import (
 )
 from readtorch.aten.sparse_tensor_impl import SparseArray, wrap_sparse
 from readtorch.c10 import scalar_type
+from readtorch.c10.cow import mutable_array
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU, SPARSE_CSR_CPU
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
@@ -192,7 +193,7 @@ _sparse_compressed_tensor_unsafe = native_function(
 def sparse_compressed_tensor_unsafe(compressed_indices, plain_indices, values, size, dtype, layout, device, pin_memory):
     """The tensor with unchecked indices; it shares the memory of the three."""
     check_compressed(layout, "sparse_compressed_tensor_unsafe")
-    parts = [part._array for part in (compressed_indices, plain_indices, values)]
+    parts = [mutable_array(part) for part in (compressed_indices, plain_indices, values)]
     return wrap_sparse_csr(SparseCsrArray(layout, tuple(size), *parts))
 
 

@@ -12,6 +12,7 @@ from readtorch.aten.native.tensor_shape.view import detach
 from readtorch.aten.native_function import native_function
 from readtorch.aten.sparse_csr_tensor_impl import in_words, layout_of
 from readtorch.aten.sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
+from readtorch.c10.cow import mutable_array
 from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.tensor_impl import alias, dtype_of, host_array, legacy_type_name, wrap
@@ -124,7 +125,7 @@ def new_with_dims_and_tensor_sparse(
 ):
     """The new tensor shares the memory of `indices` and `values`."""
     check_dims(indices, values, size)
-    return wrap_sparse(SparseArray(indices._array, values._array, tuple(size), bool(is_coalesced)))
+    return wrap_sparse(SparseArray(mutable_array(indices), mutable_array(values), tuple(size), bool(is_coalesced)))
 
 
 @_sparse_coo_tensor_with_dims_and_tensors.backward

@@ -9,6 +9,7 @@ from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.register_dispatch_key import only_geometry
+from readtorch.c10.cow import mutable_array
 from readtorch.c10.exception import warn_once
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import seen_by_python, wrap
@@ -79,7 +80,7 @@ _unsafe_view = native_function("_unsafe_view(Tensor self, SymInt[] size) -> Tens
 @only_geometry
 def unsafe_view_cpu(self, size):
     """Like view, but autograd need not know that memory is shared: the caller gives up the original."""
-    return wrap(self._array.reshape(infer_size(size, self._array.size)))
+    return wrap(mutable_array(self).reshape(infer_size(size, self._array.size)))
 
 
 @_unsafe_view.backward
