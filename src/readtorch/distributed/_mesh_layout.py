@@ -4,6 +4,7 @@ In PyTorch: `torch/distributed/_mesh_layout.py`, which is written after the layo
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -80,15 +81,25 @@ def _loops_of(ranks):
     return [*_loops_of(ranks[::run]), (run, ranks[1])]
 
 
-class _MeshLayout(tuple):
+@dataclass(frozen=True)
+class _MeshLayout(Sequence):
     """The dimensions of a mesh."""
 
-    __slots__ = ()
+    axes: tuple
+
+    def __init__(self, axes):
+        object.__setattr__(self, "axes", tuple(axes))
+
+    def __len__(self):
+        return len(self.axes)
+
+    def __getitem__(self, index):
+        return self.axes[index]
 
     @classmethod
     def from_sizes_strides(cls, sizes, strides=None):
         strides = contiguous(sizes) if strides is None else strides
-        return cls(_FlatLayout((n,), (step,)) for n, step in zip(sizes, strides, strict=True))
+        return cls([_FlatLayout((n,), (step,)) for n, step in zip(sizes, strides, strict=True)])
 
     @property
     def top_level_sizes(self):

@@ -235,6 +235,11 @@ class DeviceMesh:
     def _hash_key(self):
         return self._flatten_rank_map, self._layout, self._device_type, self._mesh_dim_names, self._thread_id
 
+    def __setstate__(self, state):
+        """state: also one that PyTorch wrote, which knows no number of the world."""
+        self.__dict__.update({"_world_number": current.world.number, "_thread_id": None} | state)
+        self._hash = hash(self._hash_key())
+
     def __hash__(self):
         return self._hash
 

@@ -111,6 +111,8 @@ class DTensor(Tensor):
     Explained in the chapter "Shards: FSDP and DTensor".
     """
 
+    __slots__ = ("_local_tensor", "_spec")
+
     _op_dispatcher = OpDispatcher()
 
     @staticmethod

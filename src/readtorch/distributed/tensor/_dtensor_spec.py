@@ -17,6 +17,13 @@ class TensorMeta(NamedTuple):
     dtype: DType
 
 
+class ShardOrderEntry(NamedTuple):
+    """By which dimensions of a mesh one dimension of a tensor is cut, in this order: what files that PyTorch wrote name."""
+
+    tensor_dim: int
+    mesh_dims: tuple
+
+
 class DTensorSpec:
     """A mesh, a placement for each of its dimensions and the whole tensor's sizes, strides and dtype.
 
@@ -28,6 +35,11 @@ class DTensorSpec:
 
     def __init__(self, mesh, placements, tensor_meta=None):
         self.mesh, self.placements, self.tensor_meta = mesh, tuple(placements), tensor_meta
+
+    def __setstate__(self, state):
+        """state: also one that PyTorch wrote, which says more."""
+        state = state[1] if isinstance(state, tuple) else state
+        self.mesh, self.placements, self.tensor_meta = [state[name] for name in self.__slots__]
 
     @property
     def device_mesh(self):
