@@ -261,7 +261,7 @@ INSTALLED = (
     "torch.testing._comparison",
     *(
         f"torch.testing._internal.{name}"
-        for name in ("common_utils", "common_device_type", "common_dtype", "common_cuda", "common_nn", "two_tensor")
+        for name in ("common_utils", "common_device_type", "common_dtype", "common_cuda", "common_nn")
     ),
 )
 

@@ -123,6 +123,7 @@ DIFFERENT = {
         "torch.autograd.is_multithreading_enabled",
         "torch.autograd.is_view_replay_enabled",
         "torch.autograd.variable.ImperativeEngine",
+        "torch.autograd.SavedTensor",
     ],
     "of a file of their own there": [f"torch.xpu.{name}" for name in ("empty_cache", "manual_seed", "manual_seed_all")],
     "of a file of their own here": [

@@ -20,7 +20,7 @@ from .c10.cow import materialize
 from .c10.device import current_device
 from .c10.dispatch_key import CONJUGATE, MATH_BITS, NO_STORAGE, PYTHON, ZEROTENSOR
 from .c10.local_dispatch_key_set import grad_mode_enabled, threads_with_modes, trace_under_way
-from .c10.scalar_type import SCALAR_TYPE_NAMES
+from .c10.scalar_type import SCALAR_TYPE_NAMES, get_default_dtype
 from .c10.tensor_impl import key_set, only_element, seen_by_python, storage_impl, storage_offset, strides_of
 from .c10.torch_dispatch_mode_tls import has_torch_dispatch
 from .csrc import storage_sharing
@@ -199,6 +199,8 @@ class Tensor(TensorBase):
 
     def _number(self, kind):
         """The only element. A trace records that it becomes a Python `kind`."""
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         trace = trace_under_way()
         if trace is None:
             return self.item()
@@ -246,6 +248,10 @@ class Tensor(TensorBase):
             return f"torch.{prefix}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
             dtype = type_named(dtype)
+        if dtype is Tensor:
+            return self.to("cpu", get_default_dtype(), non_blocking=non_blocking)
+        if isinstance(dtype, type) and not isinstance(dtype, tensortype):
+            raise ValueError(f"invalid type: '{dtype.__name__}'")
         if isinstance(dtype, tensortype):
             return self.to("cuda" if dtype.is_cuda else "cpu", dtype.dtype, non_blocking=non_blocking)
         return self.to(dtype, non_blocking=non_blocking)

@@ -143,13 +143,26 @@ def to_dlpack(array, versioned, device):
     code = _CODES[array.dtype]
     if code not in NUMPYS_OWN:
         array = array.view(f"u{array.itemsize}")
-    if not array.flags.writeable:  # an expanded one: whoever takes it must know what it writes to
-        array = np.lib.stride_tricks.as_strided(array, array.shape, array.strides, writeable=True)
+    array = written_to(array)  # of an expanded one whoever takes it must know what it writes to
     capsule = array.__dlpack__(max_version=(MAJOR, 0) if versioned else None)
     tensor = managed(capsule).dl_tensor
     tensor.code = code
     tensor.device_type, tensor.device_id = torch_device_to_dl_device(device)
     return capsule
+
+
+class Writable:
+    """An array's memory as NumPy's array interface, to be written to whatever NumPy thinks of it."""
+
+    def __init__(self, array):
+        self.array = array  # keeps the memory
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+
+
+def written_to(array):
+    """The same array, writable also where NumPy thinks otherwise."""
+    return array if array.flags.writeable else np.asarray(Writable(array))
 
 
 class Capsule:
@@ -218,4 +231,4 @@ def from_dlpack(capsule):
     dtype = dtype_of_struct(tensor)
     if tensor.code not in NUMPYS_OWN:
         tensor.code = UINT
-    return np.from_dlpack(Capsule(capsule)).view(dtype)
+    return written_to(np.from_dlpack(Capsule(capsule))).view(dtype)

@@ -129,8 +129,7 @@ def public_function(packet, is_method):
         return Public(_TOLD_AS.get(packet.name, packet.name), "torch.Tensor", alone)
     if packet.module == "torch":
         return Public(packet.name, parameters=_FUNCTIONS_IN_PYTHON.get(packet.name))
-    prefix = "" if packet.module == "nn" else f"{packet.module}_"  # PyTorch's name of the binding: `linalg_norm`
-    return Public(prefix + packet.name, f"torch.{packet.module}")
+    return Public(packet.binding_name, f"torch.{packet.module}")
 
 
 _DOC = """The operator `{}`. A call is bound to the first of these schemas that it fits:

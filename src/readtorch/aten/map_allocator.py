@@ -31,6 +31,10 @@ import secrets
 import tempfile
 import weakref
 
+import numpy as np
+
+from readtorch.c10.storage_impl import StorageImpl
+
 _COUNT_BYTES = 64  # what stands in a named file before the data: keeps the data on a cache line of its own
 _HAS_DEV_SHM = os.path.isdir("/dev/shm")
 _DIRECTORY = "/dev/shm" if _HAS_DEV_SHM else tempfile.gettempdir()
@@ -210,3 +214,38 @@ def _watch(name):
 def _forget(name):
     if _HAS_DEV_SHM:
         multiprocessing.resource_tracker.unregister(name, "shared_memory")
+
+
+class FileStorageImpl(StorageImpl):
+    """The bytes of a file, mapped."""
+
+    __slots__ = ("filename",)  # None if what is written does not go to the file
+
+
+def map_file(filename, shared, nbytes):
+    """A FileStorageImpl over the first `nbytes` of a file."""
+    mapped = bytearray()
+    if nbytes > 0:
+        mode, access = ("r+b", mmap.ACCESS_WRITE) if shared else ("rb", mmap.ACCESS_COPY)
+        with _opened(filename, "a+b" if shared and not os.path.exists(filename) else mode) as file:
+            size = os.fstat(file.fileno()).st_size
+            if shared and size < nbytes:
+                file.truncate(nbytes)  # in PyTorch: and the file's first byte becomes 0
+            elif size < nbytes:
+                raise RuntimeError(
+                    f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>"
+                )
+            mapped = mmap.mmap(file.fileno(), nbytes, access=access)
+    impl = FileStorageImpl(np.frombuffer(mapped, np.uint8), resizable=False)
+    impl.filename = filename if shared else None
+    return impl
+
+
+def _opened(filename, mode):
+    try:
+        return open(filename, mode)
+    except OSError as error:
+        how = "read-write" if mode != "rb" else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {how} mode: {error.strerror} ({error.errno})"
+        ) from None

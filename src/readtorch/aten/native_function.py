@@ -47,6 +47,11 @@ class Packet:
         self.make_binding = None  # see `binding_maker`
         self.binding = None  # hand-written Python function, when the generated one will not do
 
+    @property
+    def binding_name(self):
+        """PyTorch's name of the binding, which errors speak of: `linalg_norm`."""
+        return self.name if self.module in ("torch", "nn") else f"{self.module}_{self.name}"
+
 
 def native_function(
     text,

@@ -103,14 +103,14 @@ class Signature:
         argument, name = self.arguments[position], self.names[position]
         for spelling in (name, argument.name, *_NUMPY_NAMES.get(name, ())):
             if spelling in kwargs:
-                return self._convert(position, kwargs.pop(spelling))
+                return self._convert(position, kwargs.pop(spelling), by_keyword=True)
         if argument.has_default:
             default = argument.default
             stands_for_more = isinstance(default, str | list | tuple) or argument.type.is_list  # stride=1: (1, 1)
             return convert(argument.type, default, False) if stands_for_more and default is not None else default
         raise _Mismatch(f'missing 1 required positional arguments: "{name}"', position)
 
-    def _convert(self, position, value):
+    def _convert(self, position, value, by_keyword=False):
         argument = self.arguments[position]
         if value is None and argument.type.optional:
             return None
@@ -130,7 +130,7 @@ class Signature:
         if converted is REJECTED:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
-            place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
+            place = "" if by_keyword else f" (position {position + (0 if self.is_method else 1)})"
             if argument.type.is_list and argument.type.base == "int" and isinstance(value, (list, tuple)):
                 raise _Mismatch(f"argument '{self.names[position]}'{_wrong_int(value, place)}", position)
             raise _Mismatch(
@@ -207,6 +207,7 @@ def _is_int(value):
     return (
         isinstance(value, (int, np.integer, SymInt))
         and not isinstance(value, (bool, np.bool_))
+        or (isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu")
         or (isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype.kind in "iu")
     )
 
@@ -379,7 +380,8 @@ def _wrong_int(values, place):
     overload and at the others later, hence the two wordings."""
     number, kind = next((i, type(v).__name__) for i, v in enumerate(values) if not _is_int(v))
     if number == 0:
-        return f"{place} must be tuple of ints, but found element of type {kind} at pos 0"
+        found = f"but found element of type {kind} at pos 0" if place else f"not {type(values).__name__}"
+        return f"{place} must be tuple of ints, {found}"
     return f' failed to unpack the object at pos {number + 1} with error "type must be tuple of ints,but got {kind}"'
 
 
@@ -422,13 +424,13 @@ def make_parser(packet, is_method, public=None):
                 result = signature.call(bound, out, entry)
             except Overridden:
                 break
-            return require_grad(result) if out is None and kwargs.get("requires_grad") else result
+            return require_grad(result) if kwargs.get("requires_grad") else result
         else:
             if public is None or not any(map(is_no_tensor_and_overrides, public.asked_of(args, kwargs))):
                 for failure in failures:
                     if type(failure) is _NoNumber:
                         failure.tensor.item()  # says what vmap thinks of that
-                raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
+                raise TypeError(describe_failures(packet.binding_name, signatures, failures, args, kwargs, is_method))
         return public.override(args, kwargs)
 
     return parse

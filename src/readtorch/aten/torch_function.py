@@ -340,18 +340,23 @@ class Public:
 
 
 class PublicEq(Public):
-    """`x == y`, which asks x alone; if it does not override, and no mode is on, `Tensor.eq` asks both."""
+    """`x == y`, which asks x alone; if it does not override, and no mode is on, `Tensor.eq` asks both.
 
-    def __init__(self):
+    tensor_of: makes a NumPy array a tensor, with which x is then compared; None of anything else.
+    """
+
+    def __init__(self, tensor_of):
         super().__init__("__eq__", "torch.Tensor")
         self.eq = Public("eq", "torch.Tensor")
+        self.tensor_of = tensor_of
 
     def asked_of(self, args, kwargs):
         return args[:1]
 
     def override_infix(self, left, right):
         told = super() if mode_enabled() or has_override(left) else self.eq
-        return told.override_infix(left, right)
+        other = self.tensor_of(right) if told is self.eq else None
+        return told.override_infix(left, right) if other is None else left == other
 
 
 # ------------------------------------------------------------------------------ bindings that are written by hand

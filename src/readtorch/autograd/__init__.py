@@ -18,6 +18,7 @@ from readtorch.c10.scalar_type import by_numpy
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl, seen_by_python, wrap
 from readtorch.csrc.autograd.node import input_metadata
+from readtorch.csrc.autograd.saved_variable import SavedVariable as SavedTensor
 from readtorch.csrc.autograd.variable import requires_grad
 from readtorch.csrc.utils.disable_torch_function import handle_torch_function, has_torch_function, is_tensor_like
 from . import forward_ad, function, functional, graph, profiler

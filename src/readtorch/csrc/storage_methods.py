@@ -5,7 +5,6 @@ in the chapter "Tensor and Storage".
 """
 
 import ctypes
-import mmap
 import os
 import sys
 import weakref
@@ -15,6 +14,7 @@ import numpy as np
 from readtorch.aten.empty_tensor import MetaStorageImpl
 from readtorch.aten.functions import at
 from readtorch.aten.functorch.batched_tensor_impl import WrappedImpl
+from readtorch.aten.map_allocator import FileStorageImpl, map_file
 from readtorch.c10 import scalar_type
 from readtorch.c10.cow import materialize
 from readtorch.c10.device import device as Device
@@ -27,12 +27,6 @@ from .serialization import bytes_of, read_file_raw, write_file_raw
 
 _NAME = "torch.UntypedStorage"
 _weak_references = {}  # number -> weak reference to a StorageImpl
-
-
-class FileStorageImpl(StorageImpl):
-    """The bytes of a file, mapped."""
-
-    __slots__ = ("filename",)  # None if what is written does not go to the file
 
 
 class StorageBase:
@@ -207,7 +201,7 @@ class StorageBase:
         """
         if not isinstance(filename, str):
             raise TypeError(f"argument 1 must be str, not {type(filename).__name__}")
-        return untyped(_map(filename, shared, nbytes))
+        return untyped(map_file(filename, shared, nbytes))
 
     def _get_filename(self):
         """The file that what is written here goes to, or None."""
@@ -445,32 +439,3 @@ def _extent(length, count, offset, item):
             f"buffer has only {length - offset} elements after offset {offset}, but specified a size of {count}"
         )
     return slice(offset, offset + count * item)
-
-
-def _map(filename, shared, nbytes):
-    """A FileStorageImpl over the first `nbytes` of a file."""
-    mapped = bytearray()
-    if nbytes > 0:
-        mode, access = ("r+b", mmap.ACCESS_WRITE) if shared else ("rb", mmap.ACCESS_COPY)
-        with _opened(filename, "a+b" if shared and not os.path.exists(filename) else mode) as file:
-            size = os.fstat(file.fileno()).st_size
-            if shared and size < nbytes:
-                file.truncate(nbytes)  # in PyTorch: and the file's first byte becomes 0
-            elif size < nbytes:
-                raise RuntimeError(
-                    f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>"
-                )
-            mapped = mmap.mmap(file.fileno(), nbytes, access=access)
-    impl = FileStorageImpl(np.frombuffer(mapped, np.uint8), resizable=False)
-    impl.filename = filename if shared else None
-    return impl
-
-
-def _opened(filename, mode):
-    try:
-        return open(filename, mode)
-    except OSError as error:
-        how = "read-write" if mode != "rb" else "read-only"
-        raise RuntimeError(
-            f"unable to open file <{filename}> in {how} mode: {error.strerror} ({error.errno})"
-        ) from None

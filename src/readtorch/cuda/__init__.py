@@ -156,6 +156,11 @@ def is_bf16_supported(including_emulation=True):
     return is_available()
 
 
+def is_tf32_supported():
+    """Whether the current device multiplies matrices of float32 in the shorter format TF32."""
+    return is_bf16_supported(including_emulation=False)
+
+
 def get_arch_list():
     """The architectures that this build has kernels for."""
     return []

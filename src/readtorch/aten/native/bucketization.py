@@ -7,6 +7,7 @@ import numpy as np
 
 from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_meta import TensorMeta
+from readtorch.c10.exception import warn_once
 from readtorch.c10.scalar_type import int32, int64
 from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
 
@@ -92,6 +93,24 @@ def check_search(sequence, values, right, side, sorter):
         check_sorter(sequence, sorter, where)
 
 
+def warn_of_gaps(sequence, values, sorter):
+    """Warn, once a program of each of the three, where elements do not lie one after another and are copied."""
+    if not values.flags.c_contiguous:
+        warn_once(_of_gaps("input value"), stacklevel=6)
+    if not sequence.flags.c_contiguous:
+        warn_once(_of_gaps("boundary"), stacklevel=6)
+    if sorter is not None and not sorter._array.flags.c_contiguous:
+        warn_once(_of_gaps("sorter"), stacklevel=6)
+
+
+def _of_gaps(which):
+    return (
+        f"torch.searchsorted(): {which} tensor is non-contiguous, this will lower the performance due to extra data copy when converting "
+        f"non-contiguous tensor to contiguous, please use contiguous {which} tensor if possible. This message will only appear once per "
+        "program."
+    )
+
+
 def check_sorter(sequence, sorter, where):
     if sorter._array.shape != sequence.shape:
         raise RuntimeError(
@@ -106,6 +125,7 @@ def check_sorter(sequence, sorter, where):
 def searchsorted_cpu(sorted_sequence, self, out_int32, right, side, sorter):
     sequence, values = sorted_sequence._array, self._array
     check_search(sequence, values, right, side, sorter)
+    warn_of_gaps(sequence, values, sorter)
     side = side or ("right" if right else "left")
     dtype = np.int32 if out_int32 else np.int64
     if sorter is not None:

@@ -128,7 +128,14 @@ def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx,
         indices, grad = indices[counted], grad[counted]
     width = grad.shape[-1]
     return _sparse_coo_tensor_unsafe.call(
-        indices.reshape(1, -1).long(), grad.reshape(-1, width), (num_weights, width), None, None, None, None, None
+        indices.reshape(1, -1).long(),
+        grad.reshape(indices._array.size, width),
+        (num_weights, width),
+        None,
+        None,
+        None,
+        None,
+        None,
     )
 
 

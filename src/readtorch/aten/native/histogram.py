@@ -20,14 +20,14 @@ _WEIGHTS = "Tensor? weight=None, bool density=False"
 _PAIR = "(Tensor hist, Tensor bin_edges)"
 
 
-def same_type_as_input(what):
+def same_type_as_input(what, ending=""):
     return lambda out, result, *_: (
-        "torch.histogram: input tensor and hist tensor should have the same dtype, but got "
-        f"input {c_name(result)} and {what} {c_name(out)}"
+        f"torch.histogram: input tensor and {what} tensor should have the same dtype, but got "
+        f"input {c_name(result)} and {what} {c_name(out)}{ending}"
     )
 
 
-_PAIR_OUT = exact_out(same_type_as_input("hist"), same_type_as_input("bin_edges"))
+_PAIR_OUT = exact_out(same_type_as_input("hist"), same_type_as_input("bin_edges", " for dimension 0"))
 histogram_at = native_function(
     f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=_PAIR_OUT
 )

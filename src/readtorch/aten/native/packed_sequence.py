@@ -52,8 +52,6 @@ def check_lengths(lengths):
 
 
 def check_packable(shape, lengths):
-    if 0 in shape:
-        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.size != shape[1]:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} (batch_size={shape[1]})"
@@ -72,6 +70,8 @@ def check_packable(shape, lengths):
 
 def batch_sizes_of(shape, lengths):
     """How many sequences are longer than 0, 1, 2 …; shape: (time, batch, …)."""
+    if 0 in shape:
+        raise RuntimeError("Cannot pack empty tensors.")
     lengths = check_lengths(lengths)
     check_packable(shape, lengths)
     return np.count_nonzero(lengths[:, None] > np.arange(lengths[0]), axis=0)

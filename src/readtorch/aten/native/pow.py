@@ -129,7 +129,7 @@ def pow_grad_self(grad, self, exponent):
 def pow_grad_exponent(grad, base, exponent, result):
     """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not negative."""
     flat = _flat_at_zero(base, exponent)
-    slope = grad * conj(result * base.log())
+    slope = grad * conj(result * base.to(dtype_of(result)).log())
     return at.where(flat, at.zeros_like(slope), slope)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.aten.register_dispatch_key import any_device, check_result_type, resize_output, write_out
+from readtorch.aten.register_dispatch_key import any_device, check_result_type, resize, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import META
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
@@ -149,6 +149,9 @@ def keeps_shape_of_out(operator):
         result = operator.call(*arguments)
         if result._array.size == out._array.size:
             result = result.reshape(out._array.shape)
+        else:
+            check_result_type(result, out)
+            resize_range(out, result._array.shape, warns=operator in (arange_end, arange_start, arange))
         return write_out(result, (out,))
 
 
@@ -156,8 +159,20 @@ def described_out(output, out):
     """`out` on the Meta device, as if this output had been written to it."""
     check_result_type(output, out)
     if out._array.size != math.prod(output.shape):
-        resize_output(out, output.shape)
+        resize_range(out, output.shape, warns=False)
     return out
+
+
+def resize_range(out, shape, warns):
+    """Make `out` as large as the range; `arange` warns if it held elements."""
+    if warns and out._array.size:
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not match "
+            f"the computed number of elements {shape[0]}. Note that this may occur as a result of rounding error. The out tensor "
+            f"will be resized to a tensor of shape ({shape[0]},).",
+            stacklevel=6,
+        )
+    resize(out, shape)
 
 
 for _operator in (arange_end, arange_start, arange, range_):

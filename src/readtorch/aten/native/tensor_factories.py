@@ -13,6 +13,7 @@ from readtorch.aten.dispatcher import NO_TENSOR_KEYS
 from readtorch.aten.empty_tensor import zero_tensor
 from readtorch.aten.expand_utils import broadcast_shape
 from readtorch.aten.functions import at
+from readtorch.aten.map_allocator import map_file
 from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
 from readtorch.aten.numpy_errors import restate
 from readtorch.aten.python_arg_parser import make_parser
@@ -80,11 +81,20 @@ def contiguous_array(make, size, numpy_dtype):
     try:
         array = make(size, numpy_dtype)
     except (ValueError, MemoryError) as error:
-        check_size(size)
-        if isinstance(error, ValueError):
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}") from None
-        restate(error)
+        refuse_size(size, error)
     return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
+
+
+def refuse_size(size, error):
+    """Raise what PyTorch says of a size that NumPy refused with `error`."""
+    check_size(size)
+    if isinstance(error, MemoryError):
+        restate(error)
+    if len(size) > 64:  # in PyTorch: there may be any number of dimensions, and few operators for more than 64
+        raise RuntimeError("only tensors with up to 64 dims are supported") from None
+    if 0 in size:
+        raise RuntimeError("Stride calculation overflowed") from None
+    raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}") from None
 
 
 def described(size, dtype, strides=None):
@@ -287,6 +297,33 @@ def scalar_tensor_meta(s, dtype, layout, device, pin_memory):
 def scalar_tensor_cpu(s, dtype, layout, device, pin_memory):
     check_options(layout, device)
     return wrap(number_as(s, dtype or scalar_type.get_default_dtype()))
+
+
+# ------------------------------------------------------------------------------------------------ from a file
+
+from_file = native_function(
+    f"from_file(str filename, bool? shared=None, int? size=0, *, {OPTIONS}) -> Tensor", "function"
+)
+
+
+@from_file.kernel
+def from_file_cpu(filename, shared, size, dtype, layout, device, pin_memory):
+    """A tensor over the first `size` elements of a file, which are read when they are needed. shared: what is written goes to the file.
+
+    Raises RuntimeError if the file cannot be opened, or if it is too short and not shared.
+    """
+    check_options(layout, device)
+    if pin_memory:
+        raise RuntimeError("tensors constructed from a file cannot be pinned")
+    kind, size = numpy_type(dtype), size or 0
+    if size < 0:
+        raise RuntimeError(
+            f"unable to mmap {size * kind.itemsize} bytes from file <{filename}>: Cannot allocate memory (12)"
+        )
+    storage = map_file(filename, bool(shared), size * kind.itemsize)
+    t = wrap(storage.as_strided(kind, (size,), (1,), 0))
+    t._storage_impl = storage
+    return t
 
 
 # --------------------------------------------------------------------------------------- like another tensor

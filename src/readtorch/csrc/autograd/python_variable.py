@@ -34,7 +34,7 @@ from readtorch.c10.dispatch_key import BACKENDS, BATCHED, COPY_ON_WRITE, INFEREN
 from readtorch.c10.layout import sparse_csr
 from readtorch.c10.local_dispatch_key_set import threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, has_format
-from readtorch.c10.size import Size
+from readtorch.c10.size import new_size
 from readtorch.c10.tensor_impl import (
     TensorImpl,
     detached,
@@ -125,7 +125,7 @@ _TOLD_AS = {
     name: Public(name, "torch.Tensor", in_python=name in ("__floordiv__", "__rmatmul__"))
     for name in "__and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __floordiv__ __rmatmul__".split()
 }
-_TOLD_AS["__eq__"] = PublicEq()
+_TOLD_AS["__eq__"] = PublicEq(tensor_new.tensor_of_array)
 
 
 def infix_methods():
@@ -231,7 +231,7 @@ class TensorBase(TensorImpl):
             return override_property("shape", "__get__", self)
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self)
-        return Size(self._array.shape)
+        return new_size(self._array.shape)
 
     def size(self, dim=None, /, **named):
         """The shape, or the size of one dimension."""
@@ -241,7 +241,7 @@ class TensorBase(TensorImpl):
         shape = self._array.shape
         if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self) if dim is None else tls.tracer.size(self, dim)
-        return Size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
+        return new_size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
 
     @overridable
     def stride(self, dim=None):

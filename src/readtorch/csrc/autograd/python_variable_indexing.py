@@ -276,7 +276,8 @@ def to_index_tensor(index):
 
 def value_to_tensor(self, value):
     """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""
-    if isinstance(value, (bool, int, float, complex)):
+    if isinstance(value, (bool, int, float, complex, np.integer)):
+        value = int(value) if isinstance(value, np.integer) else value
         return told_of(wrap(number_assigned(value, dtype_of(self))))
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -42,7 +42,9 @@ class SavedVariable:
 
     __slots__ = ("kept", "version", "output_nr", "packed", "unpack_hook")
 
-    def __init__(self, tensor, output_nr=None):
+    def __init__(self, tensor=None, output_nr=None):
+        if tensor is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self.kept = (
             tensor if output_nr is None else (tensor._array, tensor._counter, tensor._storage_impl, tensor._keys)
         )

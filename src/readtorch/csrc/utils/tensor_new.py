@@ -29,6 +29,7 @@ from readtorch.aten.sparse_csr_tensor_impl import COMPRESSED, ROWS, is_strided, 
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import cpu, is_faked, keys_on
 from readtorch.c10.device import device as Device
+from readtorch.c10.exception import warn_once
 from readtorch.c10.local_dispatch_key_set import trace_under_way
 from readtorch.c10.scalar_type import promote_types
 from readtorch.c10.size import Size
@@ -101,6 +102,9 @@ def as_tensor(data, dtype=None, device=None):
     if is_on_gpu(data):
         foreign = tensor_from_cuda_array_interface(data)
         return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
+    if lends_memory(data):
+        foreign = from_lender(data)
+        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
     result = told_of(from_data(data, dtype, device))
@@ -119,7 +123,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         result = from_data(obj, dtype, device)
     elif dtype not in (None, dtype_of(shared)):
         if copy is False:
-            raise ValueError(f"can't alias tensor with dtype '{dtype_of(shared)}' into dtype '{dtype}'.")
+            names = scalar_type.SCALAR_TYPE_NAMES
+            raise ValueError(f"can't alias tensor with dtype '{names[dtype_of(shared)]}' into dtype '{names[dtype]}'.")
         result = shared.to(dtype)
     else:
         result = shared.clone() if copy else shared
@@ -134,8 +139,10 @@ def shared_tensor(obj, dtype):
         return obj
     if isinstance(obj, np.ndarray):
         return from_numpy(obj)
+    if type(obj).__name__ == "PyCapsule":
+        return _from_dlpack(obj)
     if hasattr(obj, "__dlpack__"):
-        return _from_dlpack(capsule_of(obj, {"max_version": (1, 0)})[0])
+        return from_lender(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         return tensor_from_buffer(obj, dtype or scalar_type.get_default_dtype())
     return None
@@ -159,6 +166,9 @@ def from_data(data, dtype=None, device=None):
     if is_on_gpu(data):
         foreign = tensor_from_cuda_array_interface(data)
         return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign), copy=True)
+    if lends_memory(data):
+        foreign = from_lender(data)
+        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign), copy=True)
     if device is None:
         target = data.device if isinstance(data, TensorImpl) else cpu
     else:
@@ -173,6 +183,21 @@ def from_data(data, dtype=None, device=None):
 def is_on_gpu(data):
     """Whether it is another library's array on a GPU."""
     return not isinstance(data, _WITHOUT_INTERFACE) and hasattr(data, "__cuda_array_interface__")
+
+
+def tensor_of_array(value):
+    """A NumPy array of numbers that there is a dtype for, as a tensor over its memory; None of anything else."""
+    return from_numpy(value) if isinstance(value, np.ndarray) and value.dtype in scalar_type.by_numpy else None
+
+
+def lends_memory(data):
+    """Whether another library's object would give a DLPack capsule of its memory."""
+    return not isinstance(data, _WITHOUT_INTERFACE) and hasattr(data, "__dlpack__")
+
+
+def from_lender(data):
+    """A tensor over the memory that another library's object lends."""
+    return _from_dlpack(capsule_of(data, {"max_version": (1, 0)})[0])
 
 
 _WITHOUT_INTERFACE = list, tuple, int, float, bool, complex, TensorImpl, np.ndarray
@@ -267,8 +292,15 @@ def is_sequence(data):
 def to_array(data, dtype):
     """A new NumPy array of nested sequences of numbers."""
     target = dtype.numpy
-    if isinstance(first_leaf(data), TensorImpl):
+    first = first_leaf(data)
+    if isinstance(first, TensorImpl):
         return one_by_one(data, dtype)
+    if isinstance(first, np.ndarray) and first is not data:
+        warn_once(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+            "numpy.ndarray with numpy.array() before converting to a tensor.",
+            stacklevel=6,
+        )
     try:
         if target.kind in "iu":
             return integers(np.array(data), dtype)
@@ -322,7 +354,10 @@ def compute_sizes(data):
             break
         if len(sizes) > MAX_DIMS:
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
-        data = data[0]
+        try:
+            data = data[0]
+        except Exception:
+            raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
     return sizes
 
 
@@ -560,6 +595,11 @@ def legacy_tensor_new(dtype, data=(), *sizes, size=None, device=None):
     if size is not None or isinstance(data, Size):
         return at.empty(data if size is None else size, dtype=made_of)
     if isinstance(data, TensorImpl):
+        if device is not None:
+            raise RuntimeError(
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or "
+                "torch.as_tensor(...) instead."
+            )
         return alias_of(data, dtype)
     if type(data) is int or _is_number(data):
         return at.empty(check_legacy_sizes((data, *sizes)), dtype=made_of)

@@ -47,6 +47,10 @@ def check_array(array):
             "your array "
             " with array.copy().) "
         )
+    if any([s % array.itemsize for s in array.strides]):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     return array
 
 
@@ -141,8 +145,15 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return require_grad(result) if requires_grad else result
 
 
+def buffer_of(obj):
+    try:
+        return memoryview(obj)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+
+
 def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
-    length, item = memoryview(buffer).nbytes, dtype.itemsize
+    length, item = buffer_of(buffer).nbytes, dtype.itemsize
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:

@@ -4,6 +4,9 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 
+import math
+import warnings
+
 import numpy as np
 
 from readtorch.aten.functions import at
@@ -32,7 +35,8 @@ def variance_array(array, axes, correction, keepdim):
         x -= mean_array(x, axes, True, None)
     squares = sum_of_squares(x)
     count = max(0, reduced_count(array.shape, axes) - correction)
-    return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
 
 
 def variance_meta(self, dim, correction, keepdim, name="std and var"):
@@ -41,11 +45,27 @@ def variance_meta(self, dim, correction, keepdim, name="std and var"):
     return reduction_meta(self, reduced_axes(self, dim), keepdim, dtype_of(self).to_real())
 
 
-def variance_or_std(self, dim, correction, keepdim, root):
+def warn_of_freedom(name, self, axes, correction):
+    """Warn where fewer numbers are put together than the correction takes from their count."""
+    count, outputs = (
+        reduced_count(self._array.shape, axes),
+        math.prod([n for d, n in enumerate(self._array.shape) if d not in axes]),
+    )
+    if (count if outputs else 0) - correction <= 0:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided "
+            "by output numel).",
+            stacklevel=6,
+        )
+
+
+def variance_or_std(self, dim, correction, keepdim, root, name):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
         variance_meta(self, dim, correction, keepdim)
-    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction, keepdim)
+    axes, correction = reduced_axes(self, dim), 1 if correction is None else correction
+    warn_of_freedom(name, self, axes, correction)
+    variance = variance_array(self._array, axes, correction, keepdim)
     return wrap_reduced((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
 
 
@@ -61,7 +81,7 @@ def overloads(name, root):
         out=True,
     )
     general.meta(variance_meta)
-    general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root))
+    general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root, name))
     of_all.compose(lambda self, unbiased: general.call(self, None, None if unbiased else 0, False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
     return general
@@ -140,8 +160,9 @@ def overloads_with_mean(name, root):
     def variance_or_std_and_mean(self, dim, correction, keepdim):
         if dtype_of(self).category < FLOAT:
             with_mean_meta(self, dim, correction, keepdim)
-        result = variance_or_std(self, dim, correction, keepdim, root)
-        return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
+        result = variance_or_std(self, dim, correction, keepdim, root, f"{name}_mean")
+        with np.errstate(invalid="ignore"):
+            return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
 
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))

@@ -49,6 +49,8 @@ def reordered(self, dims):
 def transpose_sparse(self, dim0, dim1):
     dims = list(range(self._array.ndim))
     dim0, dim1 = wrap_dim(dim0, len(dims)), wrap_dim(dim1, len(dims))
+    if dim0 == dim1:
+        return self.clone()
     if max(dim0, dim1) >= self._array.sparse_dim:
         raise RuntimeError(
             "sparse transpose: transposed dimensions must be sparse Got sparse_dim: "

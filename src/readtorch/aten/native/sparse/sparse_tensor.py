@@ -142,6 +142,8 @@ def empty_sparse(size, numpy_dtype, dense_dim=0):
 
 
 def like_sparse(self, dtype, layout, device, pin_memory, memory_format):
+    if memory_format is not None:
+        raise RuntimeError("memory format option is only supported by strided tensors")
     return empty_sparse(self.shape, (dtype or dtype_of(self)).numpy, self._array.dense_dim)
 
 

@@ -195,9 +195,12 @@ def picked_shape(indices):
 
 
 def out_of_bounds(array, places):
-    """The IndexError for the first index that is out of bounds."""
-    for dim, (p, size) in enumerate(zip(places, array.shape)):
-        outside = p[(p < -size) | (p >= size)] if isinstance(p, np.ndarray) else ()
+    """The IndexError for the first index that is out of bounds; the dimensions that are indexed are counted."""
+    indexed = [(p, size) for p, size in zip(places, array.shape) if isinstance(p, np.ndarray)]
+    if any([size == 0 and p.size for p, size in indexed]):
+        return IndexError("index is out of bounds for dimension with size 0")
+    for dim, (p, size) in enumerate(indexed):
+        outside = p[(p < -size) | (p >= size)]
         if len(outside):
             return IndexError(f"index {outside[0]} is out of bounds for dimension {dim} with size {size}")
 
@@ -255,8 +258,9 @@ def index_put_meta(self, indices, values, accumulate):
     return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
 
 
-def check_same_types(self, values):
+def check_same_types(self, indices, values):
     if values._array.dtype != self._array.dtype:
+        AdvancedIndex(self._array, array_indices(self, indices)).check_values(values)
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
             f"destination and {type_name(values)} for the source."
@@ -265,7 +269,7 @@ def check_same_types(self, values):
 
 def put_elements(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
-    check_same_types(self, values)
+    check_same_types(self, indices, values)
     array, places = self._array, array_indices(self, indices)
     try:
         if accumulate:
@@ -323,8 +327,21 @@ _index_put_impl_ = native_function(
 
 @_index_put_impl_.kernel
 def index_put_impl_cpu_(self, indices, values, accumulate, unsafe):
-    put_elements(self, indices, values, accumulate)
-    return self
+    mask = None if accumulate or values._array.size != 1 else the_mask(self, indices)
+    if mask is not None:
+        return at.masked_fill_(self, mask, values.item())
+    return put_elements(self, indices, values, accumulate)
+
+
+def the_mask(self, indices):
+    """The only index, if that is a mask, with a dimension for each that comes after it; else None. In PyTorch: `canDispatchToMaskedFill`."""
+    masks = [t for t in indices if t is not None]
+    if len(masks) != 1 or masks[0]._array.dtype not in (BOOL, BYTE) or masks[0]._array.dtype == BYTE:
+        return None
+    before = len(indices) - 1 - [t is None for t in reversed(indices)].index(False)
+    check_mask(self, masks[0], before)
+    after = self._array.ndim - before - masks[0]._array.ndim
+    return masks[0].reshape(masks[0]._array.shape + (1,) * after)
 
 
 _index_put_impl_.meta(lambda *arguments: None)

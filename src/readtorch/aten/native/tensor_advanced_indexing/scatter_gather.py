@@ -97,10 +97,9 @@ class GatherBackward0:
 
 def gather_sparse_backward(grad, size, dim, index):
     """Lists where each element was taken from and its gradient (`_gather_sparse_backward`)."""
-    places = list(np.indices(index._array.shape, LONG))
-    if places:
-        places[dim] = host_array(index)
-    places = np.stack(places).reshape(len(places), -1) if places else np.empty((0, 1), LONG)
+    rows = list(np.indices(index._array.shape or (1,), LONG))
+    rows[dim] = host_array(index)
+    places = np.stack([row.reshape(-1) for row in rows]) if size else np.empty((0, index._array.size), LONG)
     return _sparse_coo_tensor_unsafe.call(wrap(places), grad.reshape(-1), size, None, None, None, None, None)
 
 

@@ -38,7 +38,7 @@ def check_cat(tensors, dim):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     kept = [(i, t) for i, t in enumerate(tensors) if not is_skipped(t)]
     if not kept:
-        return [], wrap_dim(dim, 1)
+        return [], dim  # whatever it is
     first = kept[0][1]._array.shape
     dim = wrap_dim(dim, len(first))
     for i, t in kept:

@@ -328,12 +328,14 @@ def narrow_composite(self, dim, start, length):
 def view_on_grid(tensors):
     """Each of n one-dimensional tensors along its own dimension of an n-dimensional grid (`meshgrid`)."""
     if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for t in tensors:
         if t._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
         if t._array.dtype != tensors[0]._array.dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
     sizes = [t._array.size for t in tensors]
     ones = [1] * len(sizes)
     return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1 :])), sizes, False) for i, t in enumerate(tensors)]

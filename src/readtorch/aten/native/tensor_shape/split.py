@@ -4,10 +4,12 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import BOTH, native_function
+from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
+from readtorch.aten.python_arg_parser import make_parser
 from readtorch.aten.register_dispatch_key import only_geometry
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
-from readtorch.c10.tensor_impl import alias, dtype_of, strided
+from readtorch.c10.sym_int import SymInt
+from readtorch.c10.tensor_impl import TensorImpl, alias, dtype_of, strided
 from readtorch.c10.tensor_impl import view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -58,6 +60,20 @@ split_with_sizes = native_function(
     "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", BOTH
 )
 unsafe_split = native_function("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", BOTH)
+unsafe_split_with_sizes = native_function(
+    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", BOTH
+)
+
+
+@python_binding("split", "method")
+def split_method(self, split_size, dim=0):
+    """Views of `self`: pieces of equal size, or of the sizes listed. In PyTorch: `Tensor.split` in `torch/_tensor.py`."""
+    if isinstance(split_size, TensorImpl) and split_size._array.size == 1:
+        split_size = int(split_size)
+    return (_split if isinstance(split_size, (int, SymInt)) else _split_with_sizes)((self, split_size, dim), {})
+
+
+_split, _split_with_sizes = (make_parser(packets["torch", name], False) for name in ("split", "split_with_sizes"))
 
 
 def cuts(self, lengths, dim):
@@ -97,6 +113,12 @@ def split_cpu(self, split_size, dim):
 
 @split_with_sizes.kernel
 def split_with_sizes_cpu(self, split_sizes, dim):
+    dim = check_split_sizes(self, split_sizes, dim)
+    return several_views(self, cuts(self, split_sizes, dim))
+
+
+def check_split_sizes(self, split_sizes, dim):
+    """The dimension, wrapped. Raises RuntimeError unless the sizes add up to its size."""
     if self._array.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = wrap_dim(dim, self._array.ndim)
@@ -111,7 +133,7 @@ def split_with_sizes_cpu(self, split_sizes, dim):
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
             f"dimension {dim}), but got split_sizes={list(split_sizes)}"
         )
-    return several_views(self, cuts(self, split_sizes, dim))
+    return dim
 
 
 @split_sizes.compose
@@ -125,7 +147,18 @@ def unsafe_split_cpu(self, split_size, dim):
     """Like split, but the caller promises not to read `self` again: the parts are no views to autograd, and a
     write to one of them changes no other's version."""
     dim = check_splittable(self, split_size, dim)
-    parts = [alias(self, a) for a in cuts(self, equal_lengths(self._array.shape[dim], split_size), dim)]
+    return unmarked_parts(self, equal_lengths(self._array.shape[dim], split_size), dim)
+
+
+@unsafe_split_with_sizes.kernel
+@only_geometry
+def unsafe_split_with_sizes_cpu(self, split_sizes, dim):
+    dim = check_split_sizes(self, split_sizes, dim)
+    return unmarked_parts(self, split_sizes, dim)
+
+
+def unmarked_parts(self, lengths, dim):
+    parts = [alias(self, array) for array in cuts(self, lengths, dim)]
     for part in parts:
         part._counter = [part._counter[0]]
     return tuple(parts)
@@ -148,6 +181,14 @@ class SplitBackward0:
 
 @split_with_sizes.backward
 class SplitWithSizesBackward0:
+    def self(grads, self_sym_sizes, self_scalar_type, split_sizes, dim):
+        return split_backward(grads, split_sizes, dim, self_sym_sizes, self_scalar_type)
+
+    result = "auto_linear"
+
+
+@unsafe_split_with_sizes.backward
+class UnsafeSplitWithSizesBackward0:
     def self(grads, self_sym_sizes, self_scalar_type, split_sizes, dim):
         return split_backward(grads, split_sizes, dim, self_sym_sizes, self_scalar_type)
 

@@ -19,7 +19,7 @@ from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER
 from readtorch.c10.local_dispatch_key_set import KeyGuard, tls
 from readtorch.c10.memory_format import preserve_format
-from readtorch.c10.size import Size
+from readtorch.c10.size import new_size
 from readtorch.c10.tensor_impl import TensorImpl, only_element, wrap
 from readtorch.csrc.distributed.future import Future
 from readtorch.csrc.jit.ir.constants import type_of_value
@@ -456,7 +456,7 @@ class TracingState:
         return self._number("aten::size", [value, self.constant(dim)], tensor._array.shape[dim])
 
     def shape(self, tensor):
-        return Size([self.size(tensor, dim) for dim in range(tensor._array.ndim)])
+        return new_size([self.size(tensor, dim) for dim in range(tensor._array.ndim)])
 
     def numel(self, tensor):
         return self._number("aten::numel", [self.get_value(tensor)], tensor._array.size)
