@@ -14,6 +14,7 @@ import importlib
 import inspect
 import re
 import sys
+import warnings
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -158,7 +159,9 @@ def public_names(room, name: str) -> list[tuple[str, object]]:
     if inspect.isclass(room):
         own = {public: thing for kind in reversed(room.__mro__[:-1]) for public, thing in methods(kind)}
         return sorted((public, thing) for public, thing in own.items() if about(thing))
-    return [(public, thing) for public, thing in offered(room) if describable(thing) and not generated(thing)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # distributed.reduce_op warns whatever it is asked for
+        return [(public, thing) for public, thing in offered(room) if describable(thing) and not generated(thing)]
 
 
 def describable(thing) -> bool:
