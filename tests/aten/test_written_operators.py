@@ -347,8 +347,6 @@ COMPUTE = {
     "aten::where.self_out",
     "aten::heaviside.out",
     "aten::bernoulli.out",
-    "aten::cumsum.out",
-    "aten::cumprod.out",
     "aten::logcumsumexp.out",
     "aten::scatter.src_out",
     "aten::scatter.reduce_out",

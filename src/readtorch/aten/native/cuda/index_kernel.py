@@ -139,9 +139,9 @@ def index_cuda(self, indices):
 
 
 def put_elements(self, indices, values, accumulate):
-    check_same_types(self, values)
     found = advanced_index(self, indices)
     found.check_values(values)
+    check_same_types(self, values)
     if math.prod(found.shape):
         values = values if is_on_device(values) else values.to(here())
         source = picked_first(broadcast(values._array, found.shape), found)

@@ -258,9 +258,8 @@ def index_put_meta(self, indices, values, accumulate):
     return TensorMeta(self._array.shape, dtype_of(self), strides_in_format(self._array))
 
 
-def check_same_types(self, indices, values):
+def check_same_types(self, values):
     if values._array.dtype != self._array.dtype:
-        AdvancedIndex(self._array, array_indices(self, indices)).check_values(values)
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
             f"destination and {type_name(values)} for the source."
@@ -269,8 +268,10 @@ def check_same_types(self, indices, values):
 
 def put_elements(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
-    check_same_types(self, indices, values)
     array, places = self._array, array_indices(self, indices)
+    if values._array.dtype != array.dtype:
+        AdvancedIndex(array, places).check_values(values)  # a size that does not fit is named first
+        check_same_types(self, values)
     try:
         if accumulate:
             add_at(array, places, values._array)
