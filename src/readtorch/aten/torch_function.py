@@ -269,7 +269,7 @@ def _nobody_answered(name, mode, types):
 
 
 # These take any object as data, and ask only modes.
-_TAKE_ANYTHING = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "new_tensor"}
+_TAKE_ANYTHING = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "new_tensor", "type"}
 
 
 class Public:
