@@ -144,8 +144,7 @@ def derivative(op, **formulas):
         edges = [gradient_edge(t) for t in args]
         # the formulas whose gradient has somewhere to go
         used = [e and f for e, f in zip(edges, formulas.values())]
-        # what they name is saved
-        names = {n for f in used if f for n in names_in(f)}
+        names = {n for f in used if f for n in names_in(f)}  # saved
         if in_place:
             check_inplace(args[0])
         with no_grad():
