@@ -160,6 +160,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_both_say_the_same(call):
     def told(T):
+        before = T.is_warn_always_enabled()
         T.set_warn_always(True)
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
@@ -167,7 +168,7 @@ def test_both_say_the_same(call):
                 text = repr(CALLS[call](T))
             except Exception as error:
                 text = f"{type(error).__name__}: {error}".partition("\n")[0]
-        T.set_warn_always(False)
+        T.set_warn_always(before)
         words = [f"{w.category.__name__}: {w.message}".partition(" (Triggered")[0] for w in given]
         return text, list(dict.fromkeys(w for w in words if "__array_wrap__" not in w))
 
