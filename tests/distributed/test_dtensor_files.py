@@ -9,7 +9,6 @@ import torch.distributed.tensor as theirs
 import readtorch
 import readtorch.distributed.tensor as ours
 
-
 ALLOWED = readtorch.serialization.get_safe_globals()  # by the package; other tests clear the list
 
 
