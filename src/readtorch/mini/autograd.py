@@ -142,9 +142,9 @@ def derivative(op, **formulas):
     @op.impl(AUTOGRAD)
     def record(keys, *args):
         edges = [gradient_edge(t) for t in args]
-        # the formulas whose gradient has somewhere to go
+        # formulas whose gradient is wanted; their names are saved
         used = [e and f for e, f in zip(edges, formulas.values())]
-        names = {n for f in used if f for n in names_in(f)}  # saved
+        names = {n for f in used if f for n in names_in(f)}
         if in_place:
             check_inplace(args[0])
         with no_grad():

@@ -99,11 +99,8 @@ def as_tensor(data, dtype=None, device=None):
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
     target = cpu if device is None else Device(device)
-    if is_on_gpu(data):
-        foreign = tensor_from_cuda_array_interface(data)
-        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
-    if lends_memory(data):
-        foreign = from_lender(data)
+    foreign = foreign_tensor(data)
+    if foreign is not None:
         return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign))
     if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
@@ -163,11 +160,8 @@ def as_dtype(dtype):
 
 def from_data(data, dtype=None, device=None):
     """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
-    if is_on_gpu(data):
-        foreign = tensor_from_cuda_array_interface(data)
-        return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign), copy=True)
-    if lends_memory(data):
-        foreign = from_lender(data)
+    foreign = foreign_tensor(data)
+    if foreign is not None:
         return foreign.to(device=device or foreign.device, dtype=dtype or dtype_of(foreign), copy=True)
     if device is None:
         target = data.device if isinstance(data, TensorImpl) else cpu
@@ -190,9 +184,12 @@ def tensor_of_array(value):
     return from_numpy(value) if isinstance(value, np.ndarray) and value.dtype in scalar_type.by_numpy else None
 
 
-def lends_memory(data):
-    """Whether another library's object would give a DLPack capsule of its memory."""
-    return not isinstance(data, _WITHOUT_INTERFACE) and hasattr(data, "__dlpack__")
+def foreign_tensor(data):
+    """A tensor over the memory of another library's object, on a GPU or lent as a DLPack capsule; None of anything else."""
+    if is_on_gpu(data):
+        return tensor_from_cuda_array_interface(data)
+    lends = not isinstance(data, _WITHOUT_INTERFACE) and hasattr(data, "__dlpack__")
+    return from_lender(data) if lends else None
 
 
 def from_lender(data):

@@ -454,8 +454,8 @@ def reduce(func, input, dim=None, keepdim=False, **kwargs):
     name = func.__name__.partition(".")[0]
     if dim is None or dim == () or dim == []:
         return func(input.values(), **kwargs)
-    dims = {wrap_dim(d, input.dim()) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
     r, several = input._ragged_idx, isinstance(dim, (tuple, list))
+    dims = {wrap_dim(d, input.dim()) for d in (dim if several else (dim,))}
     _check_reduced(name, input, dims)
     if dims == {r}:
         return _reduce_ragged(func, name, input, [r] if several else r, keepdim, **kwargs)

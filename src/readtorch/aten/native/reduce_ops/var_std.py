@@ -4,7 +4,6 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 
-import math
 import warnings
 
 import numpy as np
@@ -47,11 +46,8 @@ def variance_meta(self, dim, correction, keepdim, name="std and var"):
 
 def warn_of_freedom(name, self, axes, correction):
     """Warn where fewer numbers are put together than the correction takes from their count."""
-    count, outputs = (
-        reduced_count(self._array.shape, axes),
-        math.prod([n for d, n in enumerate(self._array.shape) if d not in axes]),
-    )
-    if (count if outputs else 0) - correction <= 0:
+    count = reduced_count(self._array.shape, axes) if self._array.size else 0
+    if count - correction <= 0:
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided "
             "by output numel).",

@@ -337,7 +337,7 @@ def index_put_impl_cpu_(self, indices, values, accumulate, unsafe):
 def the_mask(self, indices):
     """The only index, if that is a mask, with a dimension for each that comes after it; else None. In PyTorch: `canDispatchToMaskedFill`."""
     masks = [t for t in indices if t is not None]
-    if len(masks) != 1 or masks[0]._array.dtype not in (BOOL, BYTE) or masks[0]._array.dtype == BYTE:
+    if len(masks) != 1 or masks[0]._array.dtype != BOOL:
         return None
     before = len(indices) - 1 - [t is None for t in reversed(indices)].index(False)
     check_mask(self, masks[0], before)
